@@ -201,7 +201,7 @@ class AgentCompressor:
         """Compress the conversation now; the summary keeps the subject `focus`."""
         conversation, now = self.conversation, self._next_request()
         choices = replace(conversation.choices, focus=focus) if focus else conversation.choices
-        request = HostRequest(now.messages, back=now.back)
+        request = HostRequest(now.messages, restored=now.back)
         async with self._notices.during(request):
             engine = await asyncio.to_thread(self._compressors.with_focus, choices.focus)
             options = {**conversation.options, **choices.options(now.messages), "force": True}
@@ -241,7 +241,7 @@ class AgentCompressor:
         if undone:
             now = self._next_request()
             result = engine.best(now.messages, **conversation.options)
-            request = HostRequest(now.messages, conversation.model, back=now.back)
+            request = HostRequest(now.messages, conversation.model, restored=now.back)
             overhead = conversation.overhead_tokens
             conversation.remember(result, engine, request, overhead, is_sent=False)
         return undone
@@ -254,7 +254,9 @@ class AgentCompressor:
         return self._finder.start(earlier).session_id
 
     def resume(self, session_id: str) -> str:
-        """Go on with a stored session, named by any epoch's id; return the session's id.
+        """Go on with a stored session; return its id.
+
+        `session_id` may be the id of any of its epochs.
 
         The agent's history becomes the session's questions and answers; the next request has the
         tool steps again. Without `keep_tool_steps` the history becomes the whole transcript if that
@@ -324,7 +326,7 @@ class AgentCompressor:
 
 
 def _locate(shown: Preview, reference: str | None) -> MessagePlace | None:
-    """Return the place of the message that a reference names in a preview."""
+    """Return the place of the message that a reference names."""
     if shown.repaired or not reference or reference not in shown.references:
         return reference
     return shown.references.index(reference) - leading_in(shown.messages)

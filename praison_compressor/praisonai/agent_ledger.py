@@ -40,8 +40,8 @@ def host_session_id(agent: Any) -> str | None:
 def host_session(agent: Any) -> tuple[Any, str] | None:
     """Return the host's store on disk and the agent's session id.
 
-    A database adapter (`db=`) or a store without a directory may be on another machine, whose
-    conversations must not be written to a disk here.
+    A database adapter (`db=`) or a store without a directory may be on another machine. Its
+    conversations must not be written to a disk of this one.
     """
     session_id, nothing = host_session_id(agent), object()
     store = getattr(agent, "_session_store", nothing)
@@ -62,9 +62,9 @@ def host_session(agent: Any) -> tuple[Any, str] | None:
 
 
 def open_agent_ledger(config: CompressorConfig, agent: Any) -> Store:
-    """Return the store for an agent's ledger; log its place.
+    """Open the store of an agent's ledger, or one in memory; log its place.
 
-    If the store cannot be opened, the ledger is in memory; the reason is logged.
+    If the store cannot be opened, the reason is logged too.
     """
     name = agent_title(agent)
     try:
@@ -172,7 +172,7 @@ def stored_sessions(store: Store, namespace: str, key: str) -> Iterator[Session]
 
 
 def has_any_message(store: Store, session: Session, sent: Sequence[str]) -> bool:
-    """Return whether a stored session has one of the later messages."""
+    """Return whether a stored session has a message of `sent` after its first."""
     digests = {name for entry in session.entries for name in entry.segment.run}
     digests.update(map(digest, store.transcript(session)))
     return not digests.isdisjoint(sent[1:])

@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 class AgentRequests:
-    """The requests of one agent; no error of ours ends its turns.
+    """Handle the requests of one agent; no error of ours ends its turns.
 
     A `Conversation` holds the state of one conversation. This object holds the state that all
     conversations share: refused keys, invalid thinking, and failures that were logged once.
@@ -158,8 +158,10 @@ class AgentRequests:
             with self._log_failure("sent without the steps of earlier turns"):
                 engine = self._compressors.for_model(None)
                 whole = conversation.journal.complete(request.messages, engine, turn)
-                messages, back, foreign = whole.messages, whole.back, whole.foreign
-                request = replace(request, messages=messages, back=back, foreign=foreign)
+                restored, foreign = whole.back, whole.foreign
+                request = replace(
+                    request, messages=whole.messages, restored=restored, foreign=foreign
+                )
         return conversation, request
 
     def _adapt_to_model(self, request: HostRequest, view: Sequence[Message]) -> Sequence[Message]:
@@ -189,12 +191,12 @@ class AgentRequests:
         conversation: Conversation,
         request: HostRequest,
         result: CompressResult,
-        beside: int,
+        overhead: int,
         is_sent: bool = True,
     ) -> None:
-        """Remember a result; offer recall, bill and report the compression."""
+        """Remember a result; give the recall tools, bill and report the compression."""
         engine = self._compressors.for_model(request.model)
-        conversation.remember(result, engine, request, beside, is_sent=is_sent)
+        conversation.remember(result, engine, request, overhead, is_sent=is_sent)
         if self._compressors.config.recall and (result.segments or result.masked):
             self._recall.give(self._agent())
         _charge(self._agent(), result.usage)
@@ -337,7 +339,7 @@ class AgentRequests:
     async def next_view(
         self, request: HostRequest, sent: Sequence[Message], error: Exception
     ) -> Sequence[Message] | None:
-        """Return another view if the refusal teaches anything, else None."""
+        """Return another view after a refusal, or None if none may pass."""
         is_learned = await asyncio.to_thread(self._learn_from_refusal, request, sent, error)
         return await self.view(request) if is_learned else None
 

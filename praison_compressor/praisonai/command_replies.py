@@ -81,7 +81,7 @@ def _describe_part(preview: Preview, part: Part) -> list[str]:
 
 
 def describe_compression(result: CompressResult, carried: int, focus: str = "") -> str:
-    """Return what became of the conversation's messages, and of the focus."""
+    """Return the counts of summarized, masked and kept messages, in words."""
     models = [text.model or "a model" for text in result.written if text.method == "model"]
     by_model, outcomes = result.summarized_by_model, []
     if by_model:
@@ -145,7 +145,7 @@ def describe_undo(segments: Sequence[Segment], compressor: AgentCompressor) -> s
 
 
 def describe_status(status: Status) -> str:
-    """Return the answer to `/status`: the last or next request, the bill, the pinned texts."""
+    """Return the answer to `/status`: the request, the bill, the pinned texts."""
     request = "Last request" if status.is_sent else "Next request"
     lines = [f"{request}: {status}"]
     if not status.tokens:
@@ -160,5 +160,5 @@ _OPTION_ERROR = re.compile(r"^(keep|since|until)='?([^':]*)'?:")
 
 
 def describe_error(error: CompressorError) -> str:
-    """Return an error's text, with the words of the chat for the library's options."""
+    """Return an error's text, with the chat's words for options."""
     return _OPTION_ERROR.sub(lambda m: f"/compact {_CHAT_WORDS[m[1]]} {m[2]}:", str(error))

@@ -1,4 +1,4 @@
-"""Read a typed slash command, and answer it without a request to the agent's model."""
+"""Read slash commands, and answer them without the agent's model."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def parse_prompt(agent: Any, prompt: Any) -> Typed | None:
 
 
 def find_command(name: str, argument: str) -> Typed | None:
-    """Return the command of that name, or a reply to a mistake, or None."""
+    """Return the command, or a reply to a mistake, or None."""
     commands = {row.name: row for row in CHAT_COMMANDS}
     # A name with a space is never typed as one: a prompt's name ends at its first space.
     command = commands.get(name)

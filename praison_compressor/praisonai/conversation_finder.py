@@ -110,7 +110,7 @@ class ConversationFinder:
             return self._conversations.keep(entered.conversation)
 
     def _enter(self, turn: Turn, seen: Sequence[Seen]) -> _Entered:
-        """Assign a turn to a conversation; take back what its first request lacks."""
+        """Begin a turn in the conversation of its first request."""
         key, sent = self.key, digests_of(seen)
         # The user's newest message is new to every conversation.
         is_question = bool(seen) and seen[-1].plain.get("role") == "user"

@@ -177,7 +177,7 @@ class Conversation:
         self.taken_back.difference_update(sent)
 
     def receive(self, request: Sequence[Seen], begun: int) -> None:
-        """Take the messages of a request in a turn that began with `begun` messages."""
+        """Take a request's messages; `begun`: `digests`' length before its turn."""
         self.carry(digests_of(request), begun)
         self.transcript = tuple(message.plain for message in request)
 
@@ -194,7 +194,7 @@ class Conversation:
         self.result, self.model, self.is_sent = result, request.model, is_sent
         self.overhead_tokens = overhead_tokens
         self.tool_tokens = overhead_tokens or self.tool_tokens
-        self.kept = count_kept_steps(request.back, engine, result.messages)
+        self.kept = count_kept_steps(request.restored, engine, result.messages)
         users = sum(message.get("role") == "user" for message in request.messages)
         self.progress = users, len(request.messages) // TURN_MESSAGES
 

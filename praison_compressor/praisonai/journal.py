@@ -40,13 +40,13 @@ class KeptSteps:
 
 
 def count_kept_steps(
-    back: Sequence[Message], engine: ContextCompressor, view: Sequence[Message] | None = None
+    restored: Sequence[Message], engine: ContextCompressor, view: Sequence[Message] | None = None
 ) -> KeptSteps:
     """Count the restored messages, with a `view` only its verbatim ones."""
     if view is not None:
-        there = {id(message) for message in view}
-        back = [message for message in back if id(message) in there]
-    return KeptSteps(sum(map(makes_calls, back)), sum(map(engine.tokens.message, back)))
+        sent = {id(message) for message in view}
+        restored = [message for message in restored if id(message) in sent]
+    return KeptSteps(sum(map(makes_calls, restored)), sum(map(engine.tokens.message, restored)))
 
 
 class Journal:

@@ -1,7 +1,6 @@
-"""Report a conversation's status, and each of its compressions.
+"""Report compressions to the host's hooks and memory, the log and the screen.
 
-Compressions are reported to the host's hooks, its memory, the log and, with `output="verbose"`, the
-screen. A silent agent stays silent.
+Only an agent with `output="verbose"` prints on the screen.
 """
 
 from __future__ import annotations
@@ -98,17 +97,18 @@ class Notices:
         """Pass an event of the compressor to listeners, screen, hooks and memory."""
         for listener in list(self._listeners):
             _call_listener(functools.partial(listener, event))
-        conversation, text = self._find_conversation(event.session_id), _event_words(event)
-        hooks = _request_hooks.get()
+        hooks, text = _request_hooks.get(), _event_words(event)
         if text and hooks is None:
             self._print(f"in the background: {text}")
         elif text:
             self._print(text, only_on_terminal=event.name == "started")
-        if event.name not in ("started", "committed"):
-            return
-        if hooks is not None:
+        if event.name in ("started", "committed") and hooks is not None:
             hooks.begin(functools.partial(self._report, event, hooks.messages))
-            return
+        elif event.name in ("started", "committed"):
+            self._report_background(event)
+
+    def _report_background(self, event: Event) -> None:
+        conversation = self._find_conversation(event.session_id)
         messages = () if conversation is None else conversation.transcript
         apart(lambda: self._report(event, messages))  # this thread may wait for the hooks
         if event.name == "committed":

@@ -28,10 +28,10 @@ class HostRequest:
     """The longest answer that it asks for; 0 if it names none."""
     schema: str = ""
     """The JSON of the answer's format, which the provider counts as input; "" without one."""
-    back: Sequence[Message] = ()
-    """Messages that the host had left out and the journal added."""
+    restored: Sequence[Message] = ()
+    """Messages that the host had dropped and the journal restored."""
     foreign: Sequence[Message] = ()
-    """Messages of `back` that another model wrote."""
+    """Restored messages that another model wrote."""
 
 
 Params = Mapping[str, Any]

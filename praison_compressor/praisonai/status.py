@@ -1,4 +1,4 @@
-"""Describe a conversation's last or next request: its parts, its window and its cost."""
+"""Describe a conversation's last or next request, in parts and in words."""
 
 from __future__ import annotations
 
