@@ -32,10 +32,8 @@ class Command:
 class Typed(NamedTuple):
     """A command and its argument as typed."""
 
-    command: Command | None
-    """None for a mistake."""
+    command: Command
     argument: str
-    """The reply, for a mistake."""
 
 
 # ------------------------------------------------------------ what each command does
@@ -102,10 +100,10 @@ def _resume(compressor: AgentCompressor, argument: str) -> str:
 
 
 def _help(compressor: AgentCompressor, argument: str) -> str:
-    return "\n".join(f"{f'/{row.name} {row.argument}':<31} {row.help}" for row in CHAT_COMMANDS)
+    return "\n".join(f"{f'/{row.name} {row.argument}':<31} {row.help}" for row in _TABLE)
 
 
-CHAT_COMMANDS = (
+_TABLE = (
     Command(
         "status", "", "what the last request carried, and what the conversation has cost", _status
     ),
@@ -131,13 +129,15 @@ CHAT_COMMANDS = (
     Command("resume", "[ID]", "list the stored sessions, or go on with one", _resume),
     Command("help", "", "this list", _help),
 )
+CHAT_COMMANDS = {command.name: command for command in _TABLE}
+"""By name. A name with a space is never found by the first word of a prompt."""
 
 
 # ------------------------------------------------------------ reading what was typed
 
 
-def parse_prompt(agent: Any, prompt: Any) -> Typed | None:
-    """Return a prompt's command; None for words to the model."""
+def parse_prompt(agent: Any, prompt: Any) -> Typed | str | None:
+    """Return a prompt's command, a reply to a mistake, or None for other words."""
     if not isinstance(prompt, str) or not prompt.startswith("/"):
         return None
     name, _, argument = prompt[1:].strip().partition(" ")
@@ -145,29 +145,30 @@ def parse_prompt(agent: Any, prompt: Any) -> Typed | None:
     return None if skill(name) is not None else find_command(name, argument.strip())
 
 
-def find_command(name: str, argument: str) -> Typed | None:
-    """Return the command, or a reply to a mistake, or None."""
-    commands = {row.name: row for row in CHAT_COMMANDS}
-    # A name with a space is never typed as one: a prompt's name ends at its first space.
-    command = commands.get(name)
+def find_command(name: str, argument: str) -> Typed | str | None:
+    """Return the command, a reply to a mistake, or None for other words."""
+    command = CHAT_COMMANDS.get(name)
     if command is None:
         meant = _nearest_command(name) if name.isalpha() and not argument else None
         wrong = f"No command /{name}; did you mean /{meant}? Nothing was sent to the model."
-        return None if meant is None else Typed(None, wrong)
+        return None if meant is None else wrong
     if argument and name == "help":
         return None  # "/help me" is for the model
     if argument and not command.argument:
-        wrong = f"/{name} takes no words. Nothing was done, or sent to the model."
-        return Typed(None, wrong)
-    choices = {row.removeprefix("compact "): commands[row] for row in commands if " " in row}
-    choice, _, rest = argument.partition(" ")
-    meant = nearest(choice, choices) if name == "compact" and argument else None
+        return f"/{name} takes no words. Nothing was done, or sent to the model."
+    return _find_choice(argument) if argument and name == "compact" else Typed(command, argument)
+
+
+def _find_choice(words: str) -> Typed | str:
+    """Return the command of words after `/compact`: a choice, or a focus."""
+    choice, _, argument = words.partition(" ")
+    choices = [name.removeprefix("compact ") for name in CHAT_COMMANDS if " " in name]
+    meant = nearest(choice, choices)
     if meant is None:
-        return Typed(command, argument)
-    if meant == choice:
-        return Typed(choices[choice], rest.strip())
-    wrong = f"No /compact {choice}; did you mean /compact {meant}? Nothing was compressed."
-    return Typed(None, wrong)
+        return Typed(CHAT_COMMANDS["compact"], words)
+    if meant != choice:
+        return f"No /compact {choice}; did you mean /compact {meant}? Nothing was compressed."
+    return Typed(CHAT_COMMANDS[f"compact {choice}"], argument.strip())
 
 
 SHORT = 5
@@ -177,19 +178,18 @@ a misspelling."""
 
 def _nearest_command(word: str) -> str | None:
     """Return the command that a word misspells, or None for another word."""
-    names = [row.name for row in CHAT_COMMANDS if " " not in row.name]
+    names = [name for name in CHAT_COMMANDS if " " not in name]
     meant = "compact" if nearest(word, ["compress"]) else nearest(word, names)
     is_other = meant is not None and len(word) > len(meant) < SHORT
     return None if is_other else meant
 
 
-async def answer_command(compressor: AgentCompressor, typed: Typed) -> str:
-    """Return the agent's answer to a command."""
-    command, argument = typed
-    if command is None:
-        return argument
+async def answer_command(compressor: AgentCompressor, typed: Typed | str) -> str:
+    """Return the answer to a command; a reply to a mistake is its own answer."""
+    if isinstance(typed, str):
+        return typed
     try:
-        reply = await asyncio.to_thread(command.answer, compressor, argument)
+        reply = await asyncio.to_thread(typed.command.answer, compressor, typed.argument)
         return reply if isinstance(reply, str) else await reply
     except CompressorError as error:
         return replies.describe_error(error)

@@ -65,12 +65,12 @@ def start_stream(call: HostCall) -> Any:
     return _stream_turn(compressor, call.go_on())
 
 
-def _read_call(call: HostCall) -> tuple[AgentCompressor | None, Typed | None]:
+def _read_call(call: HostCall) -> tuple[AgentCompressor | None, Typed | str | None]:
     """Return the agent's compressor, and the command in its prompt, if any."""
     return call.agents.compressor_of(call.owner), parse_prompt(call.owner, call.argument("prompt"))
 
 
-def _stream_answer(compressor: AgentCompressor, command: Typed) -> Generator[str, None, None]:
+def _stream_answer(compressor: AgentCompressor, command: Typed | str) -> Generator[str, None, None]:
     yield run(answer_command(compressor, command))
 
 
