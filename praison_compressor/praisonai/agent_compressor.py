@@ -274,17 +274,20 @@ class AgentCompressor:
             return root
         engine = self.engine()
         result = engine.resume(root)
-        messages = result.messages
-        if self.config.keep_tool_steps:
-            session = engine.store.open(self.config.namespace, root)
-            carried = carried_in(engine.store.transcript(session), engine.tokens.cache)
-            messages = carried.spoken
-        earlier = self._finder.user_sessions()
+        earlier, history = self._finder.user_sessions(), self._resumed_history(root, result)
         agent.clear_history()
-        agent.chat_history = list(messages[leading_in(messages) :])
+        agent.chat_history = history
         request = HostRequest(result.messages)
         self._finder.adopt(root, earlier).remember(result, engine, request, 0, is_sent=False)
         return root
+
+    def _resumed_history(self, session_id: str, result: CompressResult) -> list[Message]:
+        messages = result.messages
+        if self.config.keep_tool_steps:
+            session = self.ledger.open(self.config.namespace, session_id)
+            transcript = self.ledger.transcript(session)
+            messages = carried_in(transcript, self.engine().tokens.cache).spoken
+        return list(messages[leading_in(messages) :])
 
     def sessions(self) -> list[SessionInfo]:
         """Return the stored sessions of the conversation's user, the newest first.

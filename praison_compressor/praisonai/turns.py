@@ -103,40 +103,47 @@ def restore_session(agent: Any, compressor: AgentCompressor) -> None:
     key = session_id_of(agent)
     if compressor.requests.request_count or key is None or bot_conversation(agent)[0]:
         return
-    stored = stored_sessions(compressor.ledger, compressor.config.namespace, key)
-    name = next((session.id for session in stored), key)
+    sessions = stored_sessions(compressor.ledger, compressor.config.namespace, key)
+    name = next((session.id for session in sessions), key)
     try:
         if not agent.chat_history:
             compressor.resume(name)
-        elif _add_stored_calls(agent):
-            leading = leading_in(agent.chat_history)
-            transcript = compressor.engine().verbatim(session_id=name)
-            front = _missing_front(transcript, agent.chat_history[leading:])
-            if front:  # `front` replaces the host store's summary of these messages
-                agent.chat_history[:leading] = front
+        elif stored := _stored_history(agent):
+            for restored, whole in zip(agent.chat_history, stored, strict=True):
+                restored.update(whole)
+            if _is_cut(agent._session_store, stored):
+                _restore_front(agent, compressor.engine().verbatim(session_id=name))
     except SessionNotFound:
         return  # the first run
     except CompressorError as error:
         log.warning("session %s is not resumed: %s", key, error)
 
 
-def _add_stored_calls(agent: Any) -> bool:
-    """Add stored tool calls; return whether older messages are missing.
+def _stored_history(agent: Any) -> Sequence[Message]:
+    """Return the whole messages that the host restored, () if they are others.
 
     The host restores only roles and contents (agent/memory_mixin.py:573). Without their calls the
-    messages match no segment. The host keeps the newest 100 messages.
+    messages match no segment.
     """
     store, name = getattr(agent, "_session_store", None), getattr(agent, "_session_id", None)
     read = getattr(store, "get_working_history", None)
     stored: Sequence[Message] = read(name) if read is not None and name else ()
-    restored_words = [*map(_role_and_content, agent.chat_history)]
-    if not stored or [*map(_role_and_content, stored)] != restored_words:
-        return False
-    for restored, whole in zip(agent.chat_history, stored, strict=True):
-        restored.update(whole)
+    restored = [*map(_role_and_content, agent.chat_history)]
+    return stored if [*map(_role_and_content, stored)] == restored else ()
+
+
+def _is_cut(store: Any, stored: Sequence[Message]) -> bool:
+    """Return whether the host, which keeps the newest 100 messages, may have cut some."""
     bound: int = getattr(store, "active_window", 0) or getattr(store, "max_messages", len(stored))
     is_full = len(stored) > bound // 2  # a cut amid tool calls leaves fewer than the bound
     return is_full or is_host_summary(stored[0])
+
+
+def _restore_front(agent: Any, transcript: Sequence[Message]) -> None:
+    """Replace the host's summary of older messages by the messages."""
+    leading = leading_in(agent.chat_history)
+    if front := _missing_front(transcript, agent.chat_history[leading:]):
+        agent.chat_history[:leading] = front
 
 
 def _missing_front(transcript: Sequence[Message], restored: Sequence[Message]) -> list[Message]:
