@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..compressor.bills import short
 from ..compressor.preview import ContextUse, Part, Preview
@@ -13,9 +13,8 @@ from ..compressor.result import CompressResult
 from ..errors import CompressorError
 from ..ledger.segments import Segment
 from ..ledger.stores import SessionInfo
-from ..messages import digest, text_of, tool_calls_of
+from ..messages import Message, digest, text_of, tool_calls_of
 from ..messages.display import counted, one_line
-from .agent_compressor import AgentCompressor
 from .journal import KeptSteps
 from .status import Status
 
@@ -46,12 +45,14 @@ def describe_context(use: ContextUse, earlier: KeptSteps) -> str:
     return "\n".join(lines)
 
 
-def describe_preview(preview: Preview, compressor: AgentCompressor) -> str:
-    """Return the answer to `/compact preview`: the parts, their messages and texts."""
-    lines, earlier = ["Nothing to compress yet."], compressor.kept_steps()
+def describe_preview(preview: Preview, use: ContextUse, tools: int, earlier: KeptSteps) -> str:
+    """Return the answer to `/compact preview`: the parts, their messages and texts.
+
+    `tools` are the tokens of tool schemas, which the preview's sizes leave out.
+    """
+    lines = ["Nothing to compress yet."]
     if preview.would_compress:
-        after = preview.tokens_after + compressor.conversation.tool_tokens
-        sizes = f"{short(after)} instead of {short(compressor.context_use().used)}"
+        sizes = f"{short(preview.tokens_after + tools)} instead of {short(use.used)}"
         lines = [f"With /compact the next request has {sizes}; it commits what is shown here:"]
     for part in preview.parts:
         lines += _describe_part(preview, part)
@@ -121,18 +122,21 @@ def list_sessions(sessions: Sequence[SessionInfo]) -> str:
     return "\n".join(lines)
 
 
-def describe_undo(segments: Sequence[Segment], compressor: AgentCompressor) -> str:
-    """Return the answer to `/undo`: messages and next request's size."""
-    if not segments:
-        return "Nothing to take back."
+def describe_undo(
+    segments: Sequence[Segment],
+    messages: Sequence[Message],
+    use: ContextUse,
+    count: Callable[[Message], int],
+) -> str:
+    """Return the answer to `/undo`: restored messages and the next request's size."""
     remaining = Counter(name for segment in segments for name in segment.run)
     restored = []
-    for message in compressor.next_messages():
+    for message in messages:
         if remaining[digest(message)] > 0:
             remaining[digest(message)] -= 1
             restored.append(message)
-    tokens, dropped = sum(map(compressor.engine().tokens.message, restored)), remaining.total()
-    use, after = compressor.context_use(), short(sum(segment.tokens for segment in segments))
+    tokens, dropped = sum(map(count, restored)), remaining.total()
+    after = short(sum(segment.tokens for segment in segments))
     text = (
         f"Taken back: {counted(len(restored), 'message')} ({short(tokens)}) that stood in {after}. "
         f"The next request has {short(use.used)}."

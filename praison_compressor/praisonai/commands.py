@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..compressor.bills import short
+from ..compressor.preview import Preview
 from ..config import nearest
 from ..errors import CompressorError, ConfigError
 from . import command_replies as replies
@@ -47,24 +48,29 @@ def _context(compressor: AgentCompressor, argument: str) -> str:
     return replies.describe_context(compressor.context_use(), compressor.kept_steps())
 
 
+def _show(preview: Preview, compressor: AgentCompressor) -> str:
+    use, tools = compressor.context_use(), compressor.conversation.tool_tokens
+    return replies.describe_preview(preview, use, tools, compressor.kept_steps())
+
+
 def _preview(compressor: AgentCompressor, argument: str) -> str:
-    return replies.describe_preview(compressor.preview(write=True), compressor)
+    return _show(compressor.preview(write=True), compressor)
 
 
 def _keep(compressor: AgentCompressor, argument: str) -> str:
     if not argument:
         raise ConfigError("/compact keep: expected references, such as s2.14")
-    return replies.describe_preview(compressor.choose(keep=argument.split()), compressor)
+    return _show(compressor.choose(keep=argument.split()), compressor)
 
 
 def _choose_range(compressor: AgentCompressor, argument: str) -> str:
     since, _, until = argument.partition(" to ")
     preview = compressor.choose(since=since.strip() or None, until=until.strip() or None)
-    return replies.describe_preview(preview, compressor)
+    return _show(preview, compressor)
 
 
 def _focus(compressor: AgentCompressor, argument: str) -> str:
-    return replies.describe_preview(compressor.choose(focus=argument), compressor)
+    return _show(compressor.choose(focus=argument), compressor)
 
 
 async def _compact(compressor: AgentCompressor, argument: str) -> str:
@@ -86,7 +92,11 @@ def _pin(compressor: AgentCompressor, argument: str) -> str:
 
 
 def _undo(compressor: AgentCompressor, argument: str) -> str:
-    return replies.describe_undo(compressor.undo(), compressor)
+    segments = compressor.undo()
+    if not segments:
+        return "Nothing to take back."
+    use, count = compressor.context_use(), compressor.engine().tokens.message
+    return replies.describe_undo(segments, compressor.next_messages(), use, count)
 
 
 def _new(compressor: AgentCompressor, argument: str) -> str:
