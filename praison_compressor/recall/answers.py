@@ -40,13 +40,13 @@ QUOTED = 1
 """A search's matches that are quoted with the lines around them; the others have a row."""
 PASSAGES = 4
 """Passages returned when `about` is given."""
-ABOUT_SHARE = 0.3
+ABOUT_SHARE = 0.4
 """Part of the budget for passages where `about` is given: the rest is saved."""
 SHORT_TOKENS = 300
 """Messages up to this size are returned whole even when `about` is given."""
 CHARS, HEAD_TOKENS = 2.5, 80
 """Characters of quoted lines for each token of an answer, but for what stands beside them."""
-BEGINNING_TOKENS = 150
+BEGINNING_TOKENS = 250
 """Size of a message's beginning and end, returned where nothing in it matches `about`."""
 LISTED, OUTLINED = 12, 24
 """Rows of the overview, and a segment's messages that it reads."""

@@ -221,6 +221,7 @@ _NOTHING = re.compile(
     r"|ok\s+\S+\s+(?:\(cached\)|[\d.]+s$)|\?\s+\S+\s+\[no test files\]"
     r"|(?:Collecting|Downloading|Requirement already satisfied|Preparing metadata|Using cached|"
     r"Get:\d+|Unpacking|Selecting previously|Preparing to unpack|Setting up)\b"
+    r"|\s*<!--.*-->\s*$"
     r"|(?:\s*</?(?:a|br|img|p|picture|source)\b[^>]*(?:>|$))+\s*$",
 )
 """Lines that say nothing: frames, progress, passed tests, installers' steps, tags of pictures."""
