@@ -221,6 +221,22 @@ def test_status_and_undo_count_what_is_sent_next(host):
     assert " 2 more are no longer in the conversation." in answer
 
 
+def test_pinned_texts_outlive_compressions_and_are_listed(host):
+    """Each view keeps the pinned texts word for word; `/status` and `status()` list them."""
+    pins = ("Write British English.", "Never deploy on Fridays.")
+    made = agent(host, OPENAI, context(host, pinned=pins[:1]))
+    events: list[str] = []
+    made.context_compressor.subscribe(lambda event: events.append(event.name))
+    made.chat(f"/pin {pins[1]}")
+    chat(made, [turn(n) for n in range(30)])
+    status = made.context_compressor.status()
+    assert events.count("committed") > 1
+    sent = "\n".join(map(text_of, of_agent(host)[-1].messages))
+    assert [sent.count(text) for text in pins] == [1, 1]
+    assert status.pinned == pins
+    assert made.chat("/status").splitlines()[-2:] == [f"Pinned: {text}" for text in pins]
+
+
 @pytest.mark.parametrize("mode", ["iter_stream", "achat"])
 def test_the_context_is_shown_by_part(host, mode):
     """`/context` prints the next request by part, with tool schemas, and the largest messages."""

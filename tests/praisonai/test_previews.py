@@ -71,7 +71,8 @@ def test_the_answer_names_each_size_and_counts_no_pin(host):
     made.chat("/compact")
     chat(made, [turn(n) for n in range(8, 12)])
     made.chat("/pin never on Fridays")
-    use, messages = made.context_compressor.context_use(), len(made.context_compressor.carried())
+    use = made.context_compressor.context_use()
+    messages = len(made.context_compressor.next_messages())
     whole = made.context_compressor.status().tokens_before
     line, became, sizes = made.chat("/compact").splitlines()
     assert float(re.findall(r": ([\d.]+)k →", line)[0]) * 1_000 > use.used
