@@ -38,9 +38,8 @@ def working(
 ) -> Agent:
     """Return an agent whose model makes `rounds` of two calls in a turn."""
     one_round = path == OPENAI and mode in ("stream", "iter_stream")
-    host.answer_with(
-        Worker(1 if one_round else rounds, parallel=2, arguments=numbered, answer=ANSWER)
-    )
+    calls = 1 if one_round else rounds
+    host.answer_with(Worker(calls, parallel=2, arguments=numbered, answer=ANSWER))
     host.set_window(WIDE)
     given = context(host, **{"context_window": WIDE, **options})
     return agent(host, path, given, tools=[look_up], execution=LONG)
@@ -104,20 +103,14 @@ def test_a_turn_that_failed_leaves_no_step(host, path):
     """The next turn has no step of a turn that failed."""
     made = working(host, path)
     made.chat("Question 0?")
-    worker = host.answer_with
-    count = len(host.requests)
-
-    def failing(asked: Any) -> Any:
-        if asked.messages[-1]["role"] == "tool":
-            return Failure(400, "no")
-        return Worker(1, parallel=2, arguments=numbered)(asked)
-
-    worker(failing)
+    works = Worker(1, parallel=2, arguments=numbered, answer=ANSWER)
+    no = Failure(400, "no")
+    host.answer_with(lambda asked: no if asked.messages[-1]["role"] == "tool" else works(asked))
     made.chat("Question that fails?")
-    host.answer_with(Worker(1, parallel=2, arguments=numbered, answer=ANSWER))
+    assert of_agent(host)[-1].status == 400
+    host.answer_with(works)
     made.chat("Question 2?")
     last = of_agent(host)[-1]
-    assert len(of_agent(host)) > count
     assert asked(last) == ["Question 0?", "Question 2?"]
     assert len(results(last)) == 6 + 2
 
@@ -249,16 +242,11 @@ def test_each_turn_finds_a_detail_of_the_turn_before(host, window):
     model = Surveyor(at_once=4)
     host.answer_with(model)
     host.set_window(window)
-    made = agent(
-        host, OPENAI, context(host, context_window=window), tools=[measure], execution=LONG
-    )
-    for number in range(TURNS + 1):
-        made.chat(
-            f"Turn {number}: measure all places, and name reading {number % CALLS} of before."
-        )
+    ours = context(host, context_window=window)
+    made = agent(host, OPENAI, ours, tools=[measure], execution=LONG)
+    asks = "Turn {}: measure all places, and name reading {} of before."
+    chat(made, [asks.format(number, number % CALLS) for number in range(TURNS + 1)])
     assert model.found == [detail(n - 1, n % CALLS) for n in range(1, TURNS + 1)]
     assert [r.error for r in of_agent(host) if r.status != 200] == []
-    calls = [
-        c for r in of_agent(host) for c in getattr(r.answer, "calls", ()) if c.name == "measure"
-    ]
-    assert len(calls) == (TURNS + 1) * CALLS
+    calls = [c.name for r in of_agent(host) for c in getattr(r.answer, "calls", ())]
+    assert calls.count("measure") == (TURNS + 1) * CALLS
