@@ -1,7 +1,5 @@
 """Without I/O: the list of items, the marks, the choice of a fold."""
 
-from __future__ import annotations
-
 import base64
 import pickle
 
@@ -13,10 +11,7 @@ from praison_compressor import ConfigError
 from praison_compressor.messages import find_repairs, read_transcript
 from praison_compressor.praisonai.realtime import Marks
 from praison_compressor.praisonai.realtime.folding import choose
-from praison_compressor.praisonai.realtime.items import (
-    Items,
-    messages_of,
-)
+from praison_compressor.praisonai.realtime.items import Items, messages_of
 
 
 def follower(*events) -> Items:
@@ -51,7 +46,6 @@ def output(item_id, call_id):
 
 def said(found: Items, item_id: str) -> str:
     item = found.get(item_id)
-    assert item is not None
     return item.text
 
 
@@ -102,7 +96,6 @@ def test_audio_is_never_kept():
     )
     assert sound[:40].encode() not in pickle.dumps(list(found))
     answer = found.get("a")
-    assert answer is not None
     assert answer.audio_ms == pytest.approx(4800 / 48)
 
 
