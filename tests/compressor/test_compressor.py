@@ -216,9 +216,9 @@ def test_a_ledger_that_is_gone_is_logged_once_until_it_is_back(caplog, logged):
 # ---------------------------------------------------------------- windows of different sizes
 
 
-def in_window(window, store, policy="mask", **asked):
+def in_window(window, store, policies=(), **asked):
     """Return the result of a session for a model with that window."""
-    config = CompressorConfig(model="gpt-4o", context_window=window, tool_policies={"*": policy})
+    config = CompressorConfig(model="gpt-4o", context_window=window, tool_policies=dict(policies))
     ours = ContextCompressor(config, store=store)
     return ours.compress_sync(session(120, words=60), session_id="s", **asked)
 
@@ -227,7 +227,7 @@ def in_window(window, store, policy="mask", **asked):
 def test_a_larger_window_finds_its_larger_view_again(policy):
     """A larger window finds its larger view again after a small model's turn."""
     store, windows = MemoryStore(), (40_000, 8_000, 40_000, 8_000)
-    large, small, *again = (in_window(window, store, policy) for window in windows)
+    large, small, *again = (in_window(window, store, {"*": policy}) for window in windows)
     assert small.tokens_after < 8_000 < large.tokens_after
     assert [each.messages for each in again] == [large.messages, small.messages]
 
