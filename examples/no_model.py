@@ -26,8 +26,6 @@ compressor = ContextCompressor(
         model="gpt-4o",
         context_window=6_000,
         protect_last_n_tokens=500,
-        # Left out, old outputs become one line each first; here a summary is to be seen.
-        tool_policies={"*": "summarize"},
     )
 )
 
