@@ -18,6 +18,7 @@ LINE_CHARS = 150
 WHOLE_CHARS = 200  # an output of at most this many characters is quoted whole
 HEAD_CHARS = 300  # characters of a line whose form is looked at
 EDGE_CHARS = 4_000  # characters at each end of an output that are searched line by line
+MIDDLE_TRIES = 50  # lines with one word, such as names of passed tests, that are skipped between
 
 _PLAIN_WORDS = tuple(
     "error|fail|fatal|exception|traceback|panic|denied|reject|conflict|not found|no such|cannot|"
@@ -30,6 +31,8 @@ _PLAIN_WORDS = tuple(
 _FAILURE_WORDS = (*_PLAIN_WORDS, "http/", "status", "e: ", "e  ", "! [")
 """Words and marks in lines that report a failure."""
 _MIDDLE_WORDS = ("error", "fail", "fatal", "exception", "conflict", "panic", "denied", "reject")
+_MIDDLE_MARKS = ("FAILED", "ERROR")
+"""Found where names of passed tests have a word of failure, too."""
 _NO_FAILURE = re.compile(
     r"\b(?:0|no|zero|without) (?:\w+ )?(?:error|fail|warning|problem|issue|conflict)\w*"
     r"|\b(?:errors?|fail\w*|skipped|timeout)[\"']?\s*[:=]\s*(?:0\b|none|null|false|\[\])",
@@ -94,6 +97,17 @@ def telling_line(call: ToolCall | None, text: str) -> str:
     if code in ("", "0") or calls.exit_code(said):
         return said
     return f"exit code {code}" + (f": {said}" if said else "")
+
+
+def telling_place(call: ToolCall, text: str, start: int, end: int) -> int:
+    """Return where a failure or a tally of an output stands between two places, or -1."""
+    for part in _choose_words(call, calls.unwrap_output(text)).split(" … "):
+        # A quoted line has single spaces.
+        words = r"\s+".join(map(re.escape, part.split()))
+        found = re.compile(words).search(text, start, end)
+        if found and (is_failure(part) or _TALLY.search(part)):
+            return found.start()
+    return -1
 
 
 def is_failure(line: str) -> bool:
@@ -164,14 +178,34 @@ def _candidate_lines(text: str) -> Iterator[str]:
     if len(text) <= 2 * EDGE_CHARS:
         yield from text.splitlines()
         return
-    yield from text[:EDGE_CHARS].splitlines()
-    lower, end = text.lower(), len(text) - EDGE_CHARS
-    found = (lower.find(word, EDGE_CHARS, end) for word in _MIDDLE_WORDS)
-    for at in sorted(place for place in found if place >= 0):
+    # A torn line may lack the word that says it passed.
+    begin = text.rfind("\n", 0, EDGE_CHARS) + 1 or EDGE_CHARS
+    yield from text[:begin].splitlines()
+    lower = text.lower()
+    found = {_middle_line(text, lower, word, begin) for word in _MIDDLE_WORDS}
+    found |= {_middle_line(text, text, mark, begin) for mark in _MIDDLE_MARKS}
+    for start, stop in sorted(place for place in found if place is not None):
+        yield text[start:stop]
+    yield from text[-EDGE_CHARS:].splitlines()[1:]
+
+
+def _middle_line(text: str, searched: str, word: str, at: int) -> tuple[int, int] | None:
+    """Return start and end of the first line from `at` on that reports with a word.
+
+    `searched` is the text, or its lower case.
+    """
+    end = len(text) - EDGE_CHARS
+    for _ in range(MIDDLE_TRIES):
+        at = searched.find(word, at, end)
+        if at < 0:
+            return None
         start = text.rfind("\n", max(0, at - 400), at) + 1 or at
         stop = text.find("\n", at, at + 400)
-        yield text[start : stop if stop >= 0 else at + 400]
-    yield from text[-EDGE_CHARS:].splitlines()[1:]
+        stop = stop if stop >= 0 else at + 400
+        if _has_content(text[start:stop]):
+            return start, stop
+        at = stop
+    return None
 
 
 def _choose_lines(lines: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ last resort, messages too long for the window lose their middle.
 from __future__ import annotations
 
 import functools
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import accumulate, takewhile
@@ -31,6 +32,7 @@ from ..messages.shapes import MASK_OPENS, makes_calls, replace_surrogates
 from ..messages.shortening import cut_line, with_shorter_calls
 from ..quotes import call_line, telling_line
 from ..quotes.speakers import block_text, without_notes
+from ..quotes.telling import telling_place
 from ..recall.layout import lines_of
 from .frame import LEFT_OUT, READ_ON
 
@@ -269,21 +271,58 @@ def excerpt_results(
         )
     length = len(lines_of(whole))
 
-    def ends(call: ToolCall, result: Message, before: Sequence[Any]) -> str:
+    def keep_ends(call: ToolCall, result: Message, before: Sequence[Any]) -> str:
         text = result_text(result) if is_result(result) else text_of(result)
-        lines = lines_of(text)
-        head, tail = _lines_within(lines, half), len(lines) - _lines_within(lines[::-1], half)
-        if head >= tail:
+        gap = _gap_in(text, call, half)
+        if gap is None:
             return text
-        start, end = _end_of_lines(text, lines[:head]), _end_of_lines(text, lines[:tail])
-        above = len(lines_of(said)) if (said := text_of({"content": list(before)})) else 0
-        first, last = above + head + 1, above + tail
+        above = len(lines_of(earlier)) if (earlier := text_of({"content": list(before)})) else 0
+        first, last = above + gap.first, above + gap.last
         rest = READ_ON.format(f"{reference}:{first}-{last}") if reference and reads else ""
-        size = int((end - start) / density)
-        line = LEFT_OUT.format(f"{first:,}", f"{last:,}", f"{length:,}", f"{size:,}", rest)
-        return "\n".join([text[:start].rstrip("\n"), line, text[end:]])
+        size = int((gap.end - gap.start) / density)
+        marks = [LEFT_OUT.format(f"{first:,}", f"{last:,}", f"{length:,}", f"{size:,}", rest)]
+        if gap.quoted:
+            marks.append(f"[line {above + gap.quoted_at:,}] {gap.quoted}")
+        return "\n".join([text[: gap.start].rstrip("\n"), *marks, text[gap.end :]])
 
-    return _rewrite_results(found.calls, message, ends)
+    return _rewrite_results(found.calls, message, keep_ends)
+
+
+class _Gap(NamedTuple):
+    """The middle of a text that an excerpt leaves out."""
+
+    start: int
+    """Its first character."""
+    end: int
+    first: int
+    """Its first line, from 1."""
+    last: int
+    quoted: str = ""
+    """Its telling line, which the excerpt shows."""
+    quoted_at: int = 0
+
+
+QUOTED_CHARS = 150  # characters of a gap's telling line with its number, at most
+
+
+def _gap_in(text: str, call: ToolCall, half: int) -> _Gap | None:
+    """Return what an excerpt with `half` characters at each end leaves out.
+
+    The telling line takes its room from the beginning.
+    """
+    lines = lines_of(text)
+    ends = _line_ends(text, lines)
+    head, tail = _lines_within(lines, half), len(lines) - _lines_within(lines[::-1], half)
+    if head >= tail:
+        return None
+    end = ends[tail - 1]
+    at = telling_place(call, text, ends[head - 1], end) if half > 2 * QUOTED_CHARS else -1
+    if at < 0:
+        return _Gap(ends[head - 1], end, head + 1, tail)
+    number = bisect_right(ends, at)
+    head = _lines_within(lines, half - QUOTED_CHARS)
+    quoted = cut_line(lines[number], QUOTED_CHARS - len(f"[line {number:,}] "))
+    return _Gap(ends[head - 1], end, head + 1, tail, quoted, number + 1)
 
 
 def _lines_within(lines: Sequence[str], chars: int) -> int:
@@ -292,13 +331,14 @@ def _lines_within(lines: Sequence[str], chars: int) -> int:
     return max(1, sum(1 for _ in takewhile(lambda size: size <= chars, sizes)))
 
 
-def _end_of_lines(text: str, lines: Sequence[str]) -> int:
-    """Return where the first lines of a text end."""
-    at = 0
+def _line_ends(text: str, lines: Sequence[str]) -> list[int]:
+    """Return where each line of a text ends, its break included."""
+    ends, at = [], 0
     for line in lines:
         at += len(line)
         at += text.startswith("\n", at)  # a wrapped line ends without a break
-    return at
+        ends.append(at)
+    return ends
 
 
 # -------------------------------------------------------------- shortening
