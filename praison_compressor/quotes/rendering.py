@@ -51,8 +51,8 @@ class Section:
     """Guaranteed share of the budget."""
     least: int = 24
     """Tokens to which an entry may be cut so that others fit."""
-    noun: str = "entries"
-    """What entries left out are counted as; with "" they are not."""
+    noun: str = ""
+    """Noun that counts the entries left out, with `{s}` for its plural; "" counts none."""
     unlisted: Sequence[int] = ()
     """Positions of entries that are not among the lines."""
     tools: Mapping[int, str] = field(default_factory=dict)
@@ -177,7 +177,8 @@ class Renderer:
             named = ", ".join(f"{name} {n:,}" for name, n in tools)
             if own:
                 by_tool = f" ({named})" if named else ""
-                counts.append(f"{len(own):,} more {section.noun} not shown{by_tool}")
+                noun = section.noun.format(s="" if len(own) == 1 else "s")
+                counts.append(f"{len(own):,} more {noun} not shown{by_tool}")
                 places += own
         ends_of = map(self._reference, (min(places), max(places))) if places else ()
         where = " to ".join(dict.fromkeys(filter(None, ends_of)))

@@ -68,7 +68,7 @@ class TodoList:
         own += [f"result of the newest call: {self.failed}"] if self.failed else []
         found += [(self.at, self.at, line) for line in own]
         lines = [QuoteEntry(at, (n,), text, also=also) for n, (at, also, text) in enumerate(found)]
-        return Section(TITLES["plan"], lines, 0.1, noun="items of the plan")
+        return Section(TITLES["plan"], lines, 0.1, noun="item{s} of the plan")
 
     def read_call(self, one: AnsweredCall) -> None:
         """Take in one call of a todo tool, and its result."""

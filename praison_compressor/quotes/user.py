@@ -63,7 +63,7 @@ def user_section(said: Sequence[UserText], budget: int) -> Section:
         )
         for one, rank in zip(own, _text_ranks(own), strict=True)
     ]
-    return Section(TITLES["user"], lines, USER_SHARE, least, noun="messages of the user")
+    return Section(TITLES["user"], lines, USER_SHARE, least, noun="message{s} of the user")
 
 
 def others_section(said: Sequence[UserText]) -> Section:
@@ -73,7 +73,7 @@ def others_section(said: Sequence[UserText]) -> Section:
         QuoteEntry(one.at, (-one.at,), cut_line(one.text, OTHERS_CHARS), f"{one.origin}: ")
         for one in sorted(newest.values(), key=lambda one: one.at)
     ]
-    return Section(TITLES["others"], lines, 0.08, noun="texts in the user's role")
+    return Section(TITLES["others"], lines, 0.08, noun="text{s} in the user's role")
 
 
 def _text_ranks(said: Sequence[UserText]) -> Iterator[tuple[int, ...]]:
@@ -102,13 +102,13 @@ def _text_ranks(said: Sequence[UserText]) -> Iterator[tuple[int, ...]]:
 def reports_section(found: Sequence[tuple[int, str]], others: Sequence[int]) -> Section:
     """Return the section of what the agent said at turns' ends."""
     lines = [QuoteEntry(at, (-at,), text.strip()) for at, text in found]
-    return Section(TITLES["reports"], lines, 0.2, 60, "texts of the assistant", others)
+    return Section(TITLES["reports"], lines, 0.2, 60, "text{s} of the assistant", others)
 
 
 def outline_section(outline: Sequence[str]) -> Section:
     """Return the outline's section; its newest lines rank first."""
     lines = [QuoteEntry(-1, (-n,), line) for n, line in enumerate(outline)]
-    return Section(TITLES["outline"], lines, 0.08, least=60, noun="")
+    return Section(TITLES["outline"], lines, 0.08, least=60)
 
 
 def counts_section(roles: Mapping[str, int], tools: Counter[str]) -> Section:
@@ -118,4 +118,4 @@ def counts_section(roles: Mapping[str, int], tools: Counter[str]) -> Section:
     more = f", {len(tools) - TOOLS_IN_COUNTS} more tools" if len(tools) > TOOLS_IN_COUNTS else ""
     text = f"{sum(roles.values()):,} messages: {said}" + (f"; calls: {used}{more}" if used else "")
     lines = [QuoteEntry(-1, (0,), text)] if roles else []
-    return Section(TITLES["counts"], lines, 0.04, least=100, noun="")
+    return Section(TITLES["counts"], lines, 0.04, least=100)

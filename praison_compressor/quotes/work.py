@@ -65,7 +65,7 @@ def commands_section(found: Mapping[str, Newest], budget: int) -> Section:
     ]
     left = [one.exchange.where for _, one in others]
     tools = {x.where: cut_line(x.call.name, 40) for x, _ in found.values() if x.call.id}
-    return Section(TITLES["commands"], lines, 0.15, 80, "calls", left, tools)
+    return Section(TITLES["commands"], lines, 0.15, 80, "call{s}", left, tools)
 
 
 def split_newest(entries: Sequence[Any], budget: int) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -93,7 +93,7 @@ def files_section(found: Mapping[str, Newest], budget: int) -> Section:
         for n, (paths, one) in enumerate(newest)
     ]
     left = [one.exchange.where for paths, one in older for _ in paths]
-    return Section(TITLES["files"], lines, 0.15, least=80, noun="files", unlisted=left)
+    return Section(TITLES["files"], lines, 0.15, least=80, noun="file{s}", unlisted=left)
 
 
 def _group_by_call(found: Mapping[str, Newest]) -> list[tuple[list[str], Newest]]:
@@ -148,7 +148,7 @@ def instructions_section(found: Mapping[str, tuple[int, str]]) -> Section:
         QuoteEntry(at, (-at,), _content(text), f"{source}:\n  ")
         for source, (at, text) in sorted(found.items(), key=lambda item: item[1][0])
     ]
-    return Section(TITLES["instructions"], lines, 0.12, least=60, noun="files of instructions")
+    return Section(TITLES["instructions"], lines, 0.12, least=60, noun="file{s} of instructions")
 
 
 def _content(text: str) -> str:

@@ -272,7 +272,7 @@ def test_beside_prose_stand_neither_reports_nor_outline_nor_counts() -> None:
 def test_the_assistants_other_texts_are_counted() -> None:
     """A section that quotes nothing has a notice of what it omits."""
     held = quoted([user("Go."), *talking("Seven points remain.")])
-    assert "(1 more texts of the assistant not shown: s1.2)" in held
+    assert "(1 more text of the assistant not shown: s1.2)" in held
 
 
 # -------------------------------------------------------------- room
