@@ -41,10 +41,13 @@ def arguments_of(call: ToolCall) -> Any:
 @lru_cache(maxsize=CACHED_CALLS)
 def arguments_by_name(call: ToolCall) -> dict[str, Any]:
     """Return the arguments (read-only) by normalized name."""
-    given = arguments_of(call)
-    return (
-        {normalize_key(str(k)): v for k, v in given.items()} if isinstance(given, Mapping) else {}
-    )
+    return members_of(arguments_of(call))
+
+
+def members_of(value: Any) -> dict[str, Any]:
+    """Return an object's members by normalized key; {} of any other value."""
+    items = value.items() if isinstance(value, Mapping) else ()
+    return {normalize_key(str(key)): item for key, item in items}
 
 
 def parse_json(text: str) -> Any:
@@ -79,15 +82,15 @@ def argument_values(value: Any) -> Iterator[str]:
 @lru_cache(maxsize=CACHED_CALLS)
 def command_of(call: ToolCall) -> str:
     """Return the command line that a call runs, or ""."""
-    if isinstance(arguments_of(call), str):
-        return str(arguments_of(call)) if _SHELL.search(call.name) else ""
-    given = arguments_by_name(call)
-    if "path" in given:
+    arguments = arguments_of(call)
+    if isinstance(arguments, str):
+        return arguments if _SHELL.search(call.name) else ""
+    members = arguments_by_name(call)
+    if "path" in members:
         return ""
-    if isinstance(given.get("action"), Mapping):
-        given = {normalize_key(str(key)): value for key, value in given["action"].items()}
+    members = members_of(members.get("action")) or members
     keys = _SHELL_KEYS if _SHELL.search(call.name) else _SHELL_KEYS[:2]
-    return next(filter(None, (_command_line(given.get(key)) for key in keys)), "")
+    return next(filter(None, (_command_line(members.get(key)) for key in keys)), "")
 
 
 def _command_line(value: Any) -> str:
@@ -144,7 +147,7 @@ def unwrap_output(result: str) -> str:
 
     A result with an unknown key is no wrapper, and stays unchanged.
 
-    >>> unwrapped('{"output": "a\\nb\\n", "metadata": {"exit_code": 2}}')
+    >>> unwrap_output('{"output": "a\\nb\\n", "metadata": {"exit_code": 2}}')
     'a\nb\nexit code 2'
     """
     value = parse_json(result) if result.startswith("{") and result.endswith("}") else None
@@ -304,7 +307,7 @@ def kind_of(call: ToolCall) -> str:
 
 
 @dataclass(eq=False)
-class AnsweredCall:
+class CallRecord:
     """One call and its result."""
 
     at: int
@@ -328,13 +331,13 @@ class CallPairing:
     """Find the call that a result answers, even if ids repeat."""
 
     def __init__(self) -> None:
-        self.calls: list[AnsweredCall] = []
-        self._open: dict[str, list[AnsweredCall]] = {}
-        self._newest: dict[str, AnsweredCall] = {}
+        self.calls: list[CallRecord] = []
+        self._open: dict[str, list[CallRecord]] = {}
+        self._newest: dict[str, CallRecord] = {}
 
     def add_calls(self, message: Message, at: int) -> bool:
         """Add a message's calls; return whether there are any."""
-        made = [AnsweredCall(at, call) for call in tool_calls_of(message)]
+        made = [CallRecord(at, call) for call in tool_calls_of(message)]
         if made:
             self._open = {}
         for one in made:
@@ -344,7 +347,7 @@ class CallPairing:
         self.calls += made
         return bool(made)
 
-    def add_result(self, key: str, text: str, at: int) -> AnsweredCall | None:
+    def add_result(self, key: str, text: str, at: int) -> CallRecord | None:
         """Complete the first open call of an id, else the newest."""
         waiting = (one for one in self._open.get(key, ()) if not one.is_answered)
         one = next(waiting, None) or self._newest.get(key)

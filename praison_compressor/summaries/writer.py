@@ -291,7 +291,7 @@ def own_words(prose: str) -> str:
 
 
 _POSING = re.compile(
-    rf"^[^\w\n]{{0,20}}(?={'|'.join(re.escape(t) for t in (QUOTED[:-1], *TITLES.values()))})",
+    rf"^[^\w\n]{{0,20}}(?={'|'.join(re.escape(t) for t in (QUOTED[:-1], *TITLES))})",
     re.IGNORECASE | re.MULTILINE,
 )
 

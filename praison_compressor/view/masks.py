@@ -27,10 +27,11 @@ from ..messages import (
     to_plain,
     tool_calls_of,
 )
+from ..messages.calls import call_text
 from ..messages.display import message_as_text, pluralize
 from ..messages.shapes import MASK_OPENS, makes_calls, replace_surrogates
 from ..messages.shortening import cut_line, with_shorter_calls
-from ..quotes import call_line, telling_line
+from ..quotes import telling_line
 from ..quotes.speakers import block_text, without_notes
 from ..quotes.telling import telling_place
 from ..recall.layout import lines_of
@@ -57,7 +58,7 @@ def mask_line(call: ToolCall, text: str, own: str, reference: str = "") -> str:
     lines = text.count("\n") + 1 if text else 0
     size = f"{pluralize(lines, 'line')}, {len(text):,} characters"
     line = " ".join(telling_line(call, own).split())
-    parts = [f"{MASK_OPENS} {call_line(call, CALL_CHARS)}: {size}"]
+    parts = [f"{MASK_OPENS} {cut_line(call_text(call), CALL_CHARS)}: {size}"]
     if line and len(line) < len(text):
         parts.append(f'"{cut_line(line, TELLING_CHARS)}"')
     return "; ".join([*parts, reference] if reference else parts)
