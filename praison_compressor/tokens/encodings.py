@@ -97,7 +97,7 @@ class Vocabulary:
         return round(tokens * len(text) / sum(map(len, samples)))
 
 
-AHEAD_SHARE = 0.6
+AHEAD_SHARE = 0.55
 """Share that a thread counts, while the caller does other work before it counts the rest."""
 
 TEXTS_PER_CALL = 1_024
