@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..messages import Message, text_of, tool_calls_of
 from ..messages.display import truncate_line
 from ..tokens.counter import TokenCounter
-from ..tokens.models import input_price
+from ..tokens.models import prices_of
 from ..view.frame import is_framed, unframe
 from . import parameters as par
 from .terminal import Line, Piece, Table, answer, money, number, titled
@@ -84,7 +84,7 @@ def _totals(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "cached_tokens": sum(one.cached_tokens for one in sent),
         "model": MODEL,
         "cost": sum(each["cost"] or 0.0 for each in paid),
-        "cost_saved": left_out * (input_price(MODEL) or 0.0),
+        "cost_saved": left_out * (prices_of(MODEL).input or 0.0),
     }
 
 

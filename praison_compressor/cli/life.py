@@ -22,7 +22,7 @@ from ..messages import Message, content_digest, read_transcript, text_of
 from ..recall.outlines import in_order
 from ..summaries.prompts import rendering
 from ..tokens.counter import TokenCounter
-from ..tokens.models import input_price, model_limits
+from ..tokens.models import model_limits, prices_of
 from ..view.budget import Budget
 from ..view.frame import is_framed, unframe
 from .stored import FOLDED, IN_VIEW, states
@@ -204,7 +204,7 @@ def life_of_session(store: Store, namespace: str, session_id: str, tokens: Token
     messages = store.transcript(store.open(namespace, session_id))
     lengths = [card.segment.transcript_length for card in (*found.cards, *found.masks)]
     if not messages or 0 in lengths or max(lengths, default=0) > len(messages):
-        return replace(found, note=ARCHIVED, price=input_price(tokens.model))
+        return replace(found, note=ARCHIVED, price=prices_of(tokens.model).input)
     return with_points(replace(found, note=WHOLE), messages, tokens)
 
 
@@ -284,7 +284,7 @@ def with_points(found: Life, messages: Sequence[Message], tokens: TokenCounter) 
         tokens=whole[-1],
         points=tuple(points),
         requests_of=begun,
-        price=input_price(tokens.model),
+        price=prices_of(tokens.model).input,
     )
 
 

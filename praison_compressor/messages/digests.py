@@ -35,15 +35,13 @@ def canonical(message: Mapping[str, Any]) -> Message:
     Left out are private `_` keys, cache markers, the message's own ids and timestamps, and keys
     without a value. A list with one text part equals its text.
     """
-    named = ((str(key), value) for key, value in message.items())
-    return _canonical({key: plain_value(value) for key, value in named if _counts(key)})
+    return _canonical(plain_value(message))
 
 
 def _canonical(plain: Message) -> Message:
-    kept = {key: value for key, value in plain.items() if _counts(key)}
-    content = kept.pop("content", None)
-    calls = kept.pop("tool_calls", None)
-    valued = ((key, value) for key, value in kept.items() if value not in (None, [], {}))
+    members = {key: value for key, value in plain.items() if _counts(key)}
+    content, calls = members.pop("content", None), members.pop("tool_calls", None)
+    valued = ((key, value) for key, value in members.items() if value not in (None, [], {}))
     result: Message = {key: without_cache_markers(value) for key, value in valued}
     if content is not None:
         result["content"] = _canonical_content(content)

@@ -57,16 +57,6 @@ def model_limits(model: str | None, context_window: int | None = None) -> Limits
     return known
 
 
-def input_price(model: str | None) -> float | None:
-    """Return the listed US dollars for one input token, or None."""
-    return _price(model, "input_cost_per_token")
-
-
-def cached_input_price(model: str | None) -> float | None:
-    """Return the listed US dollars for one cached input token, or None."""
-    return _price(model, "cache_read_input_token_cost")
-
-
 class Prices(NamedTuple):
     """Listed US dollars for one token of each kind, or None."""
 

@@ -381,13 +381,6 @@ class View:
             self._sendable(self.own_messages or self.transcript.messages), self.sent_tiles
         )
 
-    def messages_between(self, start: int, end: int) -> list[Message]:
-        """Return the view of a run of the transcript."""
-        inside = (
-            tile for tile in self.sent_tiles if start <= tile.start < end or start < tile.end < end
-        )
-        return replace_runs(self._sendable(self.transcript.messages), inside, start, end)
-
     def originals(self, start: int, end: int) -> Sequence[Message]:
         """Return a run's messages as they came, in their own order."""
         places = sorted(o for o in self.transcript.origins[start:end] if o is not None)
