@@ -35,7 +35,8 @@ def canonical(message: Mapping[str, Any]) -> Message:
     Left out are private `_` keys, cache markers, the message's own ids and timestamps, and keys
     without a value. A list with one text part equals its text.
     """
-    return _canonical(plain_value(message))
+    named = ((str(key), value) for key, value in message.items())
+    return _canonical({key: plain_value(value) for key, value in named if _counts(key)})
 
 
 def _canonical(plain: Message) -> Message:
