@@ -191,12 +191,16 @@ class Account:
         with self._lock:
             return self._stored + self._written + self._due
 
+    def touch(self, now: float) -> None:
+        """Record the time of a request."""
+        self.requested = now
+
     def add(self, bill: Bill) -> None:
         """Add to the bill what the store does not have."""
         with self._lock:
             self._due += bill
 
-    def look(
+    def refresh(
         self, store: Store, opened: Callable[[], Session], now: float, *, always: bool = False
     ) -> None:
         """Read what other processes wrote, every `PACE_SECONDS`."""

@@ -49,6 +49,9 @@ class Decision:
     """FITS, DUE, ASKED, COLD, FIXED, NO_GAIN or PRICE."""
     texts: tuple[Written, ...] = ()
     """The plan's summaries; () if they are not written yet."""
+    unarchived: frozenset[int] | None = None
+    """Indices, in the caller's list, of messages that the archive has no room for. None: nothing is
+    recorded, and no text may name a reference."""
     references: Mapping[str, int] = field(default_factory=dict)
     """In a preview: future reference -> index of its message in the transcript."""
 
@@ -81,16 +84,12 @@ class Decision:
 
 
 def decide(
-    request: Request, view: View, measures: Measures, shown: Decision | None = None
+    request: Request, view: View, measures: Measures, previewed: Decision | None = None
 ) -> Decision:
-    """Return the decision, or `shown` if the request commits it."""
-    if shown is not None and shown.is_taken_by(request, view):
-        return replace(shown, request=request, view=view)
-    budget = request.budget
-    if request.is_asked:
-        budget = replace(budget, costs=None)
-    if view.session.was_undone:
-        budget = replace(budget, trigger=budget.limit)
+    """Return the decision, or `previewed` if the request commits it."""
+    if previewed is not None and previewed.is_taken_by(request, view):
+        return replace(previewed, request=request, view=view)
+    budget = _plan_budget(request, view)
     found, reason = _find_plan(request, view, budget, measures)
     keeps = found is None and any(new_keeps(view))
     reason = ASKED if keeps else reason
@@ -100,22 +99,30 @@ def decide(
     return Decision(request, view, keeps or found is not None, found or empty, reason)
 
 
+def _plan_budget(request: Request, view: View) -> Budget:
+    """Return the request's budget with all that decides about this view."""
+    budget = request.budget
+    trigger = budget.limit if view.session.was_undone else budget.trigger
+    is_early = trigger >= view.size() > trigger_of(request, view.session)
+    return replace(
+        budget,
+        trigger=trigger,
+        costs=None if request.is_asked else budget.costs,
+        is_forced=request.force or is_early,
+    )
+
+
 def _find_plan(
     request: Request, view: View, budget: Budget, measures: Measures
 ) -> tuple[Plan | None, str]:
-    by_model, size = request.has_model, view.size()
-    is_early = budget.trigger >= size > trigger_of(request, view.session)
-    if request.has_range:
-        found = plan_range(view, budget, measures, by_model=by_model)
-    else:
-        force = request.force or is_early
-        found = plan(view, budget, measures, force=force, by_model=by_model)
+    found = (plan_range if request.has_range else plan)(view, budget, measures)
     if found is None:
         return None, NO_GAIN if is_due(view, budget) else FITS
     # Above the midpoint of trigger and limit, compress at any price: counts may be too low.
-    can_wait = size <= (budget.trigger + budget.limit) // 2 and not found.excerpts
+    can_wait = view.size() <= (budget.trigger + budget.limit) // 2 and not found.excerpts
     if can_wait and budget.costs is not None and not balance_of(view, found, budget.costs).pays:
         return None, PRICE
+    is_early = budget.is_forced and not request.force
     return found, ASKED if request.is_asked else COLD if is_early else DUE
 
 
@@ -155,7 +162,7 @@ def costs_of(
         cached: False once the provider's reports show that no cache serves the session.
     """
     main, config = prices_of(request.config.model), request.config
-    summary = prices_of(writer) if request.has_model else Prices(0.0, None, None, None, 0.0)
+    summary = prices_of(writer) if request.budget.has_model else Prices(0.0, None, None, None, 0.0)
     if main.input is None or summary.input is None or summary.output is None:
         return None
     read = main.input if main.cached is None or not cached else main.cached

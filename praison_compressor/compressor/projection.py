@@ -45,11 +45,20 @@ class Projector:
         """Return the request's session."""
         return self._store.open(*request.key, request.parent_id)
 
-    def look(self, request: Request, session: Session, shown: Decision | None = None) -> View:
+    def look(self, request: Request, session: Session, previewed: Decision | None = None) -> View:
         """Return the view of the request's messages by the session's ledger.
 
-        `shown` is the newest preview's decision: its references name messages.
+        The references that the newest preview's decision showed name messages too.
         """
+        view = self._lay(request, session)
+        if previewed is None:
+            return apply_choices(request, view, {})
+        if previewed.is_taken_by(request, view):
+            request = previewed.apply_choices_to(request)
+        return apply_choices(request, view, previewed.names_in(view))
+
+    def _lay(self, request: Request, session: Session) -> View:
+        """Return the view before the user's choices."""
         given, found = request.messages, read(request.messages)
         seen = self._cache.all(found.messages)
         counted = self._tokens.counting(seen)  # digests are made meanwhile
@@ -64,7 +73,7 @@ class Projector:
         transcript = replace(found, messages=tuple(each.plain for each in seen))
         # A message that was restored with masked secrets has another digest.
         aliases = _aliases(session)
-        view = View(
+        return View(
             transcript=transcript,
             digests=tuple(aliases.get(each.digest, each.digest) for each in seen),
             tokens=tuple(tokens),
@@ -78,18 +87,14 @@ class Projector:
             given_tokens=before,
             session=session,
             limit=request.budget.window_limit,
-            signed={
-                index: self._tokens.message(without_thinking(message))
-                for index, message in enumerate(transcript.messages)
-                if signatures(message)
-            },
+            signed=self._signed(transcript.messages),
             binds=binds_thinking(self._tokens.model),
         )
-        if shown is None:
-            return apply_choices(request, view, {})
-        taken = shown.is_taken_by(request, view)
-        asked = shown.apply_choices_to(request) if taken else request
-        return apply_choices(asked, view, shown.names_in(view))
+
+    def _signed(self, messages: Sequence[Message]) -> dict[int, int]:
+        """Return the messages with signed thinking, and their tokens without it."""
+        signed = ((index, m) for index, m in enumerate(messages) if signatures(m))
+        return {index: self._tokens.message(without_thinking(m)) for index, m in signed}
 
     def look_again(self, view: View, session: Session) -> View:
         """Return the view of the same transcript by a newer ledger."""

@@ -75,8 +75,6 @@ class Request:
     parent_id: str | None = None
     model: str | None = None
     """The auxiliary model that this call names."""
-    has_model: bool = False
-    """A model is there to write prose."""
     force: bool = False
     pinned: Segment | None = None
     """The framed message of the pinned texts."""
@@ -86,6 +84,8 @@ class Request:
     """First message of the range to summarize."""
     until: str | int | None = None
     """First message behind that range."""
+    overhead_tokens: int = 0
+    """Tokens of the provider's request beside the messages."""
     is_cold: bool = False
     """Whether the provider's cache has not the session's last request any more."""
 
@@ -98,6 +98,11 @@ class Request:
     def chooses(self) -> bool:
         """Whether the call names messages to keep, or a range."""
         return bool(self.keep) or self.has_range
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the session remembers this request."""
+        return self.mode in (Mode.COMMIT, Mode.BACKGROUND)
 
     @property
     def is_asked(self) -> bool:
@@ -149,16 +154,16 @@ def request_of(
         messages=list(as_list(messages)),
         mode=mode,
         config=found,
-        budget=budget_of(options, found, tokens, pinned),
+        budget=replace(budget_of(options, found, tokens, pinned), has_model=has_model),
         key=session_key(options, config, session_id),
         parent_id=options.get("parent_session_id"),
         model=model,
-        has_model=has_model,
         force=options.get("force", False),
         pinned=pinned,
         keep=tuple(options.get("keep") or ()),
         since=options.get("since"),
         until=options.get("until"),
+        overhead_tokens=options.get("overhead_tokens", 0),
     )
 
 

@@ -120,7 +120,9 @@ def test_every_lock_of_the_package_is_one_that_a_fork_renews() -> None:
         for path in root.rglob("*.py")
         if path.name != "concurrency.py" and "testing" not in path.parts
     }
-    bare = re.compile(r"(?<!renew_after_fork\()threading\.(R?Lock|Condition)\(|@(functools\.)?cached_")
+    bare = re.compile(
+        r"(?<!renew_after_fork\()threading\.(R?Lock|Condition)\(|@(functools\.)?cached_"
+    )
     assert [path for path, text in texts.items() if bare.search(text)] == []
 
 
