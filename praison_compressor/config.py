@@ -292,8 +292,15 @@ def _takes_none(name: str, default: Any) -> bool:
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name nearest to a name, or None."""
-    return next(iter(get_close_matches(name.lower(), list(known), 1, cutoff=0.75)), None)
+    """Return the known name nearest to a name, or a name with the nearest word."""
+    names, name = sorted(known, reverse=True), name.lower()
+    by_word = {word: option for option in names for word in option.split("_")}
+    for candidates in (dict(zip(names, names, strict=True)), by_word):
+        close = get_close_matches(name, candidates, cutoff=0.75)
+        close.sort(key=lambda near: sorted(near) != sorted(name))  # swapped letters first
+        if close:
+            return candidates[close[0]]
+    return None
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:

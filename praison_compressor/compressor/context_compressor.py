@@ -32,10 +32,8 @@ from .request import (
     Options,
     Request,
     SessionKey,
-    budget_of,
     check_arguments,
     check_options,
-    pinned_segment,
     request_of,
     session_key,
 )
@@ -247,7 +245,7 @@ class ContextCompressor:
         name, projector = self._session_name(session_id), self._pipeline.projector
         if messages is None:
             return projector.stored_transcript(name)
-        return projector.unfold(messages, name, pinned_segment({}, self.config, self.tokens))
+        return projector.unfold(self._request(messages, {"session_id": name}, Mode.FALLBACK))
 
     def resume(
         self, session_id: str | None = None, token_budget: int | None = None
@@ -261,17 +259,17 @@ class ContextCompressor:
             BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
             LedgerError: the store cannot be read.
         """
-        messages = self._pipeline.projector.stored_transcript(
-            session_id := self._session_name(session_id)
+        name = self._session_name(session_id)
+        messages = self._pipeline.projector.stored_transcript(name)
+        request = self._request(messages, {"session_id": name}, Mode.FALLBACK)
+        room = request.budget.trigger
+        if token_budget is not None:
+            room = whole_number("token_budget", token_budget)
+        if self.tokens.messages(messages) <= room:
+            return self._pipeline.verbatim_result(request)
+        return self.compress_sync(
+            messages, session_id=name, target_tokens=token_budget, extends=False
         )
-        trigger = budget_of({}, self.config, self.tokens).trigger
-        room = trigger if token_budget is None else whole_number("token_budget", token_budget)
-        if self.tokens.messages(messages) > room:
-            return self.compress_sync(
-                messages, session_id=session_id, target_tokens=token_budget, extends=False
-            )
-        request = self._request(messages, {"session_id": session_id}, Mode.FALLBACK)
-        return self._pipeline.verbatim_result(request)
 
     def save(self, messages: Sequence[Any], *, session_id: str | None = None) -> bool:
         """Record the transcript for `resume` and `verbatim`; compress nothing.

@@ -6,13 +6,12 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from ..config import CompressorConfig
 from ..ledger.memory_store import MemoryStore
 from ..ledger.segments import DROPPED, FORGOTTEN, Entry, Outline, Segment, Session, in_force
 from ..ledger.stores import Store, bounded
-from ..messages import Message, as_list, digest, read, to_plain
+from ..messages import Message, digest, read, to_plain
 from ..messages.digests import MessageCache, Originals, Seen
 from ..messages.secrets import masks_secrets
 from ..messages.thinking import binds_thinking, signatures, without_thinking
@@ -154,14 +153,11 @@ class Projector:
             logger.warning("session %s: %d of its segments were forgotten", session_id, gone)
         return self._store.transcript(session)
 
-    def unfold(
-        self, messages: Sequence[Any], session_id: str, pinned: Segment | None
-    ) -> list[Message]:
-        """Return the transcript of a view of the session."""
-        session = self._store.open(self._namespace, session_id)
-        given = list(as_list(messages))
-        found = self.expand(given, self._cache.all(given), session, pinned)
-        return [to_plain(message) for message in (given if found is None else found)]
+    def unfold(self, request: Request) -> list[Message]:
+        """Return the transcript of the request's messages, a view of its session."""
+        seen = self._cache.all(request.messages)
+        found = self.expand(request.messages, seen, self.open(request), request.pinned)
+        return list(map(to_plain, request.messages if found is None else found))
 
     def save(self, request: Request, session: Session) -> bool:
         """Record the transcript; return whether it was recorded."""
