@@ -69,18 +69,18 @@ class Decision:
         """Return whether the request commits what this decision showed."""
         if request.mode is not Mode.COMMIT or not self.holds_for(view):
             return False
-        asked, given = (
+        shown, asked = (
             (replace(r.budget, costs=None), r.force, r.wishes, r.pinned)
             for r in (self.request, request)
         )
-        if asked != given or not request.chooses:
-            return asked == given
+        if shown != asked or not request.chooses:
+            return shown == asked
         return resolve_choices(request, view, self.references).places == self.request.places
 
     def apply_choices_to(self, request: Request) -> Request:
         """Return the request with the choices of this decision."""
-        found = self.request
-        return replace(request, keep=found.keep, since=found.since, until=found.until)
+        own = self.request
+        return replace(request, keep=own.keep, since=own.since, until=own.until)
 
 
 def decide(
@@ -90,13 +90,13 @@ def decide(
     if previewed is not None and previewed.is_taken_by(request, view):
         return replace(previewed, request=request, view=view)
     budget = _plan_budget(request, view)
-    found, reason = _find_plan(request, view, budget, measures)
-    keeps = found is None and any(new_keeps(view))
+    new_plan, reason = _find_plan(request, view, budget, measures)
+    keeps = new_plan is None and any(new_keeps(view))
     reason = ASKED if keeps else reason
-    if view.fixed() > budget.trigger and not (found and found.excerpts):
+    if view.fixed() > budget.trigger and not (new_plan and new_plan.excerpts):
         reason = FIXED
     empty = Plan(len(view.tokens), view.size())
-    return Decision(request, view, keeps or found is not None, found or empty, reason)
+    return Decision(request, view, keeps or new_plan is not None, new_plan or empty, reason)
 
 
 def _plan_budget(request: Request, view: View) -> Budget:
@@ -115,15 +115,15 @@ def _plan_budget(request: Request, view: View) -> Budget:
 def _find_plan(
     request: Request, view: View, budget: Budget, measures: Measures
 ) -> tuple[Plan | None, str]:
-    found = (plan_range if request.has_range else plan)(view, budget, measures)
-    if found is None:
+    new_plan = (plan_range if request.has_range else plan)(view, budget, measures)
+    if new_plan is None:
         return None, NO_GAIN if is_due(view, budget) else FITS
     # Above the midpoint of trigger and limit, compress at any price: counts may be too low.
-    can_wait = view.size() <= (budget.trigger + budget.limit) // 2 and not found.excerpts
-    if can_wait and budget.costs is not None and not balance_of(view, found, budget.costs).pays:
+    can_wait = view.size() <= (budget.trigger + budget.limit) // 2 and not new_plan.excerpts
+    if can_wait and budget.costs is not None and not balance_of(view, new_plan, budget.costs).pays:
         return None, PRICE
     is_early = budget.is_forced and not request.force
-    return found, ASKED if request.is_asked else COLD if is_early else DUE
+    return new_plan, ASKED if request.is_asked else COLD if is_early else DUE
 
 
 def trigger_of(request: Request, session: Session, share: float = 1.0) -> int:
@@ -217,8 +217,8 @@ def cache_seconds(config: CompressorConfig) -> float:
     if config.cache_ttl is not None:
         return HOUR_SECONDS if config.cache_ttl == "1h" else DEFAULT_SECONDS
     names = bare_names(config.model)
-    known = (s for pattern, s in _PROVIDERS if any(pattern.match(name) for name in names))
-    return next(known, DEFAULT_SECONDS)
+    seconds = (s for pattern, s in _PROVIDERS if any(pattern.match(name) for name in names))
+    return next(seconds, DEFAULT_SECONDS)
 
 
 def _cache_marks(messages: Sequence[Any]) -> Iterator[Mapping[str, Any]]:

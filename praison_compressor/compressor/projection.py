@@ -58,32 +58,33 @@ class Projector:
 
     def _lay(self, request: Request, session: Session) -> View:
         """Return the view before the user's choices."""
-        given, found = request.messages, read(request.messages)
-        seen = self._cache.all(found.messages)
+        messages, transcript = request.messages, read(request.messages)
+        seen = self._cache.all(transcript.messages)
         counted = self._tokens.counting(seen)  # digests are made meanwhile
-        expanded = self.expand(found.messages, seen, session, request.pinned)
+        originals = self.expand(transcript.messages, seen, session, request.pinned)
         tokens = counted()
-        before = self._tokens.messages([]) + sum(tokens)
-        if expanded is not None:
-            given, found = expanded, read(expanded)
-            seen = self._cache.all(found.messages)
+        given_tokens = self._tokens.messages([]) + sum(tokens)
+        if originals is not None:
+            messages, transcript = originals, read(originals)
+            seen = self._cache.all(transcript.messages)
             tokens = self._tokens.each(seen)
+        own = transcript.messages
         # Private copies: a host may edit its messages between digest and archive.
-        transcript = replace(found, messages=tuple(each.plain for each in seen))
+        transcript = replace(transcript, messages=tuple(entry.plain for entry in seen))
         # A message that was restored with masked secrets has another digest.
         aliases = _aliases(session)
         return View(
             transcript=transcript,
-            digests=tuple(aliases.get(each.digest, each.digest) for each in seen),
+            digests=tuple(aliases.get(entry.digest, entry.digest) for entry in seen),
             tokens=tuple(tokens),
             segments=self._segments(session, request.budget.window_limit),
             head_tokens=request.budget.head,
             kept=kept_steps(transcript.messages, transcript.steps, request.config),
             pinned=request.pinned,
             bridge=Segment("bridge", (), BRIDGE, self._tokens.message(BRIDGE), 0, "bridge"),
-            own=found.messages,
-            given=Originals(self._cache.all(given)),
-            given_tokens=before,
+            own=own,
+            given=Originals(self._cache.all(messages)),
+            given_tokens=given_tokens,
             session=session,
             limit=request.budget.window_limit,
             signed=self._signed(transcript.messages),
@@ -101,8 +102,8 @@ class Projector:
 
     def _segments(self, session: Session, limit: int) -> tuple[Segment, ...]:
         """Return the session's segments; those for a far smaller window match nothing."""
-        found = (s if s.is_for(limit) else FORGOTTEN for s in in_force(session.entries))
-        return tuple(self.recount(s if self._recall else unreferenced(s)) for s in found)
+        fitting = (s if s.is_for(limit) else FORGOTTEN for s in in_force(session.entries))
+        return tuple(self.recount(s if self._recall else unreferenced(s)) for s in fitting)
 
     def recount(self, segment: Segment) -> Segment:
         """Return the segment with this model's count of its text."""
@@ -123,25 +124,28 @@ class Projector:
         Pinned texts are left out: each view has its own. None without renderings and pinned texts.
         """
         rendered = renderings(session, self._cache)
-        digests = [each.digest for each in seen]
-        times = Counter(found for found in digests if found in rendered)
+        digests = [entry.digest for entry in seen]
+        times = Counter(name for name in digests if name in rendered)
         own = None if pinned is None else self._cache(pinned.rendered).digest
         if not times and (own is None or own not in digests):
             return None
         # Of equal renderings (masks of equal outputs) the view shows the newest ones.
-        waiting = {found: iter(rendered[found][-count:]) for found, count in times.items()}
+        waiting = {name: iter(rendered[name][-count:]) for name, count in times.items()}
         transcript: list[Message] = []
-        for message, found, following in zip(messages, digests, [*messages[1:], {}], strict=True):
+        for message, name, following in zip(messages, digests, [*messages[1:], {}], strict=True):
             # An earlier view of this session may have had other pinned texts.
-            if found == own or (times and is_pinned(message)):
+            if name == own or (times and is_pinned(message)):
                 continue
             if message == BRIDGE and is_framed(following):
                 continue
-            entry = next(waiting[found], None) if found in waiting else None
-            originals = self._store.originals(session, entry) if entry is not None else None
-            known = originals is not None and DROPPED not in originals
-            transcript += originals if originals and known else [message]
+            entry = next(waiting[name], None) if name in waiting else None
+            transcript += self._originals(session, entry) or [message]
         return transcript
+
+    def _originals(self, session: Session, entry: Entry | None) -> list[Message] | None:
+        """Return all originals of an entry, or None if some are gone."""
+        originals = None if entry is None else self._store.originals(session, entry)
+        return None if originals is None or DROPPED in originals else originals
 
     # -------------------------------------------------------------- whole transcripts
 
@@ -156,8 +160,8 @@ class Projector:
     def unfold(self, request: Request) -> list[Message]:
         """Return the transcript of the request's messages, a view of its session."""
         seen = self._cache.all(request.messages)
-        found = self.expand(request.messages, seen, self.open(request), request.pinned)
-        return list(map(to_plain, request.messages if found is None else found))
+        originals = self.expand(request.messages, seen, self.open(request), request.pinned)
+        return list(map(to_plain, request.messages if originals is None else originals))
 
     def save(self, request: Request, session: Session) -> bool:
         """Record the transcript; return whether it was recorded."""
@@ -175,8 +179,8 @@ class Projector:
         """
         if self._bounded is None:
             return frozenset()
-        known = {i for start, end, _ in view.standing for i in range(start, end)}
-        new = plan.summarized.union(plan.masks, plan.excerpts) - known
+        archived = {i for start, end, _ in view.standing for i in range(start, end)}
+        new = plan.summarized.union(plan.masks, plan.excerpts) - archived
         origins = (view.transcript.origins[i] for i in new)
         self.trim(free=sum(view.given.at(o for o in origins if o is not None).sizes()))
         digests = view.given.content_digests()
@@ -192,14 +196,14 @@ class Projector:
 
 def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:
     """Return the session's entries by the digests of their renderings."""
-    found: dict[str, list[Entry]] = {}
+    entries: dict[str, list[Entry]] = {}
     for entry in session.entries:
         if not entry.forgotten and entry.segment.kind not in ("keep", "undo"):
-            found.setdefault(cache(entry.segment.rendered).digest, []).append(entry)
+            entries.setdefault(cache(entry.segment.rendered).digest, []).append(entry)
             plain = unreferenced(entry.segment)
             if plain is not entry.segment:
-                found.setdefault(digest(plain.rendered), []).append(entry)
-    return found
+                entries.setdefault(digest(plain.rendered), []).append(entry)
+    return entries
 
 
 def _aliases(session: Session) -> dict[str, str]:
@@ -218,15 +222,15 @@ def outline_of(view: View) -> Outline:
     that no summary becomes an original.
     """
     numbers = {id(segment): number for number, segment in enumerate(view.segments)}
-    found: list[Message | int | None] = list(view.given)
+    outline: list[Message | int | None] = list(view.given)
     for start, end, segment in view.standing:
         origins = sorted(o for o in view.transcript.origins[start:end] if o is not None)
         # Where repair moved a result out of its place, the messages stay as they came.
         if origins and origins[-1] - origins[0] + 1 == len(origins):
-            found[origins[0]] = numbers[id(segment)]
+            outline[origins[0]] = numbers[id(segment)]
             for place in origins[1:]:
-                found[place] = None
-    return tuple(part for part in found if part is not None)
+                outline[place] = None
+    return tuple(part for part in outline if part is not None)
 
 
 def default_store(config: CompressorConfig) -> Store:

@@ -107,7 +107,7 @@ class Request:
     @property
     def is_asked(self) -> bool:
         """Whether the caller asks for a compression whatever it costs."""
-        return self.force or self.chooses or self.budget.limit == self.budget.target
+        return self.force or self.chooses or not self.budget.window_limit
 
     @property
     def has_range(self) -> bool:
@@ -140,21 +140,16 @@ def request_of(
 ) -> Request:
     """Return the request of a call; `session_id` is the default."""
     names = ("protect_last_n_tokens", "summary_target_tokens")
-    given: dict[str, Any] = {n: value for n in names if (value := options.get(n)) is not None}
-    found = replace(config, **given) if given else config  # a copy checks all its options
+    own: dict[str, Any] = {n: value for n in names if (value := options.get(n)) is not None}
+    config = replace(config, **own) if own else config  # a copy checks all its options
     model = options.get("auxiliary_model")
     pinned = pinned_segment(options, config, tokens)
-    asked_now = options.get("force", False) or any(map(options.get, ASKED_NOW))
     has_model = bool(summarizer or model or config.auxiliary_model)
-    if mode is None:
-        waits = asked_now or not (config.background and has_model)
-        mode = Mode.COMMIT if waits else Mode.BACKGROUND
-        mode = mode if options.get("extends", True) else Mode.FALLBACK
-    return Request(
+    request = Request(
         messages=list(as_list(messages)),
-        mode=mode,
-        config=found,
-        budget=replace(budget_of(options, found, tokens, pinned), has_model=has_model),
+        mode=mode or Mode.COMMIT,
+        config=config,
+        budget=replace(budget_of(options, config, tokens, pinned), has_model=has_model),
         key=session_key(options, config, session_id),
         parent_id=options.get("parent_session_id"),
         model=model,
@@ -165,10 +160,10 @@ def request_of(
         until=options.get("until"),
         overhead_tokens=options.get("overhead_tokens", 0),
     )
-
-
-ASKED_NOW = ("target_tokens", "keep", "since", "until")
-"""Options of calls that wait for the model in the background mode too."""
+    if mode is None and not options.get("extends", True):
+        return replace(request, mode=Mode.FALLBACK)
+    can_wait = config.background and has_model and not request.is_asked
+    return replace(request, mode=Mode.BACKGROUND) if mode is None and can_wait else request
 
 
 def session_key(options: Options, config: CompressorConfig, session_id: str) -> SessionKey:
