@@ -2,7 +2,8 @@
 
 - `context_compressor`: `ContextCompressor`, the public interface
 - `request`: `Request`: messages, options, budget and mode of one call
-- `bills`: what a session cost, and what it would have cost without us
+- `bills`: what a session cost, and what it would have cost without us; providers' reports
+- `account`: keep a session's bill in the store
 - `choices`: messages that a user keeps, and ranges
 - `decision`: whether a view is compressed now, by what plan, and why; prices; the cold cache
 - `projection`: look: a transcript's view by its session's ledger; whole transcripts

@@ -23,7 +23,8 @@ from ..recall.answers import Recall
 from ..recall.tools import recall_tools
 from ..summaries.protocol import as_summarizer
 from ..tokens.counter import TokenCounter
-from .bills import Account, Bill, usage_reported
+from .account import Account
+from .bills import Bill, usage_reported
 from .pipeline import Pipeline
 from .preview import ContextUse, Preview, context_use_of
 from .projection import default_store

@@ -20,7 +20,8 @@ from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
 from ..view.budget import Costs
 from ..view.view import View
-from .bills import Account, Bill, RequestUsage, uncompressed_usage
+from .account import Account
+from .bills import Bill, RequestUsage, uncompressed_usage
 from .decision import Decision, costs_of
 from .quiet_turn import LastTurn
 from .request import Request, SessionKey
