@@ -55,10 +55,6 @@ class Committer:
 
     # -------------------------------------------------------------- decide
 
-    def look(self, request: Request, session: Session) -> View:
-        """Return the view of the request's messages by the session's ledger."""
-        return self.projector.look(request, session, self.sessions.of(session.key).previewed)
-
     def decide(self, request: Request, view: View) -> Decision:
         """Return the decision about the view."""
         previewed = self.sessions.of(view.session.key).previewed

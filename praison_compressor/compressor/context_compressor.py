@@ -36,9 +36,8 @@ from .request import (
     check_arguments,
     check_options,
     request_of,
-    session_key,
 )
-from .result import CompressResult, unread_result
+from .result import CompressResult
 from .session_state import Sessions
 from .telemetry import Telemetry, emit
 
@@ -50,7 +49,7 @@ logger = logging.getLogger(__name__)
 
 
 class ContextCompressor:
-    """Keeps conversations within their model's window; thread-safe, one for many sessions.
+    """Keep conversations within their model's window; thread-safe, one for many sessions.
 
     Calls without a `session_id` share one random session: give each conversation an id.
 
@@ -166,8 +165,9 @@ class ContextCompressor:
         size = 0
         with contextlib.suppress(Exception):  # unreadable messages may be uncountable too
             size = self.tokens.messages(messages)
-        given: Any = list(messages) if isinstance(messages, (list, tuple)) else messages
-        return unread_result(given, size, session_key(options, self.config, self.session_id)[1])
+        unread: Any = list(messages) if isinstance(messages, (list, tuple)) else messages
+        name = options.get("session_id") or self.session_id
+        return CompressResult(unread, "full", size, size, name, None, None)
 
     def preview(
         self, messages: Sequence[Any], *, write: bool = False, **options: Unpack[Options]
@@ -246,7 +246,7 @@ class ContextCompressor:
         name, projector = self._session_name(session_id), self._pipeline.projector
         if messages is None:
             return projector.stored_transcript(name)
-        return projector.unfold(self._request(messages, {"session_id": name}, Mode.FALLBACK))
+        return projector.unfold(self._stored_request(messages, name))
 
     def resume(
         self, session_id: str | None = None, token_budget: int | None = None
@@ -262,7 +262,7 @@ class ContextCompressor:
         """
         name = self._session_name(session_id)
         messages = self._pipeline.projector.stored_transcript(name)
-        request = self._request(messages, {"session_id": name}, Mode.FALLBACK)
+        request = self._stored_request(messages, name)
         room = request.budget.trigger
         if token_budget is not None:
             room = whole_number("token_budget", token_budget)
@@ -282,9 +282,7 @@ class ContextCompressor:
             InvalidMessages: not a list of chat messages.
             LedgerError: the store cannot be written.
         """
-        request = self._request(
-            messages, {"session_id": self._session_name(session_id)}, Mode.FALLBACK
-        )
+        request = self._stored_request(messages, self._session_name(session_id))
         return self._pipeline.projector.save(request, self._pipeline.projector.open(request))
 
     def recall_tools(
@@ -351,7 +349,7 @@ class ContextCompressor:
         for turn in self.sessions.last_turns():
             sent = turn.session
             try:
-                request = self._request(turn.messages, {"session_id": sent.id}, Mode.FALLBACK)
+                request = self._stored_request(turn.messages, sent.id)
                 session = self._pipeline.projector.open(request)
                 saved += session.is_as(sent) and self._pipeline.projector.save(request, session)
             except CompressorError as error:
@@ -382,6 +380,9 @@ class ContextCompressor:
             summarizer=self._pipeline.writer.summarizer,
             mode=mode,
         )
+
+    def _stored_request(self, messages: Sequence[Any], name: str) -> Request:
+        return self._request(messages, {"session_id": name}, Mode.FALLBACK)
 
     def _with_tools(self, request: Request, result: CompressResult) -> CompressResult:
         """Return the result with the recall tools, if there is anything to recall."""

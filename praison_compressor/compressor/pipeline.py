@@ -115,7 +115,7 @@ class Pipeline:
 
     def start_in_full(self, request: Request, session: Session) -> CompressResult | Decision:
         """Return the result of all messages, or the compression to wait for."""
-        view = self._committer.look(request, session)
+        view = self.look(request, session)
         # Signed thinking is only valid behind the messages that it was written behind: a text must
         # not come while a turn goes on.
         if request.mode is Mode.BACKGROUND and not view.signed:
@@ -173,9 +173,10 @@ class Pipeline:
 
     # -------------------------------------------------------------- without a commit
 
-    def look(self, request: Request) -> View:
+    def look(self, request: Request, session: Session | None = None) -> View:
         """Return the view of the request's messages by the newest ledger."""
-        return self._committer.look(request, self.projector.open(request))
+        session = session or self.projector.open(request)
+        return self.projector.look(request, session, self.sessions.of(session.key).previewed)
 
     def _finish_without_model(self, decision: Decision) -> CompressResult:
         """Return the view after the compression due, recorded nowhere."""
@@ -194,10 +195,7 @@ class Pipeline:
         """
         session = self.projector.open(request)
         request = self._with_prices(self._with_cache_state(request, session), session)
-        view, last = (
-            self._committer.look(request, session),
-            self.sessions.of(session.key).previewed,
-        )
+        view, last = self.look(request, session), self.sessions.of(session.key).previewed
         decision = replace(self._committer.decide(request, view), unarchived=frozenset())
         jobs, texts, shown = decision.plan.jobs, tuple[Written, ...](), None
         paid = (self._texts.find_paid(decision, job, last) for job in jobs if job.by_model)
@@ -301,7 +299,7 @@ class Pipeline:
             return False
         messages = request.messages or self._last_messages(session)
         request = replace(request, is_cold=True, messages=messages)
-        view = self._committer.look(request, session)
+        view = self.look(request, session)
         return view.size() > trigger_of(request, session) and self._prepare(request, view)
 
     def _last_messages(self, session: Session) -> list[Message]:
@@ -331,7 +329,7 @@ class Pipeline:
 
     def _best(self, request: Request, session: Session) -> CompressResult:
         """Return a view; shorten messages that may not be dropped and do not fit."""
-        view = self._committer.look(request, session)
+        view = self.look(request, session)
         try:
             return self._finish_without_model(self._committer.decide(request, view))
         except BudgetTooSmall as error:

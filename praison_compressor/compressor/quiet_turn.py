@@ -18,7 +18,7 @@ from ..tokens.counter import TokenCounter
 from ..view.view import Tile, View, lay, lay_masks, shown
 from .projection import renderings
 from .request import Request
-from .result import CompressResult, extend_result
+from .result import CompressResult
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,13 @@ class LastTurn:
         added, large = sum(tokens.each(seen)), request.budget.large
         if large is not None and added > large:
             return None
-        result = extend_result(self.result, added, shown(request.messages, self.sent))
+        result = replace(
+            self.result,
+            messages=shown(request.messages, self.sent),
+            tokens_before=self.result.tokens_before + added,
+            tokens_after=self.result.tokens_after + added,
+            summary_method="reused" if self.result.segments else None,
+        )
         pinned = request.pinned.tokens if request.pinned is not None and self.sent else 0
         if result.tokens_after - tokens.messages([]) - pinned > limit:
             return None

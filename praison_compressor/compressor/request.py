@@ -9,9 +9,12 @@ from enum import Enum
 from typing import Any, TypedDict, cast
 
 from ..config import (
+    NAME,
     SWITCH,
+    TEXT,
     CompressorConfig,
     OptionCheck,
+    check_texts,
     make_check,
     unknown_name,
     whole_number,
@@ -201,28 +204,26 @@ def budget_of(
 # -------------------------------------------------------------- checks
 
 
-_check_id = make_check("a name that is not empty, or None", lambda v: isinstance(v, str) and v)
-
-
 def _is_place(value: Any) -> bool:
     return isinstance(value, (str, int)) and not isinstance(value, bool)
 
 
+_PLACE = make_check("a reference such as s2.14, or an index", _is_place)
+_PLACES = make_check(
+    "a list of references such as s2.14 or of indices",
+    lambda v: isinstance(v, (list, tuple)) and all(map(_is_place, v)),
+)
+
 OPTION_CHECKS: Mapping[str, OptionCheck] = {
-    **dict.fromkeys(("session_id", "parent_session_id"), _check_id),
-    **dict.fromkeys(("force", "extends"), SWITCH),
-    **dict.fromkeys(
-        ("since", "until"), make_check("a reference such as s2.14, or an index", _is_place)
-    ),
-    "auxiliary_model": make_check("the name of a model, or None", lambda v: isinstance(v, str)),
-    "pinned": make_check(
-        "a list of texts, or None",
-        lambda v: isinstance(v, (list, tuple)) and all(isinstance(text, str) for text in v),
-    ),
-    "keep": make_check(
-        "a list of references such as s2.14 or of indices",
-        lambda v: isinstance(v, (list, tuple)) and all(map(_is_place, v)),
-    ),
+    "session_id": NAME,
+    "parent_session_id": NAME,
+    "auxiliary_model": TEXT,
+    "force": SWITCH,
+    "extends": SWITCH,
+    "pinned": check_texts,
+    "keep": _PLACES,
+    "since": _PLACE,
+    "until": _PLACE,
 }
 """Checks of options that no step checks later; None passes."""
 

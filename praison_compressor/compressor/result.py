@@ -133,22 +133,6 @@ def result_of(
     )
 
 
-def extend_result(last: CompressResult, added: int, messages: list[Message]) -> CompressResult:
-    """Return the last result after a turn that only adds tokens."""
-    return replace(
-        last,
-        messages=messages,
-        tokens_before=last.tokens_before + added,
-        tokens_after=last.tokens_after + added,
-        summary_method="reused" if last.segments else None,
-    )
-
-
-def unread_result(messages: Any, size: int, session_id: str) -> CompressResult:
-    """Return the result with messages as they came."""
-    return CompressResult(messages, "full", size, size, session_id, None, None)
-
-
 def usage_of(texts: Sequence[Written]) -> Usage:
     """Return the cost of the texts."""
     return functools.reduce(Usage.__add__, (text.usage for text in texts), Usage())

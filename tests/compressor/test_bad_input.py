@@ -125,7 +125,7 @@ REFUSED = [
         {"overhead_tokens": -1},
     ),
     (ConfigError, "^extends=0: expected True or False", {"extends": 0}),
-    (ConfigError, "^auxiliary_model=5: expected the name", {"auxiliary_model": 5}),
+    (ConfigError, "^auxiliary_model=5: expected a text", {"auxiliary_model": 5}),
     # Two conversations without a name would share a session, and each other's archive.
     *[
         (ConfigError, rf"^{name}=.{{1,5}}: expected a name", {name: wrong})
