@@ -309,13 +309,9 @@ def whole_number(name: str, value: Any, least: int = -MOST_TOKENS) -> int:
     Raises:
         ConfigError: the value is no whole number, or out of range.
     """
-    try:
-        if not isinstance(value, bool) and _is_whole(value, least):
-            return int(value)
-    except (TypeError, ValueError, OverflowError):
-        pass
     span = f"up to {MOST_TOKENS:,}" if least < 0 else f"from {least:,} to {MOST_TOKENS:,}"
-    raise ConfigError(f"{name}={short_repr(value)}: expected a whole number {span}")
+    check = make_check(f"a whole number {span}", lambda v: _is_whole(v, least))
+    return int(check(name, value))
 
 
 def check_store(url: str | None) -> None:

@@ -150,26 +150,21 @@ def quiet_limit(request: Request, session: Session, *, is_busy: bool) -> int:
 # -------------------------------------------------------------- prices
 
 
-def costs_of(
-    request: Request, writer: str | None, growth: float | None, cold_share: float, *, cached: bool
-) -> Costs | None:
-    """Return a request's prices and pace; None without a known price.
+def costs_of(request: Request, writer: str | None, *, is_cached: bool) -> Costs | None:
+    """Return a request's prices; None without a known price.
 
     Args:
         writer: the model that writes summaries; None: unknown.
-        growth: tokens that a request of the session adds; None: unknown.
-        cold_share: share of the session's requests that found the cache cold.
-        cached: False once the provider's reports show that no cache serves the session.
+        is_cached: False once the provider's reports show that no cache serves the session.
     """
-    main, config = prices_of(request.config.model), request.config
+    main, is_hour = prices_of(request.config.model), request.config.cache_ttl == "1h"
     summary = prices_of(writer) if request.budget.has_model else Prices(0.0, None, None, None, 0.0)
     if main.input is None or summary.input is None or summary.output is None:
         return None
-    read = main.input if main.cached is None or not cached else main.cached
-    written = main.written_1h if config.cache_ttl == "1h" else main.written
-    written = main.input if written is None or not cached else written
-    is_cold = request.is_cold
-    return Costs(read, written, summary.input, summary.output, growth, is_cold, cold_share)
+    read, written = main.cached, main.written_1h if is_hour else main.written
+    read = main.input if read is None or not is_cached else read
+    written = main.input if written is None or not is_cached else written
+    return Costs(read, written, summary.input, summary.output, is_cold=request.is_cold)
 
 
 def balance_of(view: View, plan: Plan, costs: Costs) -> Balance:

@@ -68,11 +68,12 @@ class SessionState:
 
     def costs(self, request: Request, writer: str | None) -> Costs | None:
         """Return a request's prices, with the session's pace once that shows."""
-        if self.requests < LEAST_REQUESTS or not self.growth:
-            return costs_of(request, writer, None, 0.0, cached=True)
-        bill, cold = self.account.bill, self.cold_requests / self.requests
-        is_cached = bill.requests < LEAST_REQUESTS or bill.usage.cached > 0
-        return costs_of(request, writer, self.growth, cold, cached=is_cached)
+        bill, is_paced = self.account.bill, self.requests >= LEAST_REQUESTS and self.growth > 0
+        is_cached = not is_paced or bill.requests < LEAST_REQUESTS or bill.usage.cached > 0
+        costs = costs_of(request, writer, is_cached=is_cached)
+        if costs is None or not is_paced:
+            return costs
+        return replace(costs, growth=self.growth, cold_share=self.cold_requests / self.requests)
 
     def extend_last_turn(
         self, request: Request, session: Session, limit: int, tokens: TokenCounter
