@@ -286,7 +286,7 @@ def _takes_none(name: str, default: Any) -> bool:
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name nearest to a name, or a name with the nearest word."""
+    """Return the nearest known name, else one with the nearest word."""
     names, name = sorted(known, reverse=True), name.lower()
     by_word = {word: option for option in names for word in option.split("_")}
     for candidates in (dict(zip(names, names, strict=True)), by_word):

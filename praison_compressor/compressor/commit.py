@@ -43,7 +43,7 @@ VETO = "veto"
 
 @dataclass(frozen=True)
 class Committer:
-    """Carries out decisions of one compressor; thread-safe."""
+    """Carry out decisions of one compressor; thread-safe."""
 
     store: Store
     tokens: TokenCounter
@@ -57,7 +57,7 @@ class Committer:
 
     def decide(self, request: Request, view: View) -> Decision:
         """Return the decision about the view."""
-        previewed = self.sessions.of(view.session.key).previewed
+        previewed = self.sessions.state(view.session.key).previewed
         return decide(request, view, self.projector.texts, previewed)
 
     def decide_again(self, request: Request, view: View) -> Decision:

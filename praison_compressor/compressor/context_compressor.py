@@ -210,7 +210,7 @@ class ContextCompressor:
         dictionary of its shape. The store gets the bill at `close`, and before at a bounded pace.
         """
         key, usage = self._key(session_id), usage_reported(answer)
-        account = self.sessions.of(key).account
+        account = self.sessions.state(key).account
         if usage is not None:
             self.sessions.charge(key, usage, self.config.model)
             run_off_loop(functools.partial(account.settle, self.store))
@@ -224,7 +224,7 @@ class ContextCompressor:
 
     def account(self, session_id: str | None = None) -> Account:
         """Return the account to which a session's requests are added."""
-        return self.sessions.of(self._key(session_id)).account
+        return self.sessions.state(self._key(session_id)).account
 
     def _key(self, session_id: str | None) -> SessionKey:
         name = self.config.namespace, self._session_name(session_id)
@@ -385,7 +385,7 @@ class ContextCompressor:
         return self._request(messages, {"session_id": name}, Mode.FALLBACK)
 
     def _with_tools(self, request: Request, result: CompressResult) -> CompressResult:
-        """Return the result with the recall tools, if there is anything to recall."""
+        """Return the result with the recall tools where anything is archived."""
         if not (result.segments or result.masked or self.config.recall):
             return result
         name = self.sessions.stable_key(request.key)[1]

@@ -54,7 +54,7 @@ rest."""
 
 
 class Pipeline:
-    """Carries out the requests of one compressor; thread-safe."""
+    """Carry out the requests of one compressor; thread-safe."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Pipeline:
             self.sessions.begin(request, session, self.clock())
             self.sessions.settle(self._store, session.key)
         limit = quiet_limit(request, session, is_busy=self.background.is_busy(session.key))
-        state = self.sessions.of(session.key)
+        state = self.sessions.state(session.key)
         quiet = state.extend_last_turn(request, session, limit, self._tokens)
         if quiet is None:
             return self.start_in_full(self._with_prices(request, session), session)
@@ -140,7 +140,7 @@ class Pipeline:
         """Return the request with prices and the pace of its session."""
         summarizer = getattr(self.writer.summarizer, "model", None)
         writer = request.model or self.writer.config.auxiliary_model or summarizer
-        costs = self.sessions.of(session.key).costs(request, writer)
+        costs = self.sessions.state(session.key).costs(request, writer)
         return replace(request, budget=replace(request.budget, costs=costs))
 
     def _report_missing(self, decision: Decision) -> None:
@@ -167,7 +167,7 @@ class Pipeline:
         key = self.sessions.stable_key(request.key)
         result = self.sessions.finish(key, result)
         if result.written or result.newly_masked:
-            settle = self.sessions.of(key).account.settle
+            settle = self.sessions.state(key).account.settle
             run_off_loop(functools.partial(settle, self._store, always=True))
         return result
 
@@ -176,7 +176,7 @@ class Pipeline:
     def look(self, request: Request, session: Session | None = None) -> View:
         """Return the view of the request's messages by the newest ledger."""
         session = session or self.projector.open(request)
-        return self.projector.look(request, session, self.sessions.of(session.key).previewed)
+        return self.projector.look(request, session, self.sessions.state(session.key).previewed)
 
     def _finish_without_model(self, decision: Decision) -> CompressResult:
         """Return the view after the compression due, recorded nowhere."""
@@ -195,7 +195,7 @@ class Pipeline:
         """
         session = self.projector.open(request)
         request = self._with_prices(self._with_cache_state(request, session), session)
-        view, last = self.look(request, session), self.sessions.of(session.key).previewed
+        view, last = self.look(request, session), self.sessions.state(session.key).previewed
         decision = replace(self._committer.decide(request, view), unarchived=frozenset())
         jobs, texts, shown = decision.plan.jobs, tuple[Written, ...](), None
         paid = (self._texts.find_paid(decision, job, last) for job in jobs if job.by_model)
@@ -206,7 +206,7 @@ class Pipeline:
             names = requested_references(request, asked, view)
             names = {**new_references(view, decision.plan), **names}
             shown = replace(decision, request=asked, texts=texts, references=names)
-        self.sessions.show(session.key, shown, texts)
+        self.sessions.remember_preview(session.key, shown, texts)
         new = self._texts.make_segments(decision, texts)
         return preview_of(decision, [segment for segment, _ in new], self._tokens)
 
@@ -263,7 +263,7 @@ class Pipeline:
 
     def _with_placeholder(self, request: Request, view: View) -> View | None:
         """Return the view with the placeholder, if needed and large enough."""
-        found = self.sessions.of(view.session.key).placeholder
+        found = self.sessions.state(view.session.key).placeholder
         limit = request.budget.limit
         if found is None or not view.session.is_as(found.session) or view.size() <= limit:
             return None
@@ -303,7 +303,7 @@ class Pipeline:
         return view.size() > trigger_of(request, session) and self._prepare(request, view)
 
     def _last_messages(self, session: Session) -> list[Message]:
-        turn = self.sessions.of(session.key).last_turn
+        turn = self.sessions.state(session.key).last_turn
         is_newest = turn is not None and session.is_as(turn.session)
         return turn.messages if turn and is_newest else self._store.transcript(session)
 
@@ -328,7 +328,7 @@ class Pipeline:
             return self._best(request, nothing)
 
     def _best(self, request: Request, session: Session) -> CompressResult:
-        """Return a view; shorten messages that may not be dropped and do not fit."""
+        """Return a view; shorten fixed messages that do not fit."""
         view = self.look(request, session)
         try:
             return self._finish_without_model(self._committer.decide(request, view))
@@ -340,7 +340,7 @@ class Pipeline:
         return result if result.segments else replace(result, context_status="masked")
 
     def _shorten(self, request: Request, view: View) -> View:
-        """Return the view with shorter fixed messages; without all others if need be."""
+        """Return the view with shorter fixed messages, or with them alone."""
         limit, count = request.budget.limit, self._tokens.messages
         kept = [m for m, may_go in zip(view.own, view.allowed, strict=True) if not may_go]
         cut = shorten(kept, int(limit * SHORTENED_SHARE), count)

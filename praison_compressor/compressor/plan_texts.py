@@ -23,7 +23,7 @@ from .decision import Decision
 
 @dataclass(frozen=True)
 class PlanTexts:
-    """Writes the texts of plans and makes their segments; thread-safe."""
+    """Write the texts of plans and make their segments; thread-safe."""
 
     writer: SummaryWriter
     texts: Texts

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class Projector:
-    """Lays transcripts along a store's ledger, as one model counts them; thread-safe."""
+    """Lay transcripts along a store's ledger, as one model counts them; thread-safe."""
 
     def __init__(self, config: CompressorConfig, store: Store, tokens: TokenCounter) -> None:
         self.texts = Texts(config, tokens, masks_secrets=masks_secrets(store))

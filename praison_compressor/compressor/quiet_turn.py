@@ -65,7 +65,7 @@ class LastTurn:
         return replace(self, messages=messages, result=replace(result, messages=[])), result
 
     def _added(self, request: Request, tokens: TokenCounter) -> list[Seen] | None:
-        """Return the new messages; None if they change the view, or others changed."""
+        """Return the new messages, or None if more than that changed."""
         messages, old = request.messages, len(self.messages)
         if type(messages) is not list or len(messages) < old:
             return None

@@ -102,7 +102,7 @@ class Sessions:
 
     # -------------------------------------------------------------- read
 
-    def of(self, key: SessionKey) -> SessionState:
+    def state(self, key: SessionKey) -> SessionState:
         """Return the state of a session, and mark the session the newest."""
         with self._lock:
             state = self._states.get(key) or SessionState(Account(key))
@@ -124,21 +124,21 @@ class Sessions:
 
     def last_request(self, session: Session, store: Store, now: float) -> float:
         """Return the time of the session's last request; 0: unknown."""
-        account = self.of(session.key).account
+        account = self.state(session.key).account
         account.refresh(store, lambda: session, now)
         return max(account.requested, session.updated)
 
     # -------------------------------------------------------------- a request
 
     def begin(self, request: Request, session: Session, now: float) -> None:
-        """Record that a request begins, and the id by which it names the session."""
+        """Record the start of a request, and the session's id in it."""
         with self._lock:
             if request.key != session.key:
                 self._stable[request.key] = session.key
                 self._stable.move_to_end(request.key)
             while len(self._stable) > REMEMBERED_SESSIONS:
                 self._stable.popitem(last=False)
-            state = self.of(session.key)
+            state = self.state(session.key)
             cold = state.cold_requests + request.is_cold
             counts = {"requests": state.requests + 1, "cold_requests": cold}
             self._change(session.key, **counts, is_cold=request.is_cold)
@@ -151,7 +151,7 @@ class Sessions:
     def finish(self, key: SessionKey, result: CompressResult) -> CompressResult:
         """Record a result's sizes; return the result with owed cost and bill."""
         with self._lock:
-            state, owed = self.of(key), self.take_owed(key)
+            state, owed = self.state(key), self.take_owed(key)
             added, growth = result.tokens_before - state.tokens, state.growth
             if state.tokens and added > 0:  # neither the first request nor a shorter transcript
                 growth += (added - growth) * (NEWEST_SHARE if growth else 1)
@@ -163,7 +163,7 @@ class Sessions:
 
     def charge(self, key: SessionKey, usage: RequestUsage, model: str | None) -> None:
         """Add what the provider reports for the last request to the bill."""
-        state = self.of(key)
+        state = self.state(key)
         is_warm = not state.is_cold and bool(usage.cached or state.account.bill.usage.cached)
         whole = uncompressed_usage(usage, state.saved, state.added, is_warm=is_warm)
         state.account.add(Bill.of(usage, whole, model))
@@ -177,7 +177,7 @@ class Sessions:
         for account in accounts:
             account.settle(store, always=True)
         if key is not None:
-            self.of(key).account.settle(store)
+            self.state(key).account.settle(store)
 
     # -------------------------------------------------------------- a compression
 
@@ -185,12 +185,12 @@ class Sessions:
         """Remember the view for the turns until its summary is written."""
         self._change(view.session.key, placeholder=view)
 
-    def show(
+    def remember_preview(
         self, key: SessionKey, decision: Decision | None, used: Sequence[Written] = ()
     ) -> None:
         """Remember a preview's decision; owe the last one's unused texts."""
         with self._lock:
-            before = self.of(key).previewed
+            before = self.state(key).previewed
             texts = () if before is None else before.texts
             self.owe(key, usage_of([t for t in texts if not any(t is u for u in used)]))
             self._change(key, previewed=decision)
@@ -198,31 +198,31 @@ class Sessions:
     def commit(self, key: SessionKey, texts: Sequence[Written]) -> None:
         """Forget preview and placeholder after a commit with these texts."""
         with self._lock:
-            self.show(key, None, texts)
+            self.remember_preview(key, None, texts)
             self._change(key, placeholder=None)
 
     def owe(self, key: SessionKey, usage: Usage) -> None:
         """Charge the session's next result with texts that no result reports."""
         with self._lock:
-            self._change(key, owed=self.of(key).owed + usage)
+            self._change(key, owed=self.state(key).owed + usage)
 
     def take_owed(self, key: SessionKey) -> Usage:
         """Return the usage owed to the session, and reset it."""
         with self._lock:
-            owed = self.of(key).owed
+            owed = self.state(key).owed
             self._change(key, owed=Usage())
             return owed
 
     def report_once(self, key: SessionKey, subject: str, epoch: str) -> bool:
         """Note a subject's report; return whether the epoch had none."""
         with self._lock:
-            reported = self.of(key).reported
+            reported = self.state(key).reported
             self._change(key, reported={**reported, subject: epoch})
             return reported.get(subject) != epoch
 
     def _change(self, key: SessionKey, **changes: Any) -> None:
         with self._lock:
-            self._states[key] = replace(self.of(key), **changes)
+            self._states[key] = replace(self.state(key), **changes)
 
     # -------------------------------------------------------------- at work
 
