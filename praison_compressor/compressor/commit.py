@@ -68,13 +68,10 @@ class Committer:
 
     async def carry_out(self, decision: Decision) -> CompressResult:
         """Write and commit a compression, or take a faster writer's segments."""
-        request, key, lost = decision.request, decision.view.session.key, 0
-        while decision.compresses:
-            others = self.sessions.enter(key)
-            if others is not None:
-                await asyncio.wrap_future(others)
-                decision = await asyncio.to_thread(self.decide_again, request, decision.view)
-                continue
+        key = decision.view.session.key
+        for _ in range(MOST_CONFLICTS):
+            while (worker := self.sessions.enter(key)) is not None:
+                await asyncio.wrap_future(worker)
             try:
                 async with hold_lease(self.store, decision.view.session):
                     decision = await asyncio.to_thread(self._refresh, decision)
@@ -82,17 +79,15 @@ class Committer:
                         break
                     return await self.commit(decision)
             except LedgerConflict:
-                lost += 1
-                if lost >= MOST_CONFLICTS:
-                    why = f"session {decision.view.session.id}: its tip moved {lost} times"
-                    raise LedgerConflict(why) from None
+                logger.debug("session %s: another writer was faster", key[1])
             finally:
                 self.sessions.leave(key)
-            decision = await asyncio.to_thread(self.decide_again, request, decision.view)
-        return self.finish(request, decision.view)
+        else:
+            raise LedgerConflict(f"session {key[1]}: its tip moved {MOST_CONFLICTS} times")
+        return self.finish(decision.request, decision.view)
 
     def _refresh(self, decision: Decision) -> Decision:
-        """Decide again if another writer committed between our look and our lease."""
+        """Decide again if another writer committed since our look."""
         request, view = decision.request, decision.view
         session = self.projector.open(request)
         return decision if session.is_as(view.session) else self.decide_again(request, view)

@@ -79,10 +79,12 @@ class SessionState:
         self, request: Request, session: Session, limit: int, tokens: TokenCounter
     ) -> tuple[LastTurn, CompressResult] | None:
         """Return turn and result if the request only adds messages and fits."""
-        turn, is_asked = self.last_turn, self.previewed and not self.previewed.request.force
-        if turn is None or request.is_asked or is_asked or not session.is_as(turn.session):
+        turn, shown = self.last_turn, self.previewed
+        if turn is None or request.is_asked or not session.is_as(turn.session):
             return None
-        return turn.extend(request, limit, tokens)
+        # The next turn commits a preview, unless only a forced request does.
+        is_committing = shown is not None and not shown.request.force
+        return None if is_committing else turn.extend(request, limit, tokens)
 
 
 class Sessions:
