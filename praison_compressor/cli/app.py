@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from ..config import nearest
+from ..config import nearest_name
 from .terminal import BAD_INPUT, DOES_NOT_FIT, LEDGER, Unusable, complain, errors_in_a_line
 
 NAME = "praison-compressor"
@@ -65,7 +65,7 @@ class _Group(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Return the named command; suggest the nearest for an unknown one."""
         if args[0] not in COMMANDS:
-            meant = nearest(args[0], COMMANDS)
+            meant = nearest_name(args[0], COMMANDS)
             hint = f"did you mean {meant}?" if meant else f"{NAME} -h lists the commands"
             raise Unusable(f"no command {args[0]}; {hint}")
         return super().resolve_command(ctx, args)

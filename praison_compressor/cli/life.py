@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..compressor.bills import Bill, stored_bill
+from ..compressor.account import stored_bill
+from ..compressor.bills import Bill
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
 from ..config import CompressorConfig

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..config import MOST, CompressorConfig, nearest
+from ..config import MOST_TOKENS, CompressorConfig, nearest_name
 from ..errors import SessionNotFound, StoreUnavailable
 from ..ledger.segments import Session
 from ..messages.display import one_line
@@ -38,7 +38,7 @@ def _number(text: str) -> int | None:
     if found is None:
         return None
     value = Decimal(re.sub("[_,]", "", found[1])) * _TIMES[found[2].lower()]
-    return int(value) if value <= MOST and value == int(value) else None
+    return int(value) if value <= MOST_TOKENS and value == int(value) else None
 
 
 class _Number(click.ParamType):  # type: ignore[type-arg,unused-ignore]
@@ -290,7 +290,7 @@ def existing(store: SqlStore, namespace: str, name: str) -> Session:
     try:
         store.lineage(namespace, name)  # `open` makes a session of an unknown name
     except SessionNotFound as error:
-        meant = nearest(name, (info.id for info in store.sessions(namespace)))
+        meant = nearest_name(name, (info.id for info in store.sessions(namespace)))
         hint = f" (did you mean {meant!r}?)" if meant else ""
         raise SessionNotFound(f"{error}{hint}") from error
     return store.open(namespace, name)

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..concurrency import off_loop, run
-from ..config import CompressorConfig, whole
-from ..errors import CompressorError, ConfigError, LedgerError
+from ..concurrency import run_off_loop
+from ..config import CompressorConfig, whole_number
+from ..errors import CompressorError, ConfigError
 from ..events import Hook, Listener
 from ..ledger.segments import Segment, Session, undoing
 from ..ledger.stores import Store
@@ -23,8 +23,8 @@ from ..recall.answers import Recall
 from ..recall.tools import recall_tools
 from ..summaries.protocol import as_summarizer
 from ..tokens.counter import TokenCounter
-from .bills import Account, Bill, reported
-from .decision import Decision, is_cold, quiet_mark
+from .account import Account
+from .bills import Bill, usage_reported
 from .pipeline import Pipeline
 from .preview import ContextUse, Preview, context_use_of
 from .projection import default_store
@@ -32,15 +32,13 @@ from .request import (
     Mode,
     Options,
     Request,
-    budget_of,
-    check_parts,
-    checked,
-    key_of,
-    pinned_segment,
+    SessionKey,
+    check_arguments,
+    check_options,
     request_of,
 )
-from .result import CompressResult, unread
-from .session_state import Sessions, SessionState
+from .result import CompressResult
+from .session_state import Sessions
 from .telemetry import Telemetry, emit
 
 if TYPE_CHECKING:
@@ -51,7 +49,7 @@ logger = logging.getLogger(__name__)
 
 
 class ContextCompressor:
-    """Keeps conversations within their model's window; thread-safe, one for many sessions.
+    """Keep conversations within their model's window; thread-safe, one for many sessions.
 
     Calls without a `session_id` share one random session: give each conversation an id.
 
@@ -81,7 +79,7 @@ class ContextCompressor:
         sessions: Sessions | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        check_parts(config, store, tokens, on_event, telemetry, before_compression, clock)
+        check_arguments(config, store, tokens, on_event, telemetry, before_compression, clock)
         self.config = (config or CompressorConfig()).with_environment()
         self.tokens = tokens or TokenCounter(self.config.model)
         self.store = store if store is not None else default_store(self.config)
@@ -95,11 +93,10 @@ class ContextCompressor:
             self.sessions,
             functools.partial(emit, telemetry or Telemetry(), on_event),
             before_compression,
+            clock or (lambda: time.time()),
         )
         self.background = self._pipeline.background
         """What is being written off the request path."""
-        self._clock = clock or (lambda: time.time())
-        self._without_ledger = False
 
     # -------------------------------------------------------------- views
 
@@ -127,19 +124,13 @@ class ContextCompressor:
             BudgetTooSmall: what cannot be dropped exceeds the window or `target_tokens`.
             LedgerError: the store cannot be read or written.
         """
-        options = checked(options)
-        started = await asyncio.to_thread(self._start, messages, options)
-        if not isinstance(started, CompressResult):
-            started = await self._pipeline.committer.carry_out(started)
-        return self._finished(started, options)
+        request = await asyncio.to_thread(self._request, messages, options)
+        return self._with_tools(request, await self._pipeline.compress(request))
 
     def compress_sync(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
         """Call `compress` from anywhere, also from inside a running event loop."""
-        options = checked(options)
-        started = self._start(messages, options)
-        if not isinstance(started, CompressResult):
-            started = run(self._pipeline.committer.carry_out(started))
-        return self._finished(started, options)
+        request = self._request(messages, options)
+        return self._with_tools(request, self._pipeline.compress_sync(request))
 
     def best_view(
         self,
@@ -164,7 +155,8 @@ class ContextCompressor:
     ) -> CompressResult:
         """Return `best_view` with its counts and status; never raise."""
         try:
-            return self._best(self._request(messages, options, Mode.FALLBACK), logged)
+            request = self._request(messages, options, Mode.FALLBACK)
+            return self._pipeline.best(request, logged)
         except CompressorError as error:
             logger.warning("sent as it is: %s", error)
         except Exception:
@@ -173,23 +165,9 @@ class ContextCompressor:
         size = 0
         with contextlib.suppress(Exception):  # unreadable messages may be uncountable too
             size = self.tokens.messages(messages)
-        given: Any = list(messages) if isinstance(messages, (list, tuple)) else messages
-        return unread(given, size, key_of(options, self.config, self.session_id)[1])
-
-    def _best(self, request: Request, logged: Exception | None) -> CompressResult:
-        """Return the result, without the ledger while it cannot be read."""
-        try:
-            session = self._pipeline.projector.open(request)
-            self._without_ledger = False
-            return self._pipeline.best(request, session)
-        except LedgerError as error:
-            # Log once until the ledger can be read again: a turn comes every few seconds.
-            is_new = not self._without_ledger and str(error) != str(logged)
-            self._without_ledger = True
-            level = logging.WARNING if is_new else logging.DEBUG
-            logger.log(level, "without the ledger for now: %s", error)
-            nothing = Session(*request.key, tip=request.key[1], parent=request.parent_id)
-            return self._pipeline.best(request, nothing)
+        unread: Any = list(messages) if isinstance(messages, (list, tuple)) else messages
+        name = options.get("session_id") or self.session_id
+        return CompressResult(unread, "full", size, size, name, None, None)
 
     def preview(
         self, messages: Sequence[Any], *, write: bool = False, **options: Unpack[Options]
@@ -202,10 +180,8 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        request = self._request(messages, checked(options), Mode.PREVIEW)
-        session = self._pipeline.projector.open(request)
-        request = self._priced(self._timed(request, session), session)
-        return self._pipeline.preview(request, session, is_written=write)
+        request = self._request(messages, options, Mode.PREVIEW)
+        return self._pipeline.preview(request, is_written=write)
 
     def context_use(self, messages: Sequence[Any], **options: Unpack[Options]) -> ContextUse:
         """Return the window's tokens by part, as these messages fill it.
@@ -213,10 +189,8 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        options = checked(options)
         request = self._request(messages, options, Mode.PREVIEW)
-        view = self._pipeline.look(request)
-        return context_use_of(request, view, self.tokens, options.get("overhead_tokens", 0))
+        return context_use_of(request, self._pipeline.look(request), self.tokens)
 
     def idle(self, messages: Sequence[Any] | None = None, **options: Unpack[Options]) -> bool:
         """Begin the next summary if the cache is cold; return whether begun.
@@ -227,8 +201,7 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        request = self._request(messages or (), checked(options), Mode.BACKGROUND)
-        return self._pipeline.idle(request, self._clock())
+        return self._pipeline.idle(self._request(messages or (), options, Mode.BACKGROUND))
 
     def record_usage(self, answer: Any, *, session_id: str | None = None) -> Bill:
         """Add the last request's usage to the session's bill; return that.
@@ -236,25 +209,26 @@ class ContextCompressor:
         `answer` is a response, or its usage, of OpenAI's, Anthropic's or litellm's client, or a
         dictionary of its shape. The store gets the bill at `close`, and before at a bounded pace.
         """
-        known, usage = self._known(session_id), reported(answer)
+        key, usage = self._key(session_id), usage_reported(answer)
+        account = self.sessions.state(key).account
         if usage is not None:
-            known.paid(usage, self.config.model)
-            off_loop(functools.partial(known.account.settle, self.store))
-        return known.account.bill
+            self.sessions.charge(key, usage, self.config.model)
+            run_off_loop(functools.partial(account.settle, self.store))
+        return account.bill
 
     def bill(self, session_id: str | None = None) -> Bill:
         """Return what the session has cost, in other processes too."""
-        account = self.account(session_id)
-        account.look(self.store, self._opener(session_id), self._clock(), always=True)
+        account, now = self.account(session_id), self._pipeline.clock()
+        account.refresh(self.store, self._opener(session_id), now, always=True)
         return account.bill
 
     def account(self, session_id: str | None = None) -> Account:
         """Return the account to which a session's requests are added."""
-        return self._known(session_id).account
+        return self.sessions.state(self._key(session_id)).account
 
-    def _known(self, session_id: str | None) -> SessionState:
-        named = self.config.namespace, self._named(session_id)
-        return self.sessions.of(self.sessions.stable(named))
+    def _key(self, session_id: str | None) -> SessionKey:
+        name = self.config.namespace, self._session_name(session_id)
+        return self.sessions.stable_key(name)
 
     # -------------------------------------------------------------- transcripts
 
@@ -269,10 +243,10 @@ class ContextCompressor:
             InvalidMessages: not a list of chat messages.
             SessionNotFound: without `messages`, and the store has no such session.
         """
-        name, projector = self._named(session_id), self._pipeline.projector
+        name, projector = self._session_name(session_id), self._pipeline.projector
         if messages is None:
-            return projector.stored(name)
-        return projector.unfolded(messages, name, pinned_segment({}, self.config, self.tokens))
+            return projector.stored_transcript(name)
+        return projector.unfold(self._stored_request(messages, name))
 
     def resume(
         self, session_id: str | None = None, token_budget: int | None = None
@@ -286,15 +260,17 @@ class ContextCompressor:
             BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
             LedgerError: the store cannot be read.
         """
-        messages = self._pipeline.projector.stored(session_id := self._named(session_id))
-        trigger = budget_of({}, self.config, self.tokens).trigger
-        room = trigger if token_budget is None else whole("token_budget", token_budget)
-        if self.tokens.messages(messages) > room:
-            return self.compress_sync(
-                messages, session_id=session_id, target_tokens=token_budget, extends=False
-            )
-        request = self._request(messages, {"session_id": session_id}, Mode.FALLBACK)
-        return self._pipeline.whole(request, self._pipeline.projector.open(request))
+        name = self._session_name(session_id)
+        messages = self._pipeline.projector.stored_transcript(name)
+        request = self._stored_request(messages, name)
+        room = request.budget.trigger
+        if token_budget is not None:
+            room = whole_number("token_budget", token_budget)
+        if self.tokens.messages(messages) <= room:
+            return self._pipeline.verbatim_result(request)
+        return self.compress_sync(
+            messages, session_id=name, target_tokens=token_budget, extends=False
+        )
 
     def save(self, messages: Sequence[Any], *, session_id: str | None = None) -> bool:
         """Record the transcript for `resume` and `verbatim`; compress nothing.
@@ -306,7 +282,7 @@ class ContextCompressor:
             InvalidMessages: not a list of chat messages.
             LedgerError: the store cannot be written.
         """
-        request = self._request(messages, {"session_id": self._named(session_id)}, Mode.FALLBACK)
+        request = self._stored_request(messages, self._session_name(session_id))
         return self._pipeline.projector.save(request, self._pipeline.projector.open(request))
 
     def recall_tools(
@@ -318,7 +294,7 @@ class ContextCompressor:
         take at most `turn_tokens` (None: no bound): make a new pair for each turn.
         """
         session = self._opener(session_id)
-        most = None if turn_tokens is None else whole("turn_tokens", turn_tokens)
+        most = None if turn_tokens is None else whole_number("turn_tokens", turn_tokens)
         return recall_tools(lambda: self.store, session, self.tokens.text, turn_tokens=most)
 
     def read(
@@ -336,14 +312,14 @@ class ContextCompressor:
             raise ConfigError(f"reference={reference!r}: expected a text such as s2.14")
         session = self._opener(session_id)
         recall = Recall(lambda: self.store, session, self.tokens.text, turn_tokens=None)
-        return recall.read(reference, whole("tokens", tokens))
+        return recall.read(reference, whole_number("tokens", tokens))
 
     def _opener(self, session_id: str | None) -> Callable[[], Session]:
-        name = self._named(session_id)
+        name = self._session_name(session_id)
         return lambda: self.store.open(self.config.namespace, name)
 
-    def _named(self, session_id: str | None) -> str:
-        return checked({"session_id": session_id}).get("session_id") or self.session_id
+    def _session_name(self, session_id: str | None) -> str:
+        return check_options({"session_id": session_id}).get("session_id") or self.session_id
 
     def undo(self, session_id: str | None = None) -> tuple[Segment, ...]:
         """Undo the newest compression; return its segments, () without one.
@@ -373,7 +349,7 @@ class ContextCompressor:
         for turn in self.sessions.last_turns():
             sent = turn.session
             try:
-                request = self._request(turn.known, {"session_id": sent.id}, Mode.FALLBACK)
+                request = self._stored_request(turn.messages, sent.id)
                 session = self._pipeline.projector.open(request)
                 saved += session.is_as(sent) and self._pipeline.projector.save(request, session)
             except CompressorError as error:
@@ -392,43 +368,12 @@ class ContextCompressor:
 
     # -------------------------------------------------------------- requests
 
-    def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | Decision:
-        """Return the result, or the compression that the caller must wait for."""
-        request = self._request(messages, options)
-        session = self._pipeline.projector.open(request)
-        known, is_recorded = self.sessions.of(session.key), request.mode is not Mode.FALLBACK
-        if is_recorded:
-            request = self._timed(request, session)
-            self.sessions.opened(request.key, session)
-            known.begun(self._clock(), is_cold=request.is_cold)
-            self.sessions.settle(self.store, session.key)
-        most = quiet_mark(request, session, is_busy=self.background.busy(session.key))
-        quiet = known.quiet(request, session, most, self.tokens)
-        if quiet is None:
-            return self._pipeline.start(self._priced(request, session), session)
-        if is_recorded:
-            known.last_turn = quiet[0]
-        return quiet[1]
-
-    def _timed(self, request: Request, session: Session) -> Request:
-        """Return the request with the state of the provider's cache."""
-        now = self._clock()
-        last = self.sessions.last_request(session, self.store, now)
-        return replace(request, is_cold=is_cold(request, last, now))
-
-    def _priced(self, request: Request, session: Session) -> Request:
-        """Return the request with prices and the pace of its session."""
-        summarizer = getattr(self._pipeline.writer.summarizer, "model", None)
-        writer = request.model or self.config.auxiliary_model or summarizer
-        costs = self.sessions.of(session.key).costs(request, writer)
-        return replace(request, budget=replace(request.budget, costs=costs))
-
     def _request(
         self, messages: Sequence[Any], options: Options, mode: Mode | None = None
     ) -> Request:
         return request_of(
             messages,
-            options,
+            check_options(options),
             self.config,
             self.tokens,
             session_id=self.session_id,
@@ -436,15 +381,12 @@ class ContextCompressor:
             mode=mode,
         )
 
-    def _finished(self, result: CompressResult, options: Options) -> CompressResult:
-        """Return the result with the recall tools, the costs that it has to report and the bill."""
-        key = self.sessions.stable(key_of(options, self.config, self.session_id))
-        has_tools = result.segments or result.masked or self.config.recall
-        tools = tuple(self.recall_tools(key[1])) if has_tools else ()
-        if not options.get("extends", True):
-            return replace(result, recall_tools=tools)
-        known, usage = self.sessions.of(key), result.usage + self.sessions.take_owed(key)
-        known.answered(result.tokens_before, result.tokens_saved, usage)
-        if result.written or result.newly_masked:
-            off_loop(functools.partial(known.account.settle, self.store, always=True))
-        return replace(result, recall_tools=tools, usage=usage, bill=known.account.bill)
+    def _stored_request(self, messages: Sequence[Any], name: str) -> Request:
+        return self._request(messages, {"session_id": name}, Mode.FALLBACK)
+
+    def _with_tools(self, request: Request, result: CompressResult) -> CompressResult:
+        """Return the result with the recall tools where anything is archived."""
+        if not (result.segments or result.masked or self.config.recall):
+            return result
+        name = self.sessions.stable_key(request.key)[1]
+        return replace(result, recall_tools=tuple(self.recall_tools(name)))

@@ -15,7 +15,7 @@ from ..view.budget import Balance, Budget
 from ..view.masks import results_with_calls
 from ..view.view import View
 from .choices import known_references
-from .decision import Decision, balance_of, mark
+from .decision import Decision, balance_of, trigger_of
 from .request import Request
 
 
@@ -97,7 +97,7 @@ class Preview:
 # -------------------------------------------------------------- the window now
 
 
-MOST_LISTED = 5
+MOST_LARGE = 5
 
 
 @dataclass(frozen=True)
@@ -135,8 +135,8 @@ class ContextUse:
         return self.window - self.parts["free"] - self.parts["reserve"]
 
 
-def context_use_of(request: Request, view: View, tokens: TokenCounter, overhead: int) -> ContextUse:
-    """Return the window's tokens by part; `overhead` is the tokens beside messages."""
+def context_use_of(request: Request, view: View, tokens: TokenCounter) -> ContextUse:
+    """Return the window's tokens by part."""
     budget, messages = request.budget, view.transcript.messages
     held: dict[str, list[int]] = {"system prompt": [], "head": []}
     bridges = view.bridges(0, len(messages))
@@ -144,7 +144,7 @@ def context_use_of(request: Request, view: View, tokens: TokenCounter, overhead:
     held |= {"masked outputs": [], "tail": []}
     verbatim: list[int] = []
     for index in sorted(set(range(len(messages))) - view.covered):
-        name = _part_of(view, index)
+        name = _part_name(view, index)
         if name in ("head", "tail"):
             verbatim.append(index)
         held[name].append(view.message_tokens(index))
@@ -152,7 +152,7 @@ def context_use_of(request: Request, view: View, tokens: TokenCounter, overhead:
     if view.pinned_tokens:
         held["head"].append(view.pinned_tokens)
     window = model_limits(request.config.model, request.config.context_window).window
-    parts = {"tool schemas": overhead + tokens.messages([])}
+    parts = {"tool schemas": request.overhead_tokens + tokens.messages([])}
     parts |= {name: sum(sizes) for name, sizes in held.items()}
     parts["free"] = budget.limit - view.size() + aside
     parts["reserve"] = window - sum(parts.values())
@@ -161,12 +161,12 @@ def context_use_of(request: Request, view: View, tokens: TokenCounter, overhead:
         window=window,
         parts=parts,
         messages={name: len(sizes) for name, sizes in held.items()},
-        trigger=mark(request, view.session),
+        trigger=trigger_of(request, view.session),
         largest=_largest(view, verbatim),
     )
 
 
-def _part_of(view: View, index: int) -> str:
+def _part_name(view: View, index: int) -> str:
     if index < view.transcript.leading:
         return "system prompt"
     if index in view.result_segments:
@@ -190,7 +190,7 @@ def _largest(view: View, verbatim: list[int]) -> tuple[LargeMessage, ...]:
             tool=tools(index),
             tokens=view.tokens[index],
         )
-        for index in sorted(verbatim, key=view.tokens.__getitem__, reverse=True)[:MOST_LISTED]
+        for index in sorted(verbatim, key=view.tokens.__getitem__, reverse=True)[:MOST_LARGE]
     )
 
 
@@ -206,7 +206,7 @@ def preview_of(decision: Decision, new: Sequence[Segment], tokens: TokenCounter)
     after = view.with_segments(new)
     named = {index: name for name, index in known_references(after).items()}
     return Preview(
-        parts=tuple(_parts(after, {id(segment) for segment in new}, request.budget)),
+        parts=tuple(_preview_parts(after, {id(segment) for segment in new}, request.budget)),
         messages=tuple(view.own_messages),
         message_tokens=view.tokens,
         masks=frozenset(after.result_segments),
@@ -228,7 +228,7 @@ def preview_of(decision: Decision, new: Sequence[Segment], tokens: TokenCounter)
     )
 
 
-def _parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]:
+def _preview_parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]:
     """Yield the parts of a view; `new` has ids of new segments."""
     named, length = 0, len(after.tokens)
     numbers = {id(segment): number for number, segment in enumerate(after.segments, 1)}
@@ -255,10 +255,10 @@ def _parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]:
                 text=text_of(segment.rendered),
                 reference=f"s{numbers[id(segment)]}",
             )
-        yield replace(part, why=_why(part, budget, after))
+        yield replace(part, why=_reason_for(part, budget, after))
 
 
-def _why(part: Part, budget: Budget, view: View) -> str:
+def _reason_for(part: Part, budget: Budget, view: View) -> str:
     if part.to_write:
         return "would be summarized" if part.text else "would be summarized, in at most that"
     if part.segment is not None:

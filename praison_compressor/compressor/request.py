@@ -8,7 +8,17 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, TypedDict, cast
 
-from ..config import Check, CompressorConfig, expects, no_such, switch, whole
+from ..config import (
+    NAME,
+    SWITCH,
+    TEXT,
+    CompressorConfig,
+    OptionCheck,
+    check_texts,
+    make_check,
+    unknown_name,
+    whole_number,
+)
 from ..errors import ConfigError
 from ..ledger.segments import Segment
 from ..messages import as_list
@@ -50,7 +60,7 @@ class Mode(Enum):
     """The plan."""
 
 
-Key = tuple[str, str]
+SessionKey = tuple[str, str]
 """Namespace and session."""
 
 
@@ -64,12 +74,10 @@ class Request:
     config: CompressorConfig
     budget: Budget
     """Without the pinned texts, for which room is set aside."""
-    key: Key
+    key: SessionKey
     parent_id: str | None = None
     model: str | None = None
     """The auxiliary model that this call names."""
-    has_model: bool = False
-    """A model is there to write prose."""
     force: bool = False
     pinned: Segment | None = None
     """The framed message of the pinned texts."""
@@ -79,6 +87,8 @@ class Request:
     """First message of the range to summarize."""
     until: str | int | None = None
     """First message behind that range."""
+    overhead_tokens: int = 0
+    """Tokens of the provider's request beside the messages."""
     is_cold: bool = False
     """Whether the provider's cache has not the session's last request any more."""
 
@@ -93,9 +103,14 @@ class Request:
         return bool(self.keep) or self.has_range
 
     @property
+    def is_recorded(self) -> bool:
+        """Whether the session remembers this request."""
+        return self.mode in (Mode.COMMIT, Mode.BACKGROUND)
+
+    @property
     def is_asked(self) -> bool:
         """Whether the caller asks for a compression whatever it costs."""
-        return self.force or self.chooses or self.budget.limit == self.budget.target
+        return self.force or self.chooses or not self.budget.window_limit
 
     @property
     def has_range(self) -> bool:
@@ -110,7 +125,7 @@ class Request:
         text = repr((*asked, config.summary_instructions))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
-    def instructed(self, words: str) -> Request:
+    def with_instructions(self, words: str) -> Request:
         """Return the request with more instructions to the model that summarizes."""
         more = "\n".join(filter(None, (self.config.summary_instructions, words)))
         return replace(self, config=replace(self.config, summary_instructions=more))
@@ -128,38 +143,33 @@ def request_of(
 ) -> Request:
     """Return the request of a call; `session_id` is the default."""
     names = ("protect_last_n_tokens", "summary_target_tokens")
-    given: dict[str, Any] = {n: value for n in names if (value := options.get(n)) is not None}
-    found = replace(config, **given) if given else config  # a copy checks all its options
+    own: dict[str, Any] = {n: value for n in names if (value := options.get(n)) is not None}
+    config = replace(config, **own) if own else config  # a copy checks all its options
     model = options.get("auxiliary_model")
     pinned = pinned_segment(options, config, tokens)
-    asked_now = options.get("force", False) or any(map(options.get, ASKED_NOW))
     has_model = bool(summarizer or model or config.auxiliary_model)
-    if mode is None:
-        waits = asked_now or not (config.background and has_model)
-        mode = Mode.COMMIT if waits else Mode.BACKGROUND
-        mode = mode if options.get("extends", True) else Mode.FALLBACK
-    return Request(
+    request = Request(
         messages=list(as_list(messages)),
-        mode=mode,
-        config=found,
-        budget=budget_of(options, found, tokens, pinned),
-        key=key_of(options, config, session_id),
+        mode=mode or Mode.COMMIT,
+        config=config,
+        budget=replace(budget_of(options, config, tokens, pinned), has_model=has_model),
+        key=session_key(options, config, session_id),
         parent_id=options.get("parent_session_id"),
         model=model,
-        has_model=has_model,
         force=options.get("force", False),
         pinned=pinned,
         keep=tuple(options.get("keep") or ()),
         since=options.get("since"),
         until=options.get("until"),
+        overhead_tokens=options.get("overhead_tokens", 0),
     )
+    if mode is None and not options.get("extends", True):
+        return replace(request, mode=Mode.FALLBACK)
+    can_wait = config.background and has_model and not request.is_asked
+    return replace(request, mode=Mode.BACKGROUND) if mode is None and can_wait else request
 
 
-ASKED_NOW = ("target_tokens", "keep", "since", "until")
-"""Options of calls that wait for the model in the background mode too."""
-
-
-def key_of(options: Options, config: CompressorConfig, session_id: str) -> Key:
+def session_key(options: Options, config: CompressorConfig, session_id: str) -> SessionKey:
     """Return namespace and session of a call."""
     return config.namespace, options.get("session_id") or session_id
 
@@ -185,53 +195,51 @@ def budget_of(
     beside = tokens.messages([]) + (pinned.tokens if pinned else 0)
     target = options.get("target_tokens")
     if target is not None:
-        return Budget.exactly(config, whole("target_tokens", target) - beside)
+        return Budget.exactly(config, whole_number("target_tokens", target) - beside)
     window = model_limits(config.model, config.context_window).window
-    overhead = whole("overhead_tokens", options.get("overhead_tokens", 0), 0)
+    overhead = whole_number("overhead_tokens", options.get("overhead_tokens", 0), 0)
     return Budget.of(config, window, overhead + beside)
 
 
 # -------------------------------------------------------------- checks
 
 
-_name = expects("a name that is not empty, or None", lambda v: isinstance(v, str) and v)
-
-
 def _is_place(value: Any) -> bool:
     return isinstance(value, (str, int)) and not isinstance(value, bool)
 
 
-CHECKS: Mapping[str, Check] = {
-    **dict.fromkeys(("session_id", "parent_session_id"), _name),
-    **dict.fromkeys(("force", "extends"), switch),
-    **dict.fromkeys(
-        ("since", "until"), expects("a reference such as s2.14, or an index", _is_place)
-    ),
-    "auxiliary_model": expects("the name of a model, or None", lambda v: isinstance(v, str)),
-    "pinned": expects(
-        "a list of texts, or None",
-        lambda v: isinstance(v, (list, tuple)) and all(isinstance(text, str) for text in v),
-    ),
-    "keep": expects(
-        "a list of references such as s2.14 or of indices",
-        lambda v: isinstance(v, (list, tuple)) and all(map(_is_place, v)),
-    ),
+_PLACE = make_check("a reference such as s2.14, or an index", _is_place)
+_PLACES = make_check(
+    "a list of references such as s2.14 or of indices",
+    lambda v: isinstance(v, (list, tuple)) and all(map(_is_place, v)),
+)
+
+OPTION_CHECKS: Mapping[str, OptionCheck] = {
+    "session_id": NAME,
+    "parent_session_id": NAME,
+    "auxiliary_model": TEXT,
+    "force": SWITCH,
+    "extends": SWITCH,
+    "pinned": check_texts,
+    "keep": _PLACES,
+    "since": _PLACE,
+    "until": _PLACE,
 }
 """Checks of options that no step checks later; None passes."""
 
 
-def checked(options: Options) -> Options:
+def check_options(options: Options) -> Options:
     """Return the options that are not None, or raise ConfigError."""
     unknown = sorted(set(options) - set(Options.__annotations__))
     if unknown:
-        raise ConfigError(no_such("option of a call", unknown[0], Options.__annotations__))
+        raise ConfigError(unknown_name("option of a call", unknown[0], Options.__annotations__))
     given = {name: value for name, value in options.items() if value is not None}
-    for name in CHECKS.keys() & given:
-        CHECKS[name](name, given[name])
+    for name in OPTION_CHECKS.keys() & given:
+        OPTION_CHECKS[name](name, given[name])
     return cast("Options", given)
 
 
-def check_parts(config: Any, store: Any, tokens: Any, *functions: Any) -> None:
+def check_arguments(config: Any, store: Any, tokens: Any, *functions: Any) -> None:
     """Raise ConfigError for a compressor's argument of a wrong type."""
     mapping = "a CompressorConfig; CompressorConfig.from_mapping takes a dictionary"
     url = "a store; a URL belongs in CompressorConfig(store_url=...)"

@@ -85,12 +85,12 @@ class CompressResult:
     @property
     def cost_saved(self) -> float | None:
         """Return the US dollars saved by each request; None if unknown."""
-        return _priced(self.tokens_saved, prices_of(self.model).input)
+        return _dollars_for(self.tokens_saved, prices_of(self.model).input)
 
     @property
     def cost_saved_cached(self) -> float | None:
         """Return `cost_saved` at the price of cached input, the least saving."""
-        return _priced(self.tokens_saved, prices_of(self.model).cached)
+        return _dollars_for(self.tokens_saved, prices_of(self.model).cached)
 
 
 def result_of(
@@ -119,7 +119,7 @@ def result_of(
         tokens_after=view.size() + view.pinned_tokens + tokens.messages([]),
         session_id=view.session.tip,
         parent_session_id=view.session.parent,
-        summary_method=_method(view, texts, before),
+        summary_method=_summary_method(view, texts, before),
         usage=usage_of(texts),
         # Copies: an application may edit what it is given.
         segments=tuple(replace(each, rendered=to_plain(each.rendered)) for each in segments),
@@ -133,33 +133,17 @@ def result_of(
     )
 
 
-def grown(last: CompressResult, added: int, messages: list[Message]) -> CompressResult:
-    """Return the last result after a turn that only adds tokens."""
-    return replace(
-        last,
-        messages=messages,
-        tokens_before=last.tokens_before + added,
-        tokens_after=last.tokens_after + added,
-        summary_method="reused" if last.segments else None,
-    )
-
-
-def unread(messages: Any, size: int, session_id: str) -> CompressResult:
-    """Return the result with messages as they came."""
-    return CompressResult(messages, "full", size, size, session_id, None, None)
-
-
 def usage_of(texts: Sequence[Written]) -> Usage:
     """Return the cost of the texts."""
     return functools.reduce(Usage.__add__, (text.usage for text in texts), Usage())
 
 
-def charged_with(owed: Usage, texts: Sequence[Written]) -> tuple[Written, ...]:
+def add_cost(owed: Usage, texts: Sequence[Written]) -> tuple[Written, ...]:
     """Return the texts; add the unreported cost to the first."""
     return tuple(replace(t, usage=t.usage + owed) if not n else t for n, t in enumerate(texts))
 
 
-def _method(view: View, texts: Sequence[Written], before: Session | None) -> str | None:
+def _summary_method(view: View, texts: Sequence[Written], before: Session | None) -> str | None:
     """Return the `summary_method` of a view."""
     known = [entry.segment.rendered for entry in before.entries] if before else []
     methods = {text.method for text in texts if text.message not in known}
@@ -172,5 +156,5 @@ def _method(view: View, texts: Sequence[Written], before: Session | None) -> str
     return found if segments else None
 
 
-def _priced(tokens: int, price: float | None) -> float | None:
+def _dollars_for(tokens: int, price: float | None) -> float | None:
     return None if price is None else tokens * price

@@ -16,7 +16,7 @@ from json.encoder import encode_basestring_ascii
 from operator import length_hint
 from typing import Any, overload
 
-from ..concurrency import renewed
+from ..concurrency import renew_after_fork
 from .shapes import Message, calls_list, is_flat, plain_value, read_call, to_plain
 
 _VOLATILE = frozenset(
@@ -197,7 +197,7 @@ class MessageCache:
     def __init__(self, max_messages: int = 65_536, max_chars: int = 64 * 1024 * 1024) -> None:
         self._max_messages = max_messages
         self._max_chars = max_chars
-        self._lock = renewed(threading.Lock())
+        self._lock = renew_after_fork(threading.Lock())
         self._chars = 0
         self._young: dict[Hashable, CachedMessage] = {}
         self._old: dict[Hashable, CachedMessage] = {}

@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..compressor.bills import Bill, short
+from ..compressor.bills import Bill, short_count
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
 from ..compressor.result import CompressResult
-from ..concurrency import renewed
+from ..concurrency import renew_after_fork
 from ..ledger.segments import Entry
 from ..messages import Message, is_system, leading_count, text_of
 from ..messages.digests import CachedMessage
@@ -217,7 +217,7 @@ class Conversations:
     """
 
     def __init__(self) -> None:
-        self.lock = renewed(threading.RLock())
+        self.lock = renew_after_fork(threading.RLock())
         self._known: OrderedDict[str, Conversation] = OrderedDict()
         self._owners: dict[str, str | None] = {}
         """Digest of a long message -> session id; None where two conversations have it."""
@@ -332,9 +332,9 @@ class Status:
         """Return the parts, their sum and share of the window, in words."""
         share = round(100 * self.tokens / self.window)
         return (
-            f"{short(self.tokens)} (system {short(self.system_tokens)}, "
-            f"summary {short(self.summary_tokens)}, kept {short(self.kept_tokens)}, "
-            f"tools {short(self.tool_tokens)}) · {share} % of {short(self.window)}"
+            f"{short_count(self.tokens)} (system {short_count(self.system_tokens)}, "
+            f"summary {short_count(self.summary_tokens)}, kept {short_count(self.kept_tokens)}, "
+            f"tools {short_count(self.tool_tokens)}) · {share} % of {short_count(self.window)}"
         )
 
     @property

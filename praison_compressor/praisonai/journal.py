@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..compressor.context_compressor import ContextCompressor
-from ..concurrency import renewed
+from ..concurrency import renew_after_fork
 from ..errors import CompressorError, LedgerError
 from ..ledger.segments import Session
 from ..ledger.stores import lasting
@@ -60,7 +60,7 @@ class Journal:
 
     def __init__(self, session_id: str) -> None:
         self._session_id = session_id
-        self._lock = renewed(threading.RLock())
+        self._lock = renew_after_fork(threading.RLock())
         self._carried: CarriedHistory | None = None
         """None until the store is read."""
         self._system: list[Message] = []

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.session_state import Sessions
-from ..concurrency import renewed
+from ..concurrency import renew_after_fork
 from ..config import CompressorConfig
 from ..ledger.stores import Store
 from ..messages import Message
@@ -107,7 +107,7 @@ class ModelCompressors:
         self._agent = agent
         self._own_model = own_model
         self._notices = notices
-        self._lock = renewed(threading.RLock())
+        self._lock = renew_after_fork(threading.RLock())
         self._models: dict[str | None, _Model] = {}
         self._store: Store | None = None
         self._sessions = Sessions()

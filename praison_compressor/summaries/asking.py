@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from ..concurrency import in_time, renewed
+from ..concurrency import renew_after_fork, run_for
 from ..config import CompressorConfig
 from ..errors import SummarizerUnavailable, SummaryError, SummaryRejected
 from ..events import Event
@@ -206,7 +206,7 @@ async def _done(work: Callable[[], Awaitable[T]], seconds: float) -> T:
     Raises:
         SummaryError: the work failed, was cancelled or took longer.
     """
-    task = await in_time(_contained(work), seconds)
+    task = await run_for(_contained(work), seconds)
     if task is None:
         raise SummarizerUnavailable(
             f"no answer in {seconds:g} s; raise timeout_seconds or use a faster model",
@@ -268,7 +268,7 @@ class Breaker:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._lock = renewed(threading.Lock())
+        self._lock = renew_after_fork(threading.Lock())
         # (clock when the cooldown ends, segment tokens that end it earlier, index in COOLDOWNS)
         self._failures: dict[tuple[str, str | None], tuple[float, float, int]] = {}
 
@@ -288,6 +288,13 @@ class Breaker:
             while len(self._failures) > REMEMBERED:
                 del self._failures[next(iter(self._failures))]
             return COOLDOWNS[step]
+
+    def wake(self, session_id: str) -> None:
+        """End the session's cooldowns; the next failure still counts as a further one."""
+        with self._lock:
+            for key, (_, grown, step) in self._failures.items():
+                if key[0] == session_id:
+                    self._failures[key] = (-math.inf, grown, step)
 
     def succeeded(self, session_id: str, model: str | None) -> None:
         """Forget the failures of a model that answers again."""

@@ -18,7 +18,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from ..concurrency import begin, undivided
+from ..concurrency import begin, fork_guard
 from ..errors import SummarizerUnavailable
 from ..ledger.segments import Usage
 from ..messages import Message
@@ -144,7 +144,7 @@ def _litellm() -> Any:
         ours = variable not in os.environ
         os.environ.setdefault(variable, "True")
         try:
-            with undivided:  # a child that is forked during the import could never import it
+            with fork_guard:  # a child that is forked during the import could never import it
                 vars(importlib.import_module("litellm"))["telemetry"] = False
         finally:
             if ours:

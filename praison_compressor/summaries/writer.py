@@ -57,14 +57,11 @@ class SummaryWriter:
         """Model -> the window that its refusals teach."""
         self._on_disk = on_disk
 
-    async def write(
-        self, brief: Brief, *, model: str | None, session_id: str, force: bool = False
-    ) -> Written:
+    async def write(self, brief: Brief, *, model: str | None, session_id: str) -> Written:
         """Return a summary within `brief.room` tokens; static if all models fail.
 
         Args:
             model: asked in place of the configured auxiliary model.
-            force: ask models that rest after a failure, too.
         """
         brief, secrets = await asyncio.to_thread(self._redacted, brief, model)
         if secrets:
@@ -73,7 +70,7 @@ class SummaryWriter:
         written, usage = None, Usage()
         if summarizer is not None and brief.prose:
             asker = Asker(self.config, summarizer, self.emit, session_id)
-            written, usage = await self._by_models(brief, asker, model, force)
+            written, usage = await self._by_models(brief, asker, model)
         if written is None:
             written = await asyncio.to_thread(self._static, brief)
         return replace(written, usage=usage)
@@ -112,7 +109,7 @@ class SummaryWriter:
         return LiteLLMSummarizer(name, api_base=base, api_key=key)
 
     async def _by_models(
-        self, brief: Brief, asker: Asker, model: str | None, force: bool
+        self, brief: Brief, asker: Asker, model: str | None
     ) -> tuple[Written | None, Usage]:
         """Return the first usable summary of the models in turn, or None, and all models' cost."""
         size, words = await asyncio.to_thread(self._measured, brief)
@@ -123,7 +120,7 @@ class SummaryWriter:
         for name in (model or self.config.auxiliary_model, *self.config.fallback_models):
             if spent.calls >= MOST_CALLS:
                 break
-            if not force and not self.breaker.allows(asker.session_id, name, size):
+            if not self.breaker.allows(asker.session_id, name, size):
                 data = {"model": name, "reason": "cooldown"}
                 self.emit(Event("skipped", asker.session_id, data))
                 continue

@@ -17,7 +17,7 @@ from itertools import accumulate
 from threading import Lock
 from typing import Any
 
-from ..concurrency import begin, renewed, undivided
+from ..concurrency import begin, fork_guard, renew_after_fork
 from .models import bare_names, litellm_folder
 
 logger = logging.getLogger(__name__)
@@ -139,14 +139,14 @@ _IS_CL100K = re.compile(
     r"(ft:)?(gpt-4|gpt-3\.5|gpt-35|davinci-002|babbage-002|text-embedding-)(?![.0-9a-np-z])"
 )
 
-_loading = renewed(Lock())
+_loading = renew_after_fork(Lock())
 """Threads load a vocabulary once: each takes about 40 MB."""
 
 
 def vocabulary_for(model: str | None) -> Vocabulary:
     """Return the model's vocabulary, else the nearest one as an estimate."""
     names = bare_names(model)
-    with undivided, _loading:
+    with fork_guard, _loading:
         if any(_IS_O200K.match(name) for name in names):
             return _openai_vocabulary(O200K, exact=True)
         if any(_IS_CL100K.match(name) for name in names):

@@ -135,6 +135,10 @@ class Budget:
     large: int | None = None
     """Most for one tool result; a larger one is archived at once. None: no bound."""
     tail_share: float = TAIL_SHARE
+    has_model: bool = False
+    """Whether a model writes prose; without one the quotes take its room."""
+    is_forced: bool = False
+    """Whether to compress below the trigger too."""
     costs: Costs | None = None
     """Prices and pace by which masks are decided; None: unknown, `MASK_WORTH` decides."""
     tiny_tail_share: float | None = None

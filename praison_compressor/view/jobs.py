@@ -82,13 +82,13 @@ class Plan:
 class Measures(Protocol):
     """The rendered sizes of what replaces messages."""
 
-    def excerpts(self, view: View, most: int | None) -> Mapping[int, Segment]:
-        """Return the shortened form of each result above `most` tokens."""
+    def excerpts(self, view: View, budget: Budget) -> Mapping[int, Segment]:
+        """Return the shortened form of each result above `budget.large` tokens."""
 
-    def masks(self, view: View, *, by_model: bool) -> Mapping[int, int]:
+    def masks(self, view: View, budget: Budget) -> Mapping[int, int]:
         """Return the tokens of each maskable output once it is masked."""
 
-    def quotes(self, view: View, run: Run, room: int, *, by_model: bool) -> int:
+    def quotes(self, view: View, run: Run, room: int, budget: Budget) -> int:
         """Return the tokens that the quotes of a run take of `room`."""
 
 
@@ -229,7 +229,6 @@ class Summaries:
     view: View
     budget: Budget
     measures: Measures
-    by_model: bool
 
     def plan(self) -> Plan | None:
         """Return the plan, or None if nothing is gained.
@@ -396,10 +395,10 @@ class Summaries:
         quotes = self._quotes(split.way, self.budget.most_quotes)
         most = self._prose + quotes
         room = min(most, goal - split.kept)
-        prose = min(self._prose, int(room * PROSE_SHARE)) if self.by_model else 0
-        measure, needs = self.measures.quotes, list[int]()
+        prose = min(self._prose, int(room * PROSE_SHARE)) if self.budget.has_model else 0
+        needs = list[int]()
         for _ in range(MEASURED):
-            needs = [measure(self.view, run, room, by_model=self.by_model) for run in split.runs]
+            needs = [self._need(run, room) for run in split.runs]
             start = split.start
             split = self._lengthen_tail(split, goal, prose, min(most - prose, sum(needs)))
             room = min(most, goal - split.kept)
@@ -411,6 +410,9 @@ class Summaries:
         spare = max(0, self.budget.trigger - goal) // 2
         jobs = jobs_for(self.view, split.runs, needs, prose, room, beside, spare)
         return Plan(split.start, split.kept + min(room, max(split.texts, prose)), jobs)
+
+    def _need(self, run: Run, room: int) -> int:
+        return self.measures.quotes(self.view, run, room, self.budget)
 
     def _lengthen_tail(self, split: Split, goal: int, prose: int, quotes: int) -> Split:
         """Return the split with a longer tail if its texts need less.

@@ -40,44 +40,33 @@ TINY_ROOM = 500
 some of the quotes' room (tests/benchmarks/exam, sessions 6 and 7)."""
 
 
-def plan(
-    view: View,
-    budget: Budget,
-    measures: Measures,
-    *,
-    force: bool = False,
-    by_model: bool = False,
-) -> Plan | None:
+def plan(view: View, budget: Budget, measures: Measures) -> Plan | None:
     """Return the plan to make the view fit, or None.
-
-    `force` plans below the trigger too. `by_model`: a model can write the prose.
 
     Raises:
         BudgetTooSmall: what cannot be dropped exceeds the limit.
     """
-    excerpts = measures.excerpts(view, budget.large)
+    excerpts = measures.excerpts(view, budget)
     shortened = tuple(excerpts)
     view = view.with_segments(excerpts.values())
-    budget = _adjust_marks(view, budget, force)
+    budget = _adjust_marks(view, budget)
     short = Plan(len(view.tokens), view.size(), excerpts=shortened) if excerpts else None
     if view.size() <= budget.trigger:
         return short
-    masked = _mask_plan(view, budget, measures.masks(view, by_model=by_model))
+    masked = _mask_plan(view, budget, measures.masks(view, budget))
     if masked is not None:
         return replace(masked, excerpts=shortened)
     share = budget.tiny_tail_share
     if share is not None and budget.target - view.fixed_tokens() < TINY_ROOM:
         view, budget = view.without_first_step(), replace(budget, tail_share=share)
     behind = view.behind_a_segment()
-    found = _yield_kept(Summaries(behind, budget, measures, by_model))
+    found = _yield_kept(Summaries(behind, budget, measures))
     if found is None and behind is not view:
-        found = _yield_kept(Summaries(view, budget, measures, by_model))
+        found = _yield_kept(Summaries(view, budget, measures))
     return short if found is None else replace(found, excerpts=shortened)
 
 
-def plan_range(
-    view: View, budget: Budget, measures: Measures, *, by_model: bool = False
-) -> Plan | None:
+def plan_range(view: View, budget: Budget, measures: Measures) -> Plan | None:
     """Return the plan to summarize every message not kept, or None.
 
     Messages outside the range stay, so the tail gets no share.
@@ -92,14 +81,14 @@ def plan_range(
     room = min(wanted + quotes, int(shown * FORCED_SHARE))
     if room < SMALLEST_SUMMARY * max(1, len(runs)):
         return None
-    prose = min(wanted, int(room * PROSE_SHARE)) if by_model else 0
-    needs = [measures.quotes(view, run, room, by_model=by_model) for run in runs]
+    prose = min(wanted, int(room * PROSE_SHARE)) if budget.has_model else 0
+    needs = [measures.quotes(view, run, room, budget) for run in runs]
     jobs = jobs_for(view, runs, needs, prose, room, room if budget.per_user_message else quotes, 0)
     found = Plan(runs[-1][1], size_without(view, runs) + room, jobs)
     return reject_small_gain(found, view.size(), budget)
 
 
-def _adjust_marks(view: View, budget: Budget, force: bool) -> Budget:
+def _adjust_marks(view: View, budget: Budget) -> Budget:
     """Return the budget with the marks of this view.
 
     Raises:
@@ -109,7 +98,7 @@ def _adjust_marks(view: View, budget: Budget, force: bool) -> Budget:
     if fixed > budget.limit:
         raise BudgetTooSmall(fixed, budget.limit, culprit=largest_fixed(view))
     budget = _adjust_trigger(view, budget.crowded_by(fixed))
-    budget = budget.forced(view.size()) if force else budget
+    budget = budget.forced(view.size()) if budget.is_forced else budget
     target = min(budget.limit, max(budget.target, fixed + SMALLEST_SUMMARY))
     return replace(budget, target=target)
 

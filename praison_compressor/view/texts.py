@@ -11,6 +11,7 @@ from ..messages.secrets import Redactor
 from ..quotes import read_quotes, user_words_exceed
 from ..recall.outlines import outline
 from ..tokens.counter import TokenCounter
+from .budget import Budget
 from .frame import frame_summary
 from .masks import SAMPLE_REFERENCE, excerpt_results, large_results, mask_results, maskable_results
 from .view import Run, View
@@ -71,8 +72,8 @@ class Texts:
 
     # ---------------------------------------------------------- measured
 
-    def excerpts(self, view: View, most: int | None) -> dict[int, Segment]:
-        """Return the shortened form of each result above `most` tokens."""
+    def excerpts(self, view: View, budget: Budget) -> dict[int, Segment]:
+        """Return the shortened form of each result above `budget.large` tokens."""
         return {
             index: Segment(
                 kind="excerpt",
@@ -82,26 +83,28 @@ class Texts:
                 source_tokens=view.tokens[index],
                 method="static",
             )
-            for index, short in self.shorten_results(view, most).items()
+            for index, short in self.shorten_results(view, budget.large).items()
         }
 
-    def masks(self, view: View, *, by_model: bool) -> dict[int, int]:
+    def masks(self, view: View, budget: Budget) -> dict[int, int]:
         """Return the tokens of each maskable output once it is masked.
 
         Without a model a static summary is as cheap, and keeps more than masks do: then only a
         policy masks.
         """
-        if not (by_model or self._config.tool_policies):
+        if not (budget.has_model or self._config.tool_policies):
             return {}
         return {
             index: self._tokens.message(line) for index, line in self.mask_outputs(view).items()
         }
 
-    def quotes(self, view: View, run: Run, room: int, *, by_model: bool) -> int:
+    def quotes(self, view: View, run: Run, room: int, budget: Budget) -> int:
         """Return the tokens of a run's framed quotes and carried prose."""
         messages = view.transcript.messages[slice(*run)]
         framed = self._tokens.message({"role": "user", "content": _sample_frame("", len(messages))})
-        carried = 0 if by_model else sum(segment.tokens for segment in view.summaries_in(run))
+        carried = (
+            0 if budget.has_model else sum(segment.tokens for segment in view.summaries_in(run))
+        )
         left = max(0, room - framed - carried)
         if user_words_exceed(messages, left):
             # To read and print the quotes takes as long as to tokenize half of the transcript.
@@ -113,9 +116,9 @@ class Texts:
             left,
             self._tokens.text,
             references=references,
-            beside_prose=by_model,
+            beside_prose=budget.has_model,
             outline=()
-            if by_model or not references
+            if budget.has_model or not references
             else outline(messages, references, users=False),
         )
         return framed + carried + self._tokens.text(text)

@@ -143,8 +143,8 @@ def test_turns_after_a_preview_stay_quiet() -> None:
     ours.compress_sync(LONG, session_id="s")
     ours.preview(LONG, write=True, session_id="s", force=True)
     started: list[Any] = []
-    start = ours._pipeline.start
-    ours._pipeline.start = lambda *given: started.append(given) or start(*given)  # type: ignore
+    start = ours._pipeline.start_in_full
+    ours._pipeline.start_in_full = lambda *given: started.append(given) or start(*given)  # type: ignore
     more = [*LONG, {"role": "assistant", "content": "Done."}, {"role": "user", "content": "On."}]
     assert ours.compress_sync(more, session_id="s").context_status == "full"
     assert started == []

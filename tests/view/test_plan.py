@@ -200,7 +200,7 @@ def test_a_model_is_asked_for_the_largest_stretch_and_of_equal_ones_for_the_newe
 ) -> None:
     """A compression is one call: the other stretches are replaced without a model."""
     layout = laid("s10 u20 a{} u30 a{} a40".format(*sizes))
-    made = found(layout, budget(9_000, 1_900, 1_500), by_model=True)
+    made = found(layout, budget(9_000, 1_900, 1_500), has_model=True)
     assert [job.by_model for job in made.jobs] == by_model
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Concatenate, ParamSpec, TypeVar
 
-from ...concurrency import renewed
+from ...concurrency import renew_after_fork
 from ...errors import LedgerCorrupt
 from ...messages import Message, to_plain
 from ...messages.secrets import Redactor
@@ -62,7 +62,7 @@ class SqlStore:
     ) -> None:
         """Take `open_store`'s options; `plain_too`: accept plain stores despite a codec."""
         self.mask_secrets = mask_secrets
-        self._lock = renewed(threading.Lock())
+        self._lock = renew_after_fork(threading.Lock())
         self._read_last: OrderedDict[tuple[str, str], Session] = OrderedDict()
         self._database = Database(url, codec, plain_too, on_open=self._unread)
         self.place = self._database.place
