@@ -176,7 +176,7 @@ def _share_room(
 # -------------------------------------------------------------- the tail
 
 
-PLENTY = CompressorConfig.protect_last_n_tokens
+PLENTY_TAIL = CompressorConfig.protect_last_n_tokens
 """From this `protect_last_n_tokens` on, the tail has half of the target beside the head."""
 
 TURN_START_COST = 0.2
@@ -194,7 +194,7 @@ def choose_cut(view: View, room: int, floor: int) -> int:
     return next((start for start in turns if view.tail_tokens(start) >= least), step)
 
 
-MEASURED = 3
+MOST_MEASURES = 3
 """Times that quotes are measured at most, while the middle becomes shorter."""
 
 LEAST_FILLED = 0.95
@@ -320,7 +320,7 @@ class Summaries:
     def _requested_tail(self) -> int:
         users, turns = self.view.transcript.users, self.budget.recent_turns
         recent = self.view.tail_tokens(users[-turns:][0]) if turns and users else 0
-        least = self._tail_room(self.budget.target) if self.budget.tail >= PLENTY else 0
+        least = self._tail_room(self.budget.target) if self.budget.tail >= PLENTY_TAIL else 0
         return max(self.budget.tail, recent, least)
 
     def _tail_room(self, goal: int) -> int:
@@ -397,7 +397,7 @@ class Summaries:
         room = min(most, goal - split.rest)
         prose = min(self._prose, int(room * PROSE_SHARE)) if self.budget.has_model else 0
         needs = list[int]()
-        for _ in range(MEASURED):
+        for _ in range(MOST_MEASURES):
             needs = [self.measures.quotes(self.view, r, room, self.budget) for r in split.runs]
             start = split.tail_start
             split = self._lengthen_tail(split, goal, prose, min(most - prose, sum(needs)))

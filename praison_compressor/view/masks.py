@@ -39,7 +39,6 @@ from .frame import LEFT_OUT, READ_ON
 
 # -------------------------------------------------------------- the line
 
-
 CALL_CHARS = 100
 TELLING_CHARS = 80
 
@@ -66,15 +65,11 @@ def mask_line(call: ToolCall, text: str, own: str, reference: str = "") -> str:
 
 # -------------------------------------------------------------- masks
 
-
 CallsById = Mapping[str, ToolCall]
 """Call id, as a result names it → call."""
 
 MASK, SUMMARIZE, KEEP = "mask", "summarize", "keep"
-
-
-LEAST_MASKED = 200
-"""Tokens: a smaller output is not worth masking."""
+LEAST_MASKED = 200  # tokens of the smallest output that is masked
 
 
 def policy_of(tool: str, config: CompressorConfig, default: str = MASK) -> str:
@@ -93,8 +88,8 @@ def results_with_calls(messages: Sequence[Message]) -> Iterator[tuple[int, Calls
         ids = _result_ids(message)
         if not ids:
             calls = {call.id: call for call in tool_calls_of(message)}
-        elif found := {id: calls[id] for id in ids if id in calls}:
-            yield index, found
+        elif answered := {id: calls[id] for id in ids if id in calls}:
+            yield index, answered
 
 
 def _result_ids(message: Message) -> list[str]:
@@ -111,16 +106,19 @@ def maskable_results(
 
     Such a result is large, and its tool's policy allows it.
     """
-    found: dict[int, CallsById] = {}
     policies = config.tool_policies
     if "*" in policies and MASK not in policies.values():
-        return found
-    for index, calls in results_with_calls(messages):
-        if tokens[index] > LEAST_MASKED:
-            free = {id: call for id, call in calls.items() if policy_of(call.name, config) == MASK}
-            if free:
-                found[index] = free
-    return found
+        return {}
+    large = (
+        (index, _calls_with(MASK, calls, config))
+        for index, calls in results_with_calls(messages)
+        if tokens[index] > LEAST_MASKED
+    )
+    return {index: calls for index, calls in large if calls}
+
+
+def _calls_with(policy: str, calls: CallsById, config: CompressorConfig) -> CallsById:
+    return {id: call for id, call in calls.items() if policy_of(call.name, config) == policy}
 
 
 def mask_by_policy(
@@ -139,8 +137,7 @@ def mask_by_policy(
     return tuple(shown)
 
 
-SAMPLE_REFERENCE = "s999.1"
-"""Placeholder reference: counts a mask before its own reference exists."""
+SAMPLE_REFERENCE = "s999.1"  # to count a mask before its own reference exists
 
 
 def messages_to_keep(
@@ -204,8 +201,7 @@ class TooLarge(NamedTuple):
     """Tokens that stay."""
 
 
-EXCERPT_SHARE = 0.25
-"""An excerpt's share of the size limit."""
+EXCERPT_SHARE = 0.25  # an excerpt's share of the size limit
 
 
 def large_results(
@@ -228,19 +224,19 @@ def large_results(
         step = messages[span.start : span.stop]
         if tokens[span.start] > 2 * most and (large := _large_calls(step[0], config)):
             found[span.start] = TooLarge(large, int(most * EXCERPT_SHARE))
-        free = {
+        calls = {
             span.start + at: {
                 id: call for id, call in calls.items() if policy_of(call.name, config) != KEEP
             }
             for at, calls in results_with_calls(step)
             if not media_count(step[at])
         }
-        sizes = {index: tokens[index] for index, calls in free.items() if calls}
-        each = most
+        sizes = {index: tokens[index] for index in calls if calls[index]}
+        limit = most
         if sum(min(size, most) for size in sizes.values()) > 2 * most:
-            each = 2 * most // len(sizes)
-        keep = int(each * EXCERPT_SHARE)
-        found |= {i: TooLarge(free[i], keep) for i, size in sizes.items() if size > each}
+            limit = 2 * most // len(sizes)
+        keep = int(limit * EXCERPT_SHARE)
+        found |= {i: TooLarge(calls[i], keep) for i, size in sizes.items() if size > limit}
     return found
 
 

@@ -98,8 +98,8 @@ def _adjust_marks(view: View, budget: Budget) -> Budget:
     fixed = view.fixed_tokens()
     if fixed > budget.limit:
         raise BudgetTooSmall(fixed, budget.limit, culprit=largest_fixed(view))
-    budget = _adjust_trigger(view, budget.crowded_by(fixed))
-    budget = budget.forced(view.size()) if budget.is_forced else budget
+    budget = _adjust_trigger(view, budget.raise_marks(fixed))
+    budget = budget.force_below(view.size()) if budget.is_forced else budget
     target = min(budget.limit, max(budget.target, fixed + SMALLEST_SUMMARY))
     return replace(budget, target=target)
 
@@ -126,14 +126,14 @@ def _adjust_trigger(view: View, budget: Budget) -> Budget:
     raised = budget.trigger + int(BOUND_MARK * (budget.limit - budget.trigger))
     if view.is_bound:
         return replace(budget, trigger=raised)
-    users, least = view.transcript.users, budget.mark_between(LEAST_GROWTH)
+    users, least = view.transcript.users, budget.mark_at(LEAST_GROWTH)
     last = view.span_tokens(users[-2], users[-1]) if len(users) > 1 else 0
     return replace(budget, trigger=min(budget.trigger, max(least, raised - last)))
 
 
 def is_due(view: View, budget: Budget) -> bool:
     """Return whether the view is above the mark for compression."""
-    return view.size() > _adjust_trigger(view, budget.crowded_by(view.fixed_tokens())).trigger
+    return view.size() > _adjust_trigger(view, budget.raise_marks(view.fixed_tokens())).trigger
 
 
 # -------------------------------------------------------------- masks
@@ -165,7 +165,7 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
         return None
     size, gain = view.size(), sum(gains.values())
     masking = Plan(recent, size - gain, masks=tuple(gains))
-    if masking.expected > budget.mark_between(budget.mask_reach):
+    if masking.expected > budget.mark_at(budget.mask_reach):
         return None
     again = masking.expected - view.shown_tokens(0, masking.masks[0])
     pays = gain >= MASK_WORTH * again
