@@ -128,9 +128,9 @@ def exit_code(text: str) -> str:
     """Return the exit code at either end of an output, or ""."""
     for edge in (text[:400], text[-400:]):
         # To look for the words first saves most searches by the pattern.
-        found = _EXIT.search(edge) if any(word in edge.lower() for word in _EXIT_WORDS) else None
-        if found:
-            return str(next(filter(None, found.groups())))
+        code = _EXIT.search(edge) if any(word in edge.lower() for word in _EXIT_WORDS) else None
+        if code:
+            return str(next(filter(None, code.groups())))
     return ""
 
 

@@ -359,8 +359,8 @@ def _restore_front(
     if first < 0 or first > 1 or (first == 1 and theirs[0].question is not None):
         return nothing
     start = next(i for i, each in enumerate(ours) if each is matched[first])
-    known = next((i for i, each in enumerate(ours) if not each.is_cut), len(ours))
-    before, missing = ours[: min(known, start)], ours[known:start]
+    first_known = next((i for i, each in enumerate(ours) if not each.is_cut), len(ours))
+    before, missing = ours[: min(first_known, start)], ours[first_known:start]
     end = theirs[0].entries if first else ()
     if end and not _ends_with([*before, *missing], end):
         return nothing

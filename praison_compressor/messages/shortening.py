@@ -119,9 +119,9 @@ def with_shorter_calls(
     """
 
     def is_cut(call: Any) -> bool:
-        found = read_call(call)
-        is_long = len(found.arguments) > max(chars, LEAST_CALL_CHARS)
-        return is_long and isinstance(call, Mapping) and (ids is None or found.id in ids)
+        read = read_call(call)
+        is_long = len(read.arguments) > max(chars, LEAST_CALL_CHARS)
+        return is_long and isinstance(call, Mapping) and (ids is None or read.id in ids)
 
     kept = dict(message)
     if calls := calls_list(message.get("tool_calls")):
@@ -170,9 +170,9 @@ def _strings_in(value: Any) -> Iterator[str]:
 def common_limit(sizes: Sequence[int], room: int) -> int:
     """Return the limit to which sizes are cut to fit the room."""
     for place, size in enumerate(sorted(sizes)):
-        each = room // (len(sizes) - place)
-        if size > each:
-            return each
+        limit = room // (len(sizes) - place)
+        if size > limit:
+            return limit
         room -= size
     return max(sizes, default=0)
 
@@ -187,10 +187,10 @@ def share_budget(needs: Sequence[int], weights: Sequence[float], budget: int) ->
     while waiting:
         left = budget - sum(rooms)
         total = sum(weights[n] for n in waiting)
-        given = {n: int(left * weights[n] / total) for n in waiting}
-        small = [n for n in waiting if needs[n] <= given[n]]
+        offers = {n: int(left * weights[n] / total) for n in waiting}
+        small = [n for n in waiting if needs[n] <= offers[n]]
         for n in small or waiting:
-            rooms[n] = min(needs[n], given[n])
+            rooms[n] = min(needs[n], offers[n])
         waiting = [n for n in waiting if n not in small] if small else []
     return rooms
 

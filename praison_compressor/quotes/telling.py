@@ -139,9 +139,9 @@ def _choose_words(call: ToolCall | None, output: str) -> str:
         conclusions = [" ".join(found[0].split()) for found in _CONCLUDES.finditer(flat)]
         return _edge_lines([*lines, *(line.lstrip("# ") for line in conclusions[-1:])])
     # A result may repeat its arguments, such as an approved plan.
-    given = "\n".join(map(str, calls.arguments_by_name(call).values()))
-    echoed = {line.strip() for line in given.splitlines()}
-    new = [x for x in lines if x not in (echoed if len(x) <= SHAPE_CHARS else given)]
+    arguments = "\n".join(map(str, calls.arguments_by_name(call).values()))
+    echoed = {line.strip() for line in arguments.splitlines()}
+    new = [x for x in lines if x not in (echoed if len(x) <= SHAPE_CHARS else arguments)]
     return _choose_lines(new)
 
 

@@ -204,10 +204,10 @@ class TokenCounter:
     # ------------------------------------------------------------ messages
 
     def _count_cached(self, seen: CachedMessage) -> int:
-        known = seen.tokens.get(self._rules)
-        if known is None:
-            known = seen.tokens[self._rules] = self.count(seen.plain)
-        return known
+        tokens = seen.tokens.get(self._rules)
+        if tokens is None:
+            tokens = seen.tokens[self._rules] = self.count(seen.plain)
+        return tokens
 
     def count(self, message: Message) -> int:
         """Return the tokens of a plain message, uncorrected and not cached."""
@@ -286,9 +286,9 @@ class TokenCounter:
 
     def _tool_use(self, part: Mapping[str, Any]) -> int:
         arguments = part.get("input") or part.get("arguments") or {}
-        given = arguments if isinstance(arguments, str) else _dumps(arguments)
+        text = arguments if isinstance(arguments, str) else _dumps(arguments)
         name = str(part.get("name") or "")
-        return CALL_TOKENS + self.vocabulary.count(name) + self.vocabulary.count(given)
+        return CALL_TOKENS + self.vocabulary.count(name) + self.vocabulary.count(text)
 
     def _json(self, value: Any) -> int:
         return self.vocabulary.count(_dumps(value))

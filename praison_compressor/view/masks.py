@@ -56,10 +56,10 @@ def mask_line(call: ToolCall, text: str, own: str, reference: str = "") -> str:
     """
     lines = text.count("\n") + 1 if text else 0
     size = f"{pluralize(lines, 'line')}, {len(text):,} characters"
-    line = " ".join(telling_line(call, own).split())
+    telling = " ".join(telling_line(call, own).split())
     parts = [f"{MASK_OPENS} {cut_line(call_text(call), CALL_CHARS)}: {size}"]
-    if line and len(line) < len(text):
-        parts.append(f'"{cut_line(line, TELLING_CHARS)}"')
+    if telling and len(telling) < len(text):
+        parts.append(f'"{cut_line(telling, TELLING_CHARS)}"')
     return "; ".join([*parts, reference] if reference else parts)
 
 
@@ -217,13 +217,13 @@ def large_results(
     all calls of a message, may take 2 * `most`. Results of "keep" tools stay. Results with pictures
     or files stay too, because the archive returns text only.
     """
-    found: dict[int, TooLarge] = {}
+    large_by_index: dict[int, TooLarge] = {}
     for span in spans:
         if sum(tokens[span.start : span.stop]) <= most:
             continue
         step = messages[span.start : span.stop]
         if tokens[span.start] > 2 * most and (large := _large_calls(step[0], config)):
-            found[span.start] = TooLarge(large, int(most * EXCERPT_SHARE))
+            large_by_index[span.start] = TooLarge(large, int(most * EXCERPT_SHARE))
         calls = {
             span.start + at: {
                 id: call for id, call in calls.items() if policy_of(call.name, config) != KEEP
@@ -236,8 +236,8 @@ def large_results(
         if sum(min(size, most) for size in sizes.values()) > 2 * most:
             limit = 2 * most // len(sizes)
         keep = int(limit * EXCERPT_SHARE)
-        found |= {i: TooLarge(calls[i], keep) for i, size in sizes.items() if size > limit}
-    return found
+        large_by_index |= {i: TooLarge(calls[i], keep) for i, size in sizes.items() if size > limit}
+    return large_by_index
 
 
 def _large_calls(message: Message, config: CompressorConfig) -> CallsById:
@@ -248,7 +248,7 @@ def _large_calls(message: Message, config: CompressorConfig) -> CallsById:
 
 
 def excerpt_results(
-    found: TooLarge, message: Message, tokens: int, reference: str, *, reads: bool
+    large: TooLarge, message: Message, tokens: int, reference: str, *, reads: bool
 ) -> Message:
     """Return the message, each result as its first and last lines.
 
@@ -259,12 +259,12 @@ def excerpt_results(
     """
     whole = message_as_text(message)
     density = len(whole) / max(1, tokens)
-    half = int(found.keep * density / len(found.calls)) // 2
+    half = int(large.keep * density / len(large.calls)) // 2
     if makes_calls(message):
         rest = f": {reference} has them" if reference and reads else ""
         shorten = functools.partial(_leave_out_middle, rest=rest)
         return replace_surrogates(
-            to_plain(with_shorter_calls(message, 2 * half, shorten, found.calls))
+            to_plain(with_shorter_calls(message, 2 * half, shorten, large.calls))
         )
     length = len(lines_of(whole))
 
@@ -282,7 +282,7 @@ def excerpt_results(
             marks.append(f"[line {above + gap.quoted_at:,}] {gap.quoted}")
         return "\n".join([text[: gap.start].rstrip("\n"), *marks, text[gap.end :]])
 
-    return _rewrite_results(found.calls, message, keep_ends)
+    return _rewrite_results(large.calls, message, keep_ends)
 
 
 class _Gap(NamedTuple):

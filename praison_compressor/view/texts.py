@@ -54,7 +54,7 @@ class Texts:
         messages, steps = view.transcript.messages, view.transcript.steps
         large = large_results(messages, view.tokens, steps, self._config, most)
         done = {*view.result_segments, *view.covered} if large else set()
-        found: dict[int, Message] = {}
+        excerpts: dict[int, Message] = {}
         for index in sorted(large.keys() - done):
             # Secrets are masked before the text is cut: half a secret has no shape to know it by.
             (message,) = self._redact([messages[index]])
@@ -62,8 +62,8 @@ class Texts:
             tokens, reads = view.tokens[index], bool(self._config.recall)
             short = excerpt_results(large[index], message, tokens, name, reads=reads)
             if self._tokens.message(short) <= tokens // 2:
-                found[index] = short
-        return found
+                excerpts[index] = short
+        return excerpts
 
     def _redact(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return the messages as the store writes them."""
