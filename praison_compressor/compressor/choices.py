@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..config import short_repr
 from ..errors import ConfigError
-from ..ledger.segments import Segment, in_force
+from ..ledger.segments import Segment, segments_in_force
 from ..recall.references import Reference, parse
 from ..view.jobs import Plan
 from ..view.view import View
@@ -59,7 +59,9 @@ def apply_choices(request: Request, view: View, references: Mapping[str, int]) -
 
 def recorded_keeps(view: View) -> list[Segment]:
     """Return the "keep" segments of the session."""
-    return [segment for segment in in_force(view.session.entries) if segment.kind == "keep"]
+    return [
+        segment for segment in segments_in_force(view.session.entries) if segment.kind == "keep"
+    ]
 
 
 def new_keeps(view: View) -> Iterator[range]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..config import CompressorConfig
 from ..ledger.segments import Session
-from ..summaries.protocol import Written
+from ..summaries.protocol import SegmentText
 from ..tokens.models import Prices, bare_names, prices_of
 from ..view.budget import Balance, Budget, Costs
 from ..view.jobs import Measures, Plan
@@ -47,7 +47,7 @@ class Decision:
     plan: Plan
     reason: str
     """FITS, DUE, ASKED, COLD, FIXED, NO_GAIN or PRICE."""
-    texts: tuple[Written, ...] = ()
+    texts: tuple[SegmentText, ...] = ()
     """The plan's summaries; () if they are not written yet."""
     unarchived: frozenset[int] | None = None
     """Indices, in the caller's list, of messages that the archive has no room for. None: nothing is
@@ -58,7 +58,9 @@ class Decision:
     def holds_for(self, view: View) -> bool:
         """Return whether the transcript only grew on an unchanged ledger."""
         before = self.view
-        is_same = view.session.is_as(before.session) and view.session.id == before.session.id
+        is_same = (
+            view.session.is_unchanged_since(before.session) and view.session.id == before.session.id
+        )
         return is_same and view.digests[: len(before.digests)] == before.digests
 
     def names_in(self, view: View) -> Mapping[str, int]:

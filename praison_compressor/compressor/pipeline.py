@@ -21,7 +21,7 @@ from ..ledger.segments import Session
 from ..ledger.stores import Store
 from ..messages import Message
 from ..messages.secrets import masks_secrets
-from ..summaries.protocol import Summarizer, Written
+from ..summaries.protocol import SegmentText, Summarizer
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from ..view.masks import shorten_messages
@@ -197,7 +197,7 @@ class Pipeline:
         request = self._with_prices(self._with_cache_state(request, session), session)
         view, last = self.look(request, session), self.sessions.state(session.key).previewed
         decision = replace(self._committer.decide(request, view), unarchived=frozenset())
-        jobs, texts, shown = decision.plan.jobs, tuple[Written, ...](), None
+        jobs, texts, shown = decision.plan.jobs, tuple[SegmentText, ...](), None
         paid = (self._texts.find_paid(decision, job, last) for job in jobs if job.by_model)
         if jobs and (is_written or not request.budget.has_model or all(paid)):
             texts = run(self._texts.write(decision, last))
@@ -265,7 +265,11 @@ class Pipeline:
         """Return the view with the placeholder, if needed and large enough."""
         found = self.sessions.state(view.session.key).placeholder
         limit = request.budget.limit
-        if found is None or not view.session.is_as(found.session) or view.size() <= limit:
+        if (
+            found is None
+            or not view.session.is_unchanged_since(found.session)
+            or view.size() <= limit
+        ):
             return None
         standing = {id(segment) for _, _, segment in found.all_tiles}
         texts = found.segments[len(found.session.entries) :]
@@ -304,7 +308,7 @@ class Pipeline:
 
     def _last_messages(self, session: Session) -> list[Message]:
         turn = self.sessions.state(session.key).last_turn
-        is_newest = turn is not None and session.is_as(turn.session)
+        is_newest = turn is not None and session.is_unchanged_since(turn.session)
         return turn.messages if turn and is_newest else self._store.transcript(session)
 
     # -------------------------------------------------------------- whatever fails

@@ -9,8 +9,16 @@ from dataclasses import replace
 
 from ..config import CompressorConfig
 from ..ledger.memory_store import MemoryStore
-from ..ledger.segments import DROPPED, FORGOTTEN, Entry, Outline, Segment, Session, in_force
-from ..ledger.stores import Store, bounded
+from ..ledger.segments import (
+    DROPPED,
+    FORGOTTEN,
+    Entry,
+    Outline,
+    Segment,
+    Session,
+    segments_in_force,
+)
+from ..ledger.stores import Store, as_bounded_store
 from ..messages import Message, digest, read_transcript, to_plain
 from ..messages.digests import CachedMessage, MessageCache, Originals
 from ..messages.secrets import masks_secrets
@@ -38,7 +46,7 @@ class Projector:
         self._cache = tokens.cache
         self._namespace = config.namespace
         self._recall = bool(config.recall)
-        self._bounded = bounded(store)
+        self._bounded = as_bounded_store(store)
 
     def open(self, request: Request) -> Session:
         """Return the request's session."""
@@ -102,7 +110,7 @@ class Projector:
 
     def _segments(self, session: Session, limit: int) -> tuple[Segment, ...]:
         """Return the session's segments; those for a far smaller window match nothing."""
-        fitting = (s if s.is_for(limit) else FORGOTTEN for s in in_force(session.entries))
+        fitting = (s if s.is_for(limit) else FORGOTTEN for s in segments_in_force(session.entries))
         return tuple(self.recount(s if self._recall else without_recall_tools(s)) for s in fitting)
 
     def recount(self, segment: Segment) -> Segment:
@@ -184,7 +192,7 @@ class Projector:
         origins = (view.transcript.origins[i] for i in new)
         self.trim(free=sum(view.given_messages.at(o for o in origins if o is not None).sizes()))
         digests = view.given_messages.content_digests()
-        gone = self._bounded.dropped(self._namespace, digests)
+        gone = self._bounded.find_dropped(self._namespace, digests)
         return frozenset(n for n, d in enumerate(digests) if d in gone)
 
     def trim(self, *, free: int = 0) -> None:
