@@ -36,8 +36,6 @@ TURN_TOKENS = 4_000
 """All answers of one turn together."""
 LEAST_TOKENS = 100
 """A smaller answer is of no use."""
-QUOTED = 1
-"""A search's matches that are quoted with the lines around them; the others have a row."""
 PASSAGES = 4
 """Passages returned when `about` is given."""
 ABOUT_SHARE = 0.4
@@ -145,7 +143,8 @@ class Recall:
         ]
         if not found:
             return self._missing(session, query, room)
-        answer = self._answer(session, query, found, limit, room, QUOTED)
+        quoted = max(1, round(room / SEARCH_TOKENS))
+        answer = self._answer(session, query, found, limit, room, quoted)
         return self._fitting.found(answer, room)
 
     def _answer(

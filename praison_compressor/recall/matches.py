@@ -53,6 +53,8 @@ MOST_OF = 0.5
 """A short message is shown whole where a passage has that share of it."""
 PART_WORTH = 0.5
 """Share of the best score that a match needs where none has the whole query."""
+BLOCK_CHARS = 800
+"""Characters up to which a passage is widened to the block around it."""
 WIDE = 2
 """Factor for the lines around a match: what is quoted should decide without a second read."""
 ALIKE, SAME_LINE = 0.8, 0.5
@@ -144,17 +146,18 @@ def answer_of(
 
 
 def _widened(
-    matches: Sequence[_Match], quoted: int, most: int, shared: Collection[str]
+    matches: Sequence[_Match], quoted: int, chars: int, shared: Collection[str]
 ) -> list[_Match]:
-    """Return the matches, those to be quoted widened while their characters are below `most`.
+    """Return the matches, those to be quoted widened, up to `chars` characters together.
 
     A match whose best line stands in a wider one is left out.
     """
-    room, best = most - sum(len(match.text) for match in matches[:quoted]), list[_Match]()
+    room, best = chars - sum(len(match.text) for match in matches[:quoted]), list[_Match]()
     for match in matches:
         if any(each.has(match) for each in best):
             continue
-        wide = match.widened(len(match.text) + room, shared) if len(best) < quoted else match
+        most = min(len(match.text) + room, BLOCK_CHARS)
+        wide = match.widened(most, shared) if len(best) < quoted else match
         room -= len(wide.text) - len(match.text)
         best.append(wide)
     return best
