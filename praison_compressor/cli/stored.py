@@ -18,10 +18,10 @@ from ..messages import Message, text_of
 from ..messages.display import counted, excerpt, in_words, one_line, when
 from ..messages.secrets import masks_in
 from ..recall.answers import Recall
-from ..recall.layout import lines_of
+from ..recall.layout import split_lines
 from ..recall.matches import few_words
-from ..recall.passages import terms
-from ..recall.references import HOW, Reference, parse
+from ..recall.passages import query_terms
+from ..recall.references import REFERENCE_HELP, Reference, parse_reference
 from ..summaries.prompts import rendering
 from ..tokens.counter import TokenCounter
 from ..view.frame import is_framed, unframe
@@ -169,9 +169,9 @@ def _named(session: str, reference: str, entries: Sequence[Entry]) -> Reference:
     Raises:
         Unusable: it is no reference, or the session has no such segment or message.
     """
-    named = parse(reference)
+    named = parse_reference(reference)
     if named is None:
-        raise Unusable(f"{one_line(reference)!r} is no reference; {HOW}")
+        raise Unusable(f"{one_line(reference)!r} is no reference; {REFERENCE_HELP}")
     if not 1 <= named.segment <= len(entries):
         verb = "is" if len(entries) == 1 else "are"
         there = counted(len(entries), "segment")
@@ -190,7 +190,7 @@ def _check_line(store: SqlStore, session: Session, named: Reference) -> None:
         return
     entry = session.entries[named.segment - 1]
     message = (store.originals(session, entry, named.messages) or [])[named.message - 1]
-    lines = len(lines_of(in_words(message)))
+    lines = len(split_lines(in_words(message)))
     if named.line > lines:
         where = named.of_message(named.message)
         raise Unusable(f"{session.id}: no line {named}, {where} has {counted(lines, 'line')}")
@@ -312,7 +312,7 @@ def search(query: str, session: str | None, limit: int, tenant: par.Tenant, as_j
             if any(hit.entry for hit in own):
                 shown.append(_recall(opened, each, tenant.store).search(query, limit, MOST_TOKENS))
             for message in (hit.message for hit in own if not hit.entry):
-                said = few_words(in_words(message), terms(query), SAID_CHARS)
+                said = few_words(in_words(message), query_terms(query), SAID_CHARS)
                 shown.append(f"(not compressed) {message.get('role')}: {said}")
     value = [{**asdict(hit), "reference": _reference(hit, found[hit.session_id])} for hit in hits]
     answer(value, shown or ["Nothing found."], as_json)

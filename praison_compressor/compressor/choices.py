@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..config import quoted
 from ..errors import ConfigError
 from ..ledger.segments import Segment, in_force
-from ..recall.references import Reference, parse
+from ..recall.references import Reference, parse_reference
 from ..view.jobs import Plan
 from ..view.view import View
 from .request import Request
@@ -76,7 +76,7 @@ def _index(view: View, references: Mapping[str, int], option: str, place: str | 
         if place in view.transcript.origins:
             return view.transcript.origins.index(place)
         raise ConfigError(f"{option}={place}: the transcript has {len(view.given)} messages")
-    found = parse(str(place))
+    found = parse_reference(str(place))
     if found is not None and found == Reference(found.segment, found.message):
         index = _at(view, references, found.segment, found.message or 1)
         if index is not None:

@@ -16,7 +16,7 @@ In the order in which data passes the modules:
 from __future__ import annotations
 
 from .answers import READ, SEARCH, TURN_TOKENS, Recall
-from .references import Reference, parse
+from .references import Reference, parse_reference
 from .tools import SCHEMAS, recall_tools
 
 __all__ = [
@@ -26,6 +26,6 @@ __all__ = [
     "TURN_TOKENS",
     "Recall",
     "Reference",
-    "parse",
+    "parse_reference",
     "recall_tools",
 ]

@@ -31,7 +31,7 @@ from ..messages.shapes import MASK_OPENS, encodable, makes_calls
 from ..messages.shortening import cut, with_shorter_calls
 from ..quotes import call_line, telling_line
 from ..quotes.speakers import said_by, without_notes
-from ..recall.layout import lines_of
+from ..recall.layout import split_lines
 from .frame import LEFT_OUT, READ_ON
 
 # -------------------------------------------------------------- the line
@@ -265,16 +265,16 @@ def excerpt(
         rest = f": {reference} has them" if reference and reads else ""
         shorten = functools.partial(_middle_out, rest=rest)
         return encodable(to_plain(with_shorter_calls(message, 2 * half, shorten, found.calls)))
-    length = len(lines_of(whole))
+    length = len(split_lines(whole))
 
     def ends(call: ToolCall, result: Message, before: Sequence[Any]) -> str:
         text = result_text(result) if is_result(result) else text_of(result)
-        lines = lines_of(text)
+        lines = split_lines(text)
         head, tail = _within(lines, half), len(lines) - _within(lines[::-1], half)
         if head >= tail:
             return text
         start, end = _place(text, lines[:head]), _place(text, lines[:tail])
-        above = len(lines_of(said)) if (said := text_of({"content": list(before)})) else 0
+        above = len(split_lines(said)) if (said := text_of({"content": list(before)})) else 0
         first, last = above + head + 1, above + tail
         rest = READ_ON.format(f"{reference}:{first}-{last}") if reference and reads else ""
         size = int((end - start) / density)

@@ -9,7 +9,7 @@ from ..ledger.segments import Segment
 from ..messages import Message
 from ..messages.secrets import Redactor
 from ..quotes import fill, read_quotes
-from ..recall.outlines import outline
+from ..recall.outlines import outline_rows
 from ..tokens.counter import TokenCounter
 from .frame import frame
 from .masks import LIKE_A_NAME, excerpt, large_results, mask, maskable
@@ -114,7 +114,7 @@ class Texts:
             beside_prose=by_model,
             outline=()
             if by_model or not references
-            else outline(messages, references, users=False),
+            else outline_rows(messages, references, users=False),
         )
         return framed + carried + self._tokens.text(text)
 
