@@ -4,6 +4,7 @@ In the order in which data passes the modules:
 
 - `references`: names of archived text, as s2.14:900-940
 - `layout`: a text's lines, long JSON by its members; what says nothing goes first
+- `tables`: JSON of like objects, each key once
 - `around`: the messages around one, calls and results paired
 - `passages`: the lines of a text that match a query
 - `matches`: what a search found: counted, quoted with call and results, listed by reference

@@ -25,6 +25,7 @@ from .matches import COUNTED, FoundMessage, SearchAnswer, few_words, search_answ
 from .outlines import join_in_pairs, masks_row, outline_rows, references_in_order, runs_of_entries
 from .passages import query_terms
 from .references import REFERENCE_HELP, Reference, in_runs, parse_reference
+from .tables import table_of
 
 __all__ = ["READ", "SEARCH", "TURN_TOKENS", "Recall"]
 
@@ -315,7 +316,8 @@ class Recall:
             if any(hit.ordinal in places for hit in held)
             else _no_match_remark(named, about, held)
         )
-        is_short = sum(self.count(in_words(each)) for each in pool.values()) <= SHORT_TOKENS
+        texts = map(in_words, pool.values())
+        is_short = sum(self.count(table_of(text) or text) for text in texts) <= SHORT_TOKENS
         if is_short and named.message and not remark:
             return None
         if held and not (is_short and named.message):

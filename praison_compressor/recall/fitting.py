@@ -12,6 +12,7 @@ from ..messages.shortening import ends
 from .layout import condense, count_fitting, json_paths, length_without_ending, split_lines
 from .matches import SearchAnswer
 from .references import Reference, in_runs
+from .tables import table_of
 
 __all__ = [
     "LEAST_BESIDE_CHARS",
@@ -168,10 +169,14 @@ class Fitting:
         """Return each message within its share, gaps marked, repeated lines left out first."""
         parts, seen = [], set[str]()
         for (where, message), share in zip(named, shares, strict=True):
-            head, lines = f"[{where}] {message.get('role')}", split_lines(in_words(message))
+            text, head = in_words(message), f"[{where}] {message.get('role')}"
+            lines, table = split_lines(text), table_of(text)
             known = seen.union(map(str.strip, lines[length_without_ending(lines, endings) :]))
             room = share - self.count(head) - 2
-            body = condense(lines, room, self.count, where.lines, known)
+            if table and self.count(table) <= room:
+                head, body = f"{head} (its JSON as a table)", table
+            else:
+                body = condense(lines, room, self.count, where.lines, known)
             is_dropped = message == DROPPED
             parts.append(f"{where} is {body}." if is_dropped else f"{head}\n{body}")
             seen.update(line.strip() for line in lines if len(line) > _REPEATED_CHARS)

@@ -112,7 +112,7 @@ def _member_ends(line: str, begin: int) -> Iterator[int]:
 def json_paths(text: str) -> list[str]:
     """Return the keys that lead to each line of a JSON text.
 
-    >>> paths_of('{"rows": [\\n{"id": 7,\\n"name": "x"}]}')
+    >>> json_paths('{"rows": [\\n{"id": 7,\\n"name": "x"}]}')
     ['', 'rows', 'rows[0]']
     """
     lines = split_lines(text)

@@ -36,6 +36,7 @@ from .passages import (
     terms_in,
 )
 from .references import Reference, in_runs
+from .tables import table_of
 
 __all__ = ["COUNTED", "FoundMessage", "SearchAnswer", "few_words", "search_answer"]
 
@@ -323,6 +324,10 @@ class _Match:
         `shared` lines at the message's end are left out.
         """
         best, passage = self.passage.best - 1, self.passage
+        table = table_of(in_words(self.message)) if self.paths[best] else ""
+        if 0 < len(table) <= most:
+            rows = table.split("\n")
+            return replace(self, lines=rows, passage=replace(passage, first=1, last=len(rows)))
         if self.paths[best]:
             first, last = value_around(best, self.lines, self.paths, most)
             first, last = min(first, passage.first - 1), max(last, passage.last - 1)
