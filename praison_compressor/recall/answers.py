@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from ..errors import LedgerError
 from ..ledger.segments import DROPPED, Session
 from ..ledger.stores import Store
-from ..ledger.words import Hit, hits, missing, words
+from ..ledger.words import Hit, distinct_words, find_hits, missing_chunks
 from ..messages import Message
-from ..messages.display import excerpt, in_words
+from ..messages.display import message_as_text, truncate_line
 from .around import Around, ReadAround
 from .fitting import LEAST_BESIDE_CHARS, LEAST_SHARE_TOKENS, OPENS, Fitting, both_ends, line_range
 from .layout import shared_endings, split_lines
@@ -130,7 +130,7 @@ class Recall:
     # -------------------------------------------------------------- searching
 
     def _search(self, session: Session, query: str, limit: int, room: int) -> str:
-        if not words(query):
+        if not distinct_words(query):
             return f'Nothing was asked: give a query, or {READ}("") for what is archived.'
         query = query.strip().strip(_QUOTE_MARKS)
         # Other messages stand in the view, the user's question among them.
@@ -185,7 +185,7 @@ class Recall:
                 wanted = slice(max(0, SAMPLED_MESSAGES - len(texts)))
                 with contextlib.suppress(LedgerError):
                     found = self.store().originals(session, entry, wanted) or []
-                    texts += map(in_words, found[wanted])
+                    texts += map(message_as_text, found[wanted])
                 if len(texts) >= SAMPLED_MESSAGES:
                     break
             self._known_endings = session.head_hash, shared_endings(texts)
@@ -198,7 +198,7 @@ class Recall:
         if seen := [hit for hit in standing if not hit.entry and hit.is_whole]:
             wanted = query_terms(query)
             shown = "; ".join(
-                f"{each.message.get('role')}: {few_words(in_words(each.message), wanted)}"
+                f"{each.message.get('role')}: {few_words(message_as_text(each.message), wanted)}"
                 for each in seen
             )
             return both_ends(f"{said} It is still in view: {shown}", room * 3)
@@ -213,7 +213,7 @@ class Recall:
         for entry in reversed(session.entries):
             for message in self.store().originals(session, entry) or ():
                 if message != DROPPED:
-                    found.update(dict.fromkeys(words(in_words(message))))
+                    found.update(dict.fromkeys(distinct_words(message_as_text(message))))
             if len(found) > COMPARED_WORDS:
                 break
         return list(found)
@@ -316,7 +316,7 @@ class Recall:
             if any(hit.ordinal in places for hit in held)
             else _no_match_remark(named, about, held)
         )
-        texts = map(in_words, pool.values())
+        texts = map(message_as_text, pool.values())
         is_short = sum(self.count(table_of(text) or text) for text in texts) <= SHORT_TOKENS
         if is_short and named.message and not remark:
             return None
@@ -327,7 +327,7 @@ class Recall:
             room = max(LEAST_TOKENS, int(room * ABOUT_SHARE))
             answer = self._rank_matches(session, about, found, PASSAGES, room, PASSAGES)
             if len(places) == 1:
-                lacking = _lacking_remark(named, map(in_words, pool.values()), about)
+                lacking = _lacking_remark(named, map(message_as_text, pool.values()), about)
                 answer = replace(answer, count=remark or lacking)
             after = f"go on: {self.reading(answer.after)}" if answer.after else ""
             ending = "; ".join(filter(None, (answer.further, after)))
@@ -363,7 +363,7 @@ class Recall:
         more = "(the rest does not fit: read the messages)"
         most = OUTLINE_CHARS
         while True:
-            answer = self._fitting.rows([excerpt(row, most) for row in rows], room, more)
+            answer = self._fitting.rows([truncate_line(row, most) for row in rows], room, more)
             if not answer.endswith(more) or len(rows) == 1:
                 return answer
             # A row cut below LEAST_CHARS says nothing: then rows share their line.
@@ -394,7 +394,7 @@ class Recall:
                 outline_rows([each for _, each in chosen], where, most=1), room
             )
         around = self._messages_around(session, named)
-        size = sum(self.count(in_words(each)) for _, each in chosen)
+        size = sum(self.count(message_as_text(each)) for _, each in chosen)
         above, ending = self._calls_and_results(
             around, range(named.messages.start, last), asked, room, size
         )
@@ -457,16 +457,17 @@ _BETWEEN_REFERENCES = re.compile(r"\s*(?:[,;]|\band\b)\s*(?=\W*s\d)|\s+(?=\W?s\d
 
 def _similar_words(query: str, known: Sequence[str]) -> list[str]:
     """Return the known words that are most like those of a query."""
-    read_around = [
-        difflib.get_close_matches(each, known, n=2, cutoff=0.8) for each in words(query)[:8]
+    near = [
+        difflib.get_close_matches(each, known, n=2, cutoff=0.8)
+        for each in distinct_words(query)[:8]
     ]
-    return list(dict.fromkeys(word for some in read_around for word in some))
+    return list(dict.fromkeys(word for some in near for word in some))
 
 
 def _search_pool(about: str, pool: Mapping[int, Message]) -> list[Hit]:
     """Return the matching messages of a pool by ordinal, best first."""
     texts = {str(n): each for n, each in sorted(pool.items())}
-    return hits(about, texts, max(1, len(texts)), lambda n: ("", "", int(n)), [list(texts)])
+    return find_hits(about, texts, max(1, len(texts)), lambda n: ("", "", int(n)), [list(texts)])
 
 
 def _no_match_remark(named: Reference, about: str, held: Sequence[Hit]) -> str:
@@ -479,15 +480,17 @@ def _no_match_remark(named: Reference, about: str, held: Sequence[Hit]) -> str:
 
 def _lacking_remark(named: Reference, texts: Iterable[str], about: str) -> str:
     """Return a remark on the words that no text has, "" for none."""
-    lacking = missing(about, list(texts))
-    return excerpt(f"(not in {named}: {', '.join(lacking)})", LACKING_CHARS) if lacking else ""
+    lacking = missing_chunks(about, list(texts))
+    return (
+        truncate_line(f"(not in {named}: {', '.join(lacking)})", LACKING_CHARS) if lacking else ""
+    )
 
 
 def _keep_named_lines(named: Reference, message: Message) -> Message:
     """Return a message with its other lines blank, if the reference names lines."""
     if named.line is None:
         return message
-    lines = split_lines(in_words(message))
+    lines = split_lines(message_as_text(message))
     first, last = line_range(named, len(lines))
     shown = [line if first <= n <= last else "" for n, line in enumerate(lines, 1)]
     return {"role": message.get("role"), "content": "\n".join(shown)}

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ..ledger.segments import DROPPED
 from ..messages import Message
-from ..messages.display import in_words
-from ..messages.shortening import ends
+from ..messages.display import message_as_text
+from ..messages.shortening import keep_ends
 from .layout import condense, count_fitting, json_paths, length_without_ending, split_lines
 from .matches import SearchAnswer
 from .references import Reference, in_runs
@@ -81,7 +81,7 @@ class Fitting:
         """Return the ends of the texts that fit, below each other."""
         keep = max(map(len, texts), default=0)
         while texts:
-            shown = "".join("\n" + ends(text, keep) for text in texts)
+            shown = "".join("\n" + keep_ends(text, keep) for text in texts)
             if self.count(shown) <= room:
                 return shown
             keep, texts = (
@@ -169,7 +169,7 @@ class Fitting:
         """Return each message within its share, gaps marked, repeated lines left out first."""
         parts, seen = [], set[str]()
         for (where, message), share in zip(named, shares, strict=True):
-            text, head = in_words(message), f"[{where}] {message.get('role')}"
+            text, head = message_as_text(message), f"[{where}] {message.get('role')}"
             lines, table = split_lines(text), table_of(text)
             known = seen.union(map(str.strip, lines[length_without_ending(lines, endings) :]))
             room = share - self.count(head) - 2
@@ -188,10 +188,10 @@ class Fitting:
         where = named.of_message(named.message)
         if message == DROPPED:
             return f"{where} is {DROPPED['content']}."
-        lines = split_lines(in_words(message))
+        lines = split_lines(message_as_text(message))
         first, last = line_range(named, len(lines))
         head = f"\n[{where}] {message.get('role')}, lines {first}-{last} of {len(lines)}"
-        if path := json_paths(in_words(message))[first - 1]:
+        if path := json_paths(message_as_text(message))[first - 1]:
             head += f", in {path}"
         room -= self.count(OPENS + head) + _CUT_TOKENS
         shown_to = first - 1 + count_fitting(lines[first - 1 : last], room, self.count)
