@@ -112,7 +112,7 @@ def test_every_link_leads_somewhere(page):
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_every_named_file_exists() -> None:
+def test_every_named_file_exists():
     """Files and rooms that the pages name exist in the repository or the package."""
     pages = (README, ROOT / ".github" / "CONTRIBUTING.md", *DOCS.glob("*.md"))
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
