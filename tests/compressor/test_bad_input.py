@@ -132,10 +132,10 @@ REFUSED = [
     ],
 ]
 UNMADE = [
-    {"config": {"context_window": 8_000}}, {"summarizer": "gpt-4o"}, {"summarizer": object()},
-    {"summarizer": NotAsync()}, {"store": "sqlite:///a.db"},  {"on_event": "x"},
-    {"before_compression": "x"}, {"tokens": "gpt-4o"},
-]  # fmt: skip
+    *({"summarizer": wrong} for wrong in ("gpt-4o", object(), NotAsync())),
+    *({name: "sqlite:///a.db"} for name in ("store", "on_event", "before_compression", "tokens")),
+    {"config": {"context_window": 8_000}},
+]
 
 
 def test_half_a_character_costs_neither_the_request_nor_the_summary(store):

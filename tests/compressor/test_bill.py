@@ -27,9 +27,8 @@ async def model(messages: list[Any]) -> SummaryReply:
 
 
 def usage(prompt: int, cached: int = 0, output: int = 100) -> dict[str, Any]:
-    details = {"cached_tokens": cached}
-    return {"usage": {"prompt_tokens": prompt, "completion_tokens": output,
-                      "prompt_tokens_details": details}}  # fmt: skip
+    details = {"prompt_tokens_details": {"cached_tokens": cached}}
+    return {"usage": {"prompt_tokens": prompt, "completion_tokens": output, **details}}
 
 
 class Observed(MemoryStore):

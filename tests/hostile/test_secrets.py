@@ -280,8 +280,8 @@ def at_the_end() -> list[Message]:
     return [*session(20), *step("call_env", "\n".join(TEXTS.values()), "bash", command="env")]
 
 
-BOTH_WAYS = [pytest.param({}, with_secrets(), id="summary"),
-             pytest.param(MASKING, outputs(), id="masks")]  # fmt: skip
+SUMMARIZED = pytest.param({}, with_secrets(), id="summary")
+BOTH_WAYS = [SUMMARIZED, pytest.param(MASKING, outputs(), id="masks")]
 
 
 @pytest.mark.parametrize(

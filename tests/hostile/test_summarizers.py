@@ -105,8 +105,8 @@ def test_a_summarizer_that_misbehaves_gives_a_valid_view(fault, provider):
     by = "aux" if fault.method == "model" else "backup"
     assert (second.summary_method, second.segments[0].model) == ("model", by)
 
-    kept = [entry.segment for each in (alone, helped) for entry in
-            each.store.open("default", "s").entries]  # fmt: skip
+    stores = (alone.store, helped.store)
+    kept = [entry.segment for store in stores for entry in store.open("default", "s").entries]
     assert [text for segment in kept if POISON in (text := text_of(segment.rendered))] == []
     for view in (first.messages, later.messages, second.messages):
         assert find_repairs(view) == []
@@ -227,10 +227,12 @@ async def test_a_hidden_context_is_not_the_kind_of_a_failure(is_hidden, kind):
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
-    [("<think>" * 140_000, "empty"), ("<think></reasoning>" * 50_000, "empty"),
-     ("## Done\n" + "word " * 250_000, "too long")],
-    ids=["opened", "crossed", "endless"],
-)  # fmt: skip
+    [
+        pytest.param("<think>" * 140_000, "empty", id="opened"),
+        pytest.param("<think></reasoning>" * 50_000, "empty", id="crossed"),
+        pytest.param("## Done\n" + "word " * 250_000, "too long", id="endless"),
+    ],
+)
 def test_an_answer_without_end_is_read_once(answer, reason):
     """A megabyte of tags is refused in linear time."""
     with pytest.raises(SummaryRejected, match=reason):
