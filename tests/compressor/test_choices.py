@@ -124,22 +124,6 @@ def test_a_longer_or_edited_transcript_changes_what_is_committed():
         assert find_repairs(result.messages) == []
 
 
-def test_turns_after_a_preview_stay_quiet():
-    """A forced preview that nobody commits slows no turn, and a later `compress` still takes it."""
-    model = Model()
-    ours = ours_of(model, context_window=40_000)
-    ours.compress_sync(LONG, session_id="s")
-    ours.preview(LONG, write=True, session_id="s", force=True)
-    started: list[Any] = []
-    start = ours._pipeline.start_in_full
-    ours._pipeline.start_in_full = lambda *given: started.append(given) or start(*given)
-    more = [*LONG, {"role": "assistant", "content": "Done."}, {"role": "user", "content": "On."}]
-    assert ours.compress_sync(more, session_id="s").context_status == "full"
-    assert started == []
-    assert ours.compress_sync(more, session_id="s", force=True).summary_method == "model"
-    assert len(model.requests) == 1
-
-
 def test_a_preview_that_was_paid_and_not_taken_is_on_the_next_bill():
     """The usage of a discarded text is in the next result; a committed one is there once."""
     ours = ours_of(Paying())

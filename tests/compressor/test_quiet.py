@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, MemoryStore
 from praison_compressor.compressor.decision import decide
 from praison_compressor.compressor.projection import Projector
-from tests.helpers.compressing import SMALL, requests_of
+from tests.helpers.compressing import SMALL, Model, requests_of
 from tests.helpers.transcripts import session, transcripts
 
 
@@ -166,3 +166,22 @@ def test_a_request_that_only_reads_leaves_the_memory_alone():
     grown = [*messages, {"role": "assistant", "content": "ok"}, {"role": "user", "content": "on"}]
     assert ours.compress_sync(grown).messages == grown
     assert projector.full == before
+
+
+def test_turns_after_a_preview_stay_quiet():
+    """A forced preview that nobody commits slows no turn, and a later `compress` still takes it."""
+    model, messages = Model(), session(30)
+    wide = CompressorConfig(model="gpt-4o", context_window=40_000, recall=True)
+    ours, projector = watched(wide, summarizer=model)
+    ours.compress_sync(messages, session_id="s")
+    ours.preview(messages, write=True, session_id="s", force=True)
+    before = projector.full
+    more = [
+        *messages,
+        {"role": "assistant", "content": "Done."},
+        {"role": "user", "content": "On."},
+    ]
+    assert ours.compress_sync(more, session_id="s").context_status == "full"
+    assert projector.full == before
+    assert ours.compress_sync(more, session_id="s", force=True).summary_method == "model"
+    assert len(model.requests) == 1
