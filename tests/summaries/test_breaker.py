@@ -5,10 +5,10 @@ from collections import Counter
 
 import pytest
 
-from praison_compressor import CompressorConfig, ContextCompressor, SummarizerUnavailable
+from praison_compressor import SummarizerUnavailable
 from praison_compressor.summaries.model_calls import MAX_FAILURES, CircuitBreaker
 from praison_compressor.testing import Failure, LocalProvider, Reply
-from tests.helpers.compressing import at
+from tests.helpers.compressing import at, compressor
 from tests.helpers.transcripts import session
 
 
@@ -81,9 +81,7 @@ def test_force_asks_a_resting_model_once_more():
         raise SummarizerUnavailable("no such key", kind="auth")
 
     events = []
-    config = CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
-    ours = ContextCompressor(config, summarizer=down, on_event=events.append)
-    ours._pipeline.writer.breaker = CircuitBreaker(lambda: 0.0)
+    ours = compressor(down, events.append)
     ours.compress_sync(session(20), session_id="s")
     events.clear()
     forced = ours.compress_sync(session(24), session_id="s", force=True)
