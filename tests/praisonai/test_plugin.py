@@ -166,15 +166,7 @@ def last_of(provider: LocalProvider, name: str) -> Recorded:
 
 def test_an_agent_with_another_strategy_is_left_alone(elsewhere, provider):
     """The plugin compresses agents that name no strategy, and no others."""
-    configured(
-        elsewhere,
-        """
-        plugins:
-          praison-compressor:
-            context_window: 4000
-            output_reserve: 500
-        """,
-    )
+    configured(elsewhere, f"plugins: {{{NAME}: {{context_window: 4000, output_reserve: 500}}}}")
     script = """
         from praisonaiagents.context.models import ContextConfig
         talk("plain", 120, 6)
@@ -254,21 +246,11 @@ def test_a_misspelled_name_is_reported(elsewhere, switch, text, said):
 
 def test_a_wrong_value_costs_the_other_options_nothing(elsewhere):
     """A wrong value is left out and logged with its file, and the other options count."""
-    configured(
-        elsewhere,
-        """
-        plugins:
-          praison-compressor:
-            auxiliary_model: aux
-            target_ratio: lots
-            output_reserve: 5000
-            protect_last_n_tokens: 77
-        """,
-    )
+    options = "target_ratio: lots, output_reserve: 5000, protect_last_n_tokens: 77"
+    configured(elsewhere, f"plugins: {{{NAME}: {{auxiliary_model: aux, {options}}}}}")
     (elsewhere / "below").mkdir()
-    script = (
-        "own = {'strategy': 'summarize', 'context_window': 4000}\nprint(json.dumps(asked(own)))"
-    )
+    own = {"strategy": "summarize", "context_window": 4_000}
+    script = f"print(json.dumps(asked({own})))"
     done = called(elsewhere / "below", "-c", SAY + script, PYTHONPATH=paths(elsewhere))
     said = json.loads(done.stdout.strip().splitlines()[-1])
     assert said == {"auxiliary_model": "aux", "protect_last_n_tokens": 77}
@@ -294,42 +276,26 @@ def test_doctor_proves_that_a_plain_agent_is_compressed(elsewhere, provider):
 
     The trial calls no provider and leaves no file. The file's store overrides the environment's.
     """
-    configured(
-        elsewhere,
-        f"""
-        plugins:
-          praison-compressor:
-            context_window: 20000
-            auxiliary_model: openai/aux
-            auxiliary_api_base: {provider.base_url}
-            store_url: {elsewhere / "by-file.db"}
-        defaults:
-          model: gpt-4.1
-          base_url: {provider.base_url}
-          memory: true
-        """,
-    )
+    options = {"context_window": 20_000, "auxiliary_model": "openai/aux"}
+    options |= {"auxiliary_api_base": provider.base_url, "store_url": f"{elsewhere}/by-file.db"}
+    defaults = {"model": "gpt-4.1", "base_url": provider.base_url, "memory": True}
+    configured(elsewhere, json.dumps({"plugins": {NAME: options}, "defaults": defaults}))
     before = sorted(elsewhere.rglob("*"))
     store = {"PRAISON_COMPRESSOR_STORE": str(elsewhere / "by-environment.db")}
     code, checks = diagnosed(elsewhere, OPENAI_BASE_URL=provider.base_url, **store)
     state, plugin = checks["plugin"]
     assert (code, state) == (0, "ok")
-    assert (
-        "switched on, with context_window, auxiliary_model, auxiliary_api_base, store_url" in plugin
-    )
-    assert str(elsewhere / ".praisonai" / "config.yaml") in plugin
+    file = elsewhere / ".praisonai" / "config.yaml"
+    assert f"switched on, with {', '.join(options)}" in plugin
+    assert str(file) in plugin
     state, agents = checks["agents"]
     assert state == "ok"
-    assert (
-        "every Agent() that names no other strategy is compressed: with model gpt-4.1, above 12,000"
-        in agents
-    )
+    assert "that names no other strategy is compressed: with model gpt-4.1, above 12,000" in agents
     assert "Tool steps are kept between turns" in agents
     whole, sent = re.findall(r"of ([\d,]+) tokens was sent as ([\d,]+)", agents)[0]
     assert int(whole.replace(",", "")) > 20_000 > 2 * int(sent.replace(",", ""))
     assert [record.model for record in provider.requests] == ["aux"]
-    file = elsewhere / ".praisonai" / "config.yaml"
-    named = "auxiliary_api_base, auxiliary_model, context_window, model, store_url"
+    named = ", ".join(sorted([*options, "model"]))
     assert checks["options"] == ("ok", f"{named}: {file} -> ")
     assert checks["window"] == ("ok", "20,000 tokens (context_window) -> ")
     assert "gpt-4.1: counted with" in checks["tokenizer"][1]

@@ -111,13 +111,8 @@ def test_the_coding_agents_tools_stay_in_the_project(tmp_path):
 def test_an_agent_of_several_turns_reads_a_file_once(home, tmp_path):
     """The second turn's first request has the file that the first turn read."""
     (tmp_path / "parser.py").write_text("LIMIT = 4711  # FACT-1\n")
-    home.answer_with(
-        [
-            Reply(calls=(Call("read_file", {"path": "parser.py"}),)),
-            "The limit is too small.",
-            "I set LIMIT to 9000.",
-        ]
-    )
+    reads = Reply(calls=(Call("read_file", {"path": "parser.py"}),))
+    home.answer_with([reads, "The limit is too small.", "I set LIMIT to 9000."])
     agent = example("several_turns").agent_for(tmp_path, context_window=WINDOW)
     agent.chat("Read the parser and propose a fix.")
     assert agent.chat("Good, build it.") == "I set LIMIT to 9000."
@@ -205,9 +200,7 @@ def test_the_recall_example_reads_the_original_back(capsys):
 def test_a_loop_on_an_api_finds_what_its_view_lacks(home, tmp_path, monkeypatch, name):
     """Both recall tools are offered, called and answered in the API's form; one is restarted."""
     monkeypatch.setenv("ANTHROPIC_BASE_URL", home.url)
-    home.set_window(
-        WINDOW + 1_000
-    )  # the example reserves 1,000 tokens for an answer, and asks for 2,000
+    home.set_window(WINDOW + 1_000)  # the example reserves 1,000 tokens, and asks for 2,000
     module, folder = example(name), texts(tmp_path / "texts")
     config = CompressorConfig(
         model="gpt-4o-mini",
