@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
-import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -13,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from ..concurrency import renew_after_fork, run_for
+from ..concurrency import run_for
 from ..config import CompressorConfig
 from ..errors import SummarizerUnavailable, SummaryError, SummaryRejected
 from ..events import Event
@@ -21,7 +19,8 @@ from ..ledger.segments import Usage
 from ..messages import Message
 from ..tokens.counter import TokenCounter
 from ..tokens.refusals import overflow_of
-from .litellm_client import REFUSED, error_text, failure_of, retry_after
+from .litellm_client import error_text, failure_of, retry_after
+from .prompts import SummaryRequest
 from .protocol import SummaryReply
 from .validation import accept
 
@@ -88,39 +87,30 @@ class ModelCaller:
         )
 
     async def text(
-        self, messages: list[Message], tokens: TokenCounter, max_tokens: int, spent: Tally
+        self, request: SummaryRequest, tokens: TokenCounter, max_tokens: int, spent: Tally
     ) -> tuple[str, Tally]:
         """Return one accepted text of at most `max_tokens` tokens, and the new tally.
 
         A refusal as too long teaches the model's window, counted by `tokens`.
 
         Raises:
-            Unanswered: the last failure, whose kind decides the number of tries.
+            NoUsableAnswer: the last failure, whose kind decides the number of tries.
         """
         rejected = failed = 0
         while spent.calls < MOST_CALLS:
             spent += Tally(calls=1)
             try:
-                reply = await self._answer(messages, max_tokens)
+                reply = await self._answer(request.messages, max_tokens)
                 spent += Tally(usage=reply.usage, model=reply.model)
-                return await asyncio.to_thread(accept, reply, messages), spent
+                return await asyncio.to_thread(accept, reply, request), spent
             except SummaryRejected as error:
                 rejected += 1
                 if rejected >= REJECTED_TRIES:
                     raise NoUsableAnswer(error, spent) from error
             except SummarizerUnavailable as error:
                 failed += 1
-                if error.kind == "context":
-                    sent_tokens, name = tokens.messages(messages), self.model_name
-                    spent += Tally(
-                        window=learn_window(
-                            error,
-                            name,
-                            self.learned_window,
-                            sent_tokens=sent_tokens,
-                            max_tokens=max_tokens,
-                        )
-                    )
+                sent = tokens.messages(request.messages) if error.kind == "context" else 0
+                spent += Tally(window=self._learn_window(error, sent, max_tokens))
                 wait = self._wait(error, failed)
                 if wait is None:
                     raise NoUsableAnswer(error, spent) from error
@@ -131,6 +121,17 @@ class ModelCaller:
             kind="context",
         )
         raise NoUsableAnswer(exhausted, spent)
+
+    def _learn_window(self, error: Exception, sent: int, max_tokens: int) -> int | None:
+        window = learn_window(error, self.learned_window, sent, max_tokens) if sent else None
+        if window is not None:
+            logger.warning(
+                "%s refused a request of %d tokens as too long; its window counts as %d tokens now",
+                self.model_name or "the auxiliary model",
+                sent,
+                window,
+            )
+        return window
 
     def _wait(self, error: SummarizerUnavailable, failed: int) -> float | None:
         """Return the seconds before the next try, or None without one."""
@@ -261,85 +262,24 @@ def _to_summary_error(error: BaseException) -> SummaryError:
     return ours
 
 
-# -------------------------------------------------------------- failing models
-
-COOLDOWNS = (60.0, 300.0, 900.0)
-"""Seconds after the first, second and every further failure in a row."""
-
-FIRST_COOLDOWN = {"quota": 1, "auth": 2}
-"""Kind of failure → its first index in COOLDOWNS; other kinds begin at 0."""
-
-LASTING_KINDS = {"auth", REFUSED}
-"""Kinds that end only with time; a longer segment does not retry the model earlier."""
-
-RETRY_GROWTH = 1.5  # a segment longer by this factor is worth a try after other kinds
-
-MAX_FAILURES = 1_024
-"""Failures held; the oldest are forgotten, so that a long-lived process does not grow."""
-
-
-class CircuitBreaker:
-    """A circuit breaker per model and session; thread-safe. `clock` returns seconds."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._lock = renew_after_fork(threading.Lock())
-        # (clock when the cooldown ends, segment tokens that end it earlier, index in COOLDOWNS)
-        self._failures: dict[tuple[str, str | None], tuple[float, float, int]] = {}
-
-    def allows(self, session_id: str, model: str | None, tokens: int) -> bool:
-        """Return whether the model may be asked for a segment of `tokens`."""
-        until, grown, _ = self._failures.get((session_id, model), (0.0, 0, 0))
-        return self._clock() >= until or tokens >= grown
-
-    def record_failure(self, session_id: str, model: str | None, tokens: int, kind: str) -> float:
-        """Record a failure; return the seconds for which the model rests."""
-        key, now = (session_id, model), self._clock()
-        with self._lock:
-            *_, before = self._failures.pop(key, (-1,))
-            step = min(max(before + 1, FIRST_COOLDOWN.get(kind, 0)), len(COOLDOWNS) - 1)
-            grown = math.inf if kind in LASTING_KINDS else RETRY_GROWTH * tokens
-            self._failures[key] = (now + COOLDOWNS[step], grown, step)
-            while len(self._failures) > MAX_FAILURES:
-                del self._failures[next(iter(self._failures))]
-            return COOLDOWNS[step]
-
-    def record_success(self, session_id: str, model: str | None) -> None:
-        """Forget the failures of a model that answers again."""
-        with self._lock:
-            self._failures.pop((session_id, model), None)
-
-
 # -------------------------------------------------------------- windows
 
 LEAST_LEARNED_WINDOW = 2_000  # tokens; a smaller window has no room for a part worth its call
 
 
 def learn_window(
-    error: Exception,
-    model: str | None,
-    learned_window: int | None,
-    *,
-    sent_tokens: int,
-    max_tokens: int,
+    error: Exception, learned_window: int | None, sent: int, max_tokens: int
 ) -> int | None:
     """Return the smaller window that a refusal as too long teaches, or None.
 
     It is the refusal's number if that is below the request and the learned window, else half of the
-    request. `sent_tokens` are the request's tokens, `max_tokens` those of its answer.
+    request. `sent` are the request's tokens, `max_tokens` those of its answer.
     """
     refused = overflow_of(error)
     if refused is None:
         return None
-    before = sent_tokens + max_tokens if learned_window is None else learned_window
-    named, half = refused.window, sent_tokens // 2 + max_tokens
-    window = named if named is not None and named < min(before, sent_tokens + max_tokens) else half
-    if not LEAST_LEARNED_WINDOW <= window < before:
-        return None
-    logger.warning(
-        "%s refused a request of %d tokens as too long; its window counts as %d tokens now",
-        model or "the auxiliary model",
-        sent_tokens,
-        window,
-    )
-    return window
+    whole = sent + max_tokens
+    before = whole if learned_window is None else learned_window
+    named, half = refused.window, sent // 2 + max_tokens
+    window = named if named is not None and named < min(before, whole) else half
+    return window if LEAST_LEARNED_WINDOW <= window < before else None

@@ -20,16 +20,9 @@ from ..recall.outlines import outline
 from ..tokens.counter import TokenCounter
 from ..view.frame import QUOTED, frame
 from ..view.masks import MASK, masked_by_policy
+from .circuit_breaker import LASTING_KINDS, RETRY_GROWTH, CircuitBreaker
 from .litellm_client import LiteLLMSummarizer
-from .model_calls import (
-    LASTING_KINDS,
-    MOST_CALLS,
-    RETRY_GROWTH,
-    CircuitBreaker,
-    ModelCaller,
-    NoUsableAnswer,
-    Tally,
-)
+from .model_calls import MOST_CALLS, ModelCaller, NoUsableAnswer, Tally
 from .prompts import LEAST_PROSE_WORDS, tokens_of_words
 from .protocol import Brief, SegmentText, Summarizer
 from .splitting import Drafter
