@@ -6,8 +6,9 @@ In the order in which data passes the modules:
 - `writer`: ask one model after the other, add quotes; without a model, quotes alone
 - `splitting`: split a long segment into parts for a small window, and merge their summaries
 - `prompts`: the prompts, and messages as text
-- `model_calls`: ask until a text is accepted; the circuit breaker; windows learned from refusals
+- `model_calls`: ask until a text is accepted; learn a window from a refusal
 - `litellm_client`: the auxiliary model through litellm, which only this module imports
 - `reasoning`: strip a model's reasoning from its answer
-- `validation`: accept or refuse an answer
+- `validation`: accept or refuse an answer; `relevance`: is it about the segment
+- `circuit_breaker`: let a model that failed rest
 """
