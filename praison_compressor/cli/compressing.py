@@ -15,8 +15,8 @@ from ..config import CompressorConfig
 from ..events import Event
 from ..ledger.memory_store import MemoryStore
 from ..messages import Message, text_of, tool_calls_of
-from ..messages.digests import Seen
-from ..messages.display import counted, excerpt, one_line
+from ..messages.digests import CachedMessage
+from ..messages.display import one_line, pluralize, truncate_line
 from ..tokens.counter import TokenCounter
 from ..view.frame import is_framed, unframe
 from .parameters import (
@@ -134,11 +134,11 @@ class WatchedCounter(TokenCounter):
         super().__init__(model)
         self._step = step
 
-    def counting(self, messages: Iterable[Seen]) -> Callable[[], list[int]]:
+    def begin_count(self, messages: Iterable[CachedMessage]) -> Callable[[], list[int]]:
         """Count each message now; return a function that returns the counts."""
         remaining, counts = iter(messages), list[int]()
         while batch := list(islice(remaining, MESSAGES_A_STEP)):
-            counts += super().counting(batch)()
+            counts += super().begin_count(batch)()
             for _ in batch:
                 self._step()
         return lambda: counts
@@ -209,7 +209,7 @@ def _method_sentence(result: CompressResult, model: str | None, *, is_requested:
 
 def _savings_lines(result: CompressResult) -> Iterator[str]:
     if result.masked_secrets:
-        yield f"Masked in the archive: {counted(result.masked_secrets, 'secret')}."
+        yield f"Masked in the archive: {pluralize(result.masked_secrets, 'secret')}."
     if result.cost_saved:
         cached = result.cost_saved_cached
         least = f", or {money(cached)} where the provider's cache serves them" if cached else ""
@@ -301,7 +301,7 @@ def _missing_store(url: str | None) -> str | None:
     if url is None:
         return None
     with open_ledger(url, new=True) as store:
-        return None if store.is_there() else store.place
+        return None if store.exists() else store.place
 
 
 def _message_rows(preview: Preview) -> Iterator[tuple[int, str, str, str, int, str]]:
@@ -318,7 +318,7 @@ def _message_rows(preview: Preview) -> Iterator[tuple[int, str, str, str, int, s
 
 def _beginning(message: Message) -> str:
     calls = [f"{call.name}({call.arguments})" for call in tool_calls_of(message)]
-    return excerpt(" ".join([*calls, text_of(message)]), 80)
+    return truncate_line(" ".join([*calls, text_of(message)]), 80)
 
 
 def _messages_table(rows: Sequence[tuple[int, str, str, str, int, str]]) -> Table:
@@ -361,6 +361,6 @@ def _verdict(preview: Preview) -> str:
         why = SKIP_REASONS.get(preview.reason, f"it fits, {left} tokens below the trigger")
         return f"Nothing would be done: {why}."
     if preview.new_masks:
-        masks = counted(preview.new_masks, "tool output")
+        masks = pluralize(preview.new_masks, "tool output")
         return f"Masking alone is enough: {masks}, no model call. --messages shows their lines."
-    return f"{counted(preview.would_write, 'summary', 'summaries')} would be written."
+    return f"{pluralize(preview.would_write, 'summary', 'summaries')} would be written."

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..messages import Message, text_of, tool_calls_of
-from ..messages.display import excerpt
+from ..messages.display import truncate_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import input_price
 from ..view.frame import is_framed, unframe
@@ -106,7 +106,7 @@ def _describe_turns(turns: Iterator[TurnOutcome]) -> Iterator[Block]:
         yield ""
         yield Line(f"You: {outcome.user}", "bold")
         yield _requests(outcome.sent, first)
-        yield Line(f"Agent: {excerpt(outcome.answer, 100)}", "green")
+        yield Line(f"Agent: {truncate_line(outcome.answer, 100)}", "green")
         first += len(outcome.sent)
     last = outcomes[-1].sent[0]
     yield ""
@@ -125,7 +125,7 @@ def _describe_turns(turns: Iterator[TurnOutcome]) -> Iterator[Block]:
 def _requests(sent: Sequence[Sent], first: int) -> Table:
     rows: list[tuple[str | int, ...]] = []
     for place, request in enumerate(sent, first):
-        remark = f"refused: {excerpt(request.refused, 60)}" if request.refused else ""
+        remark = f"refused: {truncate_line(request.refused, 60)}" if request.refused else ""
         if request.compression:
             remark = f"{request.compressed} in {request.compression['seconds']:.2f} s"
         counts = (request.transcript_tokens, request.sent_tokens, request.cached_tokens)
@@ -144,7 +144,7 @@ def picture(request: Sent, tokens: TokenCounter, half: int = WIDTH) -> Iterator[
     )
     left, right = (
         [
-            excerpt(f"{name}: {number(size)} tokens, {len(messages)} messages", half),
+            truncate_line(f"{name}: {number(size)} tokens, {len(messages)} messages", half),
             "\u2500" * half,
             *_list_messages(messages, tokens, half - 16),
         ]
@@ -163,10 +163,10 @@ def _list_messages(messages: Sequence[Message], tokens: TokenCounter, width: int
             skipped += 1
             continue
         if skipped:
-            yield f"{'...':<16}{excerpt(f'{skipped} more messages', width)}"
+            yield f"{'...':<16}{truncate_line(f'{skipped} more messages', width)}"
             skipped = 0
         calls = [f"{call.name}({call.arguments})" for call in tool_calls_of(message)]
-        lines = [excerpt(" ".join([*calls, text_of(message)]), width)]
+        lines = [truncate_line(" ".join([*calls, text_of(message)]), width)]
         if framed:
             headings = re.findall(r"^## ([^:(\n]+)", unframe(message), re.MULTILINE)
             lines = textwrap.wrap(", ".join(headings), width) or ["one paragraph"]

@@ -18,7 +18,7 @@ import click
 
 from ..config import KEY_VARIABLE, STORE_VARIABLE, CompressorConfig
 from ..errors import CompressorError
-from ..messages.display import counted, one_line
+from ..messages.display import one_line, pluralize
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from .parameters import AS_JSON, command, with_config
@@ -320,10 +320,10 @@ def _check_window(config: CompressorConfig) -> Finding:
 def _check_store(config: CompressorConfig) -> Finding:
     before = "" if config.store_url else "memory, or for an agent whose session the host stores: "
     with open_ledger(config.store_url, new=True) as store:
-        if not store.is_there():  # looking must not create the file
+        if not store.exists():  # looking must not create the file
             other = "" if config.store_url else " (--store URL for another)"
             return Finding(OK, f"{before}{store.place}, not made yet{other}")
-        count = counted(len(store.sessions(config.namespace)), "session")
+        count = pluralize(len(store.sessions(config.namespace)), "session")
         return Finding(OK, f"{before}{store.place}: {count} in namespace {config.namespace!r}")
 
 

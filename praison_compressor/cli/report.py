@@ -19,7 +19,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..ledger.memory_store import MemoryStore
-from ..messages.display import clean, counted, when
+from ..messages.display import clean, pluralize, utc_time
 from ..tokens.counter import TokenCounter
 from .compressing import summary_of
 from .parameters import (
@@ -87,7 +87,7 @@ def report(
         "bill": asdict(data.bill),
     }
     written = "" if out == "-" else f"Written to {out}; "
-    shown = [f"{written}{counted(data.compressions, 'compression')}", *data.bill_lines]
+    shown = [f"{written}{pluralize(data.compressions, 'compression')}", *data.bill_lines]
     print_answer(value, shown, as_json, file=sys.stderr if out == "-" else None)
 
 
@@ -142,7 +142,12 @@ def render(data: ReportData) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters.update(
-        clean=clean, number=number, counted=counted, when=when, share=_percent, money=money
+        clean=clean,
+        number=number,
+        pluralize=pluralize,
+        utc_time=utc_time,
+        share=_percent,
+        money=money,
     )
     template = environment.from_string(_page_file("page.html"))
     return template.render(

@@ -18,7 +18,7 @@ from ..config import CompressorConfig
 from ..errors import SessionNotFound
 from ..ledger.segments import Entry, Epoch, Segment, Usage
 from ..ledger.stores import Store
-from ..messages import Message, content_digest, read, text_of
+from ..messages import Message, content_digest, read_transcript, text_of
 from ..recall.outlines import in_order
 from ..summaries.prompts import render_messages
 from ..tokens.counter import TokenCounter
@@ -250,7 +250,7 @@ def requests_in(messages: Sequence[Message]) -> dict[int, int]:
 
     An assistant message answers a request. What comes after the last answer waits for one.
     """
-    transcript = read(messages)
+    transcript = read_transcript(messages)
     firsts = (step[0] for step in transcript.steps)
     answers = [at for at in firsts if transcript.messages[at].get("role") == "assistant"]
     origins = [transcript.origins[at] for at in answers]

@@ -35,7 +35,7 @@ def open_ledger(url: str | None, *, new: bool = False) -> Iterator[SqlStore]:
     place = config.store_url or default_path(encrypted=encrypted)
     store = open_store(place, key=config.store_key)
     try:
-        if not new and not store.is_there():
+        if not new and not store.exists():
             raise StoreUnavailable(
                 f"{store.place}: there is no such file, or no ledger in it; check --store. "
                 + STORED_WHEN

@@ -12,10 +12,10 @@ import click
 
 from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
-from ..ledger.segments import FORGOTTEN, Entry, Epoch, Session, in_force
-from ..ledger.words import Hit, words
+from ..ledger.segments import FORGOTTEN, Entry, Epoch, Session, segments_in_force
+from ..ledger.words import Hit, distinct_words
 from ..messages import Message, text_of
-from ..messages.display import counted, excerpt, in_words, one_line, when
+from ..messages.display import message_as_text, one_line, pluralize, truncate_line, utc_time
 from ..messages.secrets import masks_in
 from ..recall.answers import Recall
 from ..recall.layout import lines_of
@@ -57,7 +57,7 @@ def sessions(tenant: Tenant, as_json: bool) -> None:
     with open_ledger(tenant.store) as opened:
         infos = opened.sessions(tenant.namespace)
         where, others = opened.place, [] if infos else opened.namespaces()
-    rows = [(i.id, i.parent_id, _compressions(i), when(i.updated) or "-") for i in infos]
+    rows = [(i.id, i.parent_id, _compressions(i), utc_time(i.updated) or "-") for i in infos]
     table = Table(("session", "parent", "compressions#", "last used"), rows, spare=("parent",))
     elsewhere = f"Sessions exist in: {', '.join(others)} (--namespace NAME)."
     none = [f"No sessions in namespace {tenant.namespace!r} of {where}."]
@@ -86,7 +86,7 @@ def lineage(session: str, forks: bool, tenant: Tenant, as_json: bool) -> None:
         existing_session(opened, tenant.namespace, session)
         epochs = (opened.tree if forks else opened.lineage)(tenant.namespace, session)
     lines = (
-        f"{'    ' * depth}{epoch.id}  ({how} {when(epoch.created) or '-'})"
+        f"{'    ' * depth}{epoch.id}  ({how} {utc_time(epoch.created) or '-'})"
         for depth, how, epoch in epoch_tree(epochs)
     )
     print_answer(epochs, lines, as_json)
@@ -187,12 +187,12 @@ def _parse_reference(session: str, reference: str, entries: Sequence[Entry]) -> 
         raise Unusable(f"{one_line(reference)!r} is no reference; {HOW}")
     if not 1 <= named.segment <= len(entries):
         verb = "is" if len(entries) == 1 else "are"
-        there = counted(len(entries), "segment")
+        there = pluralize(len(entries), "segment")
         raise Unusable(f"{session}: no segment s{named.segment}, there {verb} {there}")
     entry = entries[named.segment - 1]
     count = len(entry.segment.run)
     if named.message is not None and not entry.forgotten and not 1 <= named.message <= count:
-        there = counted(count, "message")
+        there = pluralize(count, "message")
         raise Unusable(f"{session}: no message {named}, s{named.segment} has {there}")
     return named
 
@@ -203,10 +203,10 @@ def _check_line(store: SqlStore, session: Session, named: Reference) -> None:
         return
     entry = session.entries[named.segment - 1]
     message = (store.originals(session, entry, named.messages) or [])[named.message - 1]
-    lines = len(lines_of(in_words(message)))
+    lines = len(lines_of(message_as_text(message)))
     if named.line > lines:
         where = named.of_message(named.message)
-        raise Unusable(f"{session.id}: no line {named}, {where} has {counted(lines, 'line')}")
+        raise Unusable(f"{session.id}: no line {named}, {where} has {pluralize(lines, 'line')}")
 
 
 IN_VIEW, FOLDED, UNDONE, GONE = "in view", "folded", "undone", "forgotten"
@@ -216,7 +216,7 @@ def segment_states(entries: Sequence[Entry]) -> list[str]:
     """Return each entry's state: in view, folded, undone or forgotten."""
     later: list[frozenset[str]] = []
     states: list[str] = []
-    for entry, segment in zip(reversed(entries), reversed(in_force(entries)), strict=True):
+    for entry, segment in zip(reversed(entries), reversed(segments_in_force(entries)), strict=True):
         run = frozenset(segment.run)
         if entry.forgotten:
             states.append(GONE)
@@ -246,7 +246,7 @@ def _list_segments(
     columns = ("reference", "kind", "by", "messages#", "tokens#", "after#", "begins")
     none = f"{session}: nothing was compressed yet."
     if entries:
-        none = f"{session}: {counted(len(entries), 'segment')}, none of this kind."
+        none = f"{session}: {pluralize(len(entries), 'segment')}, none of this kind."
     print_answer(value, [Table(columns, rows, spare=("by",)) if rows else none], as_json)
 
 
@@ -271,7 +271,7 @@ def _row(run: Sequence[tuple[int, Entry, str]], kind: str) -> tuple[str | int | 
     before = sum(segment.source_tokens for segment in segments)
     after = sum(segment.tokens for segment in segments)
     by = "user" if kind in ("keep", "undo") else entry.segment.model or entry.segment.method
-    return name, kind, by, messages, before, after, excerpt(text, 60)
+    return name, kind, by, messages, before, after, truncate_line(text, 60)
 
 
 def _segment_json(n: int, entry: Entry) -> dict[str, Any]:
@@ -286,11 +286,11 @@ def _whole_segment(n: int, entry: Entry, messages: Sequence[Any] | None) -> Iter
         yield f"Segment s{n} was forgotten; only its link in the chain is left."
         return
     segment = entry.segment
-    title = f"s{n}: {counted(len(segment.run), 'message')}, {segment.model or segment.method}"
+    title = f"s{n}: {pluralize(len(segment.run), 'message')}, {segment.model or segment.method}"
     yield from with_title(title, text_of(segment.rendered))
     if messages is not None:
         originals = "\n\n".join(render_messages(messages))
-        yield from with_title(f"the {counted(len(messages), 'original')}", originals)
+        yield from with_title(f"the {pluralize(len(messages), 'original')}", originals)
 
 
 # ---------------------------------------------------------------- search
@@ -311,7 +311,7 @@ def search(query: str, session: str | None, limit: int, tenant: Tenant, as_json:
 
     $ praison-compressor search "port 9090" --session audit --store ledger.db
     """
-    if not words(query):
+    if not distinct_words(query):
         raise Unusable(f"{one_line(query)!r}: expected words to find")
     with open_ledger(tenant.store) as opened:
         if session is not None:
@@ -329,7 +329,7 @@ def search(query: str, session: str | None, limit: int, tenant: Tenant, as_json:
                     _recall(opened, found, tenant.store).search(query, limit, MOST_TOKENS)
                 )
             for message in (hit.message for hit in session_hits if not hit.entry):
-                text = few_words(in_words(message), terms(query), SAID_CHARS)
+                text = few_words(message_as_text(message), terms(query), SAID_CHARS)
                 blocks.append(f"(not compressed) {message.get('role')}: {text}")
     value = [
         {**asdict(hit), "reference": _reference(hit, hit_sessions[hit.session_id])} for hit in hits
@@ -371,7 +371,7 @@ def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: b
             print_complaint(difference, kind="note: ")
         return
     value = {"session": session, "messages": len(messages), "out": out, "lacking": differences}
-    written = f"{counted(len(messages), 'message')} written to {out}"
+    written = f"{pluralize(len(messages), 'message')} written to {out}"
     print_answer(
         value, [written, *(Line(f"{difference}.", "yellow") for difference in differences)], as_json
     )
@@ -381,10 +381,10 @@ def _differences(messages: Sequence[Message]) -> Iterator[str]:
     """Yield how the messages differ from the originals."""
     summaries = sum(map(is_framed, messages))
     if summaries:
-        yield f"{counted(summaries, 'summary', 'summaries')} left: not of this session's ledger"
+        yield f"{pluralize(summaries, 'summary', 'summaries')} left: not of this session's ledger"
     masked = masks_in(messages)
     if masked:
-        yield f"{counted(masked, 'secret')} masked: the ledger never held more"
+        yield f"{pluralize(masked, 'secret')} masked: the ledger never held more"
 
 
 @command
@@ -456,7 +456,8 @@ _PAGES_LEFT = "Freed pages could not be cleared yet; run `forget` without a targ
 
 def _erasure_lines(erasure: Forgotten) -> Iterator[Block]:
     erased = erasure.erased
-    yield f"Erased: {counted(erased.messages, 'message')}, {counted(erased.segments, 'segment')}."
+    messages = pluralize(erased.messages, "message")
+    yield f"Erased: {messages}, {pluralize(erased.segments, 'segment')}."
     for name in erased.still_in:
         held = "holds some of the same messages itself, or was forked from it and lacks them now"
         yield Line(f"Session {name} {held}.", "yellow")

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..messages.display import escaped
-from ..messages.repair import CONVERTED
+from ..messages.display import escape_controls
+from ..messages.repair import RESPONSES_REMEDY
 from .terminal import Unusable
 
 ACCEPTED = (
@@ -83,7 +83,7 @@ def _is_message(value: Any) -> bool:
 
 def _describe_kind(value: Any) -> str:
     if isinstance(value, Mapping) and isinstance(value.get("type"), str):
-        return f"an item of OpenAI's Responses API (see {CONVERTED})"
+        return f"an item of OpenAI's Responses API (see {RESPONSES_REMEDY})"
     return "an object without a role" if isinstance(value, Mapping) else type(value).__name__
 
 
@@ -95,7 +95,7 @@ def write_messages(path: str, messages: Sequence[Any], *, source: str) -> None:
     by_line = path.endswith(".jsonl")
     values, indent = (messages, None) if by_line else ([messages], 2)
     lines = [json.dumps(value, ensure_ascii=False, indent=indent) for value in values]
-    write_text(path, "".join(f"{escaped(line)}\n" for line in lines), source=source)
+    write_text(path, "".join(f"{escape_controls(line)}\n" for line in lines), source=source)
 
 
 def write_text(path: str, text: str, *, source: str = "-") -> None:

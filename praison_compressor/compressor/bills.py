@@ -17,8 +17,8 @@ from typing import Any
 from ..concurrency import renew_after_fork
 from ..errors import LedgerCorrupt, LedgerError
 from ..ledger.segments import Session, Usage
-from ..ledger.stores import Noting, Store, noting
-from ..messages.display import counted
+from ..ledger.stores import NoteStore, Store, as_note_store
+from ..messages.display import pluralize
 from ..tokens.models import prices_of
 from .request import SessionKey
 
@@ -105,9 +105,9 @@ class Bill:
     def lines(self) -> list[str]:
         """Return lines: what was paid, the summaries, the same without us."""
         paid = f"{_usage_text(self.usage)}{_dollars(self.cost)}"
-        lines = [f"Paid: {counted(self.requests, 'request')}, {paid}"]
+        lines = [f"Paid: {pluralize(self.requests, 'request')}, {paid}"]
         if self.kept_steps:
-            kept = f"{counted(self.kept_steps, 'step')}, {self.kept_tokens:,} tokens"
+            kept = f"{pluralize(self.kept_steps, 'step')}, {self.kept_tokens:,} tokens"
             lines.append(f"In these requests: kept from earlier turns: {kept}")
         made = self.summaries
         if made.prompt_tokens:
@@ -200,7 +200,7 @@ class Account:
         self, store: Store, opened: Callable[[], Session], now: float, *, always: bool = False
     ) -> None:
         """Read what other processes wrote, every `PACE_SECONDS`."""
-        notes = noting(store)
+        notes = as_note_store(store)
         if notes is None or not (always or now - self._read_at >= PACE_SECONDS):
             return
         with self._hold_store(always) as is_alone, _log_failure():
@@ -211,14 +211,14 @@ class Account:
 
     def settle(self, store: Store, *, always: bool = False) -> None:
         """Write what the store lacks: if much, else every `PACE_SECONDS`."""
-        notes = noting(store)
+        notes = as_note_store(store)
         if notes is None or not (always or self._is_write_due()):
             return
         with self._hold_store(always) as is_alone:
             if is_alone:
                 self._write(notes)
 
-    def _write(self, notes: Noting) -> None:
+    def _write(self, notes: NoteStore) -> None:
         with self._lock:
             self._written, self._due = self._due, Bill()
             due, requested = self._written, self.requested
@@ -266,7 +266,7 @@ def stored_bill(store: Store, session: Session) -> Bill:
     Raises:
         LedgerError: the store cannot be read.
     """
-    notes = noting(store)
+    notes = as_note_store(store)
     return Bill() if notes is None else _parse_note(notes.note(session))[1]
 
 

@@ -65,7 +65,7 @@ class Committer:
                 async with hold_lease(self.store, due.view.session):
                     # Another writer may have committed between our look and our lease.
                     session = await asyncio.to_thread(self.projector.open, request)
-                    if not session.is_as(due.view.session):
+                    if not session.is_unchanged_since(due.view.session):
                         due = await asyncio.to_thread(self.decide_again, request, due.view)
                     if not due.compresses:
                         break
@@ -123,7 +123,7 @@ class Committer:
 
     def _append(self, view: View, entries: Sequence[RecordedSegment]) -> Session:
         """Append the segments; return the session after them."""
-        after = view.adding(segment for segment, _ in entries)
+        after = view.with_segments(segment for segment, _ in entries)
         session = self.store.commit(view.session, entries, outline_of(after))
         self.projector.trim()
         return session

@@ -16,7 +16,7 @@ from ..concurrency import run, run_off_loop
 from ..config import CompressorConfig, whole_number
 from ..errors import CompressorError, ConfigError, LedgerError
 from ..events import Hook, Listener
-from ..ledger.segments import Segment, Session, undoing
+from ..ledger.segments import Segment, Session, undo_segment
 from ..ledger.stores import Store
 from ..messages import Message
 from ..recall.answers import Recall
@@ -361,7 +361,7 @@ class ContextCompressor:
             LedgerError: the store cannot be read or written.
         """
         session = self._opener(session_id)()
-        found = undoing(session.entries)
+        found = undo_segment(session.entries)
         if found is None:
             return ()
         self.store.commit(session, [(found, ())])
@@ -379,7 +379,9 @@ class ContextCompressor:
             try:
                 request = self._request(turn.known, {"session_id": sent.id}, Mode.FALLBACK)
                 session = self._pipeline.projector.open(request)
-                saved += session.is_as(sent) and self._pipeline.projector.save(request, session)
+                saved += session.is_unchanged_since(sent) and self._pipeline.projector.save(
+                    request, session
+                )
             except CompressorError as error:
                 logger.warning("session %s: its last turns are not saved: %s", sent.id, error)
         return saved

@@ -55,7 +55,9 @@ class Decision:
     def holds_for(self, view: View) -> bool:
         """Return whether the transcript only grew on an unchanged ledger."""
         before = self.view
-        is_same = view.session.is_as(before.session) and view.session.id == before.session.id
+        is_same = (
+            view.session.is_unchanged_since(before.session) and view.session.id == before.session.id
+        )
         return is_same and view.digests[: len(before.digests)] == before.digests
 
     def names_in(self, view: View) -> Mapping[str, int]:
@@ -94,7 +96,7 @@ def decide(
     found, reason = _find_plan(request, view, budget, measures)
     keeps = found is None and any(new_keeps(view))
     reason = ASKED if keeps else reason
-    if view.fixed() > budget.trigger and not (found and found.excerpts):
+    if view.fixed_tokens() > budget.trigger and not (found and found.excerpts):
         reason = FIXED
     empty = Plan(len(view.tokens), view.size())
     return Decision(request, view, keeps or found is not None, found or empty, reason)
@@ -168,10 +170,10 @@ def costs_of(
 def balance_of(view: View, plan: Plan, costs: Costs) -> Balance:
     """Return what a plan costs now, and saves in each later request."""
     changed = [*(job.start for job in plan.jobs), *plan.masks, *plan.excerpted]
-    again = plan.expected - view.shown(0, min(changed, default=0))
+    again = plan.expected - view.shown_tokens(0, min(changed, default=0))
     prose = sum(job.prose for job in plan.jobs)
     # For a fold the model reads the summaries that the fold replaces, not the originals.
-    read = sum(view.shown(job.start, job.end) for job in plan.jobs if job.by_model)
+    read = sum(view.shown_tokens(job.start, job.end) for job in plan.jobs if job.by_model)
     return costs.balance(view.size() - plan.expected, max(0, again), read, prose)
 
 

@@ -23,7 +23,7 @@ from ..messages.secrets import masks_secrets
 from ..summaries.protocol import SegmentText, Summarizer
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
-from ..view.masks import shorten
+from ..view.masks import shorten_messages
 from ..view.view import View
 from .background import Background
 from .choices import new_references, requested_references, resolve_choices
@@ -110,7 +110,7 @@ class Pipeline:
             logger.warning(
                 "session %s: what cannot be dropped takes %d tokens, compression begins at %d: "
                 "views stay above it; raise context_window or trigger_ratio, or send fewer tools",
-                *(name, view.fixed(), request.budget.trigger),
+                *(name, view.fixed_tokens(), request.budget.trigger),
             )
         elif is_new:
             why = "costs more than it saves yet" if reason == PRICE else "would free too little"
@@ -205,11 +205,15 @@ class Pipeline:
         """Return the view with the placeholder, if needed and large enough."""
         found = self.sessions.of(view.session.key).placeholder
         limit = request.budget.limit
-        if found is None or not view.session.is_as(found.session) or view.size() <= limit:
+        if (
+            found is None
+            or not view.session.is_unchanged_since(found.session)
+            or view.size() <= limit
+        ):
             return None
-        standing = {id(segment) for _, _, segment in found.standing}
+        standing = {id(segment) for _, _, segment in found.all_tiles}
         texts = found.segments[len(found.session.entries) :]
-        after = view.adding(self.projector.recount(s) for s in texts if id(s) in standing)
+        after = view.with_segments(self.projector.recount(s) for s in texts if id(s) in standing)
         if after.size() <= limit:
             return after
         with contextlib.suppress(BudgetTooSmall):
@@ -240,7 +244,7 @@ class Pipeline:
         request = replace(request, is_cold=True)
         if not request.messages:
             turn = self.sessions.of(session.key).last_turn
-            is_newest = turn is not None and session.is_as(turn.session)
+            is_newest = turn is not None and session.is_unchanged_since(turn.session)
             found = turn.known if turn and is_newest else self._store.transcript(session)
             request = replace(request, messages=found)
         view = self.look(request, session)
@@ -259,17 +263,23 @@ class Pipeline:
         except BudgetTooSmall as error:
             logger.info("shortened to go on: %s", error)  # each request; the caller logs it once
         limit, count = request.budget.limit, self._tokens.messages
-        kept = [m for m, may_go in zip(view.own, view.allowed, strict=True) if not may_go]
+        kept = [
+            m for m, may_go in zip(view.own_messages, view.replaceable, strict=True) if not may_go
+        ]
         shorter = dict(
-            zip(map(id, kept), shorten(kept, int(limit * SHORTENED_SHARE), count), strict=True)
+            zip(
+                map(id, kept),
+                shorten_messages(kept, int(limit * SHORTENED_SHARE), count),
+                strict=True,
+            )
         )
-        messages = [shorter.get(id(message), message) for message in view.own]
+        messages = [shorter.get(id(message), message) for message in view.own_messages]
         try:
             cut = replace(request, messages=messages)
             short = self.projector.look(cut, session)
             after = self._texts.apply_without_model(decide(request, short, self.projector.texts))
         except BudgetTooSmall:
-            cut = replace(request, messages=shorten(kept, limit, count))
+            cut = replace(request, messages=shorten_messages(kept, limit, count))
             after = replace(self.projector.look(cut, session), segments=())
         after = replace(after, given_tokens=view.given_tokens)
         result = self.committer.finish(request, after)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..ledger.segments import Segment, Session, undone
+from ..ledger.segments import Segment, Session, undone_hashes
 from ..messages import Message
 from ..summaries.prompts import render_messages
 from ..summaries.protocol import Brief, SegmentText
@@ -67,7 +67,7 @@ class PlanTexts:
         """Return the view after the plan, with texts without model and references."""
         texts = list(map(self.writer.static, briefs_for(decision, None)))
         made = self.make_segments(decision, texts, None)
-        return decision.view.adding(segment for segment, _ in made)
+        return decision.view.with_segments(segment for segment, _ in made)
 
     def make_segments(
         self, decision: Decision, texts: Sequence[SegmentText], unarchived: Unarchived
@@ -104,8 +104,8 @@ class PlanTexts:
             return
         masks = {index: names[index] for index in plan.masks}
         cuts = {index: names[index] for index in excerpts}
-        lines = self.texts.shortened(view, decision.request.budget.large, cuts)
-        lines |= self.texts.masked(view, masks)
+        lines = self.texts.shorten_results(view, decision.request.budget.large, cuts)
+        lines |= self.texts.mask_outputs(view, masks)
         for index in names:  # in the order of their references
             if index in lines:
                 yield ("mask" if index in masks else "excerpt"), index, lines[index]
@@ -119,12 +119,12 @@ class PlanTexts:
             run=view.digests[slice(*run)],
             rendered=text.message,
             tokens=self.tokens.message(text.message),
-            source_tokens=view.source(*run),
+            source_tokens=view.original_tokens(*run),
             method=text.method,
             model=text.model,
             usage=text.usage,
             created=time.time(),
-            transcript_length=len(view.given),
+            transcript_length=len(view.given_messages),
             limit=0 if kind == "keep" else request.budget.window_limit,
             wishes=request.wishes if text.method == "model" else "",
         )
@@ -146,7 +146,7 @@ def _previewed_texts(shown: Decision) -> Iterator[PaidText]:
 
 def _undone_texts(session: Session) -> Iterator[PaidText]:
     """Yield the texts by a model that undos took back, newest first."""
-    taken = undone(session.entries)
+    taken = undone_hashes(session.entries)
     for entry in reversed(session.entries):
         segment = entry.segment
         if entry.hash in taken and (segment.kind, segment.method) == ("summary", "model"):

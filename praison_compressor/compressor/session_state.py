@@ -17,13 +17,13 @@ from ..concurrency import renew_after_fork
 from ..errors import InvalidMessages
 from ..ledger.segments import Segment, Session, Usage
 from ..ledger.stores import Store
-from ..messages import Message, is_result, read
+from ..messages import Message, is_result, read_transcript
 from ..messages.digests import MessageCache
 from ..messages.thinking import signatures
 from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
 from ..view.budget import Costs
-from ..view.view import Tile, View, lay, lay_masks, shown
+from ..view.view import Tile, View, lay_masks, lay_summaries, replace_runs
 from .bills import Account, Bill, RequestUsage, uncompressed_usage
 from .decision import Decision, costs_of
 from .projection import renderings
@@ -82,7 +82,12 @@ class SessionState:
     ) -> tuple[LastTurn, CompressResult] | None:
         """Return turn and result if the turn only adds and fits."""
         last, is_asked = self.last_turn, self.previewed and not self.previewed.request.force
-        if last is None or request.is_asked or is_asked or not session.is_as(last.session):
+        if (
+            last is None
+            or request.is_asked
+            or is_asked
+            or not session.is_unchanged_since(last.session)
+        ):
             return None
         return extend_turn(last, request, trigger, tokens)
 
@@ -255,20 +260,20 @@ def last_turn_of(
 
     None if the next turn may do more than add messages, or if `==` may miss an edit.
     """
-    own, given = view.own, request.messages
+    own, given = view.own_messages, request.messages
     if len(view.segments) > len(view.session.entries):
         return None
     is_as_given = len(own) == len(given) and all(map(operator.is_, own, given))
     if request.mode in (Mode.FALLBACK, Mode.PREVIEW) or not is_as_given:
         return None
     watched = _watched_digests(view, tokens.cache)
-    if watched is None or not view.given.comparable or view.signed:
+    if watched is None or not view.given_messages.comparable or view.signed:
         return None
     return LastTurn(
         session=view.session,
         known=list(view.transcript.messages),
         basis=_basis(request, tokens),
-        sent=view.sent,
+        sent=view.sent_tiles,
         watched=watched,
         result=replace(result, messages=[]),
     )
@@ -298,7 +303,7 @@ def extend_turn(
     added = sum(tokens.each(seen))
     if large is not None and added > large:
         return None
-    result = extend_result(last.result, added, shown(messages, last.sent))
+    result = extend_result(last.result, added, replace_runs(messages, last.sent))
     pinned = request.pinned.tokens if request.pinned is not None and last.sent else 0
     if result.tokens_after - tokens.messages([]) - pinned > trigger:
         return None
@@ -325,11 +330,11 @@ def _watched_digests(view: View, cache: MessageCache) -> frozenset[str] | None:
     # Messages up to the task always stay; of the later ones only the newest do.
     task = users[0]
     everywhere = [
-        may_go if n <= task else n not in view.chosen for n, may_go in enumerate(view.allowed)
+        may_go if n <= task else n not in view.chosen for n, may_go in enumerate(view.replaceable)
     ]
-    if tuple(lay(view.digests, segments, everywhere)) != view.tiles:
+    if tuple(lay_summaries(view.digests, segments, everywhere)) != view.tiles:
         return None
-    if lay_masks(view.digests, segments, everywhere) != view.replaced:
+    if lay_masks(view.digests, segments, everywhere) != view.result_segments:
         return None
     laid = [tile.segment for tile in view.tiles]
     unlaid = {found for s in segments if s not in laid for found in (*s.run, *s.aliases())}
@@ -342,5 +347,5 @@ def _starts_cleanly(new: list[Message]) -> bool:
     """Return whether new messages are valid and answer no earlier call."""
     if new and is_result(new[0]):
         return False
-    got = read(new)
-    return all(a is b for a, b in zip(got.messages, new, strict=False)) and not got.repaired
+    got = read_transcript(new)
+    return all(a is b for a, b in zip(got.messages, new, strict=False)) and not got.stub_count

@@ -14,7 +14,7 @@ from ..ledger.memory_store import MemoryStore
 from ..ledger.segments import Session
 from ..ledger.sql.database import default_path
 from ..ledger.sql.store import open_store
-from ..ledger.stores import Erased, Store, lasting
+from ..ledger.stores import Erased, Store, as_durable_store
 from ..messages import digest
 
 log = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ def ledger_of(config: CompressorConfig, agent: Any) -> Store:
     name = title_of(agent)
     try:
         store = _opened(config, agent)
-        if (kept := lasting(store)) is not None:
+        if (kept := as_durable_store(store)) is not None:
             kept.check()
     except (ConfigError, LedgerError) as error:
         store = MemoryStore()
@@ -126,7 +126,7 @@ def forget(ledger: Store, namespace: str, target: str, host: Any = None) -> Forg
         SessionNotFound: no such session or message in this namespace.
         StoreUnavailable: the ledger cannot be reached, or it is this process's memory.
     """
-    kept = lasting(ledger)
+    kept = as_durable_store(ledger)
     if kept is None:
         raise StoreUnavailable(
             "the ledger is in memory: nothing of it is kept, and it ends with this process"
@@ -162,8 +162,8 @@ LOOKED_AT = 8
 
 def stored_under(store: Store, namespace: str, key: str) -> Iterator[Session]:
     """Yield a ledger's sessions under a host's id, the newest first."""
-    kept = lasting(store)
-    below = [] if kept is None else kept.names_below(namespace, f"{key}~", LOOKED_AT)
+    kept = as_durable_store(store)
+    below = [] if kept is None else kept.ids_with_prefix(namespace, f"{key}~", LOOKED_AT)
     for name in (*below, key):
         session = store.open(namespace, name)
         if session.entries or store.transcript(session):

@@ -17,7 +17,7 @@ from ..errors import CompressorError, ConfigError
 from ..ledger.segments import Segment
 from ..ledger.stores import SessionInfo
 from ..messages import digest, text_of, tool_calls_of
-from ..messages.display import counted, one_line
+from ..messages.display import one_line, pluralize
 from .agent_compressor import AgentCompressor
 from .conversations import Status
 from .journal import KeptSteps
@@ -145,7 +145,7 @@ def _sizes(compressor: AgentCompressor) -> tuple[int, int]:
 
 def filled(use: ContextUse, earlier: KeptSteps) -> str:
     """Return the answer to `/context`: the window's parts, then its largest messages."""
-    notes = {name: counted(n, "message") for name, n in use.messages.items()}
+    notes = {name: pluralize(n, "message") for name, n in use.messages.items()}
     notes |= {"free": f"compressed above {short_count(use.trigger)}", "reserve": "for the answer"}
     share = round(100 * use.used / use.window)
     lines = [f"{short_count(use.used)} of {short_count(use.window)} ({share} %), {use.model}"]
@@ -202,7 +202,7 @@ def _part_of(preview: Preview, part: Part) -> list[str]:
     """Return a part's lines: its size, replaced messages and text."""
     sizes = f"{short_count(part.tokens_before)} → {short_count(part.tokens_after)}"
     name = part.reference or part.name
-    lines = [f"{name:<8} {counted(part.messages, 'message'):>14}  {sizes:<14} {part.why}"]
+    lines = [f"{name:<8} {pluralize(part.messages, 'message'):>14}  {sizes:<14} {part.why}"]
     inside = range(part.start, part.start + part.messages)
     named = [n for n in inside if preview.references[n] and (part.reference or n in preview.masks)]
     for n in named[:MOST_SHOWN]:
@@ -221,13 +221,13 @@ def compacted(result: CompressResult, carried: int, focus: str = "") -> str:
     by = [text.model or "a model" for text in result.written if text.method == "model"]
     made, done = result.summarized_by_model, []
     if made:
-        done.append(f"{counted(made, 'message')} summarized by {by[0]}")
+        done.append(f"{pluralize(made, 'message')} summarized by {by[0]}")
     if quoted := result.newly_summarized - made:
-        done.append(f"{counted(quoted, 'message')} summarized without a model")
+        done.append(f"{pluralize(quoted, 'message')} summarized without a model")
     if result.newly_masked:
-        done.append(f"{counted(result.newly_masked, 'output')} masked")
+        done.append(f"{pluralize(result.newly_masked, 'output')} masked")
     kept = carried - sum(len(segment.run) for segment in result.segments) - result.masked
-    said = f"{', '.join(done)}; {counted(kept, 'message')} kept verbatim. /undo takes it back."
+    said = f"{', '.join(done)}; {pluralize(kept, 'message')} kept verbatim. /undo takes it back."
     if focus and not made:
         said += f" No model wrote a summary, so the focus ({one_line(focus)[:40]}) was not used."
     return said
@@ -249,7 +249,7 @@ def listed(sessions: Sequence[SessionInfo]) -> str:
     lines = ["/resume ID goes on with one of these, the newest first:"]
     for each in sessions[:MOST_LISTED]:
         changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(each.updated))
-        lines.append(f"{each.id}  {changed}, {counted(each.compressions, 'compression')}")
+        lines.append(f"{each.id}  {changed}, {pluralize(each.compressions, 'compression')}")
     if len(sessions) > MOST_LISTED:
         lines.append(f"and {len(sessions) - MOST_LISTED} more: `praison-compressor sessions`")
     return "\n".join(lines)
@@ -268,7 +268,7 @@ def undone(segments: Sequence[Segment], ours: AgentCompressor) -> str:
     tokens, dropped = sum(map(ours.engine().tokens.message, again)), left.total()
     use, after = ours.context_use(), short_count(sum(segment.tokens for segment in segments))
     said = (
-        f"Taken back: {counted(len(again), 'message')} ({short_count(tokens)}) that stood in "
+        f"Taken back: {pluralize(len(again), 'message')} ({short_count(tokens)}) that stood in "
         f"{after}. The next request has {short_count(use.used)}."
     )
     if dropped:

@@ -14,8 +14,8 @@ from ..compressor.preview import Preview
 from ..compressor.result import CompressResult
 from ..concurrency import renew_after_fork
 from ..ledger.segments import Entry
-from ..messages import Message, is_system, leading_in, text_of
-from ..messages.digests import Seen
+from ..messages import Message, is_system, leading_count, text_of
+from ..messages.digests import CachedMessage
 from ..tokens.models import model_limits
 from .agent_ledger import place_of
 from .journal import Journal, KeptSteps, kept_of
@@ -57,7 +57,7 @@ class Choices:
 
     def options(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the choices as options for a compression of these messages."""
-        leading = leading_in(messages)
+        leading = leading_count(messages)
 
         def at(place: Place) -> Place:
             return place + leading if isinstance(place, int) else place
@@ -262,7 +262,7 @@ class Conversations:
                 each.history = None
         found.history = history
 
-    def identify_by(self, found: Conversation, seen: Iterable[Seen]) -> None:
+    def identify_by(self, found: Conversation, seen: Iterable[CachedMessage]) -> None:
         """Record the long messages that this conversation's own turns added."""
         for each in seen:
             if len(text_of(each.plain)) < IDENTIFYING_CHARS:
@@ -343,6 +343,6 @@ class Status:
         return f"; {self.earlier}" if self.earlier.steps else ""
 
 
-def digests_of(seen: Iterable[Seen]) -> tuple[str, ...]:
+def digests_of(seen: Iterable[CachedMessage]) -> tuple[str, ...]:
     """Return the digests of messages, without those of system messages."""
     return tuple(each.digest for each in seen if not is_system(each.plain))

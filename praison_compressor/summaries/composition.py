@@ -12,7 +12,7 @@ from ..quotes import Quotes, read_quotes
 from ..quotes.rendering import HEADING, TITLES
 from ..recall.outlines import outline
 from ..tokens.counter import TokenCounter
-from ..view.frame import QUOTED, frame
+from ..view.frame import QUOTED, frame_summary
 from .protocol import Brief, SegmentText
 
 WORD_TOKENS = 3  # of a word in prose with ids and numbers; 1.8 to 2.8 in recorded summaries
@@ -110,7 +110,7 @@ class Composition:
         return f"{prose}\n\n{QUOTED}\n{quotes}"
 
     def _frame(self, text: str) -> Message:
-        content = frame(
+        content = frame_summary(
             text,
             count=len(self.brief.messages),
             method=self.method,

@@ -10,17 +10,17 @@ from typing import Any
 
 from ..messages import (
     Message,
-    is_answer_block,
+    has_tool_part,
     is_result,
-    is_tools_text,
-    media_in,
+    is_result_block,
+    media_count,
     result_blocks,
     text_of,
     tool_calls_of,
 )
-from ..messages.display import counted
-from ..quotes.speakers import is_answer
-from ..view.frame import _EARLIER, _PARTS, _SOURCE, escape, is_framed
+from ..messages.display import pluralize
+from ..quotes.speakers import is_tool_output
+from ..view.frame import EARLIER_TAG, PARTS_TAG, SOURCE_TAG, escape, is_framed
 
 # -------------------------------------------------------------- requests
 
@@ -96,8 +96,10 @@ def summary_request(
     messages = _chat_messages(
         tokens,
         domain,
-        f"{use}\n{_wrap(_EARLIER, summaries)}" if summaries else "",
-        f"Summarize this part of the conversation:\n{_wrap(_SOURCE, transcript)}" if texts else "",
+        f"{use}\n{_wrap(EARLIER_TAG, summaries)}" if summaries else "",
+        f"Summarize this part of the conversation:\n{_wrap(SOURCE_TAG, transcript)}"
+        if texts
+        else "",
     )
     return SummaryRequest(messages, transcript, summaries)
 
@@ -106,7 +108,7 @@ def merge_request(texts: Sequence[str], tokens: int, domain: str | None = None) 
     """Return a request to merge partial summaries."""
     joined = "\n\n".join(f"Part {number}:\n{text}" for number, text in enumerate(texts, 1))
     task = "Merge these summaries of consecutive parts into one; drop nothing that matters:"
-    messages = _chat_messages(tokens, domain, f"{task}\n{_wrap(_PARTS, joined)}")
+    messages = _chat_messages(tokens, domain, f"{task}\n{_wrap(PARTS_TAG, joined)}")
     return SummaryRequest(messages, summaries=joined)
 
 
@@ -150,7 +152,7 @@ def _split_results(message: Message) -> tuple[Sequence[Message], Message | None]
     results = result_blocks(message)
     if not results:
         return (), message
-    rest = [part for part in message["content"] if not is_answer_block(part)]
+    rest = [part for part in message["content"] if not is_result_block(part)]
     return results, {**message, "content": rest} if rest else None
 
 
@@ -162,15 +164,15 @@ def _result_lines(result: Message, names: Mapping[str, str]) -> list[str]:
 
 
 def _lines_under(label: str, message: Mapping[str, Any]) -> list[str]:
-    attachments = media_in(message)
-    note = f"({counted(attachments, 'attachment')} not shown)" if attachments else ""
+    attachments = media_count(message)
+    note = f"({pluralize(attachments, 'attachment')} not shown)" if attachments else ""
     return [label, escape_labels(text_of(message)), note]
 
 
 def _speaker(message: Message) -> str:
     role, name = message.get("role"), message.get("name")
     # The user's role carries results and other programs' summaries, too.
-    if role == "user" and (is_tools_text(message) or is_answer(text_of(message))):
+    if role == "user" and (has_tool_part(message) or is_tool_output(text_of(message))):
         return "result of a tool"
     if role == "user" and is_framed(message):
         return "reference material of unknown origin"

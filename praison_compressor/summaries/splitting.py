@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from ..errors import SummarizerUnavailable
 from ..events import Event
-from ..messages import Message, steps
-from ..messages.shortening import level
+from ..messages import Message, split_steps
+from ..messages.shortening import common_limit
 from ..quotes import telling_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import bare_names
@@ -197,7 +197,7 @@ def _group_by_step(messages: Sequence[Message], tokens: TokenCounter) -> list[li
         Piece(text, JOINT_TOKENS + min(size + LABEL_TOKENS, len(text.encode())))
         for text, size in counted
     ]
-    return [[pieces[index] for index in step] for step in steps(messages)]
+    return [[pieces[index] for index in step] for step in split_steps(messages)]
 
 
 def pack(
@@ -227,7 +227,7 @@ def pack(
                 return parts
         sizes = [piece.tokens for [piece] in singly]
         room = most_parts * space
-        longest = min(level(sizes, int(FILL_SHARE * room)), int(FILL_SHARE * max(sizes)))
+        longest = min(common_limit(sizes, int(FILL_SHARE * room)), int(FILL_SHARE * max(sizes)))
         if longest < LEAST_MESSAGE_TOKENS:
             raise SummarizerUnavailable(
                 f"{most_parts} requests can show {room:.0f} of {sum(sizes)} tokens; name an "

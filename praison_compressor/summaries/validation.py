@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ..errors import SummaryRejected
-from ..messages.shapes import encodable
+from ..messages.shapes import replace_surrogates
 from .prompts import INSTRUCTIONS, SummaryRequest
 from .protocol import SummaryReply
 from .reasoning import strip_reasoning
@@ -25,7 +25,7 @@ def accept(reply: SummaryReply, request: SummaryRequest) -> str:
     Raises:
         SummaryRejected: the answer is no finished text about the messages in the request.
     """
-    text = strip_reasoning(encodable(_finished_text(reply)))
+    text = strip_reasoning(replace_surrogates(_finished_text(reply)))
     for fault in FAULTS:
         if fault.is_in(text, request):
             raise SummaryRejected(fault.reason, fault.detail or text[:80])

@@ -13,7 +13,7 @@ from ..events import Event
 from ..ledger.segments import Usage
 from ..messages.secrets import Redactor, wants_redaction
 from ..tokens.counter import TokenCounter
-from ..view.masks import MASK, masked_by_policy
+from ..view.masks import MASK, mask_by_policy
 from .circuit_breaker import LASTING_KINDS, RETRY_GROWTH, CircuitBreaker
 from .composition import Composition, mark_headings
 from .litellm_client import LiteLLMSummarizer
@@ -85,14 +85,14 @@ class SummaryWriter:
         if not wants_redaction(self.config, model, on_disk=self._on_disk):
             return brief, 0
         redactor = Redactor(self.config.namespace)
-        messages, found = redactor.masked(brief.messages)
+        messages, found = redactor.redact(brief.messages)
         # Earlier summaries may have been written from messages with secrets, by another model.
-        folded, in_folded = redactor.masked(brief.folded)
-        earlier, in_earlier = redactor.masked(brief.earlier)
+        folded, in_folded = redactor.redact(brief.folded)
+        earlier, in_earlier = redactor.redact(brief.earlier)
         secrets = found + in_folded + in_earlier
         if not secrets:
             return brief, 0
-        shown, _ = redactor.masked(brief.shown)
+        shown, _ = redactor.redact(brief.shown)
         safe = replace(brief, messages=messages, shown=shown, folded=folded, earlier=earlier)
         return safe, secrets
 
@@ -181,4 +181,4 @@ class SummaryWriter:
             return brief
         # Secrets were masked before: a line may cut a secret and show half of it.
         tokens = list(map(self.tokens.message, brief.shown))
-        return replace(brief, shown=masked_by_policy(brief.shown, tokens, self.config))
+        return replace(brief, shown=mask_by_policy(brief.shown, tokens, self.config))

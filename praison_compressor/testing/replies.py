@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from ..messages import is_system, text_of
-from ..messages.display import in_words
+from ..messages.display import message_as_text
 
 JSON: TypeAlias = dict[str, Any]
 
@@ -94,7 +94,7 @@ class Asked:
     @property
     def text(self) -> str:
         """Contents, tool names and arguments: all that the model is shown."""
-        return "\n".join(map(in_words, self.messages))
+        return "\n".join(map(message_as_text, self.messages))
 
     @property
     def last_user(self) -> str:

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from praison_compressor.ledger.segments import in_force
+from praison_compressor.ledger.segments import segments_in_force
 from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import text_of
 from praison_compressor.testing import Asked, LocalProvider, Worker
@@ -70,7 +70,7 @@ def _represented() -> list[tuple[str, ...]]:
     store = open_store("sqlite:///restarts.db")
     entries = store.open("default", SESSION).entries
     store.close()
-    return [segment.run for segment in in_force(entries) if segment.kind == "summary"]
+    return [segment.run for segment in segments_in_force(entries) if segment.kind == "summary"]
 
 
 def _again(before: list[tuple[str, ...]], after: list[tuple[str, ...]]) -> int:

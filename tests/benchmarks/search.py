@@ -22,9 +22,9 @@ from sqlalchemy import create_engine, insert, select, text
 
 from praison_compressor.ledger.sql import SqlStore
 from praison_compressor.ledger.sql.archive import MessageArchive, dump
-from praison_compressor.ledger.sql.database import Database, parse
+from praison_compressor.ledger.sql.database import Database, parse_url
 from praison_compressor.ledger.sql.schema import entries, links, messages, sessions, spans
-from praison_compressor.ledger.words import EVERYWHERE, words
+from praison_compressor.ledger.words import STOP_WORDS, distinct_words
 from tests.benchmarks.common import DATABASES, databases, options, show
 from tests.benchmarks.store import MESSAGES, conversation, long_texts, size_of
 from tests.helpers.talks import NAMESPACE, segment
@@ -61,7 +61,7 @@ def fill(store: SqlStore, number: int) -> None:
 
 def fill_large(url: str, count: int) -> None:
     """Write the rows of the large session."""
-    database = Database(url, None, plain_too=False, on_open=lambda: None)
+    database = Database(url, None, accepts_plain=False, on_open=lambda: None)
     database.write(lambda archive: _bulk(archive, count))
     if not database.is_sqlite:
         database.maintain("VACUUM ANALYZE")
@@ -74,7 +74,9 @@ def _bulk(archive: MessageArchive, count: int) -> None:
     query = select(entries).where(entries.c.session_key == key)
     like = {**archive.execute(query).mappings().one()}
     del like["key"]
-    bodies = [(body, [w for w in words(body) if w not in EVERYWHERE]) for body in long_texts()]
+    bodies = [
+        (body, [w for w in distinct_words(body) if w not in STOP_WORDS]) for body in long_texts()
+    ]
     packed = [archive.packer.pack(dump({"role": "user", "content": body})) for body, _ in bodies]
     if not archive.is_sqlite:
         archive.execute(text("DROP INDEX compressor_search_words"))
@@ -95,7 +97,7 @@ def _bulk(archive: MessageArchive, count: int) -> None:
                     "key": first + at,
                     "body": body,
                     "digest": digest,
-                    "words": archive.marked(held, band),
+                    "words": archive.indexed_words(held, band),
                 }
             )
             rows[-1] |= {"namespace": NAMESPACE, "entry_key": entry, "ordinal": at - start}
@@ -144,7 +146,7 @@ def processor_seconds(url: str) -> Callable[[], float]:
     """Return a function that returns this process's seconds, and those of PostgreSQL's servers."""
     if url.startswith("sqlite"):
         return time.process_time
-    engine = create_engine(parse(url), isolation_level="AUTOCOMMIT")
+    engine = create_engine(parse_url(url), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         query = (
             "SELECT pid FROM pg_stat_activity "

@@ -22,7 +22,7 @@ from typing import Any
 from sqlalchemy import create_engine, text
 
 from praison_compressor.ledger.sql import open_store
-from praison_compressor.ledger.sql.database import parse
+from praison_compressor.ledger.sql.database import parse_url
 from praison_compressor.messages import Message
 from tests.benchmarks.common import DATABASES, databases, options, show
 from tests.helpers.talks import NAMESPACE, segment
@@ -116,7 +116,7 @@ class Probe:
 
 def size_of(url: str) -> int:
     """Return the bytes that the store takes on the disk."""
-    parsed = parse(url)
+    parsed = parse_url(url)
     if parsed.get_backend_name() == "sqlite":
         file = Path(str(parsed.database))
         return sum(part.stat().st_size for part in file.parent.glob(f"{file.name}*"))

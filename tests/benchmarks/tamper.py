@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Engine, create_engine, text
 
 from praison_compressor.ledger.sql import SqlStore, open_store
-from praison_compressor.ledger.sql.database import parse
+from praison_compressor.ledger.sql.database import parse_url
 from tests.benchmarks.common import databases, options, show
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 
@@ -40,7 +40,7 @@ def fill(store: SqlStore) -> None:
 
 def tamper(url: str, every: int) -> tuple[Counter[str], list[str]]:
     """Flip bits; count them by part, and list those that `verify` did not name."""
-    store, engine = open_store(url), create_engine(parse(url))
+    store, engine = open_store(url), create_engine(parse_url(url))
     fill(store)
     chance = random.Random(1)
     flips: Counter[str] = Counter()

@@ -90,7 +90,7 @@ def test_an_orphans_words_are_not_the_users() -> None:
     lost = brings(result("gone", "Always deploy on Friday."), text("Never deploy on Friday."))
     view = ours.compress_sync([{"role": "user", "content": "go"}, asks(text("Hm.")), lost]).messages
     assert refusal_of(view) is None
-    said = [one.text for one in read_quotes(view).said if one.by_user]
+    said = [one.text for one in read_quotes(view).user_texts if one.by_user]
     assert said == ["go", "Never deploy on Friday."]
 
 
@@ -207,6 +207,6 @@ def test_ids_pair_also_where_secrets_are_masked() -> None:
     """A call id that looks like a key is not masked."""
     key = "sk-ant-api03-" + "a1B2" * 23 + "-abcdeAA"
     messages = [asks(use(key)), brings(result(key, f"key={key}"))]
-    safe, secrets = Redactor().masked(messages)
+    safe, secrets = Redactor().redact(messages)
     assert secrets == 1
     assert refusal_of([{"role": "user", "content": "go"}, *safe]) is None

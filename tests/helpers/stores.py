@@ -18,7 +18,7 @@ from sqlalchemy import Engine, create_engine, event, text
 
 from praison_compressor import MemoryStore, Store
 from praison_compressor.ledger.sql import SqlStore, open_store
-from praison_compressor.ledger.sql.database import parse
+from praison_compressor.ledger.sql.database import parse_url
 
 _NUMBERS = itertools.count()
 
@@ -116,7 +116,7 @@ Execute = Callable[..., list[Any]]
 @pytest.fixture
 def execute(store_url: str) -> Iterator[Execute]:
     """Return a function that runs SQL beside the store and returns rows."""
-    engine = create_engine(parse(store_url))
+    engine = create_engine(parse_url(store_url))
 
     def run(*statements: str, **values: Any) -> list[Any]:
         with engine.begin() as connection:

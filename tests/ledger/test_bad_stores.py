@@ -171,7 +171,7 @@ def test_a_store_that_another_keeps_locked(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """An agent waits once for a locked store; the log has it once."""
-    monkeypatch.setattr(database, "_REST", 1_000)
+    monkeypatch.setattr(database, "_COOLDOWN_FACTOR", 1_000)
     path = tmp_path / "ledger.db"
     made = agent(host, OPENAI, context(host, store_url=str(path), background=background))
     talked(host, made, range(TURNS))

@@ -142,7 +142,7 @@ def test_an_archive_above_its_limit_drops_what_is_large_and_old() -> None:
     assert store.trim(NAMESPACE, 3 * len(large[0]["content"])) == 0
     verify(after.entries)
     digests = [content_digest(message) for message in large]
-    assert store.dropped(NAMESPACE, digests) == frozenset(digests[:gone])
+    assert store.find_dropped(NAMESPACE, digests) == frozenset(digests[:gone])
     assert store.search(NAMESPACE, "needle0", "s") == []
     assert store.search(NAMESPACE, "needle11", "s")[0].message == large[11]
     assert store.transcript(after)[:2] == [e.segment.rendered for e in after.entries[:2]]

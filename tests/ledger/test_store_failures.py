@@ -26,7 +26,7 @@ from praison_compressor import (
     StoreUnavailable,
 )
 from praison_compressor.ledger.sql import database, open_store, sqlite_file
-from praison_compressor.messages import check
+from praison_compressor.messages import find_repairs
 from tests.helpers.compressing import Model
 from tests.helpers.stores import Postgres
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
@@ -99,7 +99,7 @@ def test_a_locked_store_is_waited_for_once(
     assert (sqlite_file.LOCK_SECONDS, database._CONNECT_SECONDS) == (2, 2)
     for module in (database, sqlite_file):
         monkeypatch.setattr(module, "LOCK_SECONDS", 1)
-    monkeypatch.setattr(database, "_REST", 1_000)
+    monkeypatch.setattr(database, "_COOLDOWN_FACTOR", 1_000)
     store = open_store(store_url)
     session = committed(store, "s", talk(3, "a"))
     with locked(store_url):
@@ -234,7 +234,7 @@ def test_an_agent_is_answered_while_the_server_is_away(
     postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While PostgreSQL is away every turn has a valid view, and nothing is doubled after."""
-    monkeypatch.setattr(database, "_REST", 0)
+    monkeypatch.setattr(database, "_COOLDOWN_FACTOR", 0)
     store = open_store(postgres.empty())
     ours = ContextCompressor(CONFIG, store=store)
     ours.compress_sync(coding_session(6), session_id="s")
@@ -247,10 +247,10 @@ def test_an_agent_is_answered_while_the_server_is_away(
             away = ours.best_view(coding_session(turns), session_id="s")
         finally:
             postgres.start()
-        assert check(away) == []
+        assert find_repairs(away) == []
         assert store.open(NAMESPACE, "s") == before
         done = ours.compress_sync(coding_session(turns), session_id="s")
-        assert (done.summary_method, check(done.messages)) == ("static", [])
+        assert (done.summary_method, find_repairs(done.messages)) == ("static", [])
     runs = [entry.segment.run for entry in store.open(NAMESPACE, "s").entries]
     assert len(set(runs)) == len(runs) >= 3
     assert store.verify() == []

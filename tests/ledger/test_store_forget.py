@@ -130,7 +130,7 @@ def test_nothing_of_a_forgotten_session_is_left_in_the_servers_tables(
         postgres.checkpoint()
         return word.encode() in bytes_of(postgres.directory / "base")
 
-    monkeypatch.setattr(maintenance, "_PATIENCE", 0.1)
+    monkeypatch.setattr(maintenance, "_PATIENCE_SECONDS", 0.1)
     url = postgres.empty()
     store = open_store(url)
     committed(store, "s", talk(30, word))

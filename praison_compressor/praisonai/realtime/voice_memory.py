@@ -18,7 +18,7 @@ from ...errors import BudgetTooSmall
 from ...ledger.segments import Segment
 from ...messages import Message
 from ...summaries.prompts import render_messages
-from ...view.frame import escape, frame, unframe
+from ...view.frame import escape, frame_summary, unframe
 
 REALTIME_WINDOW = 32_000
 """The window of OpenAI's realtime models in tokens, which no table lists."""
@@ -130,7 +130,7 @@ class VoiceMemory:
 def _text_of(view: CompressResult, count: int) -> str:
     """Return the view as one text of summaries and verbatim messages."""
     method = "model" if any(s.method == "model" for s in view.segments) else "static"
-    opening, *_, closing = frame("", count=count, method=method).split("\n")
+    opening, *_, closing = frame_summary("", count=count, method=method).split("\n")
     rendered = [segment.rendered for segment in view.segments]
     parts: list[str] = []
     for is_summary, group in groupby(view.messages, rendered.__contains__):
