@@ -9,11 +9,12 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..messages import Message, text_of, tool_calls_of
+from ..messages import Message
 from ..messages.display import truncate_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import input_price
 from ..view.frame import is_framed, unframe
+from .compressing import message_line
 from .parameters import AS_JSON, command
 from .terminal import Block, Line, Table, money, number, print_answer, with_title
 
@@ -165,8 +166,7 @@ def _list_messages(messages: Sequence[Message], tokens: TokenCounter, width: int
         if skipped:
             yield f"{'...':<16}{truncate_line(f'{skipped} more messages', width)}"
             skipped = 0
-        calls = [f"{call.name}({call.arguments})" for call in tool_calls_of(message)]
-        lines = [truncate_line(" ".join([*calls, text_of(message)]), width)]
+        lines = [message_line(message, width)]
         if framed:
             headings = re.findall(r"^## ([^:(\n]+)", unframe(message), re.MULTILINE)
             lines = textwrap.wrap(", ".join(headings), width) or ["one paragraph"]

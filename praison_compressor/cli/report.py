@@ -37,7 +37,6 @@ from .report_data import (
     ReportData,
     data_of_session,
     data_of_transcript,
-    requests_in,
     window_and_trigger,
     with_preview,
 )
@@ -70,8 +69,8 @@ def report(
             # Not the user's store: a report leaves no session behind.
             compressor = ContextCompressor(with_guessed_window(config), store=MemoryStore())
             messages = load_transcript(what, conversation)
-            with progress_bar("Sending it as it grew", len(requests_in(messages))) as step:
-                data = data_of_transcript(messages, compressor, title=Path(what).name, step=step)
+            with progress_bar("Sending it as it grew"):
+                data = data_of_transcript(messages, compressor, title=Path(what).name)
         else:
             data = _load_session(what, config)
     write_text(out, render(data), source=what if is_file else "-")

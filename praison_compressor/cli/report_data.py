@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -153,15 +153,9 @@ class ReportData:
 
 
 def data_of_transcript(
-    messages: Sequence[Any],
-    compressor: ContextCompressor,
-    *,
-    title: str,
-    step: Callable[[], None] = lambda: None,
+    messages: Sequence[Any], compressor: ContextCompressor, *, title: str
 ) -> ReportData:
     """Send the transcript as it grew through the compressor.
-
-    `step` is called after each request.
 
     Raises:
         CompressorError: as `ContextCompressor.compress`.
@@ -169,7 +163,6 @@ def data_of_transcript(
     session = compressor.session_id
     for end in requests_in(messages).values():
         compressor.compress_sync(messages[:end], session_id=session)
-        step()
     note = "The transcript, sent again as it grew, with these options."
     data = ReportData("", "")
     with contextlib.suppress(SessionNotFound):  # what was never compressed is not stored

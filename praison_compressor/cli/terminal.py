@@ -177,36 +177,25 @@ SECONDS_BEFORE_BAR = 2.0
 
 
 @contextlib.contextmanager
-def progress_bar(title: str, steps: int) -> Iterator[Callable[[], None]]:
-    """Yield a function that counts steps; draw a bar after two seconds.
-
-    The bar is on stderr, and pulses after the last step. In a pipe nothing is drawn.
-    """
+def progress_bar(title: str) -> Iterator[None]:
+    """Draw a pulsing bar on stderr after two seconds; nothing in a pipe."""
     if not sys.stderr.isatty():
-        yield lambda: None
+        yield
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     bar = Progress(*columns, console=Console(file=sys.stderr), transient=True)
-    task = bar.add_task(title, total=steps)
-    steps_left = iter(range(steps - 1))
-
-    def step() -> None:
-        bar.advance(task)
-        if next(steps_left, None) is None:
-            bar.update(task, total=None)
-
+    bar.add_task(title, total=None)
     timer = threading.Timer(SECONDS_BEFORE_BAR, bar.start)
     timer.start()
     try:
-        yield step
+        yield
     finally:
         timer.cancel()
         timer.join()
-        if bar.live.is_started:
-            bar.stop()
+        bar.stop()
 
 
 # ---------------------------------------------------------------- errors and exit codes
