@@ -21,10 +21,9 @@ from .parameters import (
     AS_JSON,
     CONVERSATION,
     CallOptions,
+    Option,
     argument,
     command,
-    flag,
-    option,
     with_call,
     with_config,
     with_guessed_window,
@@ -46,8 +45,8 @@ from .transcripts import check_writable, load_transcript, write_messages
 
 @command
 @argument("file")
-@option("--out", "FILE", "Write the view there (.jsonl: JSON Lines); - is stdout.")
-@flag("--show", "Print the summaries too.")
+@Option("--out", "FILE", "Write the view there (.jsonl: JSON Lines); - is stdout.")
+@Option("--show", None, "Print the summaries too.")
 @with_call
 @CONVERSATION
 @with_config
@@ -213,7 +212,7 @@ def summary_of(part: Part) -> str | None:
 
 @command
 @argument("file")
-@flag("--messages", "Print a line for each message.")
+@Option("--messages", None, "Print a line for each message.")
 @with_call
 @CONVERSATION
 @with_config

@@ -1,9 +1,8 @@
-"""Declare the options that commands share; open a store."""
+"""Declare the parameters of commands; read the options that commands share."""
 
 from __future__ import annotations
 
 import functools
-import inspect
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -58,17 +57,32 @@ def command(function: Function) -> click.Command:
     return click.command(help=text, epilog=f"$ {example}")(function)
 
 
-def option(name: str, metavar: str, help: str, **more: Any) -> Decorator:
-    """Declare an option with a value; TOKENS and N are numbers."""
-    kind = _Number() if metavar in ("TOKENS", "N") else None
-    own = re.sub("^--", "", name).replace("-", "_")
-    names = (name, more.pop("of", own))
-    return click.option(*names, metavar=metavar, help=help, type=kind, **more)
+@dataclass(frozen=True)
+class Option:
+    """An option of commands; applied to a function, it declares itself there."""
 
+    flag: str
+    metavar: str | None
+    """None: an option without a value. TOKENS and N are numbers."""
+    help: str
+    parameter: str = ""
+    """Name of the function's parameter; "" means the flag's own."""
+    multiple: bool = False
+    default: Any = None
 
-def flag(name: str, help: str) -> Decorator:
-    """Declare an option without a value."""
-    return click.option(name, is_flag=True, help=help)
+    @property
+    def name(self) -> str:
+        """Return the name of the function's parameter."""
+        return self.parameter or self.flag.removeprefix("--").replace("-", "_")
+
+    def __call__(self, function: Function) -> Function:
+        """Declare the option on a command's function."""
+        kind: dict[str, Any] = {"is_flag": True}
+        if self.metavar is not None:
+            number = _Number() if self.metavar in ("TOKENS", "N") else None
+            kind = {"metavar": self.metavar, "type": number, "multiple": self.multiple}
+            kind |= {} if self.default is None else {"default": self.default}
+        return click.option(self.flag, self.name, help=self.help, **kind)(function)
 
 
 def argument(name: str, *, required: bool = True, metavar: str | None = None) -> Decorator:
@@ -77,19 +91,19 @@ def argument(name: str, *, required: bool = True, metavar: str | None = None) ->
     return click.argument(name, metavar=shown, required=required)
 
 
-def _bundle_options(name: str, make: Function, *options: Decorator) -> Decorator:
+def _bundle_options(name: str, make: Function, *options: Option) -> Decorator:
     """Return a decorator that reads options into one value by `make`."""
-    taken = list(inspect.signature(make).parameters)
 
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
         def wrapper(**values: Any) -> Any:
-            bundled = {key: values.pop(key) for key in taken}
-            return function(**values, **{name: make(**bundled)})
+            own = {option.name: values.pop(option.name) for option in options}
+            return function(**values, **{name: make(**own)})
 
-        for each in reversed(options):
-            wrapper = each(wrapper)
-        return wrapper
+        declared: Function = wrapper
+        for option in reversed(options):
+            declared = option(declared)
+        return declared
 
     return decorate
 
@@ -111,45 +125,28 @@ class CallOptions:
     @property
     def options(self) -> dict[str, Any]:
         """Return session, target and force, as the compressor takes them."""
-        size = {"target_tokens": self.target, "force": self.force}
-        return {"session_id": self.session, **size}
+        return {
+            "session_id": self.session,
+            "target_tokens": self.target,
+            "force": self.force,
+        }
 
     @property
     def choices(self) -> dict[str, Any]:
         """Return the given options that choose messages, by reference or index."""
-        keep = list(map(_reference_or_index, self.keep)) or None
-        choices = {
-            "keep": keep,
-            "since": _reference_or_index(self.since),
-            "until": _reference_or_index(self.until),
-        }
-        return {name: value for name, value in choices.items() if value is not None}
+        edges = {"since": self.since, "until": self.until}
+        choices = {name: _reference_or_index(text) for name, text in edges.items() if text}
+        keep = {"keep": list(map(_reference_or_index, self.keep))} if self.keep else {}
+        return {**keep, **choices}
 
 
-def _reference_or_index(text: str | None) -> str | int | None:
-    return int(text) if text and text.isdecimal() else text or None
+def _reference_or_index(text: str) -> str | int:
+    return int(text) if text.isdecimal() else text
 
 
-def _make_config(
-    model: str | None,
-    window: int | None,
-    keep_tokens: int | None,
-    auxiliary_model: str | None,
-    pin: Sequence[str],
-    settings: Sequence[str],
-    store: str | None,
-    namespace: str,
-) -> CompressorConfig:
+def _make_config(settings: Sequence[str], pinned: Sequence[str], **flags: Any) -> CompressorConfig:
     """Return the configuration of a command, completed from the environment."""
-    flags = {
-        "model": model,
-        "context_window": window,
-        "auxiliary_model": auxiliary_model,
-        "protect_last_n_tokens": keep_tokens,
-        "pinned": tuple(pin) or None,
-        "store_url": store,
-        "namespace": namespace,
-    }
+    flags["pinned"] = tuple(pinned) or None
     options = dict(map(_parse_setting, settings))
     options |= {name: value for name, value in flags.items() if value is not None}
     return CompressorConfig.from_mapping(options).with_environment()
@@ -179,66 +176,71 @@ def with_guessed_window(config: CompressorConfig) -> CompressorConfig:
     return config if is_known else replace(config, context_window=GUESSED_WINDOW)
 
 
-STORE = option(
+STORE = Option(
     "--store",
     "URL",
     "The ledger: sqlite:///ledger.db, a path, or a PostgreSQL URL. Default: "
     "PRAISON_COMPRESSOR_STORE. PRAISONAI_SESSION_KEY opens an encrypted one.",
+    "store_url",
 )
-NAMESPACE = option(
+NAMESPACE = Option(
     "--namespace", "NAME", "The tenant. Default: default.", default=CompressorConfig.namespace
 )
+CONVERSATION = Option("--conversation", "N", "The conversation to take, of several.")
+AS_JSON = Option("--json", None, "Print one JSON value, for a program.", "as_json")
 
 
 @dataclass(frozen=True)
 class Tenant:
     """A store, and the tenant in it."""
 
-    store: str | None
+    store_url: str | None
     namespace: str
 
 
 with_tenant = _bundle_options("tenant", Tenant, STORE, NAMESPACE)
-CONVERSATION = option("--conversation", "N", "The conversation to take, of several.")
-AS_JSON = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON value, for a program."
-)
 
 with_call = _bundle_options(
     "call",
     CallOptions,
-    option("--target", "TOKENS", "Make a view of at most TOKENS."),
-    flag("--force", "Compress although the transcript fits."),
-    option(
+    Option("--target", "TOKENS", "Make a view of at most TOKENS."),
+    Option("--force", None, "Compress although the transcript fits."),
+    Option(
         "--keep",
         "MESSAGE",
         "Keep a message verbatim: a reference that `inspect --messages` prints, or an index. "
         "Repeatable.",
         multiple=True,
     ),
-    option("--since", "MESSAGE", "Compress nothing before this message."),
-    option("--until", "MESSAGE", "Compress nothing from this message on."),
-    option("--session", "ID", "The session in the store that it belongs to."),
+    Option("--since", "MESSAGE", "Compress nothing before this message."),
+    Option("--until", "MESSAGE", "Compress nothing from this message on."),
+    Option("--session", "ID", "The session in the store that it belongs to."),
 )
+
 with_config = _bundle_options(
     "config",
     _make_config,
-    option("--model", "MODEL", "The model that reads the view: its window and tokenizer."),
-    option("--window", "TOKENS", "The model's window (context_window)."),
-    option("--keep-tokens", "TOKENS", "Newest tokens kept verbatim (protect_last_n_tokens)."),
-    option(
+    Option("--model", "MODEL", "The model that reads the view: its window and tokenizer."),
+    Option("--window", "TOKENS", "The model's window (context_window).", "context_window"),
+    Option(
+        "--keep-tokens",
+        "TOKENS",
+        "Newest tokens kept verbatim (protect_last_n_tokens).",
+        "protect_last_n_tokens",
+    ),
+    Option(
         "--auxiliary-model",
         "MODEL",
         "The model that writes summaries. Default: PRAISONAI_AUXILIARY_MODEL, else static text.",
     ),
-    option("--pin", "TEXT", "Keep TEXT in the view, word for word. Repeatable.", multiple=True),
-    option(
+    Option("--pin", "TEXT", "Keep TEXT in the view, word for word. Repeatable.", "pinned", True),
+    Option(
         "--set",
         "OPTION=VALUE",
         "Set any option of CompressorConfig: trigger_ratio=0.7, tool_policies=keep_none. "
         "VALUE is a number, a text or JSON. Repeatable.",
-        of="settings",
-        multiple=True,
+        "settings",
+        True,
     ),
     STORE,
     NAMESPACE,

@@ -25,10 +25,10 @@ from .compressing import summary_of
 from .parameters import (
     AS_JSON,
     CONVERSATION,
+    Option,
     Tenant,
     argument,
     command,
-    option,
     with_config,
     with_guessed_window,
     with_tenant,
@@ -48,7 +48,7 @@ from .transcripts import load_transcript, write_text
 
 @command
 @argument("what", metavar="SESSION|FILE")
-@option("--out", "FILE", "Write the page there; - is stdout.", default="report.html")
+@Option("--out", "FILE", "Write the page there; - is stdout.", default="report.html")
 @CONVERSATION
 @with_config
 @AS_JSON
@@ -102,7 +102,7 @@ def bill(session: str, tenant: Tenant, as_json: bool) -> None:
 
     $ praison-compressor bill audit --store ledger.db
     """
-    with open_ledger(tenant.store) as opened:
+    with open_ledger(tenant.store_url) as opened:
         total = stored_bill(opened, remembered_session(opened, tenant.namespace, session))
     none = f"No request of {session} is known. An agent's requests are billed, and those that an "
     none += "application passes to `record_usage`; `compress` sends none."

@@ -25,7 +25,7 @@ from ..recall.references import HOW, Reference, parse
 from ..summaries.prompts import render_messages
 from ..tokens.counter import TokenCounter
 from ..view.frame import is_framed, unframe
-from .parameters import AS_JSON, STORE, Tenant, argument, command, flag, option, with_tenant
+from .parameters import AS_JSON, STORE, Option, Tenant, argument, command, with_tenant
 from .store_access import STORED_WHEN, existing_session, open_ledger, remembered_session
 from .terminal import (
     FOUND_FAULT,
@@ -54,7 +54,7 @@ def sessions(tenant: Tenant, as_json: bool) -> None:
 
     $ praison-compressor sessions --store ledger.db
     """
-    with open_ledger(tenant.store) as opened:
+    with open_ledger(tenant.store_url) as opened:
         infos = opened.sessions(tenant.namespace)
         where, others = opened.place, [] if infos else opened.namespaces()
     rows = [(i.id, i.parent_id, _compressions(i), utc_time(i.updated) or "-") for i in infos]
@@ -72,7 +72,7 @@ def _compressions(info: SessionInfo) -> str:
 
 @command
 @argument("session")
-@flag("--forks", "Include its forks.")
+@Option("--forks", None, "Include its forks.")
 @with_tenant
 @AS_JSON
 def lineage(session: str, forks: bool, tenant: Tenant, as_json: bool) -> None:
@@ -82,7 +82,7 @@ def lineage(session: str, forks: bool, tenant: Tenant, as_json: bool) -> None:
 
     $ praison-compressor lineage audit --forks --store ledger.db
     """
-    with open_ledger(tenant.store) as opened:
+    with open_ledger(tenant.store_url) as opened:
         existing_session(opened, tenant.namespace, session)
         epochs = (opened.tree if forks else opened.lineage)(tenant.namespace, session)
     lines = (
@@ -115,9 +115,9 @@ def epoch_tree(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
 @command
 @argument("session")
 @argument("reference", required=False)
-@flag("--full", "With s2: its text and all its originals.")
-@flag("--summaries", "List no masks.")
-@flag("--live", "List only what is in the view now.")
+@Option("--full", None, "With s2: its text and all its originals.")
+@Option("--summaries", None, "List no masks.")
+@Option("--live", None, "List only what is in the view now.")
 @with_tenant
 @AS_JSON
 def show(
@@ -137,7 +137,7 @@ def show(
 
     $ praison-compressor show audit s1.2 --store ledger.db
     """
-    with open_ledger(tenant.store) as opened:
+    with open_ledger(tenant.store_url) as opened:
         stored = existing_session(opened, tenant.namespace, session)
         target = None if reference is None else _parse_reference(session, reference, stored.entries)
         entry = stored.entries[target.segment - 1] if target else None
@@ -151,7 +151,7 @@ def show(
             print_answer(value, _whole_segment(target.segment, entry, originals), as_json)
         else:
             _check_line(opened, stored, target)
-            text = _recall(opened, stored, tenant.store).read(str(target), MOST_TOKENS)
+            text = _recall(opened, stored, tenant.store_url).read(str(target), MOST_TOKENS)
             print_answer(
                 {"session": session, "reference": str(target), "text": text}, [text], as_json
             )
@@ -298,8 +298,8 @@ def _whole_segment(n: int, entry: Entry, messages: Sequence[Any] | None) -> Iter
 
 @command
 @argument("query")
-@option("--session", "ID", "Search only this session.")
-@option("--limit", "N", "Show at most N passages.", default=10)
+@Option("--session", "ID", "Search only this session.")
+@Option("--limit", "N", "Show at most N passages.", default=10)
 @with_tenant
 @AS_JSON
 def search(query: str, session: str | None, limit: int, tenant: Tenant, as_json: bool) -> None:
@@ -313,7 +313,7 @@ def search(query: str, session: str | None, limit: int, tenant: Tenant, as_json:
     """
     if not distinct_words(query):
         raise Unusable(f"{one_line(query)!r}: expected words to find")
-    with open_ledger(tenant.store) as opened:
+    with open_ledger(tenant.store_url) as opened:
         if session is not None:
             remembered_session(opened, tenant.namespace, session)
         hits = opened.search(tenant.namespace, query, session, limit)
@@ -326,7 +326,7 @@ def search(query: str, session: str | None, limit: int, tenant: Tenant, as_json:
             blocks.append(Line(name, "bold"))
             if any(hit.entry for hit in session_hits):
                 blocks.append(
-                    _recall(opened, found, tenant.store).search(query, limit, MOST_TOKENS)
+                    _recall(opened, found, tenant.store_url).search(query, limit, MOST_TOKENS)
                 )
             for message in (hit.message for hit in session_hits if not hit.entry):
                 text = few_words(message_as_text(message), terms(query), SAID_CHARS)
@@ -347,8 +347,8 @@ def _reference(hit: Hit, session: Session) -> str | None:
 
 @command
 @argument("session")
-@option("--view", "FILE", "A view of it: originals replace its summaries.")
-@option("--out", "FILE", "Write there; - is stdout.", default="-")
+@Option("--view", "FILE", "A view of it: originals replace its summaries.")
+@Option("--out", "FILE", "Write there; - is stdout.", default="-")
 @with_tenant
 @AS_JSON
 def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: bool) -> None:
@@ -359,7 +359,7 @@ def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: b
 
     $ praison-compressor restore audit --store ledger.db --out whole.jsonl
     """
-    with open_ledger(tenant.store) as opened:
+    with open_ledger(tenant.store_url) as opened:
         remembered_session(opened, tenant.namespace, session)
         compressor = ContextCompressor(CompressorConfig(namespace=tenant.namespace), store=opened)
         view_messages = None if view is None else load_transcript(view)
@@ -390,16 +390,18 @@ def _differences(messages: Sequence[Message]) -> Iterator[str]:
 @command
 @argument("session", required=False)
 @STORE
-@option("--namespace", "NAME", "Only this tenant.")
+@Option("--namespace", "NAME", "Only this tenant.")
 @AS_JSON
-def verify(session: str | None, store: str | None, namespace: str | None, as_json: bool) -> None:
+def verify(
+    session: str | None, store_url: str | None, namespace: str | None, as_json: bool
+) -> None:
     """Compute every hash of the ledger again, and compare.
 
     Exits with code 1 when a hash differs.
 
     $ praison-compressor verify audit --store ledger.db
     """
-    with open_ledger(store) as opened:
+    with open_ledger(store_url) as opened:
         if session is not None:
             namespace = namespace or CompressorConfig.namespace
             remembered_session(opened, namespace, session)
@@ -417,7 +419,7 @@ def verify(session: str | None, store: str | None, namespace: str | None, as_jso
 
 @command
 @argument("target", required=False)
-@flag("--yes", "Do not ask.")
+@Option("--yes", None, "Do not ask.")
 @with_tenant
 @AS_JSON
 def forget(target: str | None, yes: bool, tenant: Tenant, as_json: bool) -> None:
@@ -430,7 +432,7 @@ def forget(target: str | None, yes: bool, tenant: Tenant, as_json: bool) -> None
 
     $ praison-compressor forget audit --yes --store ledger.db
     """
-    with open_ledger(tenant.store) as opened:
+    with open_ledger(tenant.store_url) as opened:
         if target is None:
             cleared = opened.clear_pages()
             line = "No freed page holds old bytes." if cleared else Line(_PAGES_LEFT, "yellow")
