@@ -8,7 +8,7 @@ Its modules, from the command line inwards:
 - `report_data`: a session's size over time, summaries and cost, as `report` shows them
 - `demo`: demo; `demo_agent`: the agent that it watches
 - `doctor`: doctor; `agent_trial`: the agent that it runs
-- `store_commands`: sessions, lineage, show, search, restore, verify, forget
+- `store_commands`: sessions, lineage, search, restore, verify, forget; `show`: show
 - `parameters`: the parameters that commands share; `store_access`: the store that they name
 - `transcripts`: files with messages: read and written
 - `terminal`: what is printed: tables, JSON, errors and their exit codes

@@ -25,7 +25,7 @@ from ..tokens.counter import TokenCounter
 from ..tokens.models import input_price, model_limits
 from ..view.budget import Budget
 from ..view.frame import is_framed, unframe
-from .store_commands import FOLDED, IN_VIEW, segment_states
+from .show import FOLDED, IN_VIEW, segment_states
 
 WHOLE_NOTE = "The transcript that the store has; each answer of the model ends a request."
 
