@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import click
+
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Part, Preview
 from ..compressor.result import CompressResult
@@ -21,8 +23,6 @@ from .parameters import (
     AS_JSON,
     CONVERSATION,
     CallOptions,
-    Option,
-    argument,
     command,
     with_call,
     with_config,
@@ -44,9 +44,11 @@ from .transcripts import check_writable, load_transcript, write_messages
 
 
 @command
-@argument("file")
-@Option("--out", "FILE", "Write the view there (.jsonl: JSON Lines); - is stdout.")
-@Option("--show", None, "Print the summaries too.")
+@click.argument("file")
+@click.option(
+    "--out", metavar="FILE", help="Write the view there (.jsonl: JSON Lines); - is stdout."
+)
+@click.option("--show", is_flag=True, help="Print the summaries too.")
 @with_call
 @CONVERSATION
 @with_config
@@ -211,8 +213,8 @@ def summary_of(part: Part) -> str | None:
 
 
 @command
-@argument("file")
-@Option("--messages", None, "Print a line for each message.")
+@click.argument("file")
+@click.option("--messages", is_flag=True, help="Print a line for each message.")
 @with_call
 @CONVERSATION
 @with_config

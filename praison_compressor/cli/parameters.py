@@ -48,6 +48,9 @@ class _Number(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         return number
 
 
+NUMBER = _Number()
+
+
 # ---------------------------------------------------------------- declaring
 
 
@@ -57,51 +60,20 @@ def command(function: Function) -> click.Command:
     return click.command(help=text, epilog=f"$ {example}")(function)
 
 
-@dataclass(frozen=True)
-class Option:
-    """An option of commands; applied to a function, it declares itself there."""
+def _bundle_options(bundle: str, make: Function, **options: Decorator) -> Decorator:
+    """Return a decorator that declares options, and reads them into one value by `make`.
 
-    flag: str
-    metavar: str | None
-    """None: an option without a value. TOKENS and N are numbers."""
-    help: str
-    parameter: str = ""
-    """Name of the function's parameter; "" means the flag's own."""
-    multiple: bool = False
-    default: Any = None
-
-    @property
-    def name(self) -> str:
-        """Return the name of the function's parameter."""
-        return self.parameter or self.flag.removeprefix("--").replace("-", "_")
-
-    def __call__(self, function: Function) -> Function:
-        """Declare the option on a command's function."""
-        kind: dict[str, Any] = {"is_flag": True}
-        if self.metavar is not None:
-            number = _Number() if self.metavar in ("TOKENS", "N") else None
-            kind = {"metavar": self.metavar, "type": number, "multiple": self.multiple}
-            kind |= {} if self.default is None else {"default": self.default}
-        return click.option(self.flag, self.name, help=self.help, **kind)(function)
-
-
-def argument(name: str, *, required: bool = True, metavar: str | None = None) -> Decorator:
-    """Declare a positional argument; the command's docstring describes it."""
-    shown = metavar or (name.upper() if required else f"[{name.upper()}]")
-    return click.argument(name, metavar=shown, required=required)
-
-
-def _bundle_options(name: str, make: Function, *options: Option) -> Decorator:
-    """Return a decorator that reads options into one value by `make`."""
+    `options` has each option under the name of its parameter; the value is passed as `bundle`.
+    """
 
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
         def wrapper(**values: Any) -> Any:
-            own = {option.name: values.pop(option.name) for option in options}
-            return function(**values, **{name: make(**own)})
+            own = {name: values.pop(name) for name in options}
+            return function(**values, **{bundle: make(**own)})
 
         declared: Function = wrapper
-        for option in reversed(options):
+        for option in reversed(options.values()):
             declared = option(declared)
         return declared
 
@@ -176,18 +148,25 @@ def with_guessed_window(config: CompressorConfig) -> CompressorConfig:
     return config if is_known else replace(config, context_window=GUESSED_WINDOW)
 
 
-STORE = Option(
+STORE = click.option(
     "--store",
-    "URL",
-    "The ledger: sqlite:///ledger.db, a path, or a PostgreSQL URL. Default: "
-    "PRAISON_COMPRESSOR_STORE. PRAISONAI_SESSION_KEY opens an encrypted one.",
     "store_url",
+    metavar="URL",
+    help="The ledger: sqlite:///ledger.db, a path, or a PostgreSQL URL. Default: "
+    "PRAISON_COMPRESSOR_STORE. PRAISONAI_SESSION_KEY opens an encrypted one.",
 )
-NAMESPACE = Option(
-    "--namespace", "NAME", "The tenant. Default: default.", default=CompressorConfig.namespace
+NAMESPACE = click.option(
+    "--namespace",
+    metavar="NAME",
+    default=CompressorConfig.namespace,
+    help="The tenant. Default: default.",
 )
-CONVERSATION = Option("--conversation", "N", "The conversation to take, of several.")
-AS_JSON = Option("--json", None, "Print one JSON value, for a program.", "as_json")
+CONVERSATION = click.option(
+    "--conversation", type=NUMBER, metavar="N", help="The conversation to take, of several."
+)
+AS_JSON = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON value, for a program."
+)
 
 
 @dataclass(frozen=True)
@@ -198,50 +177,72 @@ class Tenant:
     namespace: str
 
 
-with_tenant = _bundle_options("tenant", Tenant, STORE, NAMESPACE)
+with_tenant = _bundle_options("tenant", Tenant, store_url=STORE, namespace=NAMESPACE)
 
 with_call = _bundle_options(
     "call",
     CallOptions,
-    Option("--target", "TOKENS", "Make a view of at most TOKENS."),
-    Option("--force", None, "Compress although the transcript fits."),
-    Option(
-        "--keep",
-        "MESSAGE",
-        "Keep a message verbatim: a reference that `inspect --messages` prints, or an index. "
-        "Repeatable.",
-        multiple=True,
+    target=click.option(
+        "--target", type=NUMBER, metavar="TOKENS", help="Make a view of at most TOKENS."
     ),
-    Option("--since", "MESSAGE", "Compress nothing before this message."),
-    Option("--until", "MESSAGE", "Compress nothing from this message on."),
-    Option("--session", "ID", "The session in the store that it belongs to."),
+    force=click.option("--force", is_flag=True, help="Compress although the transcript fits."),
+    keep=click.option(
+        "--keep",
+        multiple=True,
+        metavar="MESSAGE",
+        help="Keep a message verbatim: a reference that `inspect --messages` prints, or an index. "
+        "Repeatable.",
+    ),
+    since=click.option("--since", metavar="MESSAGE", help="Compress nothing before this message."),
+    until=click.option("--until", metavar="MESSAGE", help="Compress nothing from this message on."),
+    session=click.option(
+        "--session", metavar="ID", help="The session in the store that it belongs to."
+    ),
 )
 
 with_config = _bundle_options(
     "config",
     _make_config,
-    Option("--model", "MODEL", "The model that reads the view: its window and tokenizer."),
-    Option("--window", "TOKENS", "The model's window (context_window).", "context_window"),
-    Option(
+    model=click.option(
+        "--model",
+        metavar="MODEL",
+        help="The model that reads the view: its window and tokenizer.",
+    ),
+    context_window=click.option(
+        "--window",
+        "context_window",
+        type=NUMBER,
+        metavar="TOKENS",
+        help="The model's window (context_window).",
+    ),
+    protect_last_n_tokens=click.option(
         "--keep-tokens",
-        "TOKENS",
-        "Newest tokens kept verbatim (protect_last_n_tokens).",
         "protect_last_n_tokens",
+        type=NUMBER,
+        metavar="TOKENS",
+        help="Newest tokens kept verbatim (protect_last_n_tokens).",
     ),
-    Option(
+    auxiliary_model=click.option(
         "--auxiliary-model",
-        "MODEL",
-        "The model that writes summaries. Default: PRAISONAI_AUXILIARY_MODEL, else static text.",
+        metavar="MODEL",
+        help="The model that writes summaries. Default: PRAISONAI_AUXILIARY_MODEL, else static "
+        "text.",
     ),
-    Option("--pin", "TEXT", "Keep TEXT in the view, word for word. Repeatable.", "pinned", True),
-    Option(
+    pinned=click.option(
+        "--pin",
+        "pinned",
+        multiple=True,
+        metavar="TEXT",
+        help="Keep TEXT in the view, word for word. Repeatable.",
+    ),
+    settings=click.option(
         "--set",
-        "OPTION=VALUE",
-        "Set any option of CompressorConfig: trigger_ratio=0.7, tool_policies=keep_none. "
-        "VALUE is a number, a text or JSON. Repeatable.",
         "settings",
-        True,
+        multiple=True,
+        metavar="OPTION=VALUE",
+        help="Set any option of CompressorConfig: trigger_ratio=0.7, tool_policies=keep_none. "
+        "VALUE is a number, a text or JSON. Repeatable.",
     ),
-    STORE,
-    NAMESPACE,
+    store_url=STORE,
+    namespace=NAMESPACE,
 )

@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import click
 from markupsafe import Markup
 
 from ..compressor.bills import stored_bill
@@ -25,9 +26,7 @@ from .compressing import summary_of
 from .parameters import (
     AS_JSON,
     CONVERSATION,
-    Option,
     Tenant,
-    argument,
     command,
     with_config,
     with_guessed_window,
@@ -47,8 +46,10 @@ from .transcripts import load_transcript, write_text
 
 
 @command
-@argument("what", metavar="SESSION|FILE")
-@Option("--out", "FILE", "Write the page there; - is stdout.", default="report.html")
+@click.argument("what", metavar="SESSION|FILE")
+@click.option(
+    "--out", metavar="FILE", help="Write the page there; - is stdout.", default="report.html"
+)
 @CONVERSATION
 @with_config
 @AS_JSON
@@ -91,7 +92,7 @@ def report(
 
 
 @command
-@argument("session")
+@click.argument("session")
 @with_tenant
 @AS_JSON
 def bill(session: str, tenant: Tenant, as_json: bool) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from ..ledger.segments import FORGOTTEN, Entry, Session, segments_in_force
 from ..messages import text_of
 from ..messages.display import message_as_text, one_line, pluralize, truncate_line
@@ -14,7 +16,7 @@ from ..recall.layout import lines_of
 from ..recall.references import HOW, Reference, parse
 from ..summaries.prompts import render_messages
 from ..view.frame import unframe
-from .parameters import AS_JSON, Option, Tenant, argument, command, with_tenant
+from .parameters import AS_JSON, Tenant, command, with_tenant
 from .store_access import MOST_TOKENS, existing_session, open_ledger, recall_for_shell
 from .terminal import Block, Table, Unusable, print_answer, with_title
 
@@ -23,11 +25,11 @@ if TYPE_CHECKING:
 
 
 @command
-@argument("session")
-@argument("reference", required=False)
-@Option("--full", None, "With s2: its text and all its originals.")
-@Option("--summaries", None, "List no masks.")
-@Option("--live", None, "List only what is in the view now.")
+@click.argument("session")
+@click.argument("reference", required=False)
+@click.option("--full", is_flag=True, help="With s2: its text and all its originals.")
+@click.option("--summaries", is_flag=True, help="List no masks.")
+@click.option("--live", is_flag=True, help="List only what is in the view now.")
 @with_tenant
 @AS_JSON
 def show(

@@ -19,7 +19,7 @@ from ..recall.matches import few_words
 from ..recall.passages import terms
 from ..recall.references import Reference
 from ..view.frame import is_framed
-from .parameters import AS_JSON, STORE, Option, Tenant, argument, command, with_tenant
+from .parameters import AS_JSON, NUMBER, STORE, Tenant, command, with_tenant
 from .store_access import (
     MOST_TOKENS,
     STORED_WHEN,
@@ -70,8 +70,8 @@ def _compressions(info: SessionInfo) -> str:
 
 
 @command
-@argument("session")
-@Option("--forks", None, "Include its forks.")
+@click.argument("session")
+@click.option("--forks", is_flag=True, help="Include its forks.")
 @with_tenant
 @AS_JSON
 def lineage(session: str, forks: bool, tenant: Tenant, as_json: bool) -> None:
@@ -112,9 +112,9 @@ def epoch_tree(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
 
 
 @command
-@argument("query")
-@Option("--session", "ID", "Search only this session.")
-@Option("--limit", "N", "Show at most N passages.", default=10)
+@click.argument("query")
+@click.option("--session", metavar="ID", help="Search only this session.")
+@click.option("--limit", type=NUMBER, metavar="N", help="Show at most N passages.", default=10)
 @with_tenant
 @AS_JSON
 def search(query: str, session: str | None, limit: int, tenant: Tenant, as_json: bool) -> None:
@@ -163,9 +163,9 @@ def _reference(hit: Hit, session: Session) -> str | None:
 
 
 @command
-@argument("session")
-@Option("--view", "FILE", "A view of it: originals replace its summaries.")
-@Option("--out", "FILE", "Write there; - is stdout.", default="-")
+@click.argument("session")
+@click.option("--view", metavar="FILE", help="A view of it: originals replace its summaries.")
+@click.option("--out", metavar="FILE", help="Write there; - is stdout.", default="-")
 @with_tenant
 @AS_JSON
 def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: bool) -> None:
@@ -205,9 +205,9 @@ def _differences(messages: Sequence[Message]) -> Iterator[str]:
 
 
 @command
-@argument("session", required=False)
+@click.argument("session", required=False)
 @STORE
-@Option("--namespace", "NAME", "Only this tenant.")
+@click.option("--namespace", metavar="NAME", help="Only this tenant.")
 @AS_JSON
 def verify(
     session: str | None, store_url: str | None, namespace: str | None, as_json: bool
@@ -235,8 +235,8 @@ def verify(
 
 
 @command
-@argument("target", required=False)
-@Option("--yes", None, "Do not ask.")
+@click.argument("target", required=False)
+@click.option("--yes", is_flag=True, help="Do not ask.")
 @with_tenant
 @AS_JSON
 def forget(target: str | None, yes: bool, tenant: Tenant, as_json: bool) -> None:

@@ -129,7 +129,8 @@ def _spelled(option: Any) -> str:
 
 def _arguments(command: Any) -> list[str]:
     arguments = [each for each in command.params if each.param_type_name == "argument"]
-    return [str(each.metavar) for each in arguments]
+    words = [(each.metavar or each.name.upper(), each.required) for each in arguments]
+    return [word if is_required else f"[{word}]" for word, is_required in words]
 
 
 def _first_sentence(text: str | None) -> str:
