@@ -1,4 +1,4 @@
-"""Have an agent outgrow its window in a process of its own, for `doctor`."""
+"""Have an agent outgrow its window in its own process, for `doctor`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def run_agent(settings: dict[str, Any], window: int) -> tuple[int, int]:
-    """Have an agent outgrow its window; return the tokens of its history and of its request."""
+    """Return the tokens of an agent's history and of its request."""
 
     def reply(asked: Asked) -> str:
         is_agents = ORDERS in str(asked.messages[0].get("content"))

@@ -294,7 +294,7 @@ def _message_rows(preview: Preview) -> Iterator[tuple[int, str, str, str, int, s
 
 
 def message_line(message: Message, width: int) -> str:
-    """Return a message's calls and text in one line of at most `width` columns."""
+    """Return a message's calls and text, cut to `width` columns."""
     calls = [f"{call.name}({call.arguments})" for call in tool_calls_of(message)]
     return truncate_line(" ".join([*calls, text_of(message)]), width)
 

@@ -155,7 +155,7 @@ class Sent:
 
     @property
     def compressed(self) -> str | None:
-        """What this request is the first to show: "masked", "summarized" or None."""
+        """Return "masked" or "summarized" for a request after a compression."""
         if self.compression is None:
             return None
         return "summarized" if self.compression["method"] else "masked"
@@ -173,7 +173,7 @@ class TurnOutcome:
 
     @property
     def check(self) -> dict[str, Any]:
-        """Return where the line asked for was: in view, in the answer."""
+        """Return whether FACT was in view, in the transcript and in the answer."""
         calls = {call.name for message in self.sent[-1].view for call in tool_calls_of(message)}
         return {
             "fact": FACT,

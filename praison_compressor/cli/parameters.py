@@ -61,9 +61,10 @@ def command(function: Function) -> click.Command:
 
 
 def _bundle_options(bundle: str, make: Function, **options: Decorator) -> Decorator:
-    """Return a decorator that declares options, and reads them into one value by `make`.
+    """Return a decorator that reads several options into one value.
 
-    `options` has each option under the name of its parameter; the value is passed as `bundle`.
+    `options` has each option by the name of its parameter. `make` gets their values; what it
+    returns becomes the argument `bundle`.
     """
 
     def decorate(function: Function) -> Function:

@@ -111,7 +111,7 @@ def bill(session: str, tenant: Tenant, as_json: bool) -> None:
 
 
 def _load_session(what: str, config: CompressorConfig) -> ReportData:
-    """Return the life of a stored session.
+    """Return the data of a stored session.
 
     Raises:
         Unusable: the name looks like a file, and neither file nor session exists.

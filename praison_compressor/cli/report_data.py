@@ -1,6 +1,6 @@
-"""Read a session's life: its size over time, its summaries, its cost.
+"""Collect what a report shows: a session's size over time, summaries and cost.
 
-A life is read from a store, or found by sending a transcript again as it grew.
+The session is read from a store, or a transcript is sent again as it grew.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def data_of_transcript(
 def with_preview(
     data: ReportData, messages: Sequence[Any], compressor: ContextCompressor, session: str
 ) -> ReportData:
-    """Return the life with the compression to come."""
+    """Return the data with the next compression."""
     seen = compressor.preview(messages, session_id=session, force=True)
     return replace(data, next=seen if seen.would_compress else None)
 
@@ -192,7 +192,7 @@ def window_and_trigger(config: CompressorConfig) -> dict[str, int]:
 def data_of_session(
     store: Store, namespace: str, session_id: str, tokens: TokenCounter
 ) -> ReportData:
-    """Read the life of a stored session.
+    """Return the data of a stored session.
 
     Raises:
         LedgerError: the store cannot be read, or has no such session.
@@ -206,7 +206,7 @@ def data_of_session(
 
 
 def _read_session(store: Store, namespace: str, session_id: str) -> ReportData:
-    """Return a session's life without points."""
+    """Return a session's data without points."""
     # A database knows the whole family; the store in memory only the chain.
     epochs = getattr(store, "tree", store.lineage)(namespace, session_id)
     session = store.open(namespace, session_id)
@@ -255,7 +255,7 @@ def requests_in(messages: Sequence[Message]) -> dict[int, int]:
 
 
 def _with_points(data: ReportData, messages: Sequence[Message], tokens: TokenCounter) -> ReportData:
-    """Return the life with its points and the price of a token."""
+    """Return the data with its points and the price of a token."""
     cards = sorted((*data.cards, *data.masks), key=lambda card: card.number)
     sizes = map(tokens.message, messages)
     whole = [*itertools.accumulate(sizes, initial=tokens.messages([]))]

@@ -80,7 +80,7 @@ MOST_TOKENS = 2_000  # of an answer, a screen or two
 
 
 def recall_for_shell(store: SqlStore, session: Session, url: str | None) -> Recall:
-    """Return a session's Recall whose cut answers name the command that reads on."""
+    """Return a Recall whose cut answers name the command to continue."""
 
     def reading(reference: str) -> str:
         first = reference.partition(",")[0]  # `show` takes one

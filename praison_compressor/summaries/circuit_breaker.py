@@ -1,4 +1,4 @@
-"""Let a model that failed rest, longer after each failure in a row."""
+"""Let a failing model rest, longer after each failure in a row."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ SEAM_TOKENS = 4  # by which a framed text may exceed the sum of its parts
 
 @dataclass(frozen=True)
 class Composition:
-    """Fits a brief's prose and quotes into its room, by one method."""
+    """Fit a brief's prose and quotes into its room."""
 
     brief: Brief
     method: str
@@ -53,7 +53,7 @@ class Composition:
         return SegmentText(message, self.method)
 
     def without_model(self) -> SegmentText:
-        """Return carried prose and quotes."""
+        """Return quotes, after the prose of folded summaries."""
         quotes, prose, room = self._read_quotes(), "", self.brief.room_tokens - self._size("")
         if self.brief.folded:
             # Few quotes leave more room for carried prose.

@@ -1,4 +1,4 @@
-"""Ask the auxiliary model for a text; handle retries, cooldowns and windows."""
+"""Ask the auxiliary model until a text is accepted; learn its window."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _RETRIED_KINDS = frozenset({"network", "quota", "provider"})
 
 @dataclass(frozen=True)
 class Tally:
-    """The requests for one compression: their number, their cost, the lesson of a refusal."""
+    """The requests for one compression: number, cost, and a window that was learned."""
 
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
@@ -52,7 +52,7 @@ class Tally:
 
 
 class NoUsableAnswer(Exception):
-    """No text was accepted: the last failure, and the tally of all requests."""
+    """Raised when no text was accepted, with the tally of all requests."""
 
     def __init__(self, error: SummaryError, spent: Tally) -> None:
         self.error = error
@@ -83,15 +83,16 @@ class ModelCaller:
         """Return the window in tokens, or None for any number."""
         listed = _window_stated_by(self.summarizer, self.model)
         return min(
-            (each for each in (self.learned_window, listed) if each is not None), default=None
+            (window for window in (self.learned_window, listed) if window is not None),
+            default=None,
         )
 
     async def text(
         self, request: SummaryRequest, tokens: TokenCounter, max_tokens: int, spent: Tally
     ) -> tuple[str, Tally]:
-        """Return one accepted text of at most `max_tokens` tokens, and the new tally.
+        """Return one accepted text within `max_tokens`, and the new tally.
 
-        A refusal as too long teaches the model's window, counted by `tokens`.
+        A refusal for length teaches the model's window, counted by `tokens`.
 
         Raises:
             NoUsableAnswer: the last failure, whose kind decides the number of tries.
@@ -270,7 +271,7 @@ LEAST_LEARNED_WINDOW = 2_000  # tokens; a smaller window has no room for a part 
 def learn_window(
     error: Exception, learned_window: int | None, sent: int, max_tokens: int
 ) -> int | None:
-    """Return the smaller window that a refusal as too long teaches, or None.
+    """Return the smaller window that a refusal for length teaches, or None.
 
     It is the refusal's number if that is below the request and the learned window, else half of the
     request. `sent` are the request's tokens, `max_tokens` those of its answer.

@@ -1,4 +1,4 @@
-"""Measure whether a text is about its source: by rare words, and by the order of words."""
+"""Measure whether a text is about its source, by rare words and word order."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def is_about(text: str, source: str) -> bool:
 
 
 def _shares_few_words(words: set[str], source_words: set[str]) -> bool:
-    """Return whether a short source has enough of the words, or of the numbers."""
+    """Return whether a short source has enough of the words or numbers."""
     source_plain, source_numbers = _split(source_words)
     plain, numbers = _split(words)
     return len(source_plain) <= FEW_WORDS and any(

@@ -100,7 +100,7 @@ class Drafter:
     async def _merge_texts(
         self, texts: list[str], brief: Brief, tokens: TokenCounter, spent: Tally
     ) -> tuple[str, Tally]:
-        """Return partial summaries merged into one, in rounds if necessary, and the new tally."""
+        """Return partial summaries merged into one, and the new tally."""
         window, limit = self.caller.window, _answer_limit(brief)
         space = math.inf if window is None else int(window * WINDOW_MARGIN) - limit
         while len(texts) > 1 and spent.calls < MOST_CALLS:
@@ -136,7 +136,7 @@ def _answer_limit(brief: Brief) -> int:
 def plan_parts(
     brief: Brief, window: int | None, tokens: TokenCounter, calls: int
 ) -> tuple[Brief, list[list[Piece]]]:
-    """Return the parts to ask for, and the brief with what fits beside each.
+    """Return the brief and its parts, both cut to window and calls.
 
     There are at most as many parts as `calls` can ask for and merge.
 

@@ -129,7 +129,7 @@ _PREAMBLE_CHARS = 300  # of an announcement before JSON
 
 
 def has_unfinished_json(text: str) -> bool:
-    """Return whether JSON begins the text, or follows an announcement, and never ends."""
+    """Return whether JSON at the text's beginning never ends."""
     starts = (match.start() for match in _JSON.finditer(text[:_PREAMBLE_CHARS]))
     return any(_is_unfinished(text[start:]) for start in starts)
 
@@ -152,7 +152,7 @@ _END_CHARS = 5_000  # a loop lasts until the answer is cut off
 
 
 def is_loop(text: str) -> bool:
-    """Return whether a phrase repeats itself at the end, even after a good beginning."""
+    """Return whether a phrase repeats itself at the text's end."""
     return _LOOP.search(text[-_END_CHARS:]) is not None
 
 

@@ -1,4 +1,4 @@
-"""Write a segment's summary: ask one model after the other, else compose quotes alone."""
+"""Write summaries: ask one model after another, else compose quotes alone."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class SummaryWriter:
     async def _ask_models(
         self, brief: Brief, caller: ModelCaller, model: str | None, force: bool
     ) -> tuple[SegmentText | None, Usage]:
-        """Return the first usable summary of the models in turn, or None, and all models' cost."""
+        """Return the first usable summary or None, and all models' cost."""
         size, words = await asyncio.to_thread(self._compose(brief, "model").measure)
         if words < LEAST_PROSE_WORDS:
             return None, Usage()
@@ -132,7 +132,7 @@ class SummaryWriter:
     async def _try_model(
         self, brief: Brief, caller: ModelCaller, size: int, before: Tally
     ) -> tuple[SegmentText | None, Tally]:
-        """Return one model's summary or None, and the new tally; record success or failure."""
+        """Return one model's summary or None, and the new tally."""
         name = caller.model_name
         caller = replace(caller, learned_window=self._windows.get(name))
         try:
