@@ -317,7 +317,7 @@ DOCTOR_CHECKS = {
     "agents": DoctorCheck(_check_agents, "see the checks above"),
     "tokenizer": DoctorCheck(_check_tokenizer, "pip install --force-reinstall tiktoken"),
     "window": DoctorCheck(_check_window),
-    "store": DoctorCheck(_check_store, "repair it, move the file away, or start the database"),
+    "store": DoctorCheck(_check_store, "move a damaged file away; start the database"),
     "summaries": DoctorCheck(_check_summaries),
 }
 """Checks by name, in order of dependency."""
