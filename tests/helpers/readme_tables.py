@@ -169,7 +169,7 @@ PICTURE = re.compile(r"(\n[^\n]*`praison-compressor demo`, [^`]*```\n)(.*?)(?=``
 def with_picture(text: str) -> str:
     """Return the README's text with the picture of the last question of the demo."""
     *_, last = run_turns()
-    lines = picture(last.sent[0], TokenCounter(MODEL))
+    lines = picture(last.requests[0], TokenCounter(MODEL))
     return PICTURE.sub(lambda found: found[1] + "".join(f"{line}\n" for line in lines), text)
 
 
