@@ -14,10 +14,17 @@ from ..ledger.segments import Usage
 from ..messages.secrets import Redactor, wants_redaction
 from ..tokens.counter import TokenCounter
 from ..view.masks import MASK, mask_by_policy
-from .circuit_breaker import LASTING_KINDS, RETRY_GROWTH, CircuitBreaker
 from .composition import Composition, mark_headings
 from .litellm_client import LiteLLMSummarizer
-from .model_calls import MOST_CALLS, ModelCaller, NoUsableAnswer, Tally
+from .model_calls import (
+    LASTING_KINDS,
+    MOST_CALLS,
+    RETRY_GROWTH,
+    CircuitBreaker,
+    ModelCaller,
+    NoUsableAnswer,
+    Tally,
+)
 from .prompts import LEAST_PROSE_WORDS, tokens_of_words
 from .protocol import Brief, SegmentText, Summarizer
 from .splitting import Drafter
@@ -84,17 +91,18 @@ class SummaryWriter:
         """Return the brief with secrets masked, and their number."""
         if not wants_redaction(self.config, model, on_disk=self._on_disk):
             return brief, 0
-        redactor = Redactor(self.config.namespace)
-        messages, found = redactor.redact(brief.messages)
+        redact = Redactor(self.config.namespace).redact
+        messages, secrets = redact(brief.messages)
         # Earlier summaries may have been written from messages with secrets, by another model.
-        folded, in_folded = redactor.redact(brief.folded)
-        earlier, in_earlier = redactor.redact(brief.earlier)
-        secrets = found + in_folded + in_earlier
+        folded, in_folded = redact(brief.folded)
+        earlier, in_earlier = redact(brief.earlier)
+        secrets += in_folded + in_earlier
         if not secrets:
             return brief, 0
-        shown, _ = redactor.redact(brief.shown)
-        safe = replace(brief, messages=messages, shown=shown, folded=folded, earlier=earlier)
-        return safe, secrets
+        shown, _ = redact(brief.shown)
+        return replace(
+            brief, messages=messages, shown=shown, folded=folded, earlier=earlier
+        ), secrets
 
     # -------------------------------------------------------------- with a model
 

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, SummarizerUnavailable
-from praison_compressor.summaries.circuit_breaker import MAX_FAILURES, CircuitBreaker
+from praison_compressor.summaries.model_calls import MAX_FAILURES, CircuitBreaker
 from praison_compressor.testing import Failure, LocalProvider, Reply
 from tests.helpers.compressing import at
 from tests.helpers.transcripts import session
