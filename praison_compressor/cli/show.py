@@ -12,8 +12,8 @@ import click
 from ..ledger.segments import FORGOTTEN, Entry, Session, segments_in_force
 from ..messages import text_of
 from ..messages.display import message_as_text, one_line, pluralize, truncate_line
-from ..recall.layout import lines_of
-from ..recall.references import HOW, Reference, parse
+from ..recall.layout import split_lines
+from ..recall.references import REFERENCE_HELP, Reference, parse_reference
 from ..summaries.prompts import render_messages
 from ..view.frame import unframe
 from .parameters import AS_JSON, Tenant, command, with_tenant
@@ -75,9 +75,9 @@ def _parse_reference(session: str, reference: str, entries: Sequence[Entry]) -> 
     Raises:
         Unusable: it is no reference, or the session has no such segment or message.
     """
-    named = parse(reference)
+    named = parse_reference(reference)
     if named is None:
-        raise Unusable(f"{one_line(reference)!r} is no reference; {HOW}")
+        raise Unusable(f"{one_line(reference)!r} is no reference; {REFERENCE_HELP}")
     if not 1 <= named.segment <= len(entries):
         verb = "is" if len(entries) == 1 else "are"
         there = pluralize(len(entries), "segment")
@@ -96,7 +96,7 @@ def _check_line(store: SqlStore, session: Session, named: Reference) -> None:
         return
     entry = session.entries[named.segment - 1]
     message = (store.originals(session, entry, named.messages) or [])[named.message - 1]
-    lines = len(lines_of(message_as_text(message)))
+    lines = len(split_lines(message_as_text(message)))
     if named.line > lines:
         where = named.of_message(named.message)
         raise Unusable(f"{session.id}: no line {named}, {where} has {pluralize(lines, 'line')}")

@@ -16,7 +16,7 @@ from ..messages import Message
 from ..messages.display import message_as_text, one_line, pluralize, utc_time
 from ..messages.secrets import masks_in
 from ..recall.matches import few_words
-from ..recall.passages import terms
+from ..recall.passages import query_terms
 from ..recall.references import Reference
 from ..view.frame import is_framed
 from .parameters import AS_JSON, NUMBER, STORE, Tenant, command, with_tenant
@@ -150,7 +150,7 @@ MOST_LINE_CHARS = 240  # of a message in view
 
 
 def _message_in_view(hit: Hit, query: str) -> str:
-    text = few_words(message_as_text(hit.message), terms(query), MOST_LINE_CHARS)
+    text = few_words(message_as_text(hit.message), query_terms(query), MOST_LINE_CHARS)
     return f"(not compressed) {hit.message.get('role')}: {text}"
 
 

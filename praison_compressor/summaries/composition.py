@@ -10,7 +10,7 @@ from ..errors import SummaryRejected
 from ..messages import Message
 from ..quotes import Quotes, read_quotes
 from ..quotes.rendering import HEADING, TITLES
-from ..recall.outlines import outline
+from ..recall.outlines import outline_rows
 from ..tokens.counter import TokenCounter
 from ..view.frame import QUOTED, frame_summary
 from .protocol import Brief, SegmentText
@@ -91,7 +91,7 @@ class Composition:
         brief, is_static = self.brief, self.method == "static"
         lines: list[str] = []
         if is_static and brief.references:
-            lines = outline(brief.messages, brief.references, users=False)
+            lines = outline_rows(brief.messages, brief.references, users=False)
         text = quotes.text(
             budget,
             self.tokens.text,
@@ -133,7 +133,7 @@ def mark_headings(prose: str) -> str:
 
 
 _IMITATED_HEADING = re.compile(
-    rf"^[^\w\n]{{0,20}}(?={'|'.join(re.escape(t) for t in (QUOTED[:-1], *TITLES.values()))})",
+    rf"^[^\w\n]{{0,20}}(?={'|'.join(re.escape(t) for t in (QUOTED[:-1], *TITLES))})",
     re.IGNORECASE | re.MULTILINE,
 )
 

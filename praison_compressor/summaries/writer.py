@@ -57,14 +57,11 @@ class SummaryWriter:
         """Model -> the window that its refusals teach."""
         self._on_disk = on_disk
 
-    async def write(
-        self, brief: Brief, *, model: str | None, session_id: str, force: bool = False
-    ) -> SegmentText:
+    async def write(self, brief: Brief, *, model: str | None, session_id: str) -> SegmentText:
         """Return a summary within `brief.room_tokens` tokens; static if all models fail.
 
         Args:
             model: asked in place of the configured auxiliary model.
-            force: ask models that rest after a failure, too.
         """
         brief, secrets = await asyncio.to_thread(self._redact, brief, model)
         if secrets:
@@ -73,7 +70,7 @@ class SummaryWriter:
         written, usage = None, Usage()
         if summarizer is not None and brief.prose_tokens:
             caller = ModelCaller(self.config, summarizer, self.emit, session_id)
-            written, usage = await self._ask_models(brief, caller, model, force)
+            written, usage = await self._ask_models(brief, caller, model)
         if written is None:
             written = await asyncio.to_thread(self._compose(brief, "static").without_model)
         return replace(written, usage=usage)
@@ -116,7 +113,7 @@ class SummaryWriter:
         return LiteLLMSummarizer(name, api_base=base, api_key=key)
 
     async def _ask_models(
-        self, brief: Brief, caller: ModelCaller, model: str | None, force: bool
+        self, brief: Brief, caller: ModelCaller, model: str | None
     ) -> tuple[SegmentText | None, Usage]:
         """Return the first usable summary or None, and all models' cost."""
         size, words = await asyncio.to_thread(self._compose(brief, "model").measure)
@@ -127,7 +124,7 @@ class SummaryWriter:
         for name in (model or self.config.auxiliary_model, *self.config.fallback_models):
             if spent.calls >= MOST_CALLS:
                 break
-            if not force and not self.breaker.allows(caller.session_id, name, size):
+            if not self.breaker.allows(caller.session_id, name, size):
                 data = {"model": name, "reason": "cooldown"}
                 self.emit(Event("skipped", caller.session_id, data))
                 continue
