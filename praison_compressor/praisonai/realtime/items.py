@@ -104,6 +104,14 @@ class Item:
         self.texts = {0: words} if words else {}
         self.has_speech, self.audio_ms, self.heard_ms = False, 0.0, None
 
+    def withdraw(self) -> None:
+        """Note that the item's deletion was requested."""
+        self.is_withdrawn = True
+
+    def fold(self) -> None:
+        """Note that the memory has replaced the item, unless it was withdrawn."""
+        self.is_folded = not self.is_withdrawn
+
     def interrupt(self, at_ms: float) -> None:
         """Forget the words after `at_ms`."""
         length = self.audio_ms if self.heard_ms is None else min(self.heard_ms, self.audio_ms)
