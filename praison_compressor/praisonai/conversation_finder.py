@@ -1,10 +1,13 @@
 """Find the conversation of a request; one agent may serve many people.
 
-If the host gives an id, only conversations with that id are candidates. Then the host's own list
-decides, if no other conversation uses that list and it begins as the conversation did. Then the
-messages decide: long ones that only one conversation has, and the newest end of its history. If
-no conversation fits, another one begins: recall then reads nothing, and nobody reads another
-person's words.
+If the host gives an id, only conversations with that id are candidates. Among these decide, in
+order:
+
+- the host's list of messages, if only one conversation uses it and it begins as before
+- the end of a conversation's history
+- with an id, the number of common messages; else long messages that only one conversation has
+
+If none fits, a conversation with an empty archive begins: nobody reads another person's words.
 """
 
 from __future__ import annotations
