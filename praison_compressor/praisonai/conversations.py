@@ -88,7 +88,7 @@ class Conversation:
     tool_tokens: int = 0
     """Tokens of the last tools sent: some requests at the end of a turn have none."""
     progress: tuple[int, int] = (0, 0)
-    """(User messages, messages // TURN_MESSAGES); recall repeats no text while both stay."""
+    """(User messages, messages // TURN_MESSAGES): when it changes, recall may read again."""
     pinned: tuple[str, ...] = ()
     """Texts that every compressed view keeps word for word."""
     choices: Choices = field(default_factory=Choices)
