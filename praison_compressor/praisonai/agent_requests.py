@@ -23,7 +23,7 @@ from ..messages.thinking import signatures, without_thinking
 from ..tokens.refusals import overflow_of
 from .agent_ledger import agent_title
 from .conversation_finder import ConversationFinder, carries_conversation, without_window
-from .conversations import Choices, Conversation, Conversations
+from .conversations import Choices, Conversation
 from .model_compressors import ModelCompressors
 from .notices import Notices
 from .provider_rules import (
@@ -52,7 +52,7 @@ class AgentRequests:
         self,
         agent: weakref.ref[Any],
         compressors: ModelCompressors,
-        conversations: Conversations,
+        finder: ConversationFinder,
         notices: Notices,
         recall: RecallTools,
         *,
@@ -61,11 +61,10 @@ class AgentRequests:
         """`automatic`: False compresses only requests that the model would refuse."""
         self._agent = agent
         self._compressors = compressors
-        self._conversations = conversations
         self._notices = notices
         self._recall = recall
         self._automatic = automatic
-        self.finder = ConversationFinder(agent, compressors, conversations)
+        self._finder = finder
         self.request_count = 0
         """Requests of this agent that have passed in this process."""
         self._failures: set[str] = set()
@@ -79,7 +78,7 @@ class AgentRequests:
     @contextmanager
     def turn(self) -> Iterator[Turn]:
         """Run a turn of the agent; log once if no request passed."""
-        before, turn = self.request_count, self.finder.turn_of(self)
+        before, turn = self.request_count, self._finder.turn_of(self)
         has_failed = False
         try:
             yield turn
@@ -87,10 +86,10 @@ class AgentRequests:
             has_failed = True
             raise
         finally:
-            self.finder.end(turn)
-            if (conversation := self.finder.conversation_of(turn)) is not None:
+            self._finder.end(turn)
+            if (conversation := self._finder.conversation_of(turn)) is not None:
                 with self._log_failure("the turn's answer is not remembered"):
-                    engine, history = self._compressors.for_model(None), self.finder.history or ()
+                    engine, history = self._compressors.for_model(None), self._finder.history or ()
                     conversation.journal.end(history, engine, has_failed=has_failed)
         if self.request_count == before and self._is_new("unseen"):
             log.warning(
@@ -101,7 +100,7 @@ class AgentRequests:
 
     def settle(self, turn: Turn) -> None:
         """Record a finished turn's bill and answer in the store; never raise."""
-        conversation = self.finder.conversation_of(turn)
+        conversation = self._finder.conversation_of(turn)
         if conversation is None:
             return
         with self._log_failure("the turn's answer is not recorded"):
@@ -109,7 +108,7 @@ class AgentRequests:
             engine.account(conversation.session_id).settle(engine.store)
             if engine.config.keep_tool_steps:
                 conversation.journal.settle(engine)
-                self._conversations.bound_journals()
+                self._finder.conversations.bound_journals()
 
     @contextmanager
     def _log_failure(self, what: str) -> Iterator[None]:
@@ -151,7 +150,7 @@ class AgentRequests:
                 *(agent_title(agent), len(request.messages), request.model),
             )
             return None, request
-        here, finder = running_turn(), self.finder
+        here, finder = running_turn(), self._finder
         turn = here if here is not None and here.owner is self else None
         conversation = finder.match_request(request.messages, turn or finder.turn_of(self))
         if self._compressors.config.keep_tool_steps:
@@ -217,7 +216,7 @@ class AgentRequests:
             is_logged = conversation is not None and conversation.journal.failure == str(error)
             reason = "the store's failure, as logged" if is_logged else cause
             log.warning("agent %s: sent as well as it fits: %s", agent_title(self._agent()), reason)
-        self._notices(Event("failed", self.finder.running_or_blank.session_id, {"reason": cause}))
+        self._notices(Event("failed", self._finder.running_or_blank.session_id, {"reason": cause}))
         with self._log_failure("sent as it is"):
             overhead = self._compressors.overhead(request)
             return self._fit_view(conversation, request, logged=error, overhead_tokens=overhead)
@@ -235,7 +234,7 @@ class AgentRequests:
     ) -> Sequence[Message]:
         """Return the best view without recording it in the ledger."""
         engine = self._compressors.for_model(request.model)
-        target = conversation or self.finder.running_or_blank
+        target = conversation or self._finder.running_or_blank
         result = engine.best(request.messages, **target.options, **options)
         if conversation is not None:
             conversation.remember(result, engine, request, self._compressors.schema_tokens(request))
@@ -258,7 +257,7 @@ class AgentRequests:
 
     async def on_calls(self, request: HostRequest, message: Message) -> None:
         """Record an answer's calls: the turn may stop before their results."""
-        conversation = self.finder.running
+        conversation = self._finder.running
         if conversation is None or not self._compressors.config.keep_tool_steps:
             return
         with self._log_failure("the calls of an answer are not recorded"):
@@ -280,7 +279,7 @@ class AgentRequests:
         with self._log_failure("nothing learned from the usage"):
             if not before.input:
                 self._compressors.on_usage(request, sent, usage.input)
-            conversation = self.finder.running
+            conversation = self._finder.running
             if conversation is not None and usage != before:
                 engine = self._compressors.for_model(request.model)
                 bill = self._bill_report(request, conversation, usage, before)

@@ -88,7 +88,7 @@ class Conversation:
     tool_tokens: int = 0
     """Tokens of the last tools sent: some requests at the end of a turn have none."""
     progress: tuple[int, int] = (0, 0)
-    """(User messages, messages // TURN_MESSAGES): when it changes, recall may read again."""
+    """(User messages, messages // TURN_MESSAGES): a change gives recall a new token budget."""
     pinned: tuple[str, ...] = ()
     """Texts that every compressed view keeps word for word."""
     choices: Choices = field(default_factory=Choices)
