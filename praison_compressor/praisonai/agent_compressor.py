@@ -17,9 +17,9 @@ from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..events import Listener
 from ..ledger.segments import Segment, Session
-from ..ledger.stores import SessionInfo, Store, lasting
-from ..messages import Message, leading_in
-from ..messages.dropped_steps import Carried, Completed, carried_in
+from ..ledger.stores import SessionInfo, Store, as_durable_store
+from ..messages import Message, leading_count
+from ..messages.dropped_steps import CarriedHistory, CompletedRequest, history_from
 from ..recall.tools import recall_tools
 from .agent_ledger import Forgotten, erase, host_session
 from .agent_requests import AgentRequests
@@ -185,14 +185,14 @@ class AgentCompressor:
         conversation.choose(choices, preview)
         return preview
 
-    def _next_request(self) -> Completed:
+    def _next_request(self) -> CompletedRequest:
         """Return the conversation as a request would carry it now."""
         conversation = self.conversation
         # The host keeps no system messages in its history.
         transcript, history = conversation.transcript, self._finder.history or []
-        messages = [*transcript[: leading_in(transcript)], *history[leading_in(history) :]]
+        messages = [*transcript[: leading_count(transcript)], *history[leading_count(history) :]]
         if not self.config.keep_tool_steps:
-            return Completed(messages, Carried(), [], [])
+            return CompletedRequest(messages, CarriedHistory(), [], [])
         return conversation.journal.peek(messages, self.engine())
 
     # ------------------------------------------------------------ compression and sessions
@@ -286,15 +286,19 @@ class AgentCompressor:
         if self.config.keep_tool_steps:
             session = self.ledger.open(self.config.namespace, session_id)
             transcript = self.ledger.transcript(session)
-            messages = carried_in(transcript, self.engine().tokens.cache).spoken
-        return list(messages[leading_in(messages) :])
+            messages = history_from(transcript, self.engine().tokens.cache).spoken
+        return list(messages[leading_count(messages) :])
 
     def sessions(self) -> list[SessionInfo]:
         """Return the stored sessions of the conversation's user, the newest first.
 
         These have the host's id, or the user left them by `/new` or `/resume`.
         """
-        store, key, own = lasting(self.ledger), self._finder.key, self._finder.user_sessions()
+        store, key, own = (
+            as_durable_store(self.ledger),
+            self._finder.key,
+            self._finder.user_sessions(),
+        )
         stored = [] if store is None else store.sessions(self.config.namespace)
         listed = (s for s in stored if s.id in own or (key is not None and is_under(s.id, key)))
         return sorted(listed, key=lambda session: session.updated, reverse=True)
@@ -306,7 +310,7 @@ class AgentCompressor:
         call.
         """
         self.engine().sessions.settle(self.ledger)
-        if self.config.keep_tool_steps and lasting(self.ledger):
+        if self.config.keep_tool_steps and as_durable_store(self.ledger):
             conversations, engine = self._conversations.newest(), self.engine()
             for conversation in conversations:
                 conversation.journal.settle(engine)
@@ -332,7 +336,7 @@ def _locate(shown: Preview, reference: str | None) -> MessagePlace | None:
     """Return the place of the message that a reference names."""
     if shown.repaired or not reference or reference not in shown.references:
         return reference
-    return shown.references.index(reference) - leading_in(shown.messages)
+    return shown.references.index(reference) - leading_count(shown.messages)
 
 
 def _make_recall_tools(compressor: weakref.ref[AgentCompressor]) -> list[Callable[..., str]]:

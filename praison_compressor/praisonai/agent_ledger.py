@@ -14,7 +14,7 @@ from ..ledger.memory_store import MemoryStore
 from ..ledger.segments import Session
 from ..ledger.sql.database import default_path
 from ..ledger.sql.store import open_store
-from ..ledger.stores import Erased, Store, lasting
+from ..ledger.stores import Erased, Store, as_durable_store
 from ..messages import digest
 
 log = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ def open_agent_ledger(config: CompressorConfig, agent: Any) -> Store:
     name = agent_title(agent)
     try:
         store = _open_store(config, agent)
-        if (durable := lasting(store)) is not None:
+        if (durable := as_durable_store(store)) is not None:
             durable.check()
     except (ConfigError, LedgerError) as error:
         store = MemoryStore()
@@ -126,7 +126,7 @@ def erase(ledger: Store, namespace: str, target: str, host: Any = None) -> Forgo
         SessionNotFound: no such session or message in this namespace.
         StoreUnavailable: the ledger cannot be reached, or it is this process's memory.
     """
-    durable = lasting(ledger)
+    durable = as_durable_store(ledger)
     if durable is None:
         raise StoreUnavailable(
             "the ledger is in memory: nothing of it is kept, and it ends with this process"
@@ -162,9 +162,9 @@ MOST_SESSIONS_COMPARED = 8
 
 def stored_sessions(store: Store, namespace: str, key: str) -> Iterator[Session]:
     """Yield a ledger's sessions under a host's id, the newest first."""
-    durable = lasting(store)
+    durable = as_durable_store(store)
     prefix, most = f"{key}~", MOST_SESSIONS_COMPARED
-    below = [] if durable is None else durable.names_below(namespace, prefix, most)
+    below = [] if durable is None else durable.ids_with_prefix(namespace, prefix, most)
     for name in (*below, key):
         session = store.open(namespace, name)
         if session.entries or store.transcript(session):

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ..concurrency import renewed
+from ..concurrency import renew_after_fork
 from . import context_param
 from .agent_compressor import AgentCompressor
 from .agent_ledger import agent_title
@@ -33,7 +33,7 @@ class Agents:
         self._in_code = False
         """Whether `install()` was called, which counts beside a plugin that is switched off."""
         self._is_plugin_enabled: Callable[[], bool] = lambda: False
-        self._lock = renewed(threading.RLock())
+        self._lock = renew_after_fork(threading.RLock())
         self._open = True
         self._made: weakref.WeakKeyDictionary[Any, AgentCompressor] = weakref.WeakKeyDictionary()
         self._failed: weakref.WeakSet[Any] = weakref.WeakSet()

@@ -7,14 +7,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from ..compressor.bills import short
+from ..compressor.bills import short_count
 from ..compressor.preview import ContextUse, Part, Preview
 from ..compressor.result import CompressResult
 from ..errors import CompressorError
 from ..ledger.segments import Segment
 from ..ledger.stores import SessionInfo
 from ..messages import Message, digest, text_of, tool_calls_of
-from ..messages.display import counted, one_line
+from ..messages.display import one_line, pluralize
 from .journal import KeptSteps
 from .status import Status
 
@@ -27,21 +27,20 @@ MOST_SESSIONS_SHOWN = 10
 
 def describe_context(use: ContextUse, earlier: KeptSteps) -> str:
     """Return the answer to `/context`: the window's parts, then its largest messages."""
-    notes = {name: counted(n, "message") for name, n in use.messages.items()}
-    notes |= {"free": f"compressed above {short(use.trigger)}", "reserve": "for the answer"}
+    notes = {name: pluralize(n, "message") for name, n in use.messages.items()}
+    notes |= {"free": f"compressed above {short_count(use.trigger)}", "reserve": "for the answer"}
     share = round(100 * use.used / use.window)
-    lines = [f"{short(use.used)} of {short(use.window)} ({share} %), {use.model}"]
+    lines = [f"{short_count(use.used)} of {short_count(use.window)} ({share} %), {use.model}"]
     for name, tokens in use.parts.items():
-        lines.append(f"{name:<14} {short(tokens):>6}  {notes.get(name, '')}".rstrip())
+        lines.append(f"{name:<14} {short_count(tokens):>6}  {notes.get(name, '')}".rstrip())
     if earlier.steps:
         lines.append(f"{earlier}, before compression")
     if use.largest:
         lines.append("largest messages sent word for word:")
     for message in use.largest:
         index = "-" if message.index is None else message.index
-        lines.append(
-            f"{f'[{index}]':<6} {short(message.tokens):>6}  {message.role} {message.tool}".rstrip()
-        )
+        sizes = f"{f'[{index}]':<6} {short_count(message.tokens):>6}"
+        lines.append(f"{sizes}  {message.role} {message.tool}".rstrip())
     return "\n".join(lines)
 
 
@@ -52,7 +51,7 @@ def describe_preview(preview: Preview, use: ContextUse, tools: int, earlier: Kep
     """
     lines = ["Nothing to compress yet."]
     if preview.would_compress:
-        sizes = f"{short(preview.tokens_after + tools)} instead of {short(use.used)}"
+        sizes = f"{short_count(preview.tokens_after + tools)} instead of {short_count(use.used)}"
         lines = [f"With /compact the next request has {sizes}; it commits what is shown here:"]
     for part in preview.parts:
         lines += _describe_part(preview, part)
@@ -65,13 +64,13 @@ def describe_preview(preview: Preview, use: ContextUse, tools: int, earlier: Kep
 
 def _describe_part(preview: Preview, part: Part) -> list[str]:
     """Return a part's lines: its size, replaced messages and text."""
-    sizes = f"{short(part.tokens_before)} → {short(part.tokens_after)}"
+    sizes = f"{short_count(part.tokens_before)} → {short_count(part.tokens_after)}"
     name = part.reference or part.name
-    lines = [f"{name:<8} {counted(part.messages, 'message'):>14}  {sizes:<14} {part.why}"]
+    lines = [f"{name:<8} {pluralize(part.messages, 'message'):>14}  {sizes:<14} {part.why}"]
     inside = range(part.start, part.start + part.messages)
     named = [n for n in inside if preview.references[n] and (part.reference or n in preview.masks)]
     for n in named[:MOST_MESSAGES_SHOWN]:
-        message, tokens = preview.messages[n], short(preview.message_tokens[n])
+        message, tokens = preview.messages[n], short_count(preview.message_tokens[n])
         calls = ", ".join(call.name for call in tool_calls_of(message))
         words = preview.lines.get(n) or text_of(message) or calls
         role = str(message.get("role"))
@@ -86,13 +85,15 @@ def describe_compression(result: CompressResult, carried: int, focus: str = "") 
     models = [text.model or "a model" for text in result.written if text.method == "model"]
     by_model, outcomes = result.summarized_by_model, []
     if by_model:
-        outcomes.append(f"{counted(by_model, 'message')} summarized by {models[0]}")
+        outcomes.append(f"{pluralize(by_model, 'message')} summarized by {models[0]}")
     if by_rules := result.newly_summarized - by_model:
-        outcomes.append(f"{counted(by_rules, 'message')} summarized without a model")
+        outcomes.append(f"{pluralize(by_rules, 'message')} summarized without a model")
     if result.newly_masked:
-        outcomes.append(f"{counted(result.newly_masked, 'output')} masked")
+        outcomes.append(f"{pluralize(result.newly_masked, 'output')} masked")
     kept = carried - sum(len(segment.run) for segment in result.segments) - result.masked
-    text = f"{', '.join(outcomes)}; {counted(kept, 'message')} kept verbatim. /undo takes it back."
+    text = (
+        f"{', '.join(outcomes)}; {pluralize(kept, 'message')} kept verbatim. /undo takes it back."
+    )
     if focus and not by_model:
         text += f" No model wrote a summary, so the focus ({one_line(focus)[:40]}) was not used."
     return text
@@ -114,7 +115,7 @@ def list_sessions(sessions: Sequence[SessionInfo]) -> str:
     lines = ["/resume ID goes on with one of these, the newest first:"]
     for session in sessions[:MOST_SESSIONS_SHOWN]:
         changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(session.updated))
-        lines.append(f"{session.id}  {changed}, {counted(session.compressions, 'compression')}")
+        lines.append(f"{session.id}  {changed}, {pluralize(session.compressions, 'compression')}")
     if len(sessions) > MOST_SESSIONS_SHOWN:
         lines.append(
             f"and {len(sessions) - MOST_SESSIONS_SHOWN} more: `praison-compressor sessions`"
@@ -136,10 +137,10 @@ def describe_undo(
             remaining[digest(message)] -= 1
             restored.append(message)
     tokens, dropped = sum(map(count, restored)), remaining.total()
-    after = short(sum(segment.tokens for segment in segments))
+    after = short_count(sum(segment.tokens for segment in segments))
     text = (
-        f"Taken back: {counted(len(restored), 'message')} ({short(tokens)}) that stood in {after}. "
-        f"The next request has {short(use.used)}."
+        f"Taken back: {pluralize(len(restored), 'message')} ({short_count(tokens)}) that stood in "
+        f"{after}. The next request has {short_count(use.used)}."
     )
     if dropped:
         text += f" {dropped} more are no longer in the conversation."

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..compressor.bills import short
+from ..compressor.bills import short_count
 from ..compressor.preview import Preview
-from ..config import nearest
+from ..config import nearest_name
 from ..errors import CompressorError, ConfigError
 from . import command_replies as replies
 from .agent_compressor import AgentCompressor
@@ -81,7 +81,7 @@ async def _compact(compressor: AgentCompressor, argument: str) -> str:
     if not result.written and not result.newly_masked:
         return "Not compressed: a hook refused it." if result.vetoed else "Nothing to compress yet."
     after = await asyncio.to_thread(compressor.context_use)
-    sizes = f"The next request has {short(after.used)} instead of {short(before.used)}."
+    sizes = f"The next request has {short_count(after.used)} instead of {short_count(before.used)}."
     outcome = replies.describe_compression(result, len(carried), focus)
     return f"{compressor.notice}\n{outcome}\n{sizes}"
 
@@ -173,7 +173,7 @@ def _find_choice(words: str) -> Typed | str:
     """Return the command of words after `/compact`: a choice, or a focus."""
     choice, _, argument = words.partition(" ")
     choices = [name.removeprefix("compact ") for name in CHAT_COMMANDS if " " in name]
-    meant = nearest(choice, choices)
+    meant = nearest_name(choice, choices)
     if meant is None:
         return Typed(CHAT_COMMANDS["compact"], words)
     if meant != choice:
@@ -189,7 +189,7 @@ a misspelling."""
 def _nearest_command(word: str) -> str | None:
     """Return the command that a word misspells, or None for another word."""
     names = [name for name in CHAT_COMMANDS if " " not in name]
-    meant = "compact" if nearest(word, ["compress"]) else nearest(word, names)
+    meant = "compact" if nearest_name(word, ["compress"]) else nearest_name(word, names)
     is_other = meant is not None and len(word) > len(meant) < SHORT
     return None if is_other else meant
 

@@ -14,7 +14,7 @@ from praisonaiagents.config.feature_configs import DEFAULT_TOOL_OUTPUT_LIMIT
 from praisonaiagents.context.manager import ContextManager
 from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 
-from ..config import CompressorConfig, no_such
+from ..config import CompressorConfig, unknown_name
 from ..errors import ConfigError
 
 log = logging.getLogger(__name__)
@@ -127,7 +127,7 @@ def _from_mapping(param: Mapping[str, Any]) -> RequestedContext | None:
         return None
     names = HOST_OPTIONS | OUR_OPTIONS
     for key in sorted(set(map(str, param)) - names):
-        log.warning("context=: %s; it is left out", no_such("option", key, names))
+        log.warning("context=: %s; it is left out", unknown_name("option", key, names))
     context = ContextConfig(**{key: value for key, value in param.items() if key in HOST_OPTIONS})
     ours = {key: value for key, value in param.items() if key in OUR_OPTIONS - HOST_OPTIONS}
     return _request_from(context, ours, own_model=param.get("llm_summarize") is not False)

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import StoreUnavailable
-from ..messages import Message, digest, is_system, leading_in, text_of
-from ..messages.digests import Seen
+from ..messages import Message, digest, is_system, leading_count, text_of
+from ..messages.digests import CachedMessage
 from .agent_ledger import has_any_message, session_id_of, stored_sessions
 from .conversations import Conversation, Conversations, digests_of
 from .model_compressors import ModelCompressors
@@ -112,7 +112,7 @@ class ConversationFinder:
             entered.conversation.receive(seen, entered.begun)
             return self.conversations.keep(entered.conversation)
 
-    def _enter(self, turn: Turn, seen: Sequence[Seen]) -> _Entered:
+    def _enter(self, turn: Turn, seen: Sequence[CachedMessage]) -> _Entered:
         """Begin a turn in the conversation of its first request."""
         key, sent = self.key, digests_of(seen)
         # The user's newest message is new to every conversation.
@@ -224,7 +224,7 @@ class ConversationFinder:
         is_taken = key in {session.id for session in stored}
         return Conversation(new_session_id(key) if is_taken else key, key, pinned=pins)
 
-    def _digest_messages(self, messages: Iterable[Any] | None) -> list[Seen]:
+    def _digest_messages(self, messages: Iterable[Any] | None) -> list[CachedMessage]:
         """Return each message with its digests, from a copy of the list."""
         cache = self._compressors.for_model(None).tokens.cache
         return cache.all([m for m in list(messages or ()) if isinstance(m, Mapping)])
@@ -286,7 +286,7 @@ def without_window(agent: Any, messages: Sequence[Message]) -> Sequence[Message]
     start = _last_run(messages, finished)
     if start is None:
         return messages
-    before = range(leading_in(messages), start)
+    before = range(leading_count(messages), start)
     for first in before:
         # The window may begin amid a turn; what it shares with the history begins with one.
         is_turn = first == before.start or messages[first].get("role") == "user"

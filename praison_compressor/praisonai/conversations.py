@@ -14,10 +14,10 @@ from typing import Any
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
 from ..compressor.result import CompressResult
-from ..concurrency import renewed
+from ..concurrency import renew_after_fork
 from ..ledger.segments import Entry
-from ..messages import Message, is_system, leading_in, text_of
-from ..messages.digests import Seen
+from ..messages import Message, is_system, leading_count, text_of
+from ..messages.digests import CachedMessage
 from .journal import Journal, KeptSteps, count_kept_steps
 from .request_shapes import HostRequest
 
@@ -55,7 +55,7 @@ class Choices:
 
     def options(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the choices as options for a compression of these messages."""
-        leading = leading_in(messages)
+        leading = leading_count(messages)
 
         def index(place: MessagePlace) -> MessagePlace:
             return place + leading if isinstance(place, int) else place
@@ -176,7 +176,7 @@ class Conversation:
             del self.carried[next(iter(self.carried))]
         self.taken_back.difference_update(sent)
 
-    def receive(self, request: Sequence[Seen], begun: int) -> None:
+    def receive(self, request: Sequence[CachedMessage], begun: int) -> None:
         """Take a request's messages; `begun`: `digests`' length before its turn."""
         self.carry(digests_of(request), begun)
         self.transcript = tuple(message.plain for message in request)
@@ -239,7 +239,7 @@ class Conversations:
     """
 
     def __init__(self) -> None:
-        self.lock = renewed(threading.RLock())
+        self.lock = renew_after_fork(threading.RLock())
         self._by_session: OrderedDict[str, Conversation] = OrderedDict()
         self._owners: dict[str, str | None] = {}
         """Digest of a long message -> session id; None where two conversations have it."""
@@ -284,7 +284,7 @@ class Conversations:
                 other.release_history()
         conversation.history = history
 
-    def identify_by(self, conversation: Conversation, messages: Iterable[Seen]) -> None:
+    def identify_by(self, conversation: Conversation, messages: Iterable[CachedMessage]) -> None:
         """Record the long messages that this conversation's own turns added."""
         for message in messages:
             if len(text_of(message.plain)) < IDENTIFYING_CHARS:
@@ -312,6 +312,6 @@ class Conversations:
                 conversation.journal = Journal(conversation.session_id)
 
 
-def digests_of(messages: Iterable[Seen]) -> tuple[str, ...]:
+def digests_of(messages: Iterable[CachedMessage]) -> tuple[str, ...]:
     """Return the digests of messages, without those of system messages."""
     return tuple(message.digest for message in messages if not is_system(message.plain))

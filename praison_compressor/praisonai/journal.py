@@ -12,14 +12,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..compressor.context_compressor import ContextCompressor
-from ..concurrency import renewed
+from ..concurrency import renew_after_fork
 from ..errors import CompressorError, LedgerError
 from ..ledger.segments import Session
-from ..ledger.stores import lasting
-from ..messages import Message, digest, dropped_steps, leading_in
-from ..messages.digests import Seen
-from ..messages.display import counted
-from ..messages.dropped_steps import Carried, Completed, carried_in, common_length, completed
+from ..ledger.stores import as_durable_store
+from ..messages import Message, digest, dropped_steps, leading_count
+from ..messages.digests import CachedMessage
+from ..messages.display import pluralize
+from ..messages.dropped_steps import (
+    CarriedHistory,
+    CompletedRequest,
+    common_length,
+    complete_request,
+    history_from,
+)
 from ..messages.secrets import Redactor, masks_secrets
 from ..messages.shapes import makes_calls
 from .running_turn import Turn
@@ -35,8 +41,8 @@ class KeptSteps:
     tokens: int = 0
 
     def __str__(self) -> str:
-        steps = counted(self.steps, "step")
-        return f"kept from earlier turns: {steps}, {counted(self.tokens, 'token')}"
+        steps = pluralize(self.steps, "step")
+        return f"kept from earlier turns: {steps}, {pluralize(self.tokens, 'token')}"
 
 
 def count_kept_steps(
@@ -54,8 +60,8 @@ class Journal:
 
     def __init__(self, session_id: str) -> None:
         self._session_id = session_id
-        self._lock = renewed(threading.RLock())
-        self._carried: Carried | None = None
+        self._lock = renew_after_fork(threading.RLock())
+        self._carried: CarriedHistory | None = None
         """None until the store is read."""
         self._system: list[Message] = []
         self._recorded: tuple[str, ...] = ()
@@ -75,24 +81,24 @@ class Journal:
 
     def complete(
         self, messages: Sequence[Message], engine: ContextCompressor, turn: Turn | None
-    ) -> Completed:
+    ) -> CompletedRequest:
         """Return a request with the messages the host left out; record it."""
         session, cache, model = self._session(engine), engine.tokens.cache, engine.config.model
         bound = 0 if turn is None else turn.bound
         with self._lock:
             carried = self._load(messages, engine, session)
-            result = completed(carried, messages, cache, turn=turn, bound=bound, model=model)
-            self._system = list(messages[: leading_in(messages)])
+            result = complete_request(carried, messages, cache, turn=turn, bound=bound, model=model)
+            self._system = list(messages[: leading_count(messages)])
             self._carried = result.carried
             self._record(engine, session)
         return result
 
-    def peek(self, messages: Sequence[Message], engine: ContextCompressor) -> Completed:
+    def peek(self, messages: Sequence[Message], engine: ContextCompressor) -> CompletedRequest:
         """Return the messages with those that the host left out; record nothing."""
         session = self._session(engine)
         with self._lock:
             carried = self._load(messages, engine, session)
-        return completed(carried, messages, engine.tokens.cache)
+        return complete_request(carried, messages, engine.tokens.cache)
 
     @property
     def transcript(self) -> Sequence[Message]:
@@ -106,7 +112,7 @@ class Journal:
         """Add an answer's calls: the turn may stop before their results."""
         with self._lock:
             if self._carried is not None:
-                self._carried = dropped_steps.called(self._carried, engine.tokens.cache(message))
+                self._carried = dropped_steps.add_call(self._carried, engine.tokens.cache(message))
         self.settle(engine)
 
     def end(
@@ -115,16 +121,18 @@ class Journal:
         """Add the answer in the host's history; drop a failed turn."""
         with self._lock:
             if self._carried is not None and has_failed:
-                self._carried = dropped_steps.failed(self._carried)
+                self._carried = dropped_steps.drop_work(self._carried)
             elif self._carried is not None:
-                self._carried = dropped_steps.answered(self._carried, history, engine.tokens.cache)
+                self._carried = dropped_steps.add_answer(
+                    self._carried, history, engine.tokens.cache
+                )
 
     def settle(self, engine: ContextCompressor) -> None:
         """Write new messages to the store; never raise."""
         session = self._session(engine)
         with self._lock:
             if self._carried is not None:
-                self.tokens = sum(engine.tokens.each(self._carried.seen))
+                self.tokens = sum(engine.tokens.each(self._carried.entries))
             self._record(engine, session)
 
     # ------------------------------------------------------------ the store
@@ -139,27 +147,27 @@ class Journal:
 
     def _load(
         self, messages: Sequence[Message], engine: ContextCompressor, session: Session | None
-    ) -> Carried:
+    ) -> CarriedHistory:
         """Return the conversation's exchanges, from memory or from the store."""
         is_stale = session is not None and self._edits not in (-1, session.edits)
         if self._carried is not None and not is_stale:
             return self._carried
         if session is None:
-            return Carried()
+            return CarriedHistory()
         try:
             transcript = engine.store.transcript(session)
         except LedgerError as error:
             self._log_failure(error)
-            return Carried()
+            return CarriedHistory()
         if masks_secrets(engine.store):
             transcript = _restore_secrets(transcript, messages, session.namespace)
-        loaded = carried_in(transcript, engine.tokens.cache)
-        self._recorded, self._edits = _content_digests(loaded.seen), session.edits
+        loaded = history_from(transcript, engine.tokens.cache)
+        self._recorded, self._edits = _content_digests(loaded.entries), session.edits
         return loaded
 
     def _record(self, engine: ContextCompressor, session: Session | None) -> None:
         """Write the messages that the store lacks; log its failure."""
-        store = lasting(engine.store)
+        store = as_durable_store(engine.store)
         if session is None or self._carried is None or store is None:
             return
         record = self._carried.record
@@ -185,7 +193,7 @@ class Journal:
         log.log(level, "session %s: not recorded for now: %s", self._session_id, error)
 
 
-def _content_digests(seen: Sequence[Seen]) -> tuple[str, ...]:
+def _content_digests(seen: Sequence[CachedMessage]) -> tuple[str, ...]:
     # Digests of whole messages: a call read from an answer may have keys that the host omits.
     return tuple(message.content_digest for message in seen)
 
@@ -194,7 +202,7 @@ def _restore_secrets(
     transcript: Sequence[Message], messages: Sequence[Message], namespace: str
 ) -> list[Message]:
     """Return a stored transcript with the host's messages for masked ones."""
-    masked = Redactor(namespace).masked(messages)[0]
+    masked = Redactor(namespace).redact(messages)[0]
     pairs = zip(messages, masked, strict=True)
     originals = {digest(hidden): message for message, hidden in pairs if hidden != message}
     # Without masked messages nothing is digested.

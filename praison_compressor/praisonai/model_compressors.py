@@ -16,7 +16,7 @@ from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.session_state import Sessions
-from ..concurrency import renewed
+from ..concurrency import renew_after_fork
 from ..config import CompressorConfig
 from ..ledger.stores import Store
 from ..messages import Message
@@ -107,7 +107,7 @@ class ModelCompressors:
         self._agent = agent
         self._own_model = own_model
         self._notices = notices
-        self._lock = renewed(threading.RLock())
+        self._lock = renew_after_fork(threading.RLock())
         self._models: dict[str | None, _Model] = {}
         self._store: Store | None = None
         self._sessions = Sessions()
@@ -212,7 +212,7 @@ class ModelCompressors:
         with self._lock:
             model, size = self._model(request.model), self.size(request, sent)
             config, tokens = model.compressor.config, model.compressor.tokens
-            window = None if kind in model.vain else model.learned.refused(refused, size)
+            window = None if kind in model.vain else model.learned.learn_refusal(refused, size)
             if window is None:
                 return False
             trial = model.trial or _Trial(
@@ -237,7 +237,7 @@ class ModelCompressors:
             model = self._model(request.model)
             trial, model.trial = model.trial, None
             asked_tokens = None if model.learned.trial is None else model.learned.trial.asked
-            window = model.learned.passed(self.size(request, sent))
+            window = model.learned.learn_pass(self.size(request, sent))
             if trial is not None and asked_tokens is not None:
                 model.compressor.tokens.calibrate(trial.sent, asked_tokens, trial.request.tools)
             if window is None:
@@ -255,7 +255,7 @@ class ModelCompressors:
             trial, model.trial = model.trial, None
             if trial is None:
                 return
-            self._resize(model, model.learned.gave_up(), trial.reserve)
+            self._resize(model, model.learned.cancel_trial(), trial.reserve)
             if not trial.certain:
                 model.vain.add(trial.kind)
 
@@ -271,7 +271,7 @@ class ModelCompressors:
             window = model.compressor.tokens.calibrate(sent, reported, request.tools)
             if window is None or window >= _window_of(model.compressor.config):
                 return
-            model.learned.truncates(window)
+            model.learned.learn_truncation(window)
             self._resize(model, window, model.compressor.config.output_reserve)
         log.warning(
             "agent %s: %s silently reads at most %d tokens of a request: its window is now taken "

@@ -16,8 +16,8 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from ..compressor.bills import short
-from ..concurrency import apart
+from ..compressor.bills import short_count
+from ..concurrency import run_in_thread
 from ..events import Event, Listener
 from ..messages import Message
 from ..messages.display import one_line
@@ -110,17 +110,17 @@ class Notices:
     def _report_background(self, event: Event) -> None:
         conversation = self._find_conversation(event.session_id)
         messages = () if conversation is None else conversation.transcript
-        apart(lambda: self._report(event, messages))  # this thread may wait for the hooks
+        run_in_thread(lambda: self._report(event, messages))  # this thread may wait for the hooks
         if event.name == "committed":
             before, after = event.data["tokens_before"], event.data["tokens_after"]
-            sizes = f"{short(after)} instead of {short(before)}"
+            sizes = f"{short_count(after)} instead of {short_count(before)}"
             line = self._announce(f"Compressed: the next request has {sizes}, in the background")
             if conversation is not None:
                 conversation.notify(line)
 
     def report_compression(self, status: Status) -> str:
         """Report a compression in one line; return the line."""
-        line = f"Compressed the conversation: {short(status.tokens_before)} → {status.parts}"
+        line = f"Compressed the conversation: {short_count(status.tokens_before)} → {status.parts}"
         return self._announce(line + status.of_earlier)
 
     def _announce(self, words: str) -> str:
@@ -197,11 +197,11 @@ def _event_words(event: Event) -> str:
     """Return an event's words for the screen, or ""."""
     data = event.data
     if event.name == "started":
-        return f"compressing {short(data['tokens'])} tokens"
+        return f"compressing {short_count(data['tokens'])} tokens"
     if event.name != "skipped":
         return ""
     if data["reason"] == "cooldown":
         return f"{one_line(str(data['model']))} rests after a failure and is not asked"
-    skipped = f"not compressed at {short(data['tokens'])} tokens"
-    too_small = f"what cannot be dropped takes more than {short(data.get('trigger', 0))}"
+    skipped = f"not compressed at {short_count(data['tokens'])} tokens"
+    too_small = f"what cannot be dropped takes more than {short_count(data.get('trigger', 0))}"
     return f"{skipped}: {_SKIP_REASONS.get(data['reason'], too_small)}"

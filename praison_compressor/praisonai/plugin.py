@@ -16,7 +16,7 @@ from praisonaiagents.config import loader
 from praisonaiagents.plugins.manager import get_plugin_manager
 from praisonaiagents.plugins.plugin import Plugin, PluginInfo
 
-from ..config import nearest, no_such
+from ..config import nearest_name, unknown_name
 from .context_param import OUR_OPTIONS, check_options
 from .install import installation
 
@@ -112,7 +112,9 @@ def read_host_configuration() -> HostConfiguration:
         faults.append(f"plugins: {section!r}: the host wants a mapping; {_WRITE}")
         return HostConfiguration(False, {}, None, files, tuple(faults))
     if "plugins" not in whole:
-        faults += [no_such("section", k, ["plugins"]) for k in whole if nearest(k, ["plugins"])]
+        faults += [
+            unknown_name("section", k, ["plugins"]) for k in whole if nearest_name(k, ["plugins"])
+        ]
     if not isinstance(section.get(PLUGIN, {}), Mapping):
         faults.append(f"plugins.{PLUGIN}: {section[PLUGIN]!r}: the host passes over it; {_WRITE}")
     model = loader.get_config(reload=True).defaults.model
@@ -130,14 +132,16 @@ _WRITE = f"write `plugins: {{{PLUGIN}: {{enabled: true}}}}`"
 def _misspelling_faults(names: Iterable[object]) -> list[str]:
     """Return a fault for each name that is nearly ours."""
     strange = dict.fromkeys(str(name) for name in names if name != PLUGIN)
-    return [no_such("plugin", name, [PLUGIN]) for name in strange if nearest(name, [PLUGIN])]
+    return [
+        unknown_name("plugin", name, [PLUGIN]) for name in strange if nearest_name(name, [PLUGIN])
+    ]
 
 
 def _read_options(section: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the valid options under our name, and the others' faults."""
     options, faults = check_options({key: section[key] for key in section if key in OUR_OPTIONS})
     for name in sorted(set(map(str, section)) - OUR_OPTIONS - PLUGIN_OPTIONS):
-        faults[name] = no_such("option", name, OUR_OPTIONS)
+        faults[name] = unknown_name("option", name, OUR_OPTIONS)
     files = {name: configuration_file(*OPTION_KEYS, name) for name in faults}
     return options, [f"plugins.{PLUGIN}: {faults[name]} ({files[name]})" for name in faults]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ..ledger.segments import Entry, Session
-from ..ledger.stores import EVERY, Store
+from ..ledger.stores import ALL_MESSAGES, Store
 from ..ledger.words import Hit
 from ..messages import Message
 from ..recall.tools import SCHEMAS, recall_tools, schemas_for
@@ -131,7 +131,7 @@ class Archive:
     """Hashes of those entries."""
 
     def originals(
-        self, session: Session, entry: Entry, wanted: slice = EVERY
+        self, session: Session, entry: Entry, wanted: slice = ALL_MESSAGES
     ) -> list[Message] | None:
         """Return an entry's archived messages; None if the entry is hidden."""
         return None if entry.hash in self.hidden else self.store.originals(session, entry, wanted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..compressor.bills import Bill, short
+from ..compressor.bills import Bill, short_count
 from ..compressor.context_compressor import ContextCompressor
 from ..messages import is_system
 from ..tokens.models import model_limits
@@ -56,9 +56,9 @@ class Status:
         """Return the parts, their sum and share of the window, in words."""
         share = round(100 * self.tokens / self.window)
         return (
-            f"{short(self.tokens)} (system {short(self.system_tokens)}, "
-            f"summary {short(self.summary_tokens)}, kept {short(self.kept_tokens)}, "
-            f"tools {short(self.tool_tokens)}) · {share} % of {short(self.window)}"
+            f"{short_count(self.tokens)} (system {short_count(self.system_tokens)}, "
+            f"summary {short_count(self.summary_tokens)}, kept {short_count(self.kept_tokens)}, "
+            f"tools {short_count(self.tool_tokens)}) · {share} % of {short_count(self.window)}"
         )
 
     @property

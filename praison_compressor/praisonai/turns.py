@@ -12,7 +12,7 @@ from typing import Any
 
 from ..concurrency import run
 from ..errors import CompressorError, SessionNotFound
-from ..messages import Message, digest, is_system, leading_in, tool_calls_of
+from ..messages import Message, digest, is_system, leading_count, tool_calls_of
 from .agent_compressor import AgentCompressor
 from .agent_ledger import session_id_of, stored_sessions
 from .agents import HostCall, replacing
@@ -141,7 +141,7 @@ def _is_cut(store: Any, stored: Sequence[Message]) -> bool:
 
 def _restore_front(agent: Any, transcript: Sequence[Message]) -> None:
     """Replace the host's summary of older messages by the messages."""
-    leading = leading_in(agent.chat_history)
+    leading = leading_count(agent.chat_history)
     if front := _missing_front(transcript, agent.chat_history[leading:]):
         agent.chat_history[:leading] = front
 

@@ -1,7 +1,5 @@
 """Leases: waited for, renewed, given back, and never waited for without end."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import subprocess
@@ -9,13 +7,10 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-
-import pytest
 
 from praison_compressor import MemoryStore, Store
 from praison_compressor.compressor import background as flights
-from praison_compressor.compressor.background import leased
+from praison_compressor.compressor.background import hold_lease
 from praison_compressor.ledger import Session
 from praison_compressor.ledger.sql import open_store
 from tests.helpers.talks import NAMESPACE
@@ -23,14 +18,14 @@ from tests.helpers.talks import NAMESPACE
 HOLDER = """
 import asyncio, sys
 from praison_compressor.compressor import background
-from praison_compressor.compressor.background import leased
+from praison_compressor.compressor.background import hold_lease
 from praison_compressor.ledger.sql.store import open_store
 
 background.LEASE_SECONDS = 2.0
 
 async def hold():
     store = open_store(sys.argv[1])
-    async with leased(store, store.open("tests", "s")):
+    async with hold_lease(store, store.open("tests", "s")):
         print("held", flush=True)
         await asyncio.sleep(600)
 
@@ -40,16 +35,15 @@ asyncio.run(hold())
 
 async def taken(store: Store) -> bool:
     """Take the lease and give it back."""
-    async with leased(store, store.open(NAMESPACE, "s")):
+    async with hold_lease(store, store.open(NAMESPACE, "s")):
         return True
 
 
-def test_a_killed_process_keeps_its_lease_for_seconds_only(tmp_path: Path) -> None:
+def test_a_killed_process_keeps_its_lease_for_seconds_only(tmp_path):
     """A live process keeps its lease; a killed one's ends within the seconds of a lease."""
     url = str(tmp_path / "ledger.db")
     command = [sys.executable, "-c", HOLDER, url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         store = open_store(url)
         session = store.open(NAMESPACE, "s")
@@ -60,11 +54,11 @@ def test_a_killed_process_keeps_its_lease_for_seconds_only(tmp_path: Path) -> No
     store.close()
 
 
-def test_a_holder_that_is_cancelled_twice_gives_its_lease_back() -> None:
-    """Although no thread of the executor is free to release it."""
+def test_a_holder_that_is_cancelled_twice_gives_its_lease_back():
+    """A holder cancelled twice gives its lease back, though no thread of the executor is free."""
 
     async def hold(store: MemoryStore, held: asyncio.Event) -> None:
-        async with leased(store, store.open(NAMESPACE, "s")):
+        async with hold_lease(store, store.open(NAMESPACE, "s")):
             held.set()
             await asyncio.sleep(600)
 
@@ -85,16 +79,14 @@ def test_a_holder_that_is_cancelled_twice_gives_its_lease_back() -> None:
     assert asyncio.run(cancelled(MemoryStore()))
 
 
-def test_a_lease_is_renewed_while_it_is_held(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lease_is_renewed_while_it_is_held(tmp_path, monkeypatch):
     """A lease is renewed while its work runs."""
     monkeypatch.setattr(flights, "LEASE_SECONDS", 3.0)
     store = open_store(tmp_path / "ledger.db")
     session = store.open(NAMESPACE, "s")
 
     async def hold() -> bool:
-        async with leased(store, session):
+        async with hold_lease(store, session):
             time.sleep(3.3)
             return store.claim(session, "another", 3.0)
 
@@ -103,11 +95,9 @@ def test_a_lease_is_renewed_while_it_is_held(
     store.close()
 
 
-def test_a_lease_that_never_comes_is_given_up(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """After PATIENCE_SECONDS without the lease the work starts, and the log says so once."""
-    monkeypatch.setattr(flights, "PATIENCE_SECONDS", 0.3)
+def test_a_lease_that_never_comes_is_given_up(monkeypatch, caplog):
+    """After LEASE_PATIENCE_SECONDS without the lease the work starts, and the log says so once."""
+    monkeypatch.setattr(flights, "LEASE_PATIENCE_SECONDS", 0.3)
 
     class Taken(MemoryStore):
         """A store whose lease another holds for good."""
@@ -118,7 +108,7 @@ def test_a_lease_that_never_comes_is_given_up(
     store = Taken()
 
     async def work() -> str:
-        async with leased(store, store.open(NAMESPACE, "s")):
+        async with hold_lease(store, store.open(NAMESPACE, "s")):
             return "done"
 
     with caplog.at_level(logging.WARNING, logger=flights.__name__):

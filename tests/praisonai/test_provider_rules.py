@@ -1,7 +1,5 @@
 """Requests are read and written in each API's shape, and views made as each provider demands."""
 
-from __future__ import annotations
-
 import copy
 import json
 from typing import Any
@@ -48,16 +46,15 @@ CONVERSATION = [
 ]
 
 
-def test_equal_words_have_equal_digests_on_both_apis() -> None:
-    """`iter_stream` sends chat messages where `chat` sends items: one ledger serves both."""
+def test_equal_words_have_equal_digests_on_both_apis():
+    """Items and chat messages of equal words have equal digests."""
     params = LLM(model="openai/gpt-4o-mini", api_key="sk")._build_responses_params(CONVERSATION)
     read = RESPONSES.read(params)
-    assert read is not None
     assert [*map(digest, read.messages)] == [*map(digest, CONVERSATION)]
 
 
-def test_another_models_thinking_is_left_out() -> None:
-    """Signed thinking, reasoning and the items that name it are only their own model's."""
+def test_another_models_thinking_is_left_out():
+    """Signed thinking and reasoning items are left out for another model."""
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     message = {
         "role": "assistant",
@@ -77,7 +74,7 @@ def test_another_models_thinking_is_left_out() -> None:
     }
 
 
-def test_an_item_of_a_newer_api_goes_out_as_it_is() -> None:
+def test_an_item_of_a_newer_api_goes_out_as_it_is():
     """A request with an unknown item is not read, so it is sent untouched."""
     items = [{"role": "user", "content": "go"}, {"type": "telepathy", "id": "t"}]
     assert RESPONSES.read({"model": "m", "input": items}) is None
@@ -100,7 +97,7 @@ REFUSALS = (
 
 
 @pytest.mark.parametrize("words", REFUSALS)
-def test_a_refused_order_is_recognized(words: str) -> None:
+def test_a_refused_order_is_recognized(words):
     """Refused role orders of Mistral, chat templates, Anthropic and Perplexity are recognized."""
     assert refused_key(ValueError(words)) == ROLE_ORDER
 
@@ -116,16 +113,14 @@ CASES: list[list[dict[str, Any]]] = [
 
 @pytest.mark.parametrize("messages", CASES)
 @pytest.mark.parametrize("rules", [Rules(alternate=True), Rules(answered_results=True)])
-def test_the_view_is_as_each_strict_provider_wants_it(
-    messages: list[dict[str, Any]], rules: Rules
-) -> None:
+def test_the_view_is_as_each_strict_provider_wants_it(messages, rules):
     """One view satisfies the rules of every strict provider."""
     check_messages(alternate_roles(messages), rules)
 
 
 @given(transcripts(max_turns=4))
-def test_no_word_is_lost(messages: list[dict[str, Any]]) -> None:
-    """Results stay in order, behind their calls; what alternates stays as it is."""
+def test_alternation_keeps_every_result(messages):
+    """Alternation keeps results in order, and a second one changes nothing."""
     view = alternate_roles(messages)
     check_messages(view, Rules(alternate=True, answered_results=True))
     results = [m for m in messages if m["role"] == "tool"]
@@ -133,7 +128,7 @@ def test_no_word_is_lost(messages: list[dict[str, Any]]) -> None:
     assert alternate_roles(view) == view
 
 
-def test_thinking_that_a_provider_refuses_is_left_out() -> None:
+def test_thinking_that_a_provider_refuses_is_left_out():
     """A history with thinking of another prompt costs one refusal, not the agent."""
     thinks = Reply("Yes.", thinking="Hm, why not?")
     with by_itself(lambda asked: thinks, rules=Rules(bound_thinking=True)) as host:
@@ -192,7 +187,7 @@ def test_marks_are_set_where_the_provider_takes_them(model, provider, takes):
 @settings(deadline=None, max_examples=40)
 @given(transcripts(), st.integers(0, 5))
 def test_marks_change_nothing_but_themselves(messages, given_marks):
-    """Digests, order, form and the caller's own list stay; four at most, the host's among them."""
+    """Marks change neither digests nor order, and at most four stand in a request."""
     for message in messages[:given_marks]:
         message["cache_control"] = {"type": "ephemeral"}
     before = copy.deepcopy(messages)
@@ -218,8 +213,7 @@ def test_the_places_are_system_summary_mask_and_end():
 
 
 def test_the_hosts_marks_count_and_what_cannot_carry_one_gets_none():
-    """Those on tools too: with three of them the end gets ours, with four nothing is added; none
-    is set where a provider refuses it, on an assistant's blocks and on empty texts."""
+    """The host's marks count, and a message that cannot carry a mark gets none."""
     messages, thought = session(3), {"role": "assistant", "content": "Let me think."}
     empty = {"role": "system", "content": ""}
     assert marks(add_cache_marks(messages, tools=[TOOL] * 3)) == [len(messages) - 1]

@@ -1,7 +1,5 @@
 """Without I/O: the list of items, the marks, the choice of a fold."""
 
-from __future__ import annotations
-
 import base64
 import pickle
 
@@ -10,13 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from praison_compressor import ConfigError
-from praison_compressor.messages import check, read
+from praison_compressor.messages import find_repairs, read_transcript
 from praison_compressor.praisonai.realtime import Marks
 from praison_compressor.praisonai.realtime.folding import choose
-from praison_compressor.praisonai.realtime.items import (
-    Items,
-    messages_of,
-)
+from praison_compressor.praisonai.realtime.items import Items, messages_of
 
 
 def follower(*events) -> Items:
@@ -51,7 +46,6 @@ def output(item_id, call_id):
 
 def said(found: Items, item_id: str) -> str:
     item = found.get(item_id)
-    assert item is not None
     return item.text
 
 
@@ -102,7 +96,6 @@ def test_audio_is_never_kept():
     )
     assert sound[:40].encode() not in pickle.dumps(list(found))
     answer = found.get("a")
-    assert answer is not None
     assert answer.audio_ms == pytest.approx(4800 / 48)
 
 
@@ -207,7 +200,7 @@ def test_a_fold_takes_the_old_and_splits_nothing(items, low, more):
     calls = [item for item in chosen if item.type == "function_call"]
     assert all(item.call_id in answered or item.sequence < overdue for item in calls)
     messages = messages_of(chosen)
-    assert check(read(messages).messages) == []
+    assert find_repairs(read_transcript(messages).messages) == []
     assert {item.id for item in chosen} == {message["id"] for message in messages}
 
 
