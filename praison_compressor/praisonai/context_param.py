@@ -45,7 +45,7 @@ class RequestedContext:
         """Return the agent's configuration; `defaults` fill options that it does not set."""
         # The agent's own come first: a default that contradicts them is left out.
         unset = {name: value for name, value in defaults.items() if name not in self.options}
-        options, faults = check_options({"model": model, **self.options, **unset})
+        options, faults = valid_options({"model": model, **self.options, **unset})
         for fault in faults.values():
             # Not raised: a dictionary in `context=` is first read inside a turn.
             log.error("options of context=: %s", fault)
@@ -55,7 +55,7 @@ class RequestedContext:
         return replace(complete, auxiliary_model=auxiliary)
 
 
-def check_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+def valid_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the options that work together, and the others' faults."""
     valid: dict[str, Any] = {}
     faults: dict[str, str] = {}

@@ -211,23 +211,22 @@ class ModelCompressors:
         kind = re.sub(r"\d+", "#", words)
         with self._lock:
             model, size = self._model(request.model), self.size(request, sent)
-            config, tokens = model.compressor.config, model.compressor.tokens
-            window = None if kind in model.vain else model.learned.learn_refusal(refused, size)
+            config, learned = model.compressor.config, model.learned
+            window = None if kind in model.vain else learned.learn_refusal(refused, size)
             if window is None:
                 return False
-            trial = model.trial or _Trial(
-                config.output_reserve, request, sent, refused.certain, kind
-            )
-            model.trial = replace(trial, certain=refused.certain, kind=kind)
-            reserve, answer_tokens = config.output_reserve, refused.answer or 0
-            if answer_tokens > max(_reserve(reserve, window), request.output_tokens):
+            reserve, certain, answer = config.output_reserve, refused.certain, refused.answer or 0
+            trial = model.trial or _Trial(reserve, request, sent, certain, kind)
+            model.trial = replace(trial, certain=certain, kind=kind)
+            if answer > max(_reserve(reserve, window), request.output_tokens):
                 # litellm asks Claude for its longest answer if the caller named no length.
-                reserve = min(answer_tokens, window - 1)
-            needed = tokens.messages(sent) + self.overhead(request, window)
+                reserve = min(answer, window - 1)
+            messages = model.compressor.tokens.messages(sent)
+            needed = messages + self.overhead(request, window)
             # The request did not fit, even if it fits by our count.
-            while needed <= window - _reserve(reserve, window) and window > model.learned.floor:
-                window = max(window // 2, model.learned.floor)
-            model.learned.window = window
+            while needed <= window - _reserve(reserve, window) and window > learned.floor:
+                window = max(window // 2, learned.floor)
+            learned.lower(window)
             self._resize(model, window, reserve)
             return True
 

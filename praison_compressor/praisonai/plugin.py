@@ -17,7 +17,7 @@ from praisonaiagents.plugins.manager import get_plugin_manager
 from praisonaiagents.plugins.plugin import Plugin, PluginInfo
 
 from ..config import nearest_name, unknown_name
-from .context_param import OUR_OPTIONS, check_options
+from .context_param import OUR_OPTIONS, valid_options
 from .install import installation
 
 log = logging.getLogger(__name__)
@@ -139,7 +139,7 @@ def _misspelling_faults(names: Iterable[object]) -> list[str]:
 
 def _read_options(section: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the valid options under our name, and the others' faults."""
-    options, faults = check_options({key: section[key] for key in section if key in OUR_OPTIONS})
+    options, faults = valid_options({key: section[key] for key in section if key in OUR_OPTIONS})
     for name in sorted(set(map(str, section)) - OUR_OPTIONS - PLUGIN_OPTIONS):
         faults[name] = unknown_name("option", name, OUR_OPTIONS)
     files = {name: configuration_file(*OPTION_KEYS, name) for name in faults}
