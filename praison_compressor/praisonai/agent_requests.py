@@ -34,7 +34,7 @@ from .provider_rules import (
     without_model_keys,
 )
 from .recall_tools import RecallTools
-from .request_shapes import HostRequest
+from .request_shapes import HostRequest, SentRequest
 from .running_turn import Turn, running_turn
 from .status import status_of
 
@@ -265,21 +265,15 @@ class AgentRequests:
                 engine = self._compressors.for_model(request.model)
                 await asyncio.to_thread(conversation.journal.call, message, engine)
 
-    def on_usage(
-        self,
-        request: HostRequest,
-        sent: Sequence[Message],
-        usage: RequestUsage,
-        before: RequestUsage,
-    ) -> None:
+    def on_usage(self, sent: SentRequest, usage: RequestUsage, before: RequestUsage) -> None:
         """Learn from a provider's report of usage, and bill it.
 
         `before` is the report's state before its newest part: a stream reports in parts.
         """
         with self._log_failure("nothing learned from the usage"):
             if not before.input:
-                self._compressors.on_usage(request, sent, usage.input)
-            conversation = self._finder.running
+                self._compressors.on_usage(sent, usage.input)
+            conversation, request = self._finder.running, sent.request
             if conversation is not None and usage != before:
                 engine = self._compressors.for_model(request.model)
                 bill = self._bill_report(request, conversation, usage, before)
@@ -315,10 +309,10 @@ class AgentRequests:
         whole = sum(sizes) + self._compressors.schema_tokens(request)
         return RequestUsage(whole, sum(sizes[:common]) if is_warm else 0)
 
-    def on_accepted(self, request: HostRequest, sent: Sequence[Message]) -> None:
+    def on_accepted(self, sent: SentRequest) -> None:
         """Learn from a request that the provider took."""
         with self._log_failure("nothing learned from an answer"):
-            self._compressors.on_passed(request, sent)
+            self._compressors.on_passed(sent)
 
     # ------------------------------------------------------------ refusals
 
@@ -335,19 +329,16 @@ class AgentRequests:
         """Return what the request's model has refused."""
         return frozenset(what for model, what in self._refused if model == request.model)
 
-    async def next_view(
-        self, request: HostRequest, sent: Sequence[Message], error: Exception
-    ) -> Sequence[Message] | None:
+    async def next_view(self, sent: SentRequest, error: Exception) -> Sequence[Message] | None:
         """Return another view after a refusal, or None if none may pass."""
-        is_learned = await asyncio.to_thread(self._learn_from_refusal, request, sent, error)
-        return await self.view(request) if is_learned else None
+        is_learned = await asyncio.to_thread(self._learn_from_refusal, sent, error)
+        return await self.view(sent.request) if is_learned else None
 
-    def _learn_from_refusal(
-        self, request: HostRequest, sent: Sequence[Message], error: Exception
-    ) -> bool:
+    def _learn_from_refusal(self, sent: SentRequest, error: Exception) -> bool:
         """Learn from a refusal; return whether another view may pass."""
+        request, view = sent
         if is_thinking_refused(error):
-            thinking = frozenset[str]().union(*map(signatures, sent)) - self._invalid_thinking
+            thinking = frozenset[str]().union(*map(signatures, view)) - self._invalid_thinking
             self._invalid_thinking |= thinking
             return bool(thinking)
         name, key = agent_title(self._agent()), refused_key(error)
@@ -355,9 +346,8 @@ class AgentRequests:
             log.info("agent %s: %s does not take %s", name, request.model, key)
             self._refused.add((request.model, key))
             return True
-        size = self._compressors.size(request, sent)
-        overflow = overflow_of(error, size, map(text_of, sent))
-        if overflow is None or not self._compressors.shrink(request, sent, overflow, str(error)):
+        overflow = overflow_of(error, self._compressors.size(sent), map(text_of, view))
+        if overflow is None or not self._compressors.shrink(sent, overflow, str(error)):
             return False
         log.info("agent %s: %s refused a request as too long", name, request.model)
         return True

@@ -34,6 +34,13 @@ class HostRequest:
     """Restored messages that another model wrote."""
 
 
+class SentRequest(NamedTuple):
+    """A request of the host, and the view that was sent for it."""
+
+    request: HostRequest
+    view: Sequence[Message]
+
+
 Params = Mapping[str, Any]
 """A request's parameters; never changed in place."""
 
