@@ -73,7 +73,7 @@ def requested_context(agent: Any, by_default: bool = False) -> RequestedContext 
     """Return an agent's request for compression as of now, or None.
 
     Once the host has initialized the agent's manager, the manager overrides `context=`. With
-    `by_default` an agent asks for our strategy if neither its `context=` nor the environment names
+    `by_default` an agent requests our strategy if neither its `context=` nor the environment names
     one.
     """
     param, manager = agent._context_param, agent._context_manager

@@ -253,8 +253,8 @@ def _call_with_retry(transmit: Transmit) -> Replacement:
         trip = open_trip(current_requests(), shape, call.kwargs)
         if trip is None:
             return call.go_on()
-        ask, *rest = call.args
-        own = call._replace(args=(_raise_too_long(ask), *rest))
+        complete, *rest = call.args
+        own = call._replace(args=(_wrap_completion(complete), *rest))
         return transmit(trip, lambda sent: own._replace(kwargs=sent).go_on())
 
     return call_with_retry
@@ -280,23 +280,23 @@ class Unprocessable(Exception):
         )
 
 
-def _raise_too_long(ask: Any) -> Any:
-    """Return litellm's function, raising `_TooLong` if only a smaller request would pass."""
+def _wrap_completion(complete: Any) -> Any:
+    """Return litellm's function, raising `_TooLong` for what is too long."""
 
     def call_litellm(*args: Any, **params: Any) -> Any:
-        with _lift_refusals():
-            answer = ask(*args, **params)
+        with _too_long_raised():
+            answer = complete(*args, **params)
         return await_litellm(answer) if inspect.isawaitable(answer) else _answer_or_refusal(answer)
 
     async def await_litellm(answer: Any) -> Any:
-        with _lift_refusals():
+        with _too_long_raised():
             return _answer_or_refusal(await answer)
 
     return call_litellm
 
 
 @contextmanager
-def _lift_refusals() -> Iterator[None]:
+def _too_long_raised() -> Iterator[None]:
     try:
         yield
     except Exception as error:
