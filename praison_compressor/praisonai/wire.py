@@ -284,19 +284,19 @@ def _wrap_completion(complete: Any) -> Any:
     """Return litellm's function, raising `_TooLong` for what is too long."""
 
     def call_litellm(*args: Any, **params: Any) -> Any:
-        with _too_long_raised():
+        with _raise_too_long():
             answer = complete(*args, **params)
         return await_litellm(answer) if inspect.isawaitable(answer) else _answer_or_refusal(answer)
 
     async def await_litellm(answer: Any) -> Any:
-        with _too_long_raised():
+        with _raise_too_long():
             return _answer_or_refusal(await answer)
 
     return call_litellm
 
 
 @contextmanager
-def _too_long_raised() -> Iterator[None]:
+def _raise_too_long() -> Iterator[None]:
     try:
         yield
     except Exception as error:
