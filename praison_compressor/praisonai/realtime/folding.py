@@ -126,7 +126,7 @@ def _says_something(item: Item) -> bool:
 
 
 class Folding:
-    """Folds items, updates the server, and restores new connections."""
+    """Fold items, update the server, and restore new connections."""
 
     def __init__(
         self,

@@ -125,7 +125,7 @@ def heard_words(text: str, at_ms: float, length_ms: float) -> str:
     """Return the whole words spoken up to `at_ms` of `length_ms`.
 
     Servers send no times of words. A word's time is estimated by its share of the letters and by
-    its share of the words, and the later estimate counts. Of an unknown length nothing was heard.
+    its share of the words, and the later estimate counts. Return "" if the length is unknown.
     """
     if length_ms <= 0:
         return ""
