@@ -32,7 +32,7 @@ from .segments import (
     seal,
 )
 from .stores import ALL_MESSAGES
-from .words import Hit, HitPlace, find_hits
+from .words import Document, Hit, HitPlace, document, find_hits
 
 logger = logging.getLogger(__name__)
 
@@ -283,7 +283,7 @@ class MemoryStore:
             chosen = [each for (name, _), each in self._sessions.items() if name == namespace]
             if session_id is not None:
                 chosen = [self._require_session(namespace, session_id)]
-        pool: dict[str, Message] = {}
+        pool: dict[str, Document] = {}
         places: dict[str, HitPlace] = {}
         runs: list[list[str]] = []
         for kept in chosen:
@@ -297,7 +297,8 @@ class MemoryStore:
             ]
             for message, entry_hash, ordinal in found:
                 name = content_digest(message)
-                pool[name], places[name] = message, (kept.session.id, entry_hash, ordinal)
+                pool[name] = document(message)
+                places[name] = kept.session.id, entry_hash, ordinal
             runs += [[held.name for held in entry.originals] for entry in kept.session.entries]
         return copy.deepcopy(find_hits(query, pool, limit, places.__getitem__, runs))
 

@@ -14,7 +14,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import ConfigError
 from ..messages import Message, result_text, tool_calls_of
@@ -60,9 +60,22 @@ PARTNER_SHARE = 0.5
 """Share of a name's weight where only the message's call or result has the name."""
 
 
+class Document(NamedTuple):
+    """A message as a search compares it."""
+
+    message: Message
+    text: str
+    """All words in order, between spaces."""
+
+
+def document(message: Message) -> Document:
+    """Return a message with its words: text, calls and arguments."""
+    return Document(message, _spaced_words(searchable_text(message)))
+
+
 def find_hits(
     query: str,
-    pool: Mapping[str, Message],
+    pool: Mapping[str, Document],
     limit: int,
     place: Callable[[str], HitPlace],
     runs: Iterable[Sequence[str]] = (),
@@ -70,24 +83,24 @@ def find_hits(
     """Return the best messages of a pool, which has them by digest.
 
     `place` is called for these messages only. Where no document has all names of the query, those
-    with some names are returned. `runs` are digests of
-    neighbouring messages in order, among which calls meet their results.
+    with some names are returned. `runs` are digests of neighbouring messages in order, among which
+    calls meet their results.
 
     Raises:
         ConfigError: a limit below 1.
     """
     if limit < 1:
         raise ConfigError(f"limit={limit}: expected a whole number, 1 or more")
-    ordered = {digest: _spaced_words(searchable_text(message)) for digest, message in pool.items()}
     wanted = query_names(query)
-    own = _names_in(wanted, ordered)
+    own = _names_in(wanted, pool)
     if not own and (looser := query_names(_SEPARATORS.sub(" ", query))) != wanted:
-        wanted, own = looser, _names_in(looser, ordered)
+        wanted, own = looser, _names_in(looser, pool)
     beside = _names_beside(own, pool, runs)
     whole = {digest for digest in own if len(own[digest] | beside[digest]) == len(wanted)}
-    ranked = _rank(query, own, beside, ordered, list(whole or own))
+    ranked = _rank(query, own, beside, pool, list(whole or own))
     return [
-        Hit(*place(name), name, pool[name], score, name in whole) for score, name in ranked[:limit]
+        Hit(*place(name), name, pool[name].message, score, name in whole)
+        for score, name in ranked[:limit]
     ]
 
 
@@ -132,25 +145,25 @@ def _spaced_words(text: str) -> str:
     return f" {' '.join(_WORD_PATTERN.findall(_fold(text)))} "
 
 
-def _names_in(wanted: Sequence[str], ordered: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    """Return the wanted names that each text has; only texts with any."""
-    found = {}
-    for digest, text in ordered.items():
-        if held := frozenset(name for name in wanted if name in text):
-            found[digest] = held
-    return found
+def _names_in(wanted: Sequence[str], pool: Mapping[str, Document]) -> dict[str, frozenset[str]]:
+    """Return the wanted names that each message has; only messages with any."""
+    held = {
+        digest: frozenset(name for name in wanted if name in text)
+        for digest, (_, text) in pool.items()
+    }
+    return {digest: names for digest, names in held.items() if names}
 
 
 def _names_beside(
-    own: Mapping[str, frozenset[str]], pool: Mapping[str, Message], runs: Iterable[Sequence[str]]
+    own: Mapping[str, frozenset[str]], pool: Mapping[str, Document], runs: Iterable[Sequence[str]]
 ) -> dict[str, frozenset[str]]:
     """Return the names in each message's call or result."""
     beside = dict.fromkeys(own, frozenset[str]())
     for run in runs:
         near = [digest for digest in run if digest in own]
-        for one in read_calls([pool[digest] for digest in near]):
-            if one.is_answered:
-                call, result = near[one.at], near[one.answered_at]
+        for pair in read_calls([pool[digest].message for digest in near]) if near[1:] else ():
+            if pair.is_answered:
+                call, result = near[pair.at], near[pair.answered_at]
                 beside[call] |= own[result]
                 beside[result] |= own[call]
     return beside
@@ -160,7 +173,7 @@ def _rank(
     query: str,
     own: Mapping[str, frozenset[str]],
     beside: Mapping[str, frozenset[str]],
-    ordered: Mapping[str, str],
+    pool: Mapping[str, Document],
     chosen: Sequence[str],
 ) -> list[tuple[float, str]]:
     """Return scores and digests, best first, then later first.
@@ -168,17 +181,17 @@ def _rank(
     A rare name counts more than a common one; the query as a phrase doubles the score.
     """
     holding = Counter(name for held in own.values() for name in held)
-    weight = {name: math.log(1 + len(ordered) / times) for name, times in holding.items()}
+    weight = {name: math.log(1 + len(pool) / times) for name, times in holding.items()}
     phrase = _spaced_words(query)
-    found = []
+    scored = []
     for digest in chosen:
         more = beside[digest] - own[digest]
         score = sum(weight[name] for name in own[digest])
         score += PARTNER_SHARE * sum(weight[name] for name in more)
-        score *= 2 if len(holding) > 1 and phrase in ordered[digest] else 1
-        found.append((score, digest))
-    order = {digest: number for number, digest in enumerate(ordered)}
-    return sorted(found, key=lambda pair: (-pair[0], -order[pair[1]]))
+        score *= 2 if len(holding) > 1 and phrase in pool[digest].text else 1
+        scored.append((score, digest))
+    order = {digest: number for number, digest in enumerate(pool)}
+    return sorted(scored, key=lambda pair: (-pair[0], -order[pair[1]]))
 
 
 def distinct_words(text: str) -> list[str]:

@@ -99,7 +99,7 @@ def test_every_store_finds_the_same(
 
 SMALL = (
     *((archive, "BAND_KEYS", {True: 32, False: 32}), (archive, "_RANGE_GAP", 4)),
-    *((search, "_MOST_LISTED", 4), (search, "_FIRST_SPAN", 16), (search, "_WIDER", 2)),
+    *((search, "_LISTED", 4), (search, "_FIRST_SPAN", 16), (search, "_WIDER", 2)),
     (search, "_FEW", 4),
 )
 """Limits at which a few hundred messages take the ways of a million."""

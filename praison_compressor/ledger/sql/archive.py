@@ -10,6 +10,7 @@ import secrets
 import string
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, Row, Table, delete, insert, select, text
@@ -328,11 +329,11 @@ _REMOVE_WORDS = (
 )
 
 
-def batches(items: Iterable[T]) -> Iterator[list[T]]:
-    """Yield the distinct items in lists that one statement can name."""
-    everything = list(dict.fromkeys(items))
-    for start in range(0, len(everything), _PARAMETERS):
-        yield everything[start : start + _PARAMETERS]
+def batches(items: Iterable[T], size: int = _PARAMETERS) -> Iterator[list[T]]:
+    """Yield the items in lists that one statement can name."""
+    each = iter(items)
+    while some := list(islice(each, size)):
+        yield some
 
 
 _RANGE_GAP = 500  # keys between two ranges that are read as one

@@ -1,29 +1,30 @@
 """Search a store's archive by words, within a session or a namespace.
 
-The index names the newest messages that have the words; texts and phrases are compared on these
-messages alone.
+The index names the newest messages with the query's words. The texts of these messages decide: they
+are compared as the memory store compares all.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import groupby, islice
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, or_, select, text
 
-from ...messages import Message, content_digest
+from ...messages import Message, content_digest, is_result, result_blocks, tool_calls_of
 from ..words import (
     MOST_QUERY_WORDS,
     STOP_WORDS,
+    Document,
     Hit,
     HitPlace,
     distinct_words,
+    document,
     find_hits,
     finds_longer,
     query_names,
@@ -34,18 +35,16 @@ from .schema import entries, links, messages, sessions, spans
 
 NEIGHBOURS = 8
 """Messages before and after a message among which its call or its results are looked for."""
-_NEIGHBOURS_OF_MOST = (
-    40  # newest messages whose neighbours are searched, if the list of keys is incomplete
-)
-_NEAR_BANDS = 16  # newest bands whose messages are searched for neighbours
-_MOST_BANDS = 64  # bands in which a second word's keys are read
-_RANKED = 400  # candidates that a search reads and ranks
-_IN_PART = 100  # the same if no message has all words
 _FEW = 400  # up to this many messages are read without the index
-_FEW_BESIDE = 100  # the same beside messages with the rarest word
 _UNINDEXED = 1_000  # the same if no word is indexed
-_MOST_LISTED = 1_000  # newest keys of a word
-_FIRST_SPAN = 4 * _MOST_LISTED  # keys
+_LISTED = 1_000  # newest keys of a word
+_AT_ONCE = 200  # messages that are read before the next look at what is missing
+_SPREAD = 16  # bands; an index of so many costs more than to read the messages
+_RANKED = 400  # messages with all words that a search ranks
+_IN_PART = 100  # the same if no message has all words
+_PAIRED = 100  # newest messages with a frequent word whose calls or results are read
+_PAIRED_TEXTS = 40  # newest messages without a call whose neighbours are read
+_FIRST_SPAN = 2 * _LISTED  # keys
 _WIDER = 8  # factor of the keys that each further statement reads
 
 
@@ -67,61 +66,97 @@ def search(
     if not asked:
         return []
     row = None if session_id is None else require_session(archive, namespace, session_id)
-    standing = {} if archived_only else _messages_in_view(archive, namespace, row)
-    pool = {digest: message for digest, (_, message) in standing.items()}
-    places: dict[str, HitPlace] = {name: (id, "", 0) for name, (id, _) in standing.items()}
-    found: list[Hit] = []
-    for placed in _candidates(archive, _reach_of(archive, namespace, row), asked):
-        named = _read_messages(archive, placed)
-        for key, (name, message) in named.items():
-            newest = placed[key][0]
-            pool[name], places[name] = message, (newest.id, newest.hash, newest.ordinal)
-        found = find_hits(query, pool, limit, places.__getitem__, _entry_runs(placed, named))
-        if found and found[0].is_whole:  # messages with some of the words only where none has all
-            return found
-    return found[:_IN_PART]
-
-
-def _messages_in_view(
-    archive: MessageArchive, namespace: str, row: Row[Any] | None
-) -> dict[str, tuple[str, Message]]:
-    """Return messages of recorded transcripts that no segment holds, with their session."""
-    found = {}
-    for session, recorded in read_outlines(
-        archive, namespace=namespace, session_key=row and row.key
-    ):
-        for message in outline_messages(recorded):
-            found[content_digest(message)] = session.id, message
-    return found
+    pool = _Pool(archive, _reach_of(archive, namespace, row), query)
+    if not archived_only:
+        pool.add_view(namespace, row)
+    lists = []
+    if (newest := _without_index(archive, pool.reach, asked)) is None:
+        indexed = (word for word in asked if word not in STOP_WORDS)
+        lists = [_Postings(archive, pool.reach, word) for word in indexed]
+        _add_whole(archive, pool, sorted(lists, key=_Postings.rarity))
+    pool.add(newest or ())
+    found = pool.hits(limit)
+    if found and found[0].is_whole:
+        return found
+    # Messages with some of the words count only where none has all.
+    is_more = pool.add(islice(_with_some(lists), _IN_PART))
+    return (pool.hits(limit) if is_more else found)[:_IN_PART]
 
 
 PlacesByKey = dict[int, list[Row[Any]]]
 """Message key -> its places in reach: entry, ordinal, hash and session; the newest entry first."""
 
 
-def _read_messages(archive: MessageArchive, placed: PlacesByKey) -> dict[int, tuple[str, Message]]:
-    """Return digest and message of each key, in order."""
-    found: dict[int, tuple[str, Message]] = {}
+class _Pool:
+    """The messages that one search has read, each with its newest place."""
+
+    def __init__(self, archive: MessageArchive, reach: _Reach, query: str) -> None:
+        self.archive, self.reach, self._query = archive, reach, query
+        self._names = query_names(query)
+        self._in_view: dict[str, tuple[HitPlace, Document]] = {}
+        self._places: PlacesByKey = {}
+        self._archived: dict[int, tuple[str, Document]] = {}
+        self.whole: set[int] = set()
+        """Keys of messages that alone have every name of the query."""
+
+    def add_view(self, namespace: str, row: Row[Any] | None) -> None:
+        """Read messages of recorded transcripts that no segment holds."""
+        key = row and row.key
+        for session, outline in read_outlines(self.archive, namespace=namespace, session_key=key):
+            for message in outline_messages(outline):
+                place = session.id, "", 0
+                self._in_view[content_digest(message)] = place, document(message)
+
+    def add(self, keys: Iterable[int], most: int | None = None) -> int:
+        """Read up to `most` new messages that are in reach; return how many."""
+        new = (key for key in keys if key not in self._places)
+        places = _find_places(self.archive, self.reach, new, most)
+        for key, name, message in _read_messages(self.archive, places):
+            each = document(message)
+            self._archived[key] = name, each
+            if all(name in each.text for name in self._names):
+                self.whole.add(key)
+        self._places |= places
+        return len(places)
+
+    def message(self, key: int) -> Message:
+        """Return a message that was read, `{}` if it is out of reach."""
+        return self._archived[key][1].message if key in self._archived else {}
+
+    def hits(self, limit: int) -> list[Hit]:
+        """Return the best messages."""
+        pool = {name: each for name, (_, each) in self._in_view.items()}
+        places = {name: place for name, (place, _) in self._in_view.items()}
+        for key, (name, each) in sorted(self._archived.items()):
+            newest = self._places[key][0]
+            pool[name], places[name] = each, (newest.id, newest.hash, newest.ordinal)
+        return find_hits(self._query, pool, limit, places.__getitem__, self._runs())
+
+    def _runs(self) -> list[list[str]]:
+        """Return the messages of each entry, in order."""
+        found = sorted(
+            (place.entry_key, place.ordinal, key)
+            for key, places in self._places.items()
+            for place in places
+        )
+        return [
+            [self._archived[key][0] for *_, key in run]
+            for _, run in groupby(found, key=lambda place: place[0])
+        ]
+
+
+def _read_messages(
+    archive: MessageArchive, keys: Iterable[int]
+) -> Iterator[tuple[int, str, Message]]:
+    """Yield key, digest and message of each key."""
     query = select(messages.c.key, messages.c.digest, messages.c.body)
-    for some in batches(sorted(placed)):
-        for row in archive.execute(query.where(messages.c.key.in_(some)).order_by(messages.c.key)):
+    for some in batches(keys):
+        for row in archive.execute(query.where(messages.c.key.in_(some))).all():
             message = archive.message_of(row)
             # The archive's names of an encrypted store are no digests.
             is_digest = not archive.packer.encrypts
             name = digest_of_name(row.digest) if is_digest else content_digest(message)
-            found[row.key] = name, message
-    return found
-
-
-def _entry_runs(placed: PlacesByKey, named: Mapping[int, tuple[str, Message]]) -> list[list[str]]:
-    """Return the messages of each entry, in order."""
-    return [[named[key][0] for *_, key in run if key in named] for run in _places_by_entry(placed)]
-
-
-def _places_by_entry(placed: PlacesByKey) -> list[list[tuple[int, int, int]]]:
-    """Return the places of each entry in order: entry, ordinal, message key."""
-    each = sorted((p.entry_key, p.ordinal, key) for key, found in placed.items() for p in found)
-    return [list(run) for _, run in groupby(each, key=lambda place: place[0])]
+            yield row.key, name, message
 
 
 # ---------------------------------------------------------------- what a search reaches
@@ -180,7 +215,7 @@ def _find_places(
             .order_by(held.c.entry_key.desc(), held.c.ordinal)
         )
         here: PlacesByKey = {}
-        for place in archive.execute(query):
+        for place in archive.execute(query).all():
             here.setdefault(place.message_key, []).append(place)
         found |= {key: here[key] for key in some if key in here}
         if most is not None and len(found) >= most:
@@ -189,130 +224,105 @@ def _find_places(
 
 
 # ---------------------------------------------------------------- candidates
-def _candidates(
+def _without_index(
     archive: MessageArchive, reach: _Reach, asked: Sequence[str]
-) -> Iterator[PlacesByKey]:
-    """Yield messages that may have all words, then any.
-
-    Each comes with its call or results.
-    """
-    indexed = [word for word in asked if word not in STOP_WORDS]
-    most = _FEW + 1 if indexed else _UNINDEXED
-    newest = _newest_keys(archive, reach, _EVERY_KEY if archive.packer.encrypts else most)
-    if archive.packer.encrypts or not indexed or len(newest) < most:
-        yield _find_places(archive, reach, newest)
-        return
-    lists = [_Postings(archive, word, reach) for word in indexed]
-    yield _with_all_words(archive, reach, sorted(lists, key=_Postings.rarity))
-    weights: Counter[int] = Counter()
-    for each in lists:
-        weight = math.log(1 + _MOST_LISTED / max(1, len(each.newest)))
-        weights.update(dict.fromkeys(each.newest, weight))
-    in_part = sorted(weights, key=lambda key: (-weights[key], -key))
-    yield _find_places(archive, reach, in_part, _IN_PART)
+) -> list[int] | None:
+    """Return the messages to read without the index, None if it is faster."""
+    is_indexed = not archive.packer.encrypts and not STOP_WORDS.issuperset(asked)
+    most = _EVERY_KEY if archive.packer.encrypts else _FEW + 1 if is_indexed else _UNINDEXED
+    newest = _newest_keys(archive, reach, most)
+    return None if is_indexed and len(newest) == most else newest
 
 
 class _Postings:
-    """The messages with a word: newest known, others looked up."""
+    """The messages with a word; the newest are known, others are looked up."""
 
-    def __init__(self, archive: MessageArchive, word: str, reach: _Reach) -> None:
-        self._archive, self._word, self._ranges = archive, word, reach.ranges
-        self.newest = dict.fromkeys(
-            islice(_keys_with_word(archive, word, reach.ranges), _MOST_LISTED)
-        )
-        self.is_whole = len(self.newest) < _MOST_LISTED
-        self._floor = 0 if self.is_whole else min(self.newest)
+    def __init__(self, archive: MessageArchive, reach: _Reach, word: str) -> None:
+        self._archive, self._reach, self.word = archive, reach, word
+        self.newest = list(islice(_keys_with(archive, [word], reach.ranges), _LISTED))
+        self.is_whole = len(self.newest) < _LISTED
 
     def rarity(self) -> tuple[int, int]:
         """Return what sorts rare words first."""
-        return len(self.newest), self._floor
+        return len(self.newest), self.newest[-1] if self.newest else 0
 
     def __iter__(self) -> Iterator[int]:
         """Yield the messages, the newest first."""
         yield from self.newest
         if not self.is_whole:
-            yield from _keys_with_word(
-                self._archive, self._word, _ranges_below(self._ranges, self._floor)
-            )
+            older = _ranges_below(self._reach.ranges, self.newest[-1])
+            yield from _keys_with(self._archive, [self.word], older)
 
-    def among(self, keys: Iterable[int]) -> set[int]:
-        """Return those of the messages that have the word."""
-        asked = set(keys)
-        found = asked & self.newest.keys()
-        if not self.is_whole and (older := {key for key in asked if key < self._floor}):
-            found |= _keys_among(self._archive, self._word, older)
-        return found
+    def is_spread(self) -> bool:
+        """Return whether to read its messages costs less than the index of another word."""
+        bands = {key // self._archive.band for key in self.newest}
+        return self.is_whole or len(bands) > _SPREAD
 
 
-def _with_all_words(
-    archive: MessageArchive, reach: _Reach, lists: Sequence[_Postings]
-) -> PlacesByKey:
-    """Return the newest messages that have all words, alone or with neighbours."""
-    rarest, *others = lists
-    bands = {key // archive.band for key in rarest.newest}
-    is_few = len(rarest.newest) <= _RANKED or (rarest.is_whole and len(bands) > _MOST_BANDS)
-    found: PlacesByKey = {}
-    for some in _chunks(rarest):
-        own = set(some)
-        for each in () if is_few else others:  # a few are compared themselves
-            own = each.among(own)
-        found |= _find_places(archive, reach, sorted(own, reverse=True), _RANKED - len(found))
-        if len(found) == _RANKED:
-            return found
-    if not others:
-        return found
-    # A call and its result are one document: one has the rarest word, the other stands beside it.
-    lacking = (key for key in rarest if is_few or key not in found)
-    is_known = all(each.is_whole for each in lists)
-    beside = _with_neighbours(archive, islice(lacking, None if is_known else _NEIGHBOURS_OF_MOST))
-    if len(beside) > _FEW_BESIDE:
-        beside = _complete_with_neighbours(archive, reach, lists, beside)
-    return found | _find_places(
-        archive, reach, sorted(beside - found.keys(), reverse=True), _RANKED
-    )
+def _add_whole(archive: MessageArchive, pool: _Pool, lists: Sequence[_Postings]) -> None:
+    """Read the newest messages that have all words, alone or with call or results."""
+    rarest = lists[0]
+    floor = _EVERY_KEY
+    if rarest.is_spread():
+        for some in batches(rarest.newest, _AT_ONCE):
+            if len(pool.whole) < _RANKED:
+                pool.add(some)
+                floor = some[-1]
+    if not rarest.is_whole and len(pool.whole) < _RANKED:
+        older = _ranges_below(pool.reach.ranges, floor)
+        found = _keys_with(archive, [each.word for each in lists], older)
+        pool.add(found, _RANKED - len(pool.whole))
+    if len(pool.whole) < _RANKED and len(lists) > 1:
+        _add_partners(archive, pool, islice(rarest, _LISTED if rarest.is_whole else _PAIRED))
 
 
-def _chunks(keys: Iterable[int]) -> Iterator[list[int]]:
-    """Yield keys in lists, in order."""
-    each = iter(keys)
-    while some := list(islice(each, _RANKED)):
-        yield some
+def _add_partners(archive: MessageArchive, pool: _Pool, keys: Iterable[int]) -> None:
+    """Read calls and results of messages that lack a name: both are one document."""
+    lacking = [key for key in keys if key not in pool.whole][:_RANKED]
+    pool.add(lacking)
+    answers, by_calls = [], defaultdict[int, list[int]](list)
+    for key in lacking:
+        if _is_answer(message := pool.message(key)):
+            answers.append(key)
+        else:
+            by_calls[len(tool_calls_of(message))].append(key)
+    # An agent without native calls writes a call as text; the next user message is its result.
+    pool.add(_keys_beside(archive, by_calls.pop(0, [])[:_PAIRED_TEXTS], -1, 1))
+    for count, callers in by_calls.items():
+        pool.add(_keys_beside(archive, callers, 1, count))
+    for _ in range(NEIGHBOURS):
+        # Results of parallel calls stand between the call and its last result.
+        pool.add(above := _keys_beside(archive, answers, -1, -1))
+        answers = [key for key in above if _is_answer(pool.message(key))]
 
 
-def _with_neighbours(archive: MessageArchive, keys: Iterable[int]) -> set[int]:
-    """Return the messages and their neighbours in each entry."""
+def _is_answer(message: Mapping[str, Any]) -> bool:
+    """Return whether a message has a call's result."""
+    return is_result(message) or bool(result_blocks(message))
+
+
+def _keys_beside(archive: MessageArchive, keys: Iterable[int], first: int, last: int) -> list[int]:
+    """Return the messages whose places follow these by `first` to `last`."""
     other = links.alias("other")
-    is_near = other.c.ordinal.between(links.c.ordinal - NEIGHBOURS, links.c.ordinal + NEIGHBOURS)
+    is_near = other.c.ordinal.between(links.c.ordinal + first, links.c.ordinal + last)
     query = select(other.c.message_key).join(
         links, (other.c.entry_key == links.c.entry_key) & is_near
     )
-    found: set[int] = set()
+    found: dict[int, None] = {}
     for some in batches(keys):
-        found.update(archive.execute(query.where(links.c.message_key.in_(some))).scalars())
-    return found
+        found |= dict.fromkeys(
+            archive.execute(query.where(links.c.message_key.in_(some))).scalars()
+        )
+    return list(found)
 
 
-def _complete_with_neighbours(
-    archive: MessageArchive, reach: _Reach, lists: Sequence[_Postings], keys: Collection[int]
-) -> set[int]:
-    """Return messages that have all words together with their neighbours."""
-    held: Counter[int] = Counter()
-    bands = sorted({key // archive.band for key in keys})[-_NEAR_BANDS:]
-    keys = [key for key in keys if key // archive.band >= bands[0]]
-    for place, each in enumerate(lists):
-        held.update(dict.fromkeys(each.among(keys), 1 << place))
-    found = set()
-    for run in _places_by_entry(_find_places(archive, reach, held)):
-        first = last = 0
-        for _, ordinal, key in run:
-            while run[first][1] < ordinal - NEIGHBOURS:
-                first += 1
-            while last < len(run) and run[last][1] <= ordinal + NEIGHBOURS:
-                last += 1
-            bits = reduce(int.__or__, (held[other] for *_, other in run[first:last]))
-            if bits == 2 ** len(lists) - 1:
-                found.add(key)
-    return found
+def _with_some(lists: Iterable[_Postings]) -> Iterator[int]:
+    """Return messages with any of the words, those with rare words first."""
+    weights: Counter[int] = Counter()
+    for each in lists:
+        weight = math.log(1 + _LISTED / max(1, len(each.newest)))
+        weights.update(dict.fromkeys(each.newest, weight))
+    yield from sorted(weights, key=lambda key: (-weights[key], -key))
 
 
 # ---------------------------------------------------------------- the index
@@ -321,57 +331,56 @@ KeyRange = tuple[int, int]
 """First and last key."""
 
 # By whether the database is SQLite.
-_SELECT_WITH_WORD = {
-    True: "SELECT rowid FROM compressor_search WHERE compressor_search MATCH :query "
-    "AND rowid BETWEEN :first AND :last AND ({within}) ORDER BY rowid DESC LIMIT :most",
+_SELECT_KEYS = {
+    # Each range has a query: FTS5 would compare each message with the words of all bands.
+    True: "SELECT found.rowid FROM json_each(:parts) AS part CROSS JOIN compressor_search AS found "
+    "WHERE found.compressor_search MATCH json_extract(part.value, '$[0]') AND found.rowid "
+    "BETWEEN json_extract(part.value, '$[1]') AND json_extract(part.value, '$[2]')",
     # The planner knows nothing of words: a few rows are compared one by one, many are looked up.
     False: "WITH found AS {kept} (SELECT message_key AS key FROM compressor_search "
-    "WHERE words @@ CAST(:query AS tsquery)) SELECT key FROM found "
-    "WHERE key BETWEEN :first AND :last AND ({within}) ORDER BY key DESC LIMIT :most",
-}
-_SELECT_AMONG = {
-    True: "SELECT rowid FROM compressor_search WHERE compressor_search MATCH :query "
-    "AND +rowid IN (SELECT value FROM json_each(:keys))",
-    False: "SELECT message_key FROM compressor_search "
-    "WHERE message_key = ANY(:keys) AND words @@ CAST(:query AS tsquery)",
+    "WHERE words @@ CAST(:query AS tsquery)) SELECT key FROM found WHERE {within}",
 }
 
 
-def _keys_with_word(
-    archive: MessageArchive, word: str, ranges: Sequence[KeyRange]
+def _keys_with(
+    archive: MessageArchive, asked: Sequence[str], ranges: Iterable[KeyRange]
 ) -> Iterator[int]:
-    """Yield messages with a word, by range, newest first."""
-    key = "+rowid" if archive.is_sqlite else "key"
-    for part in _widening_parts(ranges):
-        is_few = sum(last - first for first, last in part) < _FIRST_SPAN
+    """Yield the messages that have all these words, the newest first."""
+    for some in _widening_parts(ranges):
+        parts = list(_by_query(archive, asked, some))
+        is_few = sum(last - first for first, last in some) < _FIRST_SPAN
+        within = " OR ".join(f"key BETWEEN {first} AND {last}" for first, last in some)
         kept = "NOT MATERIALIZED" if is_few else "MATERIALIZED"
-        size = archive.band
-        bands = [b for first, last in part for b in range(first // size, last // size + 1)]
-        while part:
-            within = " OR ".join(f"{key} BETWEEN {first} AND {last}" for first, last in part)
-            statement = text(_SELECT_WITH_WORD[archive.is_sqlite].format(within=within, kept=kept))
-            values = {
-                "query": _match_query(archive, word, bands),
-                "first": part[-1][0],
-                "last": part[0][1],
-                "most": _MOST_LISTED,
-            }
-            found = archive.execute(statement, values).scalars().all()
-            yield from found
-            part = _ranges_below(part, found[-1]) if len(found) == _MOST_LISTED else []
+        statement = text(_SELECT_KEYS[archive.is_sqlite].format(within=within, kept=kept))
+        either = " | ".join(sorted({query for query, *_ in parts}))
+        values = {"parts": json.dumps(parts)} if archive.is_sqlite else {"query": either}
+        yield from sorted(archive.execute(statement, values).scalars().all(), reverse=True)
+
+
+def _by_query(
+    archive: MessageArchive, asked: Sequence[str], ranges: Iterable[KeyRange]
+) -> Iterator[tuple[str, int, int]]:
+    """Yield the query for words in each band, with its first and last key."""
+    size = archive.band
+    for first, last in ranges:
+        bands = range(first // size, last // size + 1)
+        for query, run in groupby(bands, key=lambda band: _match_query(archive, asked, band)):
+            held = list(run)
+            yield query, max(first, held[0] * size), min(last, (held[-1] + 1) * size - 1)
+
+
+def _match_query(archive: MessageArchive, asked: Sequence[str], band: int) -> str:
+    """Return the query for messages of a band that have all these words."""
+    # Words are letters and digits only, so a quote cannot end early.
+    quote, more, both = ('"', "*", " AND ") if archive.is_sqlite else ("'", ":*", " & ")
+    marked = zip(asked, archive.indexed_words(asked, band), strict=True)
+    each = (f"{quote}{word}{quote}{more if finds_longer(plain) else ''}" for plain, word in marked)
+    return f"({both.join(each)})"
 
 
 def _ranges_below(ranges: Iterable[KeyRange], key: int) -> list[KeyRange]:
     """Return the parts of ranges below a key."""
     return [(first, min(last, key - 1)) for first, last in ranges if first < key]
-
-
-def _keys_among(archive: MessageArchive, word: str, keys: set[int]) -> set[int]:
-    """Return those of the messages that have a word."""
-    query = _match_query(archive, word, {key // archive.band for key in keys})
-    asked: Any = json.dumps([*keys]) if archive.is_sqlite else [*keys]
-    statement = text(_SELECT_AMONG[archive.is_sqlite])
-    return set(archive.execute(statement, {"query": query, "keys": asked}).scalars())
 
 
 def _widening_parts(ranges: Iterable[KeyRange]) -> Iterator[list[KeyRange]]:
@@ -390,15 +399,6 @@ def _widening_parts(ranges: Iterable[KeyRange]) -> Iterator[list[KeyRange]]:
                 part, room = [], width
     if part:
         yield part
-
-
-def _match_query(archive: MessageArchive, word: str, bands: Iterable[int]) -> str:
-    """Return the query for a word in bands."""
-    # Words are letters and digits only, so a quote cannot end early.
-    quote, more, either = ('"', "*", " OR ") if archive.is_sqlite else ("'", ":*", " | ")
-    end = quote + (more if finds_longer(word) else "")
-    marked = {each for band in bands for each in archive.indexed_words([word], band)}
-    return either.join(f"{quote}{each}{end}" for each in sorted(marked))
 
 
 def _newest_keys(archive: MessageArchive, reach: _Reach, most: int) -> list[int]:
