@@ -39,7 +39,7 @@ _FEW = 400  # up to this many messages are read without the index
 _UNINDEXED = 1_000  # the same if no word is indexed
 _LISTED = 1_000  # newest keys of a word
 _AT_ONCE = 200  # messages that are read before the next look at what is missing
-_SPREAD = 16  # bands; an index of so many costs more than to read the messages
+_SPREAD = 1 << 17  # keys; a frequent word's index of so many costs more than to read messages
 _RANKED = 400  # messages with all words that a search ranks
 _IN_PART = 100  # the same if no message has all words
 _PAIRED = 100  # newest messages with a frequent word whose calls or results are read
@@ -255,8 +255,7 @@ class _Postings:
 
     def is_spread(self) -> bool:
         """Return whether to read its messages costs less than the index of another word."""
-        bands = {key // self._archive.band for key in self.newest}
-        return self.is_whole or len(bands) > _SPREAD
+        return self.is_whole or self.newest[0] - self.newest[-1] > _SPREAD
 
 
 def _add_whole(archive: MessageArchive, pool: _Pool, lists: Sequence[_Postings]) -> None:
