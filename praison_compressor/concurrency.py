@@ -44,12 +44,12 @@ def begin(work: Callable[[], T], *, context: contextvars.Context | None = None) 
     return future
 
 
-def apart(work: Callable[[], T]) -> T:
+def run_in_thread(work: Callable[[], T]) -> T:
     """Do the work in a thread with this context; wait."""
     return begin(work).result()
 
 
-def off_loop(work: Callable[[], Any]) -> None:
+def run_off_loop(work: Callable[[], Any]) -> None:
     """Do the work, in another thread if a loop runs here."""
     if _is_in_loop():
         begin(work)
@@ -62,7 +62,9 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
     If a loop runs in this thread, the coroutine runs in another thread.
     """
-    return apart(lambda: _run(work)) if _is_in_loop() else _run(work)
+    return (
+        run_in_thread(lambda: _run_in_new_loop(work)) if _is_in_loop() else _run_in_new_loop(work)
+    )
 
 
 def _is_in_loop() -> bool:
@@ -71,11 +73,11 @@ def _is_in_loop() -> bool:
     return False
 
 
-CLEANING_UP = 2.0
+CLEANUP_SECONDS = 2.0
 """Seconds in which cancelled work must end and return its connection."""
 
 
-def _run(work: Coroutine[Any, Any, T]) -> T:
+def _run_in_new_loop(work: Coroutine[Any, Any, T]) -> T:
     # Not `asyncio.run`: it waits without a limit for tasks that swallow their cancellation.
     loop = asyncio.new_event_loop()
     try:
@@ -86,13 +88,13 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
         for task in left:
             task.cancel()
         if left:
-            loop.run_until_complete(asyncio.wait(left, timeout=CLEANING_UP))
+            loop.run_until_complete(asyncio.wait(left, timeout=CLEANUP_SECONDS))
         loop.run_until_complete(loop.shutdown_asyncgens())
         asyncio.set_event_loop(None)
         loop.close()
 
 
-async def in_time(work: Coroutine[Any, Any, T], seconds: float) -> asyncio.Task[T] | None:
+async def run_for(work: Coroutine[Any, Any, T], seconds: float) -> asyncio.Task[T] | None:
     """Return the ended task, or None after `seconds`.
 
     Work still running then is cancelled and abandoned, and so is the work of a cancelled call.
@@ -106,7 +108,7 @@ async def in_time(work: Coroutine[Any, Any, T], seconds: float) -> asyncio.Task[
     finally:
         abandoned = task.cancel()
         if abandoned:
-            await asyncio.wait({task}, timeout=CLEANING_UP)
+            await asyncio.wait({task}, timeout=CLEANUP_SECONDS)
         if not task.done():
             # The work swallowed its cancellation. Closed, it cannot hold up the loop's own end.
             with suppress(RuntimeError, ValueError):
@@ -117,25 +119,25 @@ async def in_time(work: Coroutine[Any, Any, T], seconds: float) -> asyncio.Task[
 
 # -------------------------------------------------------------- forks
 
-PATIENCE_SECONDS = 5.0
+FORK_PATIENCE_SECONDS = 5.0
 """Longest wait of a fork. After it the fork goes on, and its child may hang; waiting on would hang
 the parent."""
 
-_known: dict[int, weakref.ref[Any]] = {}
+_registered: dict[int, weakref.ref[Any]] = {}
 
 
-def renewed(made: T) -> T:
+def renew_after_fork(made: T) -> T:
     """Register an object: forked children call its `_at_fork_reinit()`.
 
     Python's own locks have that method. Before the fork the parent calls `_at_fork_close()`, where
     the object has it.
     """
     key = id(made)
-    _known[key] = weakref.ref(made, lambda _: _known.pop(key, None))
+    _registered[key] = weakref.ref(made, lambda _: _registered.pop(key, None))
     return made
 
 
-class _Undivided:
+class _ForkGuard:
     """Work that no fork divides: forks and threads wait for each other."""
 
     def __init__(self) -> None:
@@ -163,7 +165,7 @@ class _Undivided:
         me = threading.get_ident()
         with self._changed:
             self._forks += 1
-            self._changed.wait_for(lambda: not self._inside.keys() - {me}, PATIENCE_SECONDS)
+            self._changed.wait_for(lambda: not self._inside.keys() - {me}, FORK_PATIENCE_SECONDS)
 
     def after_fork(self) -> None:
         """Let threads in again."""
@@ -177,25 +179,25 @@ class _Undivided:
         self._inside = {me: self._inside[me]} if me in self._inside else {}
 
 
-undivided = renewed(_Undivided())
+fork_guard = renew_after_fork(_ForkGuard())
 
 
-def _call(method: str) -> None:
+def _call_all(method: str) -> None:
     # A list first: other threads make objects meanwhile.
-    for made in [reference() for reference in list(_known.values())]:
+    for made in [reference() for reference in list(_registered.values())]:
         getattr(made, method, lambda: None)()
 
 
-def _before() -> None:
-    undivided.before_fork()
-    _call("_at_fork_close")
+def _before_fork() -> None:
+    fork_guard.before_fork()
+    _call_all("_at_fork_close")
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
     os.register_at_fork(
-        before=_before,
-        after_in_parent=undivided.after_fork,
-        after_in_child=lambda: _call("_at_fork_reinit"),
+        before=_before_fork,
+        after_in_parent=fork_guard.after_fork,
+        after_in_child=lambda: _call_all("_at_fork_reinit"),
     )
 
 

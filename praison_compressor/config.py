@@ -13,7 +13,7 @@ from typing import Any
 
 from .errors import ConfigError
 
-MOST = 10**12
+MOST_TOKENS = 10**12
 """Tokens. A larger number is a mistake, and a ratio of it would overflow."""
 
 STORE_VARIABLE = "PRAISON_COMPRESSOR_STORE"
@@ -28,7 +28,7 @@ STORE_KINDS = ("sqlite", "sqlite+pysqlite", "postgres", "postgresql", "postgresq
 """What a store's URL may have before its `://`."""
 
 
-def quoted(value: Any) -> str:
+def short_repr(value: Any) -> str:
     """Return a value as errors print it, in about 60 characters."""
     try:
         text = repr(value)
@@ -39,11 +39,11 @@ def quoted(value: Any) -> str:
 
 # -------------------------------------------------------------- checks
 
-Check = Callable[[str, Any], Any]
+OptionCheck = Callable[[str, Any], Any]
 """Return the option's normalized value, or raise ConfigError."""
 
 
-def expects(wanted: str, holds: Callable[[Any], object]) -> Check:
+def make_check(wanted: str, holds: Callable[[Any], object]) -> OptionCheck:
     """Return a check that passes values for which `holds` is true."""
 
     def check(name: str, value: Any) -> Any:
@@ -52,7 +52,7 @@ def expects(wanted: str, holds: Callable[[Any], object]) -> Check:
                 return value
         except (TypeError, ValueError, OverflowError, AttributeError):
             pass  # a value of another type
-        raise ConfigError(f"{name}={quoted(value)}: expected {wanted}")
+        raise ConfigError(f"{name}={short_repr(value)}: expected {wanted}")
 
     return check
 
@@ -62,41 +62,41 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_whole(value: Any, least: int = 0) -> bool:
-    return _is_number(value) and int(value) == value and least <= value <= MOST
+    return _is_number(value) and int(value) == value and least <= value <= MOST_TOKENS
 
 
-_count = expects("a whole number, 0 or more", _is_whole)
-_positive = expects("a positive whole number", lambda v: _is_whole(v, 1))
-_ratio = expects("a number above 0 and up to 1", lambda v: _is_number(v) and 0 < v <= 1)
-_gain = expects("a number from 0 up to 1", lambda v: _is_number(v) and 0 <= v < 1)
+_COUNT = make_check("a whole number, 0 or more", _is_whole)
+_POSITIVE = make_check("a positive whole number", lambda v: _is_whole(v, 1))
+_RATIO = make_check("a number above 0 and up to 1", lambda v: _is_number(v) and 0 < v <= 1)
+_GAIN = make_check("a number from 0 up to 1", lambda v: _is_number(v) and 0 <= v < 1)
 # No clock of Python's waits longer than some 292 years.
-_seconds = expects("a positive number up to 1e9", lambda v: _is_number(v) and 0 < v <= 1e9)
-switch = expects("True or False", lambda v: isinstance(v, bool))
-_text = expects("a text", lambda v: isinstance(v, str))
-_name = expects("a name that is not empty", lambda v: isinstance(v, str) and v.strip())
-_ttl = expects('"5m" or "1h"', lambda v: v in ("5m", "1h"))
-_path = expects(STORES, lambda v: os.fspath(v))
+_SECONDS = make_check("a positive number up to 1e9", lambda v: _is_number(v) and 0 < v <= 1e9)
+SWITCH = make_check("True or False", lambda v: isinstance(v, bool))
+_TEXT = make_check("a text", lambda v: isinstance(v, str))
+_NAME = make_check("a name that is not empty", lambda v: isinstance(v, str) and v.strip())
+_TTL = make_check('"5m" or "1h"', lambda v: v in ("5m", "1h"))
+_PATH = make_check(STORES, lambda v: os.fspath(v))
 
 
-def _texts(name: str, value: Any) -> tuple[str, ...]:
+def _check_texts(name: str, value: Any) -> tuple[str, ...]:
     """Return the texts as a tuple; refuse a single text."""
     if isinstance(value, (list, tuple)) and all(isinstance(item, str) and item for item in value):
         return tuple(value)
-    raise ConfigError(f"{name}={quoted(value)}: expected a list of texts that are not empty")
+    raise ConfigError(f"{name}={short_repr(value)}: expected a list of texts that are not empty")
 
 
 POLICIES = ("mask", "summarize", "keep")
 _FOR_ALL = {"keep_all": {"*": "keep"}, "keep_none": {"*": "mask"}}
 
 
-def _policies(name: str, value: Any) -> dict[str, str]:
+def _check_policies(name: str, value: Any) -> dict[str, str]:
     """Return the policies by tool name or pattern."""
     if isinstance(value, str) and value in _FOR_ALL:
         return _FOR_ALL[value]
     if isinstance(value, Mapping) and all(policy in POLICIES for policy in value.values()):
         return {str(tool): policy for tool, policy in value.items()}
     raise ConfigError(
-        f"{name}={quoted(value)}: expected a mapping of tool names or patterns to "
+        f"{name}={short_repr(value)}: expected a mapping of tool names or patterns to "
         '"mask", "summarize" or "keep", or one of "keep_all", "keep_none"'
     )
 
@@ -104,7 +104,7 @@ def _policies(name: str, value: Any) -> dict[str, str]:
 # -------------------------------------------------------------- options
 
 
-def _option(default: Any, check: Check, meaning: str, *, secret: bool = False) -> Any:
+def _option(default: Any, check: OptionCheck, meaning: str, *, secret: bool = False) -> Any:
     """Declare an option; None passes the check where the default is None."""
     metadata = {"check": check, "meaning": meaning}
     if isinstance(default, dict):
@@ -121,116 +121,118 @@ class CompressorConfig:
     """
 
     model: str | None = _option(
-        None, _text, "Model that reads the view: its window and tokenizer count. None: o200k_base."
+        None, _TEXT, "Model that reads the view: its window and tokenizer count. None: o200k_base."
     )
     context_window: int | None = _option(
-        None, _positive, "Tokens of the model's window. None: litellm's table, else a logged guess."
+        None, _POSITIVE, "Tokens of the model's window. None: litellm's table, else a logged guess."
     )
     output_reserve: int | None = _option(
-        None, _count, "Tokens kept free for the answer. None: 8,000, or window / 4 if that is less."
+        None, _COUNT, "Tokens kept free for the answer. None: 8,000, or window / 4 if that is less."
     )
-    trigger_ratio: float = _option(0.8, _ratio, "Compress above this share of the usable window.")
-    target_ratio: float = _option(0.6, _ratio, "Compress down to this share of the trigger.")
+    trigger_ratio: float = _option(0.8, _RATIO, "Compress above this share of the usable window.")
+    target_ratio: float = _option(0.6, _RATIO, "Compress down to this share of the trigger.")
     idle_trigger_ratio: float = _option(
-        0.5, _ratio, "Once the cache is cold, compress above this share of the trigger."
+        0.5, _RATIO, "Once the cache is cold, compress above this share of the trigger."
     )
     cache_ttl_seconds: float | None = _option(
         None,
-        _seconds,
+        _SECONDS,
         "Lifetime of the provider's cache. None: by provider and cache marks, else 300.",
     )
     token_floor: int = _option(
-        2_000, _count, "Least tokens of the trigger; force and target_tokens ignore it."
+        2_000, _COUNT, "Least tokens of the trigger; force and target_tokens ignore it."
     )
     protect_last_n_tokens: int = _option(
         20_000,
-        _count,
+        _COUNT,
         "Newest tokens kept verbatim. From 20,000 on: at least half of the target less the head.",
     )
     keep_recent_turns: int | None = _option(
-        None, _count, "Newest turns kept verbatim too, where they fit."
+        None, _COUNT, "Newest turns kept verbatim too, where they fit."
     )
     head_tokens: int | None = _option(
-        None, _count, "Tokens of the first exchange. None: 10 % of the usable window."
+        None, _COUNT, "Tokens of the first exchange. None: 10 % of the usable window."
     )
     summary_target_tokens: int | None = _option(
         750,
-        _positive,
+        _POSITIVE,
         "Tokens of prose asked of the model. None: 5 % of the segment, 750 to 8,000.",
     )
     quotes_budget_tokens: int | None = _option(
         None,
-        _count,
+        _COUNT,
         "Tokens of quotes. None: 10 % of the target, at least 3,000 or an eighth if less.",
     )
     pinned: tuple[str, ...] = _option(
-        (), _texts, "Texts that stand in every compressed view, word for word."
+        (), _check_texts, "Texts that stand in every compressed view, word for word."
     )
     rule_sources: tuple[str, ...] = _option(
         (),
-        _texts,
+        _check_texts,
         "Files (path, name or pattern) and tools whose newest content is quoted, like AGENTS.md.",
     )
     # At 0.25 the static text of round 7 lost 8 of 20 files (tests/benchmarks/rounds.py).
     fold_ratio: float = _option(
-        0.28, _ratio, "Fold the oldest summaries when all pass this share of the target."
+        0.28, _RATIO, "Fold the oldest summaries when all pass this share of the target."
     )
     min_gain_ratio: float = _option(
-        0.05, _gain, "Skip a compression that frees less than this share of the view."
+        0.05, _GAIN, "Skip a compression that frees less than this share of the view."
     )
     tool_policies: Mapping[str, str] = _option(
         {},
-        _policies,
+        _check_policies,
         'Treatment of old outputs, by tool name or pattern: "mask", "summarize" or "keep".',
     )
     recall: bool | None = _option(
-        None, switch, "Offer the archive as tools. None: in the host, to agents that call tools."
+        None, SWITCH, "Offer the archive as tools. None: in the host, to agents that call tools."
     )
-    background: bool = _option(False, switch, "Write summaries off the request path.")
+    background: bool = _option(False, SWITCH, "Write summaries off the request path.")
     keep_tool_steps: bool = _option(
-        True, switch, "In the host: keep the tool steps of earlier turns in the transcript."
+        True, SWITCH, "In the host: keep the tool steps of earlier turns in the transcript."
     )
     cache_ttl: str | None = _option(
-        None, _ttl, 'In the host: life of the cache marks, "5m" or "1h". None: the provider\'s.'
+        None,
+        _TTL,
+        'In the host: life of the cache marks, "5m" or "1h". None: the provider\'s.',
     )
     auxiliary_model: str | None = _option(
         None,
-        _text,
+        _TEXT,
         f"Model that writes summaries. None: {AUXILIARY_VARIABLE}, else the host agent's own.",
     )
     auxiliary_api_base: str | None = _option(
-        None, _text, "Address of the auxiliary model. None: its provider's."
+        None, _TEXT, "Address of the auxiliary model. None: its provider's."
     )
     auxiliary_api_key: str | None = _option(
-        None, _text, "Key of the auxiliary model. None: litellm's environment.", secret=True
+        None, _TEXT, "Key of the auxiliary model. None: litellm's environment.", secret=True
     )
     fallback_models: tuple[str, ...] = _option(
-        (), _texts, "Models tried in order when the auxiliary model fails."
+        (), _check_texts, "Models tried in order when the auxiliary model fails."
     )
     summary_instructions: str | None = _option(
-        None, _text, "Your text, added to the request for a summary."
+        None, _TEXT, "Your text, added to the request for a summary."
     )
     summary_max_retries: int = _option(
-        2, _count, "Retries with one model after a temporary failure."
+        2, _COUNT, "Retries with one model after a temporary failure."
     )
-    timeout_seconds: float = _option(60.0, _seconds, "Seconds for one call of a model.")
+    timeout_seconds: float = _option(60.0, _SECONDS, "Seconds for one call of a model.")
     store_url: str | None = _option(
-        None, _path, "Where the ledger is kept: SQLite, PostgreSQL or a path. None: memory."
+        None, _PATH, "Where the ledger is kept: SQLite, PostgreSQL or a path. None: memory."
     )
     store_key: str | None = _option(
-        None, _text, f"Fernet key of an encrypted store. None: {KEY_VARIABLE}.", secret=True
+        None, _TEXT, f"Fernet key of an encrypted store. None: {KEY_VARIABLE}.", secret=True
     )
     redact_secrets: bool | None = _option(
         None,
-        switch,
+        SWITCH,
         "Mask keys and tokens. None: on disk, and for an auxiliary model other than the agent's.",
     )
-    namespace: str = _option("default", _name, "Tenant; nothing is looked up across namespaces.")
+    namespace: str = _option("default", _NAME, "Tenant; nothing is looked up across namespaces.")
 
     def __new__(cls, *args: Any, **given: Any) -> CompressorConfig:
         """Refuse an unknown option with the nearest name."""
         if unknown := sorted(given.keys() - {option.name for option in fields(cls)}):
-            raise ConfigError(no_such("option", unknown[0], cls.names()))
+            raise ConfigError(unknown_name("option", unknown[0], cls.names()))
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -268,7 +270,7 @@ class CompressorConfig:
         unknown = sorted(set(map(str, options)) - set(cls.names()))
         if unknown:
             raise ConfigError(
-                f"{no_such('option', unknown[0], cls.names())}; "
+                f"{unknown_name('option', unknown[0], cls.names())}; "
                 f"the options are {', '.join(cls.names())}"
             )
         return cls(**options)
@@ -289,18 +291,18 @@ def _takes_none(name: str, default: Any) -> bool:
 # -------------------------------------------------------------- names and values of a call
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """Return the known name nearest to a name, or None."""
     return next(iter(get_close_matches(name.lower(), list(known), 1, cutoff=0.75)), None)
 
 
-def no_such(kind: str, name: str, known: Iterable[str]) -> str:
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
     """Return an error's text for an unknown name, with the nearest one."""
-    meant = nearest(name, known)
+    meant = nearest_name(name, known)
     return f"no {kind} {name!r}" + (f" (did you mean {meant!r}?)" if meant else "")
 
 
-def whole(name: str, value: Any, least: int = -MOST) -> int:
+def whole_number(name: str, value: Any, least: int = -MOST_TOKENS) -> int:
     """Return an option of a call as a whole number.
 
     Raises:
@@ -311,8 +313,8 @@ def whole(name: str, value: Any, least: int = -MOST) -> int:
             return int(value)
     except (TypeError, ValueError, OverflowError):
         pass
-    span = f"up to {MOST:,}" if least < 0 else f"from {least:,} to {MOST:,}"
-    raise ConfigError(f"{name}={quoted(value)}: expected a whole number {span}")
+    span = f"up to {MOST_TOKENS:,}" if least < 0 else f"from {least:,} to {MOST_TOKENS:,}"
+    raise ConfigError(f"{name}={short_repr(value)}: expected a whole number {span}")
 
 
 def check_store(url: str | None) -> None:

@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Hashable
 from concurrent.futures import Future
 from typing import Any
 
-from ..concurrency import begin, renewed
+from ..concurrency import begin, renew_after_fork
 from ..errors import LedgerError
 from ..ledger.segments import Session
 from ..ledger.stores import Store
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 LEASE_SECONDS = 6.0
 """A crashed holder keeps others waiting for this long; a live holder renews four times as often."""
 
-PATIENCE_SECONDS = 600.0
+LEASE_PATIENCE_SECONDS = 600.0
 """After this wait a compression starts without the lease, which a holder that hangs may renew
 forever. The commit decides the race."""
 
@@ -40,10 +40,11 @@ POLL_SECONDS, LONGEST_POLL_SECONDS = 0.1, 1.0
 
 
 @contextlib.asynccontextmanager
-async def leased(store: Store, session: Session) -> AsyncIterator[None]:
+async def hold_lease(store: Store, session: Session) -> AsyncIterator[None]:
     """Hold the session's lease across processes, as `Sessions.enter` does within one."""
     holder, over = uuid.uuid4().hex, threading.Event()
-    lock = renewed(threading.Lock())  # a renewal still on its way must not outlive the release
+    # A renewal still on its way must not outlive the release.
+    lock = renew_after_fork(threading.Lock())
 
     def claim() -> bool:
         with lock:
@@ -63,7 +64,7 @@ async def leased(store: Store, session: Session) -> AsyncIterator[None]:
                 logger.info("a lease could not be released, it ends by itself: %s", error)
 
     try:
-        given_up, pause = time.monotonic() + PATIENCE_SECONDS, POLL_SECONDS
+        given_up, pause = time.monotonic() + LEASE_PATIENCE_SECONDS, POLL_SECONDS
         while not await asyncio.to_thread(claim):
             if time.monotonic() > given_up:
                 logger.warning("session %s: its lease was never released", session.id)
@@ -96,14 +97,14 @@ class Background:
     """Run coroutines in one thread until `close`, deletion or exit."""
 
     def __init__(self) -> None:
-        self._lock = renewed(threading.Lock())
+        self._lock = renew_after_fork(threading.Lock())
         self._running: dict[Hashable, Future[Any]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._end: Callable[[], Any] = lambda: None
         self._closed = False
         self._failure = ""
         """The newest failure's text; "" after a success."""
-        renewed(self)
+        renew_after_fork(self)
 
     def start(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, Any]]) -> bool:
         """Begin `work` unless something runs under its key; return whether begun."""
@@ -113,13 +114,13 @@ class Background:
             # Not in the caller's context: a listener must not take this summary for a part of the
             # request in which it began.
             future = contextvars.Context().run(
-                asyncio.run_coroutine_threadsafe, self._logged(work), self._its_loop()
+                asyncio.run_coroutine_threadsafe, self._run_logged(work), self._start_loop()
             )
             self._running[key] = future
-        future.add_done_callback(lambda _: self._done(key, future))
+        future.add_done_callback(lambda _: self._forget(key, future))
         return True
 
-    def busy(self, key: Hashable) -> bool:
+    def is_busy(self, key: Hashable) -> bool:
         """Return whether something runs under this key."""
         return key in self._running
 
@@ -135,13 +136,13 @@ class Background:
             self._closed = True
         self._end()
 
-    def _its_loop(self) -> asyncio.AbstractEventLoop:
+    def _start_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             name = "praison-compressor-background"
             thread = threading.Thread(target=_serve, args=(self._loop,), name=name, daemon=True)
             thread.start()
-            _at_work.add(self)
+            _alive.add(self)
             _close_before_executors()
             # Runs once: at `close`, at the end of this object, or at exit.
             self._end = weakref.finalize(self, _stop, self._loop, thread)
@@ -151,7 +152,7 @@ class Background:
         # A forked child inherits the loop but not its thread.
         self._running, self._loop, self._end = {}, None, lambda: None
 
-    async def _logged(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+    async def _run_logged(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         """Await the work; log a failure once while it repeats."""
         before, self._failure = self._failure, ""
         try:
@@ -161,13 +162,13 @@ class Background:
             level = logging.DEBUG if self._failure == before else logging.WARNING
             logger.log(level, "a summary in the background failed: %s", self._failure)
 
-    def _done(self, key: Hashable, future: Future[Any]) -> None:
+    def _forget(self, key: Hashable, future: Future[Any]) -> None:
         with self._lock:
             if self._running.get(key) is future:
                 del self._running[key]
 
 
-_at_work: weakref.WeakSet[Background] = weakref.WeakSet()
+_alive: weakref.WeakSet[Background] = weakref.WeakSet()
 
 
 @functools.cache
@@ -181,7 +182,7 @@ def _close_before_executors() -> None:
 
 
 def _close_all() -> None:
-    for background in list(_at_work):
+    for background in list(_alive):
         background.close()
 
 

@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, astuple, dataclass, field, replace
 from typing import Any
 
-from ..concurrency import renewed
+from ..concurrency import renew_after_fork
 from ..errors import LedgerCorrupt, LedgerError
 from ..ledger.segments import Session, Usage
 from ..ledger.stores import NoteStore, Store, as_note_store
-from ..messages.display import counted
+from ..messages.display import pluralize
 from ..tokens.models import prices_of
-from .request import Key
+from .request import SessionKey
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class RequestUsage:
     """Written to the provider's cache for an hour."""
     output: int = 0
 
-    def merged(self, other: RequestUsage) -> RequestUsage:
+    def merge(self, other: RequestUsage) -> RequestUsage:
         """Return the larger number of each kind: a stream reports in parts."""
         return RequestUsage(*map(max, astuple(self), astuple(other)))
 
@@ -91,7 +91,7 @@ class Bill:
         return cls(int(is_new), usage, cost, without=without, without_cost=without_cost)
 
     def __add__(self, other: Bill) -> Bill:
-        return Bill(*map(_sum, vars(self).values(), vars(other).values()))
+        return Bill(*map(_add_known, vars(self).values(), vars(other).values()))
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Bill:
@@ -104,20 +104,22 @@ class Bill:
 
     def lines(self) -> list[str]:
         """Return lines: what was paid, the summaries, the same without us."""
-        paid = f"{_words(self.usage)}{_dollars(self.cost)}"
-        lines = [f"Paid: {counted(self.requests, 'request')}, {paid}"]
+        paid = f"{_usage_text(self.usage)}{_dollars(self.cost)}"
+        lines = [f"Paid: {pluralize(self.requests, 'request')}, {paid}"]
         if self.kept_steps:
-            kept = f"{counted(self.kept_steps, 'step')}, {self.kept_tokens:,} tokens"
+            kept = f"{pluralize(self.kept_steps, 'step')}, {self.kept_tokens:,} tokens"
             lines.append(f"In these requests: kept from earlier turns: {kept}")
         made = self.summaries
         if made.prompt_tokens:
-            tokens = f"{short(made.prompt_tokens)} input, {short(made.completion_tokens)} output"
-            lines.append(f"Summaries: {tokens}{_dollars(made.cost)}")
-        alone = f"{_words(self.without)}{_dollars(self.without_cost)}"
+            asked, got = map(short_count, (made.prompt_tokens, made.completion_tokens))
+            lines.append(f"Summaries: {asked} input, {got} output{_dollars(made.cost)}")
+        alone = f"{_usage_text(self.without)}{_dollars(self.without_cost)}"
         return [*lines, f"Without praison_compressor: {alone}"]
 
 
-def uncompressed(usage: RequestUsage, saved: int, added: int, *, is_warm: bool) -> RequestUsage:
+def uncompressed_usage(
+    usage: RequestUsage, saved: int, added: int, *, is_warm: bool
+) -> RequestUsage:
     """Return the usage of a request with its whole transcript.
 
     Args:
@@ -132,15 +134,15 @@ def uncompressed(usage: RequestUsage, saved: int, added: int, *, is_warm: bool) 
     return RequestUsage(whole, cached, written, hour, usage.output)
 
 
-def _words(usage: RequestUsage) -> str:
-    parts = [f"{short(usage.cached)} cached"] if usage.cached else []
+def _usage_text(usage: RequestUsage) -> str:
+    parts = [f"{short_count(usage.cached)} cached"] if usage.cached else []
     written = usage.written + usage.written_1h
-    parts += [f"{short(written)} written to the cache"] if written else []
+    parts += [f"{short_count(written)} written to the cache"] if written else []
     inner = f" ({', '.join(parts)})" if parts else ""
-    return f"{short(usage.input)} input{inner}, {short(usage.output)} output"
+    return f"{short_count(usage.input)} input{inner}, {short_count(usage.output)} output"
 
 
-def _sum(one: Any, other: Any) -> Any:
+def _add_known(one: Any, other: Any) -> Any:
     return None if one is None or other is None else one + other
 
 
@@ -148,7 +150,7 @@ def _dollars(cost: float | None) -> str:
     return "" if cost is None else f", ${cost:.4f}"
 
 
-def short(tokens: int) -> str:
+def short_count(tokens: int) -> str:
     """Return tokens in few letters: `980`, `9.1k`, `157k`."""
     if tokens < 1_000:  # below 0 too
         return str(tokens)
@@ -167,18 +169,18 @@ YOUNG_SHARE = 0.1
 class Account:
     """Keep a session's bill and last request; thread-safe."""
 
-    def __init__(self, key: Key) -> None:
+    def __init__(self, key: SessionKey) -> None:
         self._session = Session(*key, tip=key[1], parent=None)
         self.requested = 0.0
         """Seconds since 1970 of the session's last known request; 0: none."""
-        self._lock = renewed(threading.Lock())
-        self._at_store = renewed(threading.Lock())  # one thread reads or writes the store
+        self._lock = renew_after_fork(threading.Lock())
+        self._at_store = renew_after_fork(threading.Lock())  # one thread reads or writes the store
         self._stored = self._written = self._due = Bill()
         """What the store has, what is on its way there, and what it lacks."""
         self._noted = 0.0
         """The last request that the store knows; before the first one, when it was looked for."""
         self._read_at = 0.0
-        renewed(self)
+        renew_after_fork(self)
 
     def _at_fork_reinit(self) -> None:
         self._written = self._due = Bill()  # the parent writes it
@@ -201,18 +203,18 @@ class Account:
         notes = as_note_store(store)
         if notes is None or not (always or now - self._read_at >= PACE_SECONDS):
             return
-        with self._alone(always) as is_alone, _logged():
+        with self._hold_store(always) as is_alone, _log_failure():
             if is_alone:
                 self._session = opened()
-                self._take(notes.note(self._session))
+                self._apply_note(notes.note(self._session))
                 self._read_at, self._noted = now, self._noted or now
 
     def settle(self, store: Store, *, always: bool = False) -> None:
         """Write what the store lacks: if much, else every `PACE_SECONDS`."""
         notes = as_note_store(store)
-        if notes is None or not (always or self._is_much()):
+        if notes is None or not (always or self._is_write_due()):
             return
-        with self._alone(always) as is_alone:
+        with self._hold_store(always) as is_alone:
             if is_alone:
                 self._write(notes)
 
@@ -224,15 +226,15 @@ class Account:
             return
 
         def change(note: str) -> str:
-            before, bill = _read(note)
+            before, bill = _parse_note(note)
             found = {"requested": max(before, requested), "bill": asdict(bill + due)}
             return json.dumps(found, separators=(",", ":"))
 
-        with _logged(self._keep):
-            self._take(notes.note(self._session, change))
+        with _log_failure(self._restore_due):
+            self._apply_note(notes.note(self._session, change))
 
     @contextmanager
-    def _alone(self, waits: bool) -> Iterator[bool]:
+    def _hold_store(self, waits: bool) -> Iterator[bool]:
         """Yield whether no other thread is at the store."""
         is_alone = self._at_store.acquire(blocking=waits)
         try:
@@ -241,17 +243,17 @@ class Account:
             if is_alone:
                 self._at_store.release()
 
-    def _keep(self) -> None:
+    def _restore_due(self) -> None:
         """Keep for later what could not be written."""
         with self._lock:
             self._written, self._due = Bill(), self._written + self._due
 
-    def _is_much(self) -> bool:
+    def _is_write_due(self) -> bool:
         is_late = self.requested - self._noted >= PACE_SECONDS
         return is_late or self._due.requests > YOUNG_SHARE * self._stored.requests
 
-    def _take(self, note: str) -> None:
-        requested, stored = _read(note)
+    def _apply_note(self, note: str) -> None:
+        requested, stored = _parse_note(note)
         with self._lock:
             self._stored, self._written = stored, Bill()
         self.requested = max(self.requested, requested)
@@ -265,10 +267,10 @@ def stored_bill(store: Store, session: Session) -> Bill:
         LedgerError: the store cannot be read.
     """
     notes = as_note_store(store)
-    return Bill() if notes is None else _read(notes.note(session))[1]
+    return Bill() if notes is None else _parse_note(notes.note(session))[1]
 
 
-def _read(note: str) -> tuple[float, Bill]:
+def _parse_note(note: str) -> tuple[float, Bill]:
     """Return time of the last request and bill of a note.
 
     Raises:
@@ -282,7 +284,7 @@ def _read(note: str) -> tuple[float, Bill]:
 
 
 @contextmanager
-def _logged(undo: Callable[[], Any] = lambda: None) -> Iterator[None]:
+def _log_failure(undo: Callable[[], Any] = lambda: None) -> Iterator[None]:
     """Log a failure of the store and go on."""
     try:
         yield
@@ -308,13 +310,13 @@ def usage_in(answer: Any) -> RequestUsage | None:
         answer = answer[-1] if answer else None
     # litellm keeps what a provider sent unasked, as Anthropic does, beside the chunk.
     for holder in (answer, field_of(answer, "response"), field_of(answer, "_hidden_params")):
-        found = _usage(field_of(holder, "usage"))
+        found = _parse_usage(field_of(holder, "usage"))
         if found.input:
             return found
     return None
 
 
-def reported(answer: Any) -> RequestUsage | None:
+def usage_reported(answer: Any) -> RequestUsage | None:
     """Return the usage in an answer or a usage object, or None."""
     found = usage_in(answer) or usage_in({"usage": answer})
     usage = field_of(answer, "usage") or answer
@@ -324,20 +326,20 @@ def reported(answer: Any) -> RequestUsage | None:
     return replace(found, input=found.input + found.cached + found.written + found.written_1h)
 
 
-def _usage(usage: Any) -> RequestUsage:
+def _parse_usage(usage: Any) -> RequestUsage:
     """Read the names of OpenAI's APIs, and litellm's for Anthropic's."""
     chat, items = field_of(usage, "prompt_tokens_details"), field_of(usage, "input_tokens_details")
     split = field_of(chat, "cache_creation_token_details")
     split = split or field_of(usage, "cache_creation")
-    hour = _number((split, "ephemeral_1h_input_tokens"))
-    written = _number(
+    hour = _first_positive((split, "ephemeral_1h_input_tokens"))
+    written = _first_positive(
         (usage, "cache_creation_input_tokens"),
         (chat, "cache_creation_tokens"),
         (chat, "cache_write_tokens"),
     )
     return RequestUsage(
-        input=_number((usage, "prompt_tokens"), (usage, "input_tokens")),
-        cached=_number(
+        input=_first_positive((usage, "prompt_tokens"), (usage, "input_tokens")),
+        cached=_first_positive(
             (chat, "cached_tokens"),
             (items, "cached_tokens"),
             (usage, "cache_read_input_tokens"),
@@ -345,11 +347,11 @@ def _usage(usage: Any) -> RequestUsage:
         ),
         written=max(0, written - hour),
         written_1h=hour,
-        output=_number((usage, "completion_tokens"), (usage, "output_tokens")),
+        output=_first_positive((usage, "completion_tokens"), (usage, "output_tokens")),
     )
 
 
-def _number(*places: tuple[Any, str]) -> int:
+def _first_positive(*places: tuple[Any, str]) -> int:
     """Return the first positive number at these places, or 0."""
     values = (field_of(holder, name) for holder, name in places)
     return next((v for v in values if isinstance(v, int) and v > 0), 0)

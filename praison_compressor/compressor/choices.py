@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from ..config import quoted
+from ..config import short_repr
 from ..errors import ConfigError
 from ..ledger.segments import Segment, segments_in_force
 from ..recall.references import Reference, parse
@@ -16,11 +16,11 @@ from .request import Request
 # -------------------------------------------------------------- applied to a view
 
 
-def resolved(request: Request, view: View, references: Mapping[str, int]) -> Request:
+def resolve_choices(request: Request, view: View, references: Mapping[str, int]) -> Request:
     """Return the request with its choices as indices in the caller's list."""
 
     def origin(option: str, place: str | int | None) -> int | None:
-        return view.transcript.origins[_index(view, references, option, place)]
+        return view.transcript.origins[_resolve_place(view, references, option, place)]
 
     return replace(
         request,
@@ -30,23 +30,23 @@ def resolved(request: Request, view: View, references: Mapping[str, int]) -> Req
     )
 
 
-def names_of(request: Request, found: Request, view: View) -> dict[str, int]:
+def requested_references(request: Request, found: Request, view: View) -> dict[str, int]:
     """Return the references that a request names, with transcript indices."""
     pairs = zip(request.places, found.places, strict=False)
     index = view.transcript.origins.index
     return {name: index(place) for name, place in pairs if isinstance(name, str)}
 
 
-def chosen(request: Request, view: View, references: Mapping[str, int]) -> View:
+def apply_choices(request: Request, view: View, references: Mapping[str, int]) -> View:
     """Return the view with the messages that stay by the user's choices.
 
     Choices of earlier calls are in the ledger.
     """
-    if not request.chooses and not kept_before(view):
+    if not request.chooses and not recorded_keeps(view):
         return view
-    found, steps = resolved(request, view, references), view.transcript.steps
+    found, steps = resolve_choices(request, view, references), view.transcript.steps
     index = view.transcript.origins.index
-    before = {digest for segment in kept_before(view) for digest in segment.run}
+    before = {digest for segment in recorded_keeps(view) for digest in segment.run}
     named = [*map(index, found.keep), *(n for n, d in enumerate(view.digests) if d in before)]
     stays = frozenset(i for step in steps if any(n in step for n in named) for i in step)
     if not request.has_range:
@@ -57,7 +57,7 @@ def chosen(request: Request, view: View, references: Mapping[str, int]) -> View:
     return replace(view, chosen=stays, kept=view.kept | outside)
 
 
-def kept_before(view: View) -> list[Segment]:
+def recorded_keeps(view: View) -> list[Segment]:
     """Return the "keep" segments of the session."""
     return [
         segment for segment in segments_in_force(view.session.entries) if segment.kind == "keep"
@@ -66,43 +66,47 @@ def kept_before(view: View) -> list[Segment]:
 
 def new_keeps(view: View) -> Iterator[range]:
     """Yield the chosen steps that the ledger does not have yet."""
-    known = {segment.run for segment in kept_before(view)}
+    known = {segment.run for segment in recorded_keeps(view)}
     for step in view.transcript.steps:
         if step.start in view.chosen and view.digests[step.start : step.stop] not in known:
             yield step
 
 
-def _index(view: View, references: Mapping[str, int], option: str, place: str | int | None) -> int:
+def _resolve_place(
+    view: View, references: Mapping[str, int], option: str, place: str | int | None
+) -> int:
     """Return the transcript index of a reference or a caller's index."""
     if isinstance(place, int):
         if place in view.transcript.origins:
             return view.transcript.origins.index(place)
-        raise ConfigError(f"{option}={place}: the transcript has {len(view.given)} messages")
+        raise ConfigError(
+            f"{option}={place}: the transcript has {len(view.given_messages)} messages"
+        )
     found = parse(str(place))
     if found is not None and found == Reference(found.segment, found.message):
-        index = _at(view, references, found.segment, found.message or 1)
+        index = _find_index(view, references, found.segment, found.message or 1)
         if index is not None:
             return index
     raise ConfigError(
-        f"{option}={quoted(place)}: no message of this transcript has that reference; a preview "
-        "shows the references"
+        f"{option}={short_repr(place)}: no message of this transcript has that reference; a "
+        "preview shows the references"
     )
 
 
-def _at(view: View, references: Mapping[str, int], number: int, at: int) -> int | None:
+def _find_index(view: View, references: Mapping[str, int], number: int, at: int) -> int | None:
     """Return the index of a segment's message, recorded or shown."""
     if 1 <= number <= len(view.segments):
-        indices = _of_segment(view, view.segments[number - 1])
+        indices = _indices_of_segment(view, view.segments[number - 1])
         if 1 <= at <= len(indices):
             return indices[at - 1]
     return references.get(f"s{number}.{at}")
 
 
-def _of_segment(view: View, segment: Segment) -> list[int]:
+def _indices_of_segment(view: View, segment: Segment) -> list[int]:
     """Return the indices of a segment's messages, in archive order."""
-    for start, end, laid in view.standing:
+    for start, end, laid in view.all_tiles:
         if laid is segment:
-            return by_origin(view, range(start, end))
+            return sort_by_origin(view, range(start, end))
     places = {digest: index for index, digest in enumerate(view.digests)}
     return [places[digest] for digest in segment.run if digest in places]
 
@@ -114,24 +118,24 @@ def new_references(view: View, plan: Plan) -> dict[str, int]:
     """Return the references that a plan gives to messages, with their indices."""
     runs = [range(job.start, job.end) for job in plan.jobs]
     runs += [range(index, index + 1) for index in sorted([*plan.masks, *plan.excerpted])]
-    return _named(view, enumerate(runs, len(view.segments) + 1))
+    return _references_in(view, enumerate(runs, len(view.segments) + 1))
 
 
 def known_references(view: View) -> dict[str, int]:
     """Return the references of messages that the view replaces, with their indices."""
     numbers = {id(segment): number for number, segment in enumerate(view.segments, 1)}
-    return _named(view, ((numbers[id(s)], range(a, b)) for a, b, s in view.standing))
+    return _references_in(view, ((numbers[id(s)], range(a, b)) for a, b, s in view.all_tiles))
 
 
-def _named(view: View, runs: Iterable[tuple[int, range]]) -> dict[str, int]:
+def _references_in(view: View, runs: Iterable[tuple[int, range]]) -> dict[str, int]:
     return {
         f"s{number}.{at}": index
         for number, run in runs
-        for at, index in enumerate(by_origin(view, run), 1)
+        for at, index in enumerate(sort_by_origin(view, run), 1)
     }
 
 
-def by_origin(view: View, run: Iterable[int]) -> list[int]:
+def sort_by_origin(view: View, run: Iterable[int]) -> list[int]:
     """Return a run's indices in the caller's order, without inserted messages."""
     origins = view.transcript.origins
     placed = [(origin, i) for i in run if (origin := origins[i]) is not None]

@@ -22,12 +22,12 @@ from ..ledger.segments import Session, Usage
 from ..ledger.stores import Store
 from ..tokens.counter import TokenCounter
 from ..view.view import View
-from .background import leased
+from .background import hold_lease
 from .decision import Decision, decide
-from .plan_texts import PlanTexts, Recorded
+from .plan_texts import PlanTexts, RecordedSegment
 from .projection import Projector, outline_of
-from .request import Key, Request
-from .result import CompressResult, charged_with, result_of, usage_of
+from .request import Request, SessionKey
+from .result import CompressResult, add_cost, result_of, usage_of
 from .session_state import Sessions, last_turn_of
 
 logger = logging.getLogger(__name__)
@@ -59,14 +59,14 @@ class Committer:
             others = self.sessions.enter(key)
             if others is not None:
                 await asyncio.wrap_future(others)
-                due = await asyncio.to_thread(self.decided_again, request, due.view)
+                due = await asyncio.to_thread(self.decide_again, request, due.view)
                 continue
             try:
-                async with leased(self.store, due.view.session):
+                async with hold_lease(self.store, due.view.session):
                     # Another writer may have committed between our look and our lease.
                     session = await asyncio.to_thread(self.projector.open, request)
                     if not session.is_unchanged_since(due.view.session):
-                        due = await asyncio.to_thread(self.decided_again, request, due.view)
+                        due = await asyncio.to_thread(self.decide_again, request, due.view)
                     if not due.compresses:
                         break
                     return await self.commit(due)
@@ -77,58 +77,60 @@ class Committer:
                     raise LedgerConflict(why) from None
             finally:
                 self.sessions.leave(key)
-            due = await asyncio.to_thread(self.decided_again, request, due.view)
-        return self.sent(request, due.view)
+            due = await asyncio.to_thread(self.decide_again, request, due.view)
+        return self.finish(request, due.view)
 
-    def decided(self, request: Request, view: View) -> Decision:
+    def decide(self, request: Request, view: View) -> Decision:
         """Return the decision about the view."""
         previewed = self.sessions.of(view.session.key).previewed
         return decide(request, view, self.projector.texts, previewed)
 
-    def decided_again(self, request: Request, view: View) -> Decision:
+    def decide_again(self, request: Request, view: View) -> Decision:
         """Return the decision about the view by the newest ledger."""
-        return self.decided(request, self.projector.again(view, self.projector.open(request)))
+        return self.decide(request, self.projector.look_again(view, self.projector.open(request)))
 
     async def commit(self, decision: Decision) -> CompressResult:
         """Ask the hook, write, commit; return the result, or raise LedgerConflict."""
-        view, event = decision.view, begun(decision)
-        said = await asked(self.hook, event, view.session.key)
+        view, event = decision.view, started_event(decision)
+        said = await ask_hook(self.hook, event, view.session.key)
         if said is False:
-            return await asyncio.to_thread(self.vetoed, decision)
+            return await asyncio.to_thread(self.refuse, decision)
         if said:
-            decision = replace(decision, request=decision.request.instructed(said))
+            decision = replace(decision, request=decision.request.with_instructions(said))
         key, started = view.session.key, time.monotonic()
         texts, owed = decision.texts, Usage()
         self.emit(event)
         try:
-            unarchived = await asyncio.to_thread(self.projector.with_room, view, decision.plan)
+            unarchived = await asyncio.to_thread(self.projector.make_room, view, decision.plan)
             texts = texts or await self.texts.write(decision, unarchived)
             owed = self.sessions.take_owed(key) if texts else owed
             # With the cost of failed attempts before, so that the ledger has the whole cost.
-            charged = charged_with(owed, texts)
-            entries = await asyncio.to_thread(self.texts.segments, decision, charged, unarchived)
-            session = await asyncio.to_thread(self._appended, view, entries)
+            charged = add_cost(owed, texts)
+            entries = await asyncio.to_thread(
+                self.texts.make_segments, decision, charged, unarchived
+            )
+            session = await asyncio.to_thread(self._append, view, entries)
         except BaseException as error:
             self.emit(Event("abandoned", view.session.id, {"error": type(error).__name__}))
             # A preview keeps its texts for the next try, so their cost is not owed.
             self.sessions.owe(key, owed if decision.texts else owed + usage_of(texts))
             raise
-        self.sessions.committed(key, texts)
-        after = self.projector.again(view, session)
+        self.sessions.commit(key, texts)
+        after = self.projector.look_again(view, session)
         result = result_of(decision.request, after, self.tokens, before=view.session, texts=charged)
-        self.emit(committed(view, result, time.monotonic() - started))
+        self.emit(committed_event(view, result, time.monotonic() - started))
         return result
 
-    def _appended(self, view: View, entries: Sequence[Recorded]) -> Session:
+    def _append(self, view: View, entries: Sequence[RecordedSegment]) -> Session:
         """Append the segments; return the session after them."""
-        after = view.adding(segment for segment, _ in entries)
+        after = view.with_segments(segment for segment, _ in entries)
         session = self.store.commit(view.session, entries, outline_of(after))
         self.projector.trim()
         return session
 
     # -------------------------------------------------------------- without a commit
 
-    def sent(self, request: Request, view: View) -> CompressResult:
+    def finish(self, request: Request, view: View) -> CompressResult:
         """Return a view's result; remember the view for the next turn."""
         result = result_of(request, view, self.tokens)
         turn = last_turn_of(request, view, result, self.tokens)
@@ -136,7 +138,7 @@ class Committer:
             self.sessions.of(view.session.key).last_turn = turn
         return result
 
-    def vetoed(self, decision: Decision) -> CompressResult:
+    def refuse(self, decision: Decision) -> CompressResult:
         """Return the view without the refused compression.
 
         A view above the limit is shortened without a model.
@@ -144,12 +146,12 @@ class Committer:
         request, view = decision.request, decision.view
         self.skip(request, view, VETO, view.session.tip)
         if view.size() > request.budget.limit:
-            view = self.texts.without_model(decision)
-        return replace(self.sent(request, view), vetoed=True)
+            view = self.texts.apply_without_model(decision)
+        return replace(self.finish(request, view), vetoed=True)
 
     def skip(self, request: Request, view: View, reason: str, epoch: str) -> bool:
         """Emit "skipped" once per reason and epoch; return whether it was emitted."""
-        is_new = self.sessions.note(view.session.key, reason, epoch)
+        is_new = self.sessions.report_once(view.session.key, reason, epoch)
         if is_new:
             numbers = {"tokens": view.size(), "trigger": request.budget.trigger}
             self.emit(Event("skipped", view.session.id, {"reason": reason, **numbers}))
@@ -159,7 +161,7 @@ class Committer:
 # -------------------------------------------------------------- its events
 
 
-def begun(decision: Decision) -> Event:
+def started_event(decision: Decision) -> Event:
     """Return the event "started" of a planned compression."""
     request, view, plan = decision.request, decision.view, decision.plan
     numbers = {
@@ -175,7 +177,7 @@ def begun(decision: Decision) -> Event:
     return Event("started", view.session.id, numbers)
 
 
-def committed(before: View, result: CompressResult, seconds: float) -> Event:
+def committed_event(before: View, result: CompressResult, seconds: float) -> Event:
     """Return the event of a compression that was recorded."""
     return Event(
         "committed",
@@ -200,19 +202,19 @@ def committed(before: View, result: CompressResult, seconds: float) -> Event:
 # -------------------------------------------------------------- the hook
 
 
-_asking: ContextVar[Key | None] = ContextVar("praison_compressor_hook", default=None)
+_asked_session: ContextVar[SessionKey | None] = ContextVar("praison_compressor_hook", default=None)
 
 
-def is_asked_about(key: Key) -> bool:
+def is_inside_hook(key: SessionKey) -> bool:
     """Return whether the caller runs inside the hook for that session."""
-    return _asking.get() == key
+    return _asked_session.get() == key
 
 
-async def asked(hook: Hook | None, event: Event, key: Key) -> str | Literal[False] | None:
+async def ask_hook(hook: Hook | None, event: Event, key: SessionKey) -> str | Literal[False] | None:
     """Return the hook's answer; None without a hook or after its failure."""
     if hook is None:
         return None
-    token = _asking.set(key)
+    token = _asked_session.set(key)
     try:
         # A hook may block: call it in a thread. An async hook only makes its coroutine there.
         said = await asyncio.wrap_future(begin(lambda: hook(event)))
@@ -221,7 +223,7 @@ async def asked(hook: Hook | None, event: Event, key: Key) -> str | Literal[Fals
         logger.exception("session %s: the hook before a compression failed", event.session_id)
         return None
     finally:
-        _asking.reset(token)
+        _asked_session.reset(token)
     if said is None or said is False or isinstance(said, str):
         return said
     logger.warning("the hook before a compression gave %r: expected None, False or text", said)

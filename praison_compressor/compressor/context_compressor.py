@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..concurrency import off_loop, run
-from ..config import CompressorConfig, whole
+from ..concurrency import run, run_off_loop
+from ..config import CompressorConfig, whole_number
 from ..errors import CompressorError, ConfigError, LedgerError
 from ..events import Hook, Listener
 from ..ledger.segments import Segment, Session, undo_segment
@@ -23,8 +23,8 @@ from ..recall.answers import Recall
 from ..recall.tools import recall_tools
 from ..summaries.protocol import as_summarizer
 from ..tokens.counter import TokenCounter
-from .bills import Account, Bill, reported
-from .decision import Decision, is_cold, quiet_mark
+from .bills import Account, Bill, usage_reported
+from .decision import Decision, is_cold, quiet_limit
 from .pipeline import Pipeline
 from .preview import ContextUse, Preview, context_use_of
 from .projection import default_store
@@ -33,13 +33,13 @@ from .request import (
     Options,
     Request,
     budget_of,
-    check_parts,
-    checked,
-    key_of,
+    check_arguments,
+    check_options,
     pinned_segment,
     request_of,
+    session_key,
 )
-from .result import CompressResult, unread
+from .result import CompressResult, unread_result
 from .session_state import Sessions, SessionState
 from .telemetry import Telemetry, emit
 
@@ -81,7 +81,7 @@ class ContextCompressor:
         sessions: Sessions | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        check_parts(config, store, tokens, on_event, telemetry, before_compression, clock)
+        check_arguments(config, store, tokens, on_event, telemetry, before_compression, clock)
         self.config = (config or CompressorConfig()).with_environment()
         self.tokens = tokens or TokenCounter(self.config.model)
         self.store = store if store is not None else default_store(self.config)
@@ -127,19 +127,19 @@ class ContextCompressor:
             BudgetTooSmall: what cannot be dropped exceeds the window or `target_tokens`.
             LedgerError: the store cannot be read or written.
         """
-        options = checked(options)
+        options = check_options(options)
         started = await asyncio.to_thread(self._start, messages, options)
         if not isinstance(started, CompressResult):
             started = await self._pipeline.committer.carry_out(started)
-        return self._finished(started, options)
+        return self._finish(started, options)
 
     def compress_sync(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
         """Call `compress` from anywhere, also from inside a running event loop."""
-        options = checked(options)
+        options = check_options(options)
         started = self._start(messages, options)
         if not isinstance(started, CompressResult):
             started = run(self._pipeline.committer.carry_out(started))
-        return self._finished(started, options)
+        return self._finish(started, options)
 
     def best_view(
         self,
@@ -174,7 +174,7 @@ class ContextCompressor:
         with contextlib.suppress(Exception):  # unreadable messages may be uncountable too
             size = self.tokens.messages(messages)
         given: Any = list(messages) if isinstance(messages, (list, tuple)) else messages
-        return unread(given, size, key_of(options, self.config, self.session_id)[1])
+        return unread_result(given, size, session_key(options, self.config, self.session_id)[1])
 
     def _best(self, request: Request, logged: Exception | None) -> CompressResult:
         """Return the result, without the ledger while it cannot be read."""
@@ -202,9 +202,9 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        request = self._request(messages, checked(options), Mode.PREVIEW)
+        request = self._request(messages, check_options(options), Mode.PREVIEW)
         session = self._pipeline.projector.open(request)
-        request = self._priced(self._timed(request, session), session)
+        request = self._with_prices(self._with_cache_state(request, session), session)
         return self._pipeline.preview(request, session, is_written=write)
 
     def context_use(self, messages: Sequence[Any], **options: Unpack[Options]) -> ContextUse:
@@ -213,7 +213,7 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        options = checked(options)
+        options = check_options(options)
         request = self._request(messages, options, Mode.PREVIEW)
         view = self._pipeline.look(request)
         return context_use_of(request, view, self.tokens, options.get("overhead_tokens", 0))
@@ -227,7 +227,7 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        request = self._request(messages or (), checked(options), Mode.BACKGROUND)
+        request = self._request(messages or (), check_options(options), Mode.BACKGROUND)
         return self._pipeline.idle(request, self._clock())
 
     def record_usage(self, answer: Any, *, session_id: str | None = None) -> Bill:
@@ -236,10 +236,10 @@ class ContextCompressor:
         `answer` is a response, or its usage, of OpenAI's, Anthropic's or litellm's client, or a
         dictionary of its shape. The store gets the bill at `close`, and before at a bounded pace.
         """
-        known, usage = self._known(session_id), reported(answer)
+        known, usage = self._state_of(session_id), usage_reported(answer)
         if usage is not None:
-            known.paid(usage, self.config.model)
-            off_loop(functools.partial(known.account.settle, self.store))
+            known.charge(usage, self.config.model)
+            run_off_loop(functools.partial(known.account.settle, self.store))
         return known.account.bill
 
     def bill(self, session_id: str | None = None) -> Bill:
@@ -250,10 +250,10 @@ class ContextCompressor:
 
     def account(self, session_id: str | None = None) -> Account:
         """Return the account to which a session's requests are added."""
-        return self._known(session_id).account
+        return self._state_of(session_id).account
 
-    def _known(self, session_id: str | None) -> SessionState:
-        named = self.config.namespace, self._named(session_id)
+    def _state_of(self, session_id: str | None) -> SessionState:
+        named = self.config.namespace, self._session_name(session_id)
         return self.sessions.of(self.sessions.stable(named))
 
     # -------------------------------------------------------------- transcripts
@@ -269,10 +269,10 @@ class ContextCompressor:
             InvalidMessages: not a list of chat messages.
             SessionNotFound: without `messages`, and the store has no such session.
         """
-        name, projector = self._named(session_id), self._pipeline.projector
+        name, projector = self._session_name(session_id), self._pipeline.projector
         if messages is None:
-            return projector.stored(name)
-        return projector.unfolded(messages, name, pinned_segment({}, self.config, self.tokens))
+            return projector.stored_transcript(name)
+        return projector.unfold(messages, name, pinned_segment({}, self.config, self.tokens))
 
     def resume(
         self, session_id: str | None = None, token_budget: int | None = None
@@ -286,15 +286,17 @@ class ContextCompressor:
             BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
             LedgerError: the store cannot be read.
         """
-        messages = self._pipeline.projector.stored(session_id := self._named(session_id))
+        messages = self._pipeline.projector.stored_transcript(
+            session_id := self._session_name(session_id)
+        )
         trigger = budget_of({}, self.config, self.tokens).trigger
-        room = trigger if token_budget is None else whole("token_budget", token_budget)
+        room = trigger if token_budget is None else whole_number("token_budget", token_budget)
         if self.tokens.messages(messages) > room:
             return self.compress_sync(
                 messages, session_id=session_id, target_tokens=token_budget, extends=False
             )
         request = self._request(messages, {"session_id": session_id}, Mode.FALLBACK)
-        return self._pipeline.whole(request, self._pipeline.projector.open(request))
+        return self._pipeline.verbatim_result(request, self._pipeline.projector.open(request))
 
     def save(self, messages: Sequence[Any], *, session_id: str | None = None) -> bool:
         """Record the transcript for `resume` and `verbatim`; compress nothing.
@@ -306,7 +308,9 @@ class ContextCompressor:
             InvalidMessages: not a list of chat messages.
             LedgerError: the store cannot be written.
         """
-        request = self._request(messages, {"session_id": self._named(session_id)}, Mode.FALLBACK)
+        request = self._request(
+            messages, {"session_id": self._session_name(session_id)}, Mode.FALLBACK
+        )
         return self._pipeline.projector.save(request, self._pipeline.projector.open(request))
 
     def recall_tools(
@@ -318,7 +322,7 @@ class ContextCompressor:
         take at most `turn_tokens` (None: no bound): make a new pair for each turn.
         """
         session = self._opener(session_id)
-        most = None if turn_tokens is None else whole("turn_tokens", turn_tokens)
+        most = None if turn_tokens is None else whole_number("turn_tokens", turn_tokens)
         return recall_tools(lambda: self.store, session, self.tokens.text, turn_tokens=most)
 
     def read(
@@ -336,14 +340,14 @@ class ContextCompressor:
             raise ConfigError(f"reference={reference!r}: expected a text such as s2.14")
         session = self._opener(session_id)
         recall = Recall(lambda: self.store, session, self.tokens.text, turn_tokens=None)
-        return recall.read(reference, whole("tokens", tokens))
+        return recall.read(reference, whole_number("tokens", tokens))
 
     def _opener(self, session_id: str | None) -> Callable[[], Session]:
-        name = self._named(session_id)
+        name = self._session_name(session_id)
         return lambda: self.store.open(self.config.namespace, name)
 
-    def _named(self, session_id: str | None) -> str:
-        return checked({"session_id": session_id}).get("session_id") or self.session_id
+    def _session_name(self, session_id: str | None) -> str:
+        return check_options({"session_id": session_id}).get("session_id") or self.session_id
 
     def undo(self, session_id: str | None = None) -> tuple[Segment, ...]:
         """Undo the newest compression; return its segments, () without one.
@@ -400,25 +404,25 @@ class ContextCompressor:
         session = self._pipeline.projector.open(request)
         known, is_recorded = self.sessions.of(session.key), request.mode is not Mode.FALLBACK
         if is_recorded:
-            request = self._timed(request, session)
-            self.sessions.opened(request.key, session)
-            known.begun(self._clock(), is_cold=request.is_cold)
+            request = self._with_cache_state(request, session)
+            self.sessions.link_id(request.key, session)
+            known.begin(self._clock(), is_cold=request.is_cold)
             self.sessions.settle(self.store, session.key)
-        most = quiet_mark(request, session, is_busy=self.background.busy(session.key))
-        quiet = known.quiet(request, session, most, self.tokens)
+        most = quiet_limit(request, session, is_busy=self.background.is_busy(session.key))
+        quiet = known.extend_last_turn(request, session, most, self.tokens)
         if quiet is None:
-            return self._pipeline.start(self._priced(request, session), session)
+            return self._pipeline.start(self._with_prices(request, session), session)
         if is_recorded:
             known.last_turn = quiet[0]
         return quiet[1]
 
-    def _timed(self, request: Request, session: Session) -> Request:
+    def _with_cache_state(self, request: Request, session: Session) -> Request:
         """Return the request with the state of the provider's cache."""
         now = self._clock()
         last = self.sessions.last_request(session, self.store, now)
         return replace(request, is_cold=is_cold(request, last, now))
 
-    def _priced(self, request: Request, session: Session) -> Request:
+    def _with_prices(self, request: Request, session: Session) -> Request:
         """Return the request with prices and the pace of its session."""
         summarizer = getattr(self._pipeline.writer.summarizer, "model", None)
         writer = request.model or self.config.auxiliary_model or summarizer
@@ -438,15 +442,15 @@ class ContextCompressor:
             mode=mode,
         )
 
-    def _finished(self, result: CompressResult, options: Options) -> CompressResult:
+    def _finish(self, result: CompressResult, options: Options) -> CompressResult:
         """Return the result with the recall tools, the costs that it has to report and the bill."""
-        key = self.sessions.stable(key_of(options, self.config, self.session_id))
+        key = self.sessions.stable(session_key(options, self.config, self.session_id))
         has_tools = result.segments or result.masked or self.config.recall
         tools = tuple(self.recall_tools(key[1])) if has_tools else ()
         if not options.get("extends", True):
             return replace(result, recall_tools=tools)
         known, usage = self.sessions.of(key), result.usage + self.sessions.take_owed(key)
-        known.answered(result.tokens_before, result.tokens_saved, usage)
+        known.answer(result.tokens_before, result.tokens_saved, usage)
         if result.written or result.newly_masked:
-            off_loop(functools.partial(known.account.settle, self.store, always=True))
+            run_off_loop(functools.partial(known.account.settle, self.store, always=True))
         return replace(result, recall_tools=tools, usage=usage, bill=known.account.bill)

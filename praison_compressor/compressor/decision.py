@@ -13,13 +13,13 @@ from typing import Any
 
 from ..config import CompressorConfig
 from ..ledger.segments import Session
-from ..summaries.protocol import Written
+from ..summaries.protocol import SegmentText
 from ..tokens.models import Prices, bare_names, prices_of
 from ..view.budget import Balance, Budget, Costs
 from ..view.jobs import Measures, Plan
 from ..view.plan import is_due, plan, plan_range
 from ..view.view import View
-from .choices import new_keeps, resolved
+from .choices import new_keeps, resolve_choices
 from .request import Mode, Request
 
 SOFT_RATIO = 0.85
@@ -47,7 +47,7 @@ class Decision:
     plan: Plan
     reason: str
     """FITS, DUE, ASKED, COLD, FIXED, NO_GAIN or PRICE."""
-    texts: tuple[Written, ...] = ()
+    texts: tuple[SegmentText, ...] = ()
     """The plan's summaries; () if they are not written yet."""
     references: Mapping[str, int] = field(default_factory=dict)
     """In a preview: future reference -> index of its message in the transcript."""
@@ -74,9 +74,9 @@ class Decision:
         )
         if asked != given or not request.chooses:
             return asked == given
-        return resolved(request, view, self.references).places == self.request.places
+        return resolve_choices(request, view, self.references).places == self.request.places
 
-    def adopted_by(self, request: Request) -> Request:
+    def apply_choices_to(self, request: Request) -> Request:
         """Return the request with the choices of this decision."""
         found = self.request
         return replace(request, keep=found.keep, since=found.since, until=found.until)
@@ -93,20 +93,20 @@ def decide(
         budget = replace(budget, costs=None)
     if view.session.was_undone:
         budget = replace(budget, trigger=budget.limit)
-    found, reason = _planned(request, view, budget, measures)
+    found, reason = _find_plan(request, view, budget, measures)
     keeps = found is None and any(new_keeps(view))
     reason = ASKED if keeps else reason
-    if view.fixed() > budget.trigger and not (found and found.excerpts):
+    if view.fixed_tokens() > budget.trigger and not (found and found.excerpts):
         reason = FIXED
     empty = Plan(len(view.tokens), view.size())
     return Decision(request, view, keeps or found is not None, found or empty, reason)
 
 
-def _planned(
+def _find_plan(
     request: Request, view: View, budget: Budget, measures: Measures
 ) -> tuple[Plan | None, str]:
     by_model, size = request.has_model, view.size()
-    is_early = budget.trigger >= size > mark(request, view.session)
+    is_early = budget.trigger >= size > trigger_of(request, view.session)
     if request.has_range:
         found = plan_range(view, budget, measures, by_model=by_model)
     else:
@@ -121,7 +121,7 @@ def _planned(
     return found, ASKED if request.is_asked else COLD if is_early else DUE
 
 
-def mark(request: Request, session: Session, share: float = 1.0) -> int:
+def trigger_of(request: Request, session: Session, share: float = 1.0) -> int:
     """Return the tokens above which a view is compressed.
 
     The mark is `share` of the trigger, lower with a cold cache. After an undo it is the limit, or
@@ -135,11 +135,11 @@ def mark(request: Request, session: Session, share: float = 1.0) -> int:
     return min(trigger, cold) if request.is_cold else trigger
 
 
-def quiet_mark(request: Request, session: Session, *, is_busy: bool) -> int:
+def quiet_limit(request: Request, session: Session, *, is_busy: bool) -> int:
     """Return the tokens up to which an appending turn changes nothing."""
     if is_busy:  # while a summary is written, send the whole as long as it fits
         return request.budget.limit
-    return mark(request, session, SOFT_RATIO if request.mode is Mode.BACKGROUND else 1.0)
+    return trigger_of(request, session, SOFT_RATIO if request.mode is Mode.BACKGROUND else 1.0)
 
 
 # -------------------------------------------------------------- prices
@@ -170,10 +170,10 @@ def costs_of(
 def balance_of(view: View, plan: Plan, costs: Costs) -> Balance:
     """Return what a plan costs now, and saves in each later request."""
     changed = [*(job.start for job in plan.jobs), *plan.masks, *plan.excerpted]
-    again = plan.expected - view.shown(0, min(changed, default=0))
+    again = plan.expected - view.shown_tokens(0, min(changed, default=0))
     prose = sum(job.prose for job in plan.jobs)
     # For a fold the model reads the summaries that the fold replaces, not the originals.
-    read = sum(view.shown(job.start, job.end) for job in plan.jobs if job.by_model)
+    read = sum(view.shown_tokens(job.start, job.end) for job in plan.jobs if job.by_model)
     return costs.balance(view.size() - plan.expected, max(0, again), read, prose)
 
 
@@ -199,7 +199,10 @@ def is_cold(request: Request, last: float, now: float) -> bool:
     if not last or seconds <= cache_seconds(request.config):
         return False
     is_kept = request.config.cache_ttl_seconds is None and seconds <= HOUR_SECONDS
-    return not (is_kept and any(mark.get("ttl") == "1h" for mark in _marks(request.messages)))
+    return not (
+        is_kept
+        and any(trigger_of.get("ttl") == "1h" for trigger_of in _cache_marks(request.messages))
+    )
 
 
 def cache_seconds(config: CompressorConfig) -> float:
@@ -213,11 +216,11 @@ def cache_seconds(config: CompressorConfig) -> float:
     return next(known, DEFAULT_SECONDS)
 
 
-def _marks(messages: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
+def _cache_marks(messages: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the cache marks of messages and their content parts."""
     for message in messages:
         content = message.get("content") if isinstance(message, Mapping) else None
         for part in (message, *(content if isinstance(content, list) else ())):
-            mark = part.get("cache_control") if isinstance(part, Mapping) else None
-            if isinstance(mark, Mapping):
-                yield mark
+            trigger_of = part.get("cache_control") if isinstance(part, Mapping) else None
+            if isinstance(trigger_of, Mapping):
+                yield trigger_of

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from ..ledger.segments import Segment, Session, undone_hashes
 from ..messages import Message
-from ..summaries.prompts import rendering
-from ..summaries.protocol import Brief, Written
+from ..summaries.prompts import render_messages
+from ..summaries.protocol import Brief, SegmentText
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from ..view.frame import prose_of
@@ -20,7 +20,7 @@ from ..view.view import View
 from .choices import new_keeps
 from .decision import Decision
 
-Recorded = tuple[Segment, Sequence[Message]]
+RecordedSegment = tuple[Segment, Sequence[Message]]
 """A segment and the original messages that it replaces."""
 
 Unarchived = frozenset[int] | None
@@ -38,7 +38,7 @@ class PlanTexts:
 
     async def write(
         self, decision: Decision, unarchived: Unarchived, shown: Decision | None = None
-    ) -> tuple[Written, ...]:
+    ) -> tuple[SegmentText, ...]:
         """Return the texts of the jobs; those with prose ask a model.
 
         A text that a preview `shown` paid for, or that an undo took back, is not paid for again.
@@ -46,51 +46,51 @@ class PlanTexts:
         briefs = await asyncio.to_thread(briefs_for, decision, unarchived)
         request, name = decision.request, decision.view.session.id
 
-        async def written(job: Job, brief: Brief) -> Written:
-            return self.paid(decision, job, shown) or await self.writer.write(
+        async def write_job(job: Job, brief: Brief) -> SegmentText:
+            return self.find_paid(decision, job, shown) or await self.writer.write(
                 brief, model=request.model, session_id=name, force=request.force
             )
 
-        return tuple(await asyncio.gather(*map(written, decision.plan.jobs, briefs)))
+        return tuple(await asyncio.gather(*map(write_job, decision.plan.jobs, briefs)))
 
-    def paid(self, decision: Decision, job: Job, shown: Decision | None) -> Written | None:
+    def find_paid(self, decision: Decision, job: Job, shown: Decision | None) -> SegmentText | None:
         """Return a paid text of the same run and wishes, or None."""
         run, most = decision.view.digests[job.start : job.end], job.room + job.spare
-        drafts: Iterable[Paid] = () if shown is None else _shown(shown)
-        for replaced, wishes, text in (*drafts, *_undone(decision.view.session)):
+        drafts: Iterable[PaidText] = () if shown is None else _previewed_texts(shown)
+        for replaced, wishes, text in (*drafts, *_undone_texts(decision.view.session)):
             is_same = replaced == run and wishes == decision.request.wishes
             if is_same and self.tokens.message(text.message) <= most:
                 return text
         return None
 
-    def without_model(self, decision: Decision) -> View:
+    def apply_without_model(self, decision: Decision) -> View:
         """Return the view after the plan, with texts without model and references."""
         texts = list(map(self.writer.static, briefs_for(decision, None)))
-        made = self.segments(decision, texts, None)
-        return decision.view.adding(segment for segment, _ in made)
+        made = self.make_segments(decision, texts, None)
+        return decision.view.with_segments(segment for segment, _ in made)
 
-    def segments(
-        self, decision: Decision, texts: Sequence[Written], unarchived: Unarchived
-    ) -> list[Recorded]:
+    def make_segments(
+        self, decision: Decision, texts: Sequence[SegmentText], unarchived: Unarchived
+    ) -> list[RecordedSegment]:
         """Return the segments of the plan and of new choices to keep.
 
         Each has the messages that it covers. Without `texts` the summaries are blank.
         """
         jobs = decision.plan.jobs
-        texts = texts or [Written({}, "unwritten")] * len(jobs)
+        texts = texts or [SegmentText({}, "unwritten")] * len(jobs)
         made = [
             self._segment(decision, "summary", (job.start, job.end), text)
             for job, text in zip(jobs, texts, strict=True)
         ]
-        for kind, index, line in self._shorter(decision, unarchived):
+        for kind, index, line in self._render_lines(decision, unarchived):
             run = index, index + 1
-            made.append(self._segment(decision, kind, run, Written(line, "static")))
+            made.append(self._segment(decision, kind, run, SegmentText(line, "static")))
         for step in new_keeps(decision.view):
-            text = Written({"role": "user", "content": "[kept by the user]"}, "keep")
+            text = SegmentText({"role": "user", "content": "[kept by the user]"}, "keep")
             made.append(self._segment(decision, "keep", (step.start, step.stop), text))
         return made
 
-    def _shorter(
+    def _render_lines(
         self, decision: Decision, unarchived: Unarchived
     ) -> Iterator[tuple[str, int, Message]]:
         """Yield kind, index and text of each mask and excerpt."""
@@ -104,27 +104,27 @@ class PlanTexts:
             return
         masks = {index: names[index] for index in plan.masks}
         cuts = {index: names[index] for index in excerpts}
-        lines = self.texts.shortened(view, decision.request.budget.large, cuts)
-        lines |= self.texts.masked(view, masks)
+        lines = self.texts.shorten_results(view, decision.request.budget.large, cuts)
+        lines |= self.texts.mask_outputs(view, masks)
         for index in names:  # in the order of their references
             if index in lines:
                 yield ("mask" if index in masks else "excerpt"), index, lines[index]
 
     def _segment(
-        self, decision: Decision, kind: str, run: tuple[int, int], text: Written
-    ) -> Recorded:
+        self, decision: Decision, kind: str, run: tuple[int, int], text: SegmentText
+    ) -> RecordedSegment:
         view, request = decision.view, decision.request
         segment = Segment(
             kind=kind,
             run=view.digests[slice(*run)],
             rendered=text.message,
             tokens=self.tokens.message(text.message),
-            source_tokens=view.source(*run),
+            source_tokens=view.original_tokens(*run),
             method=text.method,
             model=text.model,
             usage=text.usage,
             created=time.time(),
-            transcript_length=len(view.given),
+            transcript_length=len(view.given_messages),
             limit=0 if kind == "keep" else request.budget.window_limit,
             wishes=request.wishes if text.method == "model" else "",
         )
@@ -133,24 +133,24 @@ class PlanTexts:
 
 # -------------------------------------------------------------- texts that were paid for
 
-Paid = tuple[tuple[str, ...], str, Written]
+PaidText = tuple[tuple[str, ...], str, SegmentText]
 """Run, wishes and text."""
 
 
-def _shown(shown: Decision) -> Iterator[Paid]:
+def _previewed_texts(shown: Decision) -> Iterator[PaidText]:
     """Yield the texts by a model that a preview wrote."""
     for job, text in zip(shown.plan.jobs, shown.texts, strict=False):
         if text.method == "model":
             yield shown.view.digests[job.start : job.end], shown.request.wishes, text
 
 
-def _undone(session: Session) -> Iterator[Paid]:
+def _undone_texts(session: Session) -> Iterator[PaidText]:
     """Yield the texts by a model that undos took back, newest first."""
     taken = undone_hashes(session.entries)
     for entry in reversed(session.entries):
         segment = entry.segment
         if entry.hash in taken and (segment.kind, segment.method) == ("summary", "model"):
-            yield segment.run, segment.wishes, Written(segment.rendered, "model", segment.model)
+            yield segment.run, segment.wishes, SegmentText(segment.rendered, "model", segment.model)
 
 
 # -------------------------------------------------------------- briefs
@@ -164,7 +164,7 @@ def briefs_for(decision: Decision, unarchived: Unarchived) -> list[Brief]:
     messages = view.transcript.messages
     outside = (*messages[: view.head_end], *messages[plan.tail_start :])
     pinned = () if view.pinned is None else (view.pinned.rendered,)
-    visible = "\n".join(rendering((*pinned, *outside)))
+    visible = "\n".join(render_messages((*pinned, *outside)))
     # The segment's number in the ledger after the commit.
     first = len(view.segments) + 1
     return [
@@ -186,10 +186,10 @@ def _brief(
     return Brief(
         messages=messages[job.start : job.end],
         shown=tuple(messages[i] for i in range(job.start, job.end) if i not in covered),
-        room=job.room,
-        spare=job.spare,
-        prose=job.prose,
-        quotes=job.quotes,
+        room_tokens=job.room,
+        spare_tokens=job.spare,
+        prose_tokens=job.prose,
+        quotes_tokens=job.quotes,
         reference=reference,
         # Without recall tools, omit references; they cost a third.
         references=_references(view, job, reference, unarchived) if follows else (),

@@ -8,14 +8,14 @@ from itertools import pairwise
 
 from ..ledger.segments import Segment
 from ..messages import Message, text_of, tool_calls_of
-from ..messages.display import counted
+from ..messages.display import pluralize
 from ..tokens.counter import TokenCounter
 from ..tokens.models import Limits, model_limits
 from ..view.budget import Balance, Budget
-from ..view.masks import answered
+from ..view.masks import results_with_calls
 from ..view.view import View
 from .choices import known_references
-from .decision import Decision, balance_of, mark
+from .decision import Decision, balance_of, trigger_of
 from .request import Request
 
 
@@ -97,7 +97,7 @@ class Preview:
 # -------------------------------------------------------------- the window now
 
 
-MOST_LISTED = 5
+MOST_LARGE = 5
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def context_use_of(request: Request, view: View, tokens: TokenCounter, overhead:
     held |= {"masked outputs": [], "tail": []}
     verbatim: list[int] = []
     for index in sorted(set(range(len(messages))) - view.covered):
-        name = _part_of(view, index)
+        name = _part_name(view, index)
         if name in ("head", "tail"):
             verbatim.append(index)
         held[name].append(view.message_tokens(index))
@@ -161,15 +161,15 @@ def context_use_of(request: Request, view: View, tokens: TokenCounter, overhead:
         window=window,
         parts=parts,
         messages={name: len(sizes) for name, sizes in held.items()},
-        trigger=mark(request, view.session),
+        trigger=trigger_of(request, view.session),
         largest=_largest(view, verbatim),
     )
 
 
-def _part_of(view: View, index: int) -> str:
+def _part_name(view: View, index: int) -> str:
     if index < view.transcript.leading:
         return "system prompt"
-    if index in view.replaced:
+    if index in view.result_segments:
         return "masked outputs"
     return "head" if index < view.head_end else "tail"
 
@@ -177,7 +177,7 @@ def _part_of(view: View, index: int) -> str:
 def _largest(view: View, verbatim: list[int]) -> tuple[LargeMessage, ...]:
     """Return the largest of the messages at these indices."""
     messages = view.transcript.messages
-    answers = dict(answered(messages))
+    answers = dict(results_with_calls(messages))
 
     def tools(index: int) -> str:
         calls = [*answers.get(index, {}).values(), *tool_calls_of(messages[index])]
@@ -190,7 +190,7 @@ def _largest(view: View, verbatim: list[int]) -> tuple[LargeMessage, ...]:
             tool=tools(index),
             tokens=view.tokens[index],
         )
-        for index in sorted(verbatim, key=view.tokens.__getitem__, reverse=True)[:MOST_LISTED]
+        for index in sorted(verbatim, key=view.tokens.__getitem__, reverse=True)[:MOST_LARGE]
     )
 
 
@@ -203,14 +203,16 @@ def preview_of(decision: Decision, new: Sequence[Segment], tokens: TokenCounter)
     opening, costs = tokens.messages([]), request.budget.costs
     rooms = {view.digests[job.start : job.end]: job.room for job in plan.jobs}
     new = [s if s.rendered else replace(s, tokens=rooms[s.run]) for s in new]
-    after = view.adding(new)
+    after = view.with_segments(new)
     named = {index: name for name, index in known_references(after).items()}
     return Preview(
-        parts=tuple(_parts(after, {id(segment) for segment in new}, request.budget)),
-        messages=tuple(view.own),
+        parts=tuple(_preview_parts(after, {id(segment) for segment in new}, request.budget)),
+        messages=tuple(view.own_messages),
         message_tokens=view.tokens,
-        masks=frozenset(after.replaced),
-        lines={index: text_of(segment.rendered) for index, segment in after.replaced.items()},
+        masks=frozenset(after.result_segments),
+        lines={
+            index: text_of(segment.rendered) for index, segment in after.result_segments.items()
+        },
         references=tuple(named.get(index, "") for index in range(len(view.tokens))),
         chosen=view.chosen,
         budget=request.budget,
@@ -221,23 +223,26 @@ def preview_of(decision: Decision, new: Sequence[Segment], tokens: TokenCounter)
         would_compress=decision.compresses,
         reason=decision.reason,
         new_masks=len(plan.masks + plan.excerpted),
-        repaired=view.transcript.repaired,
+        repaired=view.transcript.stub_count,
         balance=balance_of(view, plan, costs) if decision.compresses and costs else None,
     )
 
 
-def _parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]:
+def _preview_parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]:
     """Yield the parts of a view; `new` has ids of new segments."""
     named, length = 0, len(after.tokens)
     numbers = {id(segment): number for number, segment in enumerate(after.segments, 1)}
     ends = [(-1, 0, None), *after.tiles, (length, length, None)]
     gaps = [(gap, start, None) for (_, gap, _), (start, _, _) in pairwise(ends) if gap < start]
     for start, end, segment in sorted([*after.tiles, *gaps], key=lambda run: run[0]):
-        run, bridges = (start, end - start, after.source(start, end)), after.bridges(start, end)
+        run, bridges = (
+            (start, end - start, after.original_tokens(start, end)),
+            after.bridges(start, end),
+        )
         if segment is None:
             name = "tail" if end == length else "kept" if named else "head"
-            masked = sum(index in after.replaced for index in range(start, end))
-            left = after.span(start, end) + sum(bridges)
+            masked = sum(index in after.result_segments for index in range(start, end))
+            left = after.span_tokens(start, end) + sum(bridges)
             part = Part(name if after.tiles else "all", *run, left, masked)
         else:
             named += 1
@@ -250,19 +255,19 @@ def _parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]:
                 text=text_of(segment.rendered),
                 reference=f"s{numbers[id(segment)]}",
             )
-        yield replace(part, why=_why(part, budget, after))
+        yield replace(part, why=_reason_for(part, budget, after))
 
 
-def _why(part: Part, budget: Budget, view: View) -> str:
+def _reason_for(part: Part, budget: Budget, view: View) -> str:
     if part.to_write:
         return "would be summarized" if part.text else "would be summarized, in at most that"
     if part.segment is not None:
         return f"found in the ledger ({part.segment.method}): not paid for again"
     inside = range(part.start, part.start + part.messages)
     chosen = sum(index in view.chosen and index >= view.head_end for index in inside)
-    also = f"; {counted(chosen, 'message')} chosen by the user" if chosen else ""
+    also = f"; {pluralize(chosen, 'message')} chosen by the user" if chosen else ""
     if part.masked:
-        also += f"; {counted(part.masked, 'tool output')} as one line each"
+        also += f"; {pluralize(part.masked, 'tool output')} as one line each"
     if part.name == "all":
         return f"kept{also}"
     if part.name == "head":

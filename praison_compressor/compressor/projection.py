@@ -20,17 +20,17 @@ from ..ledger.segments import (
     segments_in_force,
 )
 from ..ledger.stores import Store, as_bounded_store
-from ..messages import Message, as_list, digest, read, to_plain
-from ..messages.digests import MessageCache, Originals, Seen
+from ..messages import Message, as_list, digest, read_transcript, to_plain
+from ..messages.digests import CachedMessage, MessageCache, Originals
 from ..messages.secrets import masks_secrets
 from ..messages.thinking import binds_thinking, signatures, without_thinking
 from ..tokens.counter import TokenCounter
-from ..view.frame import BRIDGE, is_framed, is_pinned, unreferenced
+from ..view.frame import BRIDGE, is_framed, is_pinned, without_recall_tools
 from ..view.jobs import Plan
-from ..view.masks import kept_steps
+from ..view.masks import messages_to_keep
 from ..view.texts import Texts
 from ..view.view import View
-from .choices import chosen
+from .choices import apply_choices
 from .decision import Decision
 from .request import Request
 
@@ -58,14 +58,14 @@ class Projector:
 
         `shown` is the newest preview's decision: its references name messages.
         """
-        given, found = request.messages, read(request.messages)
+        given, found = request.messages, read_transcript(request.messages)
         seen = self._cache.all(found.messages)
-        counted = self._tokens.counting(seen)  # digests are made meanwhile
-        expanded = self.expanded(found.messages, seen, session, request.pinned)
+        counted = self._tokens.begin_count(seen)  # digests are made meanwhile
+        expanded = self.expand(found.messages, seen, session, request.pinned)
         tokens = counted()
         before = self._tokens.messages([]) + sum(tokens)
         if expanded is not None:
-            given, found = expanded, read(expanded)
+            given, found = expanded, read_transcript(expanded)
             seen = self._cache.all(found.messages)
             tokens = self._tokens.each(seen)
         # Private copies: a host may edit its messages between digest and archive.
@@ -78,11 +78,11 @@ class Projector:
             tokens=tuple(tokens),
             segments=self._segments(session, request.budget.window_limit),
             head_tokens=request.budget.head,
-            kept=kept_steps(transcript.messages, transcript.steps, request.config),
+            kept=messages_to_keep(transcript.messages, transcript.steps, request.config),
             pinned=request.pinned,
             bridge=Segment("bridge", (), BRIDGE, self._tokens.message(BRIDGE), 0, "bridge"),
-            own=found.messages,
-            given=Originals(self._cache.all(given)),
+            own_messages=found.messages,
+            given_messages=Originals(self._cache.all(given)),
             given_tokens=before,
             session=session,
             limit=request.budget.window_limit,
@@ -94,31 +94,31 @@ class Projector:
             binds=binds_thinking(self._tokens.model),
         )
         if shown is None:
-            return chosen(request, view, {})
+            return apply_choices(request, view, {})
         taken = shown.is_taken_by(request, view)
-        asked = shown.adopted_by(request) if taken else request
-        return chosen(asked, view, shown.names_in(view))
+        asked = shown.apply_choices_to(request) if taken else request
+        return apply_choices(asked, view, shown.names_in(view))
 
-    def again(self, view: View, session: Session) -> View:
+    def look_again(self, view: View, session: Session) -> View:
         """Return the view of the same transcript by a newer ledger."""
         return replace(view, session=session, segments=self._segments(session, view.limit))
 
     def _segments(self, session: Session, limit: int) -> tuple[Segment, ...]:
         """Return the session's segments; those for a far smaller window match nothing."""
         found = (s if s.is_for(limit) else FORGOTTEN for s in segments_in_force(session.entries))
-        return tuple(self.recounted(s if self._recall else unreferenced(s)) for s in found)
+        return tuple(self.recount(s if self._recall else without_recall_tools(s)) for s in found)
 
-    def recounted(self, segment: Segment) -> Segment:
+    def recount(self, segment: Segment) -> Segment:
         """Return the segment with this model's count of its text."""
         tokens = self._tokens.message(segment.rendered)
         return segment if tokens == segment.tokens else replace(segment, tokens=tokens)
 
     # -------------------------------------------------------------- views that come back
 
-    def expanded(
+    def expand(
         self,
         messages: Sequence[Message],
-        seen: Sequence[Seen],
+        seen: Sequence[CachedMessage],
         session: Session,
         pinned: Segment | None = None,
     ) -> list[Message] | None:
@@ -149,7 +149,7 @@ class Projector:
 
     # -------------------------------------------------------------- whole transcripts
 
-    def stored(self, session_id: str) -> list[Message]:
+    def stored_transcript(self, session_id: str) -> list[Message]:
         """Return the recorded transcript of a session."""
         self._store.lineage(self._namespace, session_id)  # `open` accepts an unknown name
         session = self._store.open(self._namespace, session_id)
@@ -157,13 +157,13 @@ class Projector:
             logger.warning("session %s: %d of its segments were forgotten", session_id, gone)
         return self._store.transcript(session)
 
-    def unfolded(
+    def unfold(
         self, messages: Sequence[Any], session_id: str, pinned: Segment | None
     ) -> list[Message]:
         """Return the transcript of a view of the session."""
         session = self._store.open(self._namespace, session_id)
         given = list(as_list(messages))
-        found = self.expanded(given, self._cache.all(given), session, pinned)
+        found = self.expand(given, self._cache.all(given), session, pinned)
         return [to_plain(message) for message in (given if found is None else found)]
 
     def save(self, request: Request, session: Session) -> bool:
@@ -174,7 +174,7 @@ class Projector:
 
     # -------------------------------------------------------------- the archive's limit
 
-    def with_room(self, view: View, plan: Plan) -> frozenset[int]:
+    def make_room(self, view: View, plan: Plan) -> frozenset[int]:
         """Make room in the archive for what the plan adds to it.
 
         Return the indices, in the caller's list, of messages that the archive has no room for: no
@@ -182,11 +182,11 @@ class Projector:
         """
         if self._bounded is None:
             return frozenset()
-        known = {i for start, end, _ in view.standing for i in range(start, end)}
+        known = {i for start, end, _ in view.all_tiles for i in range(start, end)}
         new = plan.summarized.union(plan.masks, plan.excerpts) - known
         origins = (view.transcript.origins[i] for i in new)
-        self.trim(free=sum(view.given.at(o for o in origins if o is not None).sizes()))
-        digests = view.given.content_digests()
+        self.trim(free=sum(view.given_messages.at(o for o in origins if o is not None).sizes()))
+        digests = view.given_messages.content_digests()
         gone = self._bounded.find_dropped(self._namespace, digests)
         return frozenset(n for n, d in enumerate(digests) if d in gone)
 
@@ -203,7 +203,7 @@ def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:
     for entry in session.entries:
         if not entry.forgotten and entry.segment.kind not in ("keep", "undo"):
             found.setdefault(cache(entry.segment.rendered).digest, []).append(entry)
-            plain = unreferenced(entry.segment)
+            plain = without_recall_tools(entry.segment)
             if plain is not entry.segment:
                 found.setdefault(digest(plain.rendered), []).append(entry)
     return found
@@ -225,8 +225,8 @@ def outline_of(view: View) -> Outline:
     that no summary becomes an original.
     """
     numbers = {id(segment): number for number, segment in enumerate(view.segments)}
-    found: list[Message | int | None] = list(view.given)
-    for start, end, segment in view.standing:
+    found: list[Message | int | None] = list(view.given_messages)
+    for start, end, segment in view.all_tiles:
         origins = sorted(o for o in view.transcript.origins[start:end] if o is not None)
         # Where repair moved a result out of its place, the messages stay as they came.
         if origins and origins[-1] - origins[0] + 1 == len(origins):

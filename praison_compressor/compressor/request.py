@@ -8,7 +8,14 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, TypedDict, cast
 
-from ..config import Check, CompressorConfig, expects, no_such, switch, whole
+from ..config import (
+    SWITCH,
+    CompressorConfig,
+    OptionCheck,
+    make_check,
+    unknown_name,
+    whole_number,
+)
 from ..errors import ConfigError
 from ..ledger.segments import Segment
 from ..messages import as_list
@@ -50,7 +57,7 @@ class Mode(Enum):
     """The plan."""
 
 
-Key = tuple[str, str]
+SessionKey = tuple[str, str]
 """Namespace and session."""
 
 
@@ -64,7 +71,7 @@ class Request:
     config: CompressorConfig
     budget: Budget
     """Without the pinned texts, for which room is set aside."""
-    key: Key
+    key: SessionKey
     parent_id: str | None = None
     model: str | None = None
     """The auxiliary model that this call names."""
@@ -110,7 +117,7 @@ class Request:
         text = repr((*asked, config.summary_instructions))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
-    def instructed(self, words: str) -> Request:
+    def with_instructions(self, words: str) -> Request:
         """Return the request with more instructions to the model that summarizes."""
         more = "\n".join(filter(None, (self.config.summary_instructions, words)))
         return replace(self, config=replace(self.config, summary_instructions=more))
@@ -143,7 +150,7 @@ def request_of(
         mode=mode,
         config=found,
         budget=budget_of(options, found, tokens, pinned),
-        key=key_of(options, config, session_id),
+        key=session_key(options, config, session_id),
         parent_id=options.get("parent_session_id"),
         model=model,
         has_model=has_model,
@@ -159,7 +166,7 @@ ASKED_NOW = ("target_tokens", "keep", "since", "until")
 """Options of calls that wait for the model in the background mode too."""
 
 
-def key_of(options: Options, config: CompressorConfig, session_id: str) -> Key:
+def session_key(options: Options, config: CompressorConfig, session_id: str) -> SessionKey:
     """Return namespace and session of a call."""
     return config.namespace, options.get("session_id") or session_id
 
@@ -185,34 +192,34 @@ def budget_of(
     beside = tokens.messages([]) + (pinned.tokens if pinned else 0)
     target = options.get("target_tokens")
     if target is not None:
-        return Budget.exactly(config, whole("target_tokens", target) - beside)
+        return Budget.exactly(config, whole_number("target_tokens", target) - beside)
     window = model_limits(config.model, config.context_window).window
-    overhead = whole("overhead_tokens", options.get("overhead_tokens", 0), 0)
+    overhead = whole_number("overhead_tokens", options.get("overhead_tokens", 0), 0)
     return Budget.of(config, window, overhead + beside)
 
 
 # -------------------------------------------------------------- checks
 
 
-_name = expects("a name that is not empty, or None", lambda v: isinstance(v, str) and v)
+_check_id = make_check("a name that is not empty, or None", lambda v: isinstance(v, str) and v)
 
 
 def _is_place(value: Any) -> bool:
     return isinstance(value, (str, int)) and not isinstance(value, bool)
 
 
-CHECKS: Mapping[str, Check] = {
-    **dict.fromkeys(("session_id", "parent_session_id"), _name),
-    **dict.fromkeys(("force", "extends"), switch),
+OPTION_CHECKS: Mapping[str, OptionCheck] = {
+    **dict.fromkeys(("session_id", "parent_session_id"), _check_id),
+    **dict.fromkeys(("force", "extends"), SWITCH),
     **dict.fromkeys(
-        ("since", "until"), expects("a reference such as s2.14, or an index", _is_place)
+        ("since", "until"), make_check("a reference such as s2.14, or an index", _is_place)
     ),
-    "auxiliary_model": expects("the name of a model, or None", lambda v: isinstance(v, str)),
-    "pinned": expects(
+    "auxiliary_model": make_check("the name of a model, or None", lambda v: isinstance(v, str)),
+    "pinned": make_check(
         "a list of texts, or None",
         lambda v: isinstance(v, (list, tuple)) and all(isinstance(text, str) for text in v),
     ),
-    "keep": expects(
+    "keep": make_check(
         "a list of references such as s2.14 or of indices",
         lambda v: isinstance(v, (list, tuple)) and all(map(_is_place, v)),
     ),
@@ -220,18 +227,18 @@ CHECKS: Mapping[str, Check] = {
 """Checks of options that no step checks later; None passes."""
 
 
-def checked(options: Options) -> Options:
+def check_options(options: Options) -> Options:
     """Return the options that are not None, or raise ConfigError."""
     unknown = sorted(set(options) - set(Options.__annotations__))
     if unknown:
-        raise ConfigError(no_such("option of a call", unknown[0], Options.__annotations__))
+        raise ConfigError(unknown_name("option of a call", unknown[0], Options.__annotations__))
     given = {name: value for name, value in options.items() if value is not None}
-    for name in CHECKS.keys() & given:
-        CHECKS[name](name, given[name])
+    for name in OPTION_CHECKS.keys() & given:
+        OPTION_CHECKS[name](name, given[name])
     return cast("Options", given)
 
 
-def check_parts(config: Any, store: Any, tokens: Any, *functions: Any) -> None:
+def check_arguments(config: Any, store: Any, tokens: Any, *functions: Any) -> None:
     """Raise ConfigError for a compressor's argument of a wrong type."""
     mapping = "a CompressorConfig; CompressorConfig.from_mapping takes a dictionary"
     url = "a store; a URL belongs in CompressorConfig(store_url=...)"

@@ -10,7 +10,7 @@ from typing import Any
 from ..ledger.segments import Segment, Session, Usage
 from ..messages import Message, to_plain
 from ..recall.tools import api_of, schemas_for
-from ..summaries.protocol import Written
+from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
 from ..tokens.models import cached_input_price, input_price
 from ..view.view import View
@@ -51,7 +51,7 @@ class CompressResult:
     a text that is recorded nowhere."""
     masked_secrets: int = 0
     """Keys and tokens masked in the archived originals of the view."""
-    written: tuple[Written, ...] = field(default=(), repr=False)
+    written: tuple[SegmentText, ...] = field(default=(), repr=False)
     """Summaries that this call recorded."""
     model: str | None = None
     """The model that reads the view."""
@@ -85,12 +85,12 @@ class CompressResult:
     @property
     def cost_saved(self) -> float | None:
         """Return the US dollars saved by each request; None if unknown."""
-        return _priced(self.tokens_saved, input_price(self.model))
+        return _dollars_for(self.tokens_saved, input_price(self.model))
 
     @property
     def cost_saved_cached(self) -> float | None:
         """Return `cost_saved` at the price of cached input, the least saving."""
-        return _priced(self.tokens_saved, cached_input_price(self.model))
+        return _dollars_for(self.tokens_saved, cached_input_price(self.model))
 
 
 def result_of(
@@ -99,7 +99,7 @@ def result_of(
     tokens: TokenCounter,
     *,
     before: Session | None = None,
-    texts: Sequence[Written] = (),
+    texts: Sequence[SegmentText] = (),
 ) -> CompressResult:
     """Return the result with a view.
 
@@ -107,7 +107,7 @@ def result_of(
         before: the session before this call's commit; None: nothing was committed.
         texts: the summaries of that commit.
     """
-    segments, standing = view.summaries(), view.standing
+    segments, standing = view.summaries(), view.all_tiles
     masked = len(standing) - len(segments)
     entries = view.session.entries
     new = [entry.segment for entry in entries[len(before.entries) :]] if before else []
@@ -119,7 +119,7 @@ def result_of(
         tokens_after=view.size() + view.pinned_tokens + tokens.messages([]),
         session_id=view.session.tip,
         parent_session_id=view.session.parent,
-        summary_method=_method(view, texts, before),
+        summary_method=_summary_method(view, texts, before),
         usage=usage_of(texts),
         # Copies: an application may edit what it is given.
         segments=tuple(replace(each, rendered=to_plain(each.rendered)) for each in segments),
@@ -133,7 +133,7 @@ def result_of(
     )
 
 
-def grown(last: CompressResult, added: int, messages: list[Message]) -> CompressResult:
+def extend_result(last: CompressResult, added: int, messages: list[Message]) -> CompressResult:
     """Return the last result after a turn that only adds tokens."""
     return replace(
         last,
@@ -144,22 +144,22 @@ def grown(last: CompressResult, added: int, messages: list[Message]) -> Compress
     )
 
 
-def unread(messages: Any, size: int, session_id: str) -> CompressResult:
+def unread_result(messages: Any, size: int, session_id: str) -> CompressResult:
     """Return the result with messages as they came."""
     return CompressResult(messages, "full", size, size, session_id, None, None)
 
 
-def usage_of(texts: Sequence[Written]) -> Usage:
+def usage_of(texts: Sequence[SegmentText]) -> Usage:
     """Return the cost of the texts."""
     return functools.reduce(Usage.__add__, (text.usage for text in texts), Usage())
 
 
-def charged_with(owed: Usage, texts: Sequence[Written]) -> tuple[Written, ...]:
+def add_cost(owed: Usage, texts: Sequence[SegmentText]) -> tuple[SegmentText, ...]:
     """Return the texts; add the unreported cost to the first."""
     return tuple(replace(t, usage=t.usage + owed) if not n else t for n, t in enumerate(texts))
 
 
-def _method(view: View, texts: Sequence[Written], before: Session | None) -> str | None:
+def _summary_method(view: View, texts: Sequence[SegmentText], before: Session | None) -> str | None:
     """Return the `summary_method` of a view."""
     known = [entry.segment.rendered for entry in before.entries] if before else []
     methods = {text.method for text in texts if text.message not in known}
@@ -172,5 +172,5 @@ def _method(view: View, texts: Sequence[Written], before: Session | None) -> str
     return found if segments else None
 
 
-def _priced(tokens: int, price: float | None) -> float | None:
+def _dollars_for(tokens: int, price: float | None) -> float | None:
     return None if price is None else tokens * price

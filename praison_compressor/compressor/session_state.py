@@ -13,22 +13,22 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
-from ..concurrency import renewed
+from ..concurrency import renew_after_fork
 from ..errors import InvalidMessages
 from ..ledger.segments import Segment, Session, Usage
 from ..ledger.stores import Store
-from ..messages import Message, is_result, read
+from ..messages import Message, is_result, read_transcript
 from ..messages.digests import MessageCache
 from ..messages.thinking import signatures
-from ..summaries.protocol import Written
+from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
 from ..view.budget import Costs
-from ..view.view import Tile, View, lay, lay_masks, shown
-from .bills import Account, Bill, RequestUsage, uncompressed
+from ..view.view import Tile, View, lay_masks, lay_summaries, replace_runs
+from .bills import Account, Bill, RequestUsage, uncompressed_usage
 from .decision import Decision, costs_of
 from .projection import renderings
-from .request import Key, Mode, Request
-from .result import CompressResult, grown, usage_of
+from .request import Mode, Request, SessionKey
+from .result import CompressResult, extend_result, usage_of
 
 REMEMBERED_SESSIONS = 64
 
@@ -77,7 +77,7 @@ class SessionState:
         is_cached = bill.requests < LEAST_REQUESTS or bill.usage.cached > 0
         return costs_of(request, writer, self.growth, cold, cached=is_cached)
 
-    def quiet(
+    def extend_last_turn(
         self, request: Request, session: Session, trigger: int, tokens: TokenCounter
     ) -> tuple[LastTurn, CompressResult] | None:
         """Return turn and result if the turn only adds and fits."""
@@ -89,16 +89,16 @@ class SessionState:
             or not session.is_unchanged_since(last.session)
         ):
             return None
-        return added_to(last, request, trigger, tokens)
+        return extend_turn(last, request, trigger, tokens)
 
-    def begun(self, now: float, *, is_cold: bool) -> None:
+    def begin(self, now: float, *, is_cold: bool) -> None:
         """Record the time of a request."""
         self.account.requested = now
         self.requests += 1
         self.cold_requests += is_cold
         self.is_cold = is_cold
 
-    def answered(self, tokens: int, saved: int, usage: Usage) -> None:
+    def answer(self, tokens: int, saved: int, usage: Usage) -> None:
         """Record the size, the saving and the cost of a result."""
         before, self.tokens = self.tokens, tokens
         self.added, self.saved = tokens - before, saved
@@ -107,10 +107,10 @@ class SessionState:
             self.growth += (self.added - self.growth) * weight
         self.account.add(Bill(summaries=usage))
 
-    def paid(self, usage: RequestUsage, model: str | None) -> None:
+    def charge(self, usage: RequestUsage, model: str | None) -> None:
         """Add what the provider reports for the last request to the bill."""
         is_warm = not self.is_cold and bool(usage.cached or self.account.bill.usage.cached)
-        whole = uncompressed(usage, self.saved, self.added, is_warm=is_warm)
+        whole = uncompressed_usage(usage, self.saved, self.added, is_warm=is_warm)
         self.account.add(Bill.of(usage, whole, model))
 
 
@@ -118,18 +118,18 @@ class Sessions:
     """The memories of the newest sessions; thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = renewed(threading.RLock())
-        self._known: OrderedDict[Key, SessionState] = OrderedDict()
-        self._flying: dict[Key, Future[None]] = {}
-        self._stable: OrderedDict[Key, Key] = OrderedDict()
+        self._lock = renew_after_fork(threading.RLock())
+        self._known: OrderedDict[SessionKey, SessionState] = OrderedDict()
+        self._flying: dict[SessionKey, Future[None]] = {}
+        self._stable: OrderedDict[SessionKey, SessionKey] = OrderedDict()
         """Key of an epoch's id -> its session's key."""
         self._evicted: list[Account] = []
-        renewed(self)
+        renew_after_fork(self)
 
     def _at_fork_reinit(self) -> None:
         self._flying = {}  # their threads are not in the child
 
-    def of(self, key: Key) -> SessionState:
+    def of(self, key: SessionKey) -> SessionState:
         """Return the memory of a session, and mark it the newest."""
         with self._lock:
             found = self._known.setdefault(key, SessionState(Account(key)))
@@ -139,11 +139,11 @@ class Sessions:
                 self._evicted.append(gone.account)
             return found
 
-    def stable(self, key: Key) -> Key:
+    def stable(self, key: SessionKey) -> SessionKey:
         """Return the key of the session that an opened id names."""
         return self._stable.get(key, key)
 
-    def opened(self, key: Key, session: Session) -> None:
+    def link_id(self, key: SessionKey, session: Session) -> None:
         """Remember the session that the id of an epoch names."""
         with self._lock:
             if key != session.key:
@@ -157,7 +157,7 @@ class Sessions:
         with self._lock:
             return [each.last_turn for each in self._known.values() if each.last_turn]
 
-    def settle(self, store: Store, key: Key | None = None) -> None:
+    def settle(self, store: Store, key: SessionKey | None = None) -> None:
         """Write a session's bill, or all; the evicted sessions' too."""
         with self._lock:
             accounts, self._evicted = self._evicted, []
@@ -168,7 +168,7 @@ class Sessions:
         if key is not None:
             self.of(key).account.settle(store)
 
-    def note(self, key: Key, subject: str, epoch: str) -> bool:
+    def report_once(self, key: SessionKey, subject: str, epoch: str) -> bool:
         """Note a subject's report; return whether the epoch had none."""
         with self._lock:
             said = self.of(key).said
@@ -181,7 +181,9 @@ class Sessions:
         account.look(store, lambda: session, now)
         return max(account.requested, session.updated)
 
-    def show(self, key: Key, decision: Decision | None, used: Sequence[Written] = ()) -> None:
+    def show(
+        self, key: SessionKey, decision: Decision | None, used: Sequence[SegmentText] = ()
+    ) -> None:
         """Remember a preview's decision; owe the last one's unused texts."""
         with self._lock:
             known = self.of(key)
@@ -190,17 +192,17 @@ class Sessions:
             lost = [text for text in before.texts if not any(text is u for u in used)]
             self.owe(key, usage_of(lost))
 
-    def committed(self, key: Key, texts: Sequence[Written]) -> None:
+    def commit(self, key: SessionKey, texts: Sequence[SegmentText]) -> None:
         """Forget preview and placeholder after a commit with these texts."""
         self.show(key, None, texts)
         self.of(key).placeholder = None
 
-    def owe(self, key: Key, usage: Usage) -> None:
+    def owe(self, key: SessionKey, usage: Usage) -> None:
         """Charge the session's next result with texts that no result reports."""
         with self._lock:
             self.of(key).owed += usage
 
-    def take_owed(self, key: Key) -> Usage:
+    def take_owed(self, key: SessionKey) -> Usage:
         """Return the usage owed to the session, and reset it."""
         with self._lock:
             known = self.of(key)
@@ -209,7 +211,7 @@ class Sessions:
 
     # -------------------------------------------------------------- at work
 
-    def enter(self, key: Key) -> Future[None] | None:
+    def enter(self, key: SessionKey) -> Future[None] | None:
         """Return None if the session is free, else its worker's future.
 
         After None the caller must call `leave`. After a future the caller waits and looks again.
@@ -223,7 +225,7 @@ class Sessions:
                 self._flying[key] = ours
             return flying
 
-    def leave(self, key: Key) -> None:
+    def leave(self, key: SessionKey) -> None:
         """Wake up the threads that wait for the session."""
         with self._lock:
             done = self._flying.pop(key, None)
@@ -258,26 +260,26 @@ def last_turn_of(
 
     None if the next turn may do more than add messages, or if `==` may miss an edit.
     """
-    own, given = view.own, request.messages
+    own, given = view.own_messages, request.messages
     if len(view.segments) > len(view.session.entries):
         return None
     is_as_given = len(own) == len(given) and all(map(operator.is_, own, given))
     if request.mode in (Mode.FALLBACK, Mode.PREVIEW) or not is_as_given:
         return None
-    watched = _watched(view, tokens.cache)
-    if watched is None or not view.given.comparable or view.signed:
+    watched = _watched_digests(view, tokens.cache)
+    if watched is None or not view.given_messages.comparable or view.signed:
         return None
     return LastTurn(
         session=view.session,
         known=list(view.transcript.messages),
         basis=_basis(request, tokens),
-        sent=view.sent,
+        sent=view.sent_tiles,
         watched=watched,
         result=replace(result, messages=[]),
     )
 
 
-def added_to(
+def extend_turn(
     last: LastTurn, request: Request, trigger: int, tokens: TokenCounter
 ) -> tuple[LastTurn, CompressResult] | None:
     """Return turn and result if the messages extend the last turn's."""
@@ -289,7 +291,7 @@ def added_to(
     try:
         # One comparison in C is the whole cost of a quiet turn.
         new = messages[old:]
-        if messages[:old] != last.known or not _is_sound(new):
+        if messages[:old] != last.known or not _starts_cleanly(new):
             return None
         seen = tokens.cache.all(new)
     except (AttributeError, TypeError, InvalidMessages):
@@ -301,7 +303,7 @@ def added_to(
     added = sum(tokens.each(seen))
     if large is not None and added > large:
         return None
-    result = grown(last.result, added, shown(messages, last.sent))
+    result = extend_result(last.result, added, replace_runs(messages, last.sent))
     pinned = request.pinned.tokens if request.pinned is not None and last.sent else 0
     if result.tokens_after - tokens.messages([]) - pinned > trigger:
         return None
@@ -316,7 +318,7 @@ def _basis(
     return tokens, tokens.ratio, request.budget.head, request.pinned
 
 
-def _watched(view: View, cache: MessageCache) -> frozenset[str] | None:
+def _watched_digests(view: View, cache: MessageCache) -> frozenset[str] | None:
     """Return the digests of messages that would change the view.
 
     None if any new message may change the view: it may uncover a segment that the newest messages
@@ -328,11 +330,11 @@ def _watched(view: View, cache: MessageCache) -> frozenset[str] | None:
     # Messages up to the task always stay; of the later ones only the newest do.
     task = users[0]
     everywhere = [
-        may_go if n <= task else n not in view.chosen for n, may_go in enumerate(view.allowed)
+        may_go if n <= task else n not in view.chosen for n, may_go in enumerate(view.replaceable)
     ]
-    if tuple(lay(view.digests, segments, everywhere)) != view.tiles:
+    if tuple(lay_summaries(view.digests, segments, everywhere)) != view.tiles:
         return None
-    if lay_masks(view.digests, segments, everywhere) != view.replaced:
+    if lay_masks(view.digests, segments, everywhere) != view.result_segments:
         return None
     laid = [tile.segment for tile in view.tiles]
     unlaid = {found for s in segments if s not in laid for found in (*s.run, *s.aliases())}
@@ -341,9 +343,9 @@ def _watched(view: View, cache: MessageCache) -> frozenset[str] | None:
     return frozenset(unlaid.union(renderings(view.session, cache)))
 
 
-def _is_sound(new: list[Message]) -> bool:
+def _starts_cleanly(new: list[Message]) -> bool:
     """Return whether new messages are valid and answer no earlier call."""
     if new and is_result(new[0]):
         return False
-    got = read(new)
-    return all(a is b for a, b in zip(got.messages, new, strict=False)) and not got.repaired
+    got = read_transcript(new)
+    return all(a is b for a, b in zip(got.messages, new, strict=False)) and not got.stub_count

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..concurrency import renewed
+from ..concurrency import renew_after_fork
 from ..events import Event, Listener
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-NAME = "praison_compressor"
+SCOPE = "praison_compressor"
 
 OPERATION = "compress_context"
 """Operation name of a compression's span; the conventions allow custom names."""
@@ -37,20 +37,20 @@ class Telemetry:
 
     def __init__(self, *, tracers: Any = None, meters: Any = None) -> None:
         self._providers = (tracers, meters)
-        self._lock = renewed(threading.Lock())
+        self._lock = renew_after_fork(threading.Lock())
         self._exporter: _Exporter | None = None
         self._is_absent = False
 
     def __call__(self, event: Event) -> None:
         """Export an event; log a failure."""
         try:
-            exporter = self._opened()
+            exporter = self._open_exporter()
             if exporter is not None:
                 getattr(exporter, f"on_{event.name}", lambda _: None)(event)
         except Exception:
             logger.debug("no telemetry of %s", event.name, exc_info=True)
 
-    def _opened(self) -> _Exporter | None:
+    def _open_exporter(self) -> _Exporter | None:
         """Return the exporter; make it at the first event."""
         with self._lock:
             if self._exporter is None and not self._is_absent:
@@ -78,8 +78,8 @@ class _Exporter:
         from opentelemetry import metrics, trace
 
         self._api = trace
-        self._tracer = trace.get_tracer(NAME, tracer_provider=tracers)
-        meter = metrics.get_meter(NAME, meter_provider=meters)
+        self._tracer = trace.get_tracer(SCOPE, tracer_provider=tracers)
+        meter = metrics.get_meter(SCOPE, meter_provider=meters)
         self._tokens = meter.create_histogram(
             "gen_ai.client.token.usage",
             "{token}",
@@ -93,13 +93,13 @@ class _Exporter:
             explicit_bucket_boundaries_advisory=SECOND_BUCKETS,
         )
         self._compressions = meter.create_counter(
-            f"{NAME}.compressions", "{compression}", "Compressions, by outcome."
+            f"{SCOPE}.compressions", "{compression}", "Compressions, by outcome."
         )
         self._removed = meter.create_counter(
-            f"{NAME}.tokens.removed", "{token}", "Tokens that compressions took out of views."
+            f"{SCOPE}.tokens.removed", "{token}", "Tokens that compressions took out of views."
         )
         self._fallbacks = meter.create_counter(
-            f"{NAME}.fallbacks", "{fallback}", "Models that gave no summary."
+            f"{SCOPE}.fallbacks", "{fallback}", "Models that gave no summary."
         )
         self._open: dict[str, Span] = {}
 
@@ -107,8 +107,8 @@ class _Exporter:
         attributes = {
             "gen_ai.operation.name": OPERATION,
             "gen_ai.conversation.id": event.session_id,
-            f"{NAME}.tokens_before": event.data["tokens"],
-            f"{NAME}.messages": event.data["messages"],
+            f"{SCOPE}.tokens_before": event.data["tokens"],
+            f"{SCOPE}.messages": event.data["messages"],
         }
         self._open[event.session_id] = self._tracer.start_span(OPERATION, attributes=attributes)
 
@@ -119,7 +119,7 @@ class _Exporter:
             "gen_ai.operation.name": "chat",
             # The provider is the model's route in litellm.
             "gen_ai.provider.name": route if slash else "_OTHER",
-            **_fields(data, {"gen_ai.request.model": "model", "error.type": "error"}),
+            **_attributes(data, {"gen_ai.request.model": "model", "error.type": "error"}),
         }
         parent, now = self._open.get(session), time.time_ns()
         span = self._tracer.start_span(
@@ -127,7 +127,7 @@ class _Exporter:
             context=None if parent is None else self._api.set_span_in_context(parent),
             kind=self._api.SpanKind.CLIENT,
             start_time=now - int(data["seconds"] * 1e9),
-            attributes={**common, "gen_ai.conversation.id": session, **_fields(data, USAGE)},
+            attributes={**common, "gen_ai.conversation.id": session, **_attributes(data, USAGE)},
         )
         if data.get("error"):
             span.set_status(self._api.Status(self._api.StatusCode.ERROR))
@@ -138,18 +138,18 @@ class _Exporter:
                 self._tokens.record(data[field], {**common, "gen_ai.token.type": kind})
 
     def on_fell_back(self, event: Event) -> None:
-        self._fallbacks.add(1, _fields(event.data, {"gen_ai.request.model": "model"}))
+        self._fallbacks.add(1, _attributes(event.data, {"gen_ai.request.model": "model"}))
 
     def on_committed(self, event: Event) -> None:
         data = event.data
-        outcome = {f"{NAME}.method": data["method"] or "masks", f"{NAME}.status": data["status"]}
+        outcome = {f"{SCOPE}.method": data["method"] or "masks", f"{SCOPE}.status": data["status"]}
         self._compressions.add(1, outcome)
         self._removed.add(max(0, data["tokens_before"] - data["tokens_after"]), outcome)
-        self._end(event, {**outcome, **_fields(data, USAGE), **_fields(data, COMMITTED)})
+        self._end(event, {**outcome, **_attributes(data, USAGE), **_attributes(data, COMMITTED)})
 
     def on_abandoned(self, event: Event) -> None:
         error = {"error.type": str(event.data["error"])}
-        self._compressions.add(1, {f"{NAME}.status": "abandoned", **error})
+        self._compressions.add(1, {f"{SCOPE}.status": "abandoned", **error})
         self._end(event, error)
 
     def _end(self, event: Event, attributes: dict[str, Any]) -> None:
@@ -169,13 +169,13 @@ USAGE = {
 
 COMMITTED = {
     "gen_ai.request.model": "model",
-    f"{NAME}.tokens_after": "tokens_after",
-    f"{NAME}.masked": "masked",
-    f"{NAME}.epoch": "epoch",
-    f"{NAME}.cost_usd": "cost",
+    f"{SCOPE}.tokens_after": "tokens_after",
+    f"{SCOPE}.masked": "masked",
+    f"{SCOPE}.epoch": "epoch",
+    f"{SCOPE}.cost_usd": "cost",
 }
 
 
-def _fields(data: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+def _attributes(data: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """Return the named attributes whose fields the event has."""
     return {name: data[field] for name, field in names.items() if data.get(field) is not None}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from weakref import WeakValueDictionary
 
-from ..concurrency import renewed
+from ..concurrency import renew_after_fork
 from ..errors import LedgerConflict, SessionNotFound
 from ..messages import Message, content_digest
 from ..messages.digests import MessageCache, Originals
@@ -92,14 +92,14 @@ class MemoryStore:
     """Limit of a namespace's originals; the compressor trims the archive to it."""
 
     def __init__(self) -> None:
-        self._lock = renewed(threading.RLock())
+        self._lock = renew_after_fork(threading.RLock())
         self._sessions: OrderedDict[tuple[str, str], _MemorySession] = OrderedDict()
         # Namespace -> content digest -> original, oldest first.
         self._archives: defaultdict[str, WeakValueDictionary[str, _Original]]
         self._archives = defaultdict(WeakValueDictionary)
         self._leases: dict[tuple[str, str], tuple[str, float]] = {}
         self._notes: OrderedDict[tuple[str, str], str] = OrderedDict()
-        renewed(self)
+        renew_after_fork(self)
 
     def _at_fork_reinit(self) -> None:
         self._leases = {}  # their holders are not in the child

@@ -18,8 +18,8 @@ from ..errors import SessionNotFound, StoreUnavailable
 from ..events import Listener
 from ..ledger.segments import Segment, Session
 from ..ledger.stores import SessionInfo, Store, as_durable_store
-from ..messages import Message, leading_in
-from ..messages.dropped_steps import Carried, Completed, carried_in
+from ..messages import Message, leading_count
+from ..messages.dropped_steps import CarriedHistory, CompletedRequest, history_from
 from ..recall.tools import recall_tools
 from .agent_ledger import Forgotten, forget, host_session
 from .agent_requests import AgentRequests
@@ -183,14 +183,14 @@ class AgentCompressor:
         conversation.choices, conversation.shown = choices, shown
         return shown
 
-    def _now(self) -> Completed:
+    def _now(self) -> CompletedRequest:
         """Return the conversation as a request would carry it now."""
         conversation = self.conversation
         # The host keeps no system messages in its history.
         system, said = conversation.transcript, self._finder.history or []
-        messages = [*system[: leading_in(system)], *said[leading_in(said) :]]
+        messages = [*system[: leading_count(system)], *said[leading_count(said) :]]
         if not self.config.keep_tool_steps:
-            return Completed(messages, Carried(), [], [])
+            return CompletedRequest(messages, CarriedHistory(), [], [])
         return conversation.journal.peek(messages, self.engine())
 
     # ------------------------------------------------------------ what it does
@@ -276,11 +276,11 @@ class AgentCompressor:
         messages = result.messages
         if self.config.keep_tool_steps:
             session = engine.store.open(self.config.namespace, root)
-            carried = carried_in(engine.store.transcript(session), engine.tokens.cache)
+            carried = history_from(engine.store.transcript(session), engine.tokens.cache)
             messages = carried.spoken
         earlier = self._finder.leaving()
         agent.clear_history()
-        agent.chat_history = list(messages[leading_in(messages) :])
+        agent.chat_history = list(messages[leading_count(messages) :])
         request = HostRequest(result.messages)
         self._finder.adopt(root, earlier).remember(result, engine, request, 0, is_sent=False)
         return root
@@ -328,7 +328,7 @@ def _place(shown: Preview, reference: str | None) -> Place | None:
     """Return the place of a message that a preview shows."""
     if shown.repaired or not reference or reference not in shown.references:
         return reference
-    return shown.references.index(reference) - leading_in(shown.messages)
+    return shown.references.index(reference) - leading_count(shown.messages)
 
 
 def _tools_of(compressor: weakref.ref[AgentCompressor]) -> list[Callable[..., str]]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..compressor.bills import Bill, RequestUsage
 from ..compressor.result import CompressResult
-from ..concurrency import renewed
+from ..concurrency import renew_after_fork
 from ..events import Event
 from ..ledger.segments import Usage
 from ..messages import Message, text_of
@@ -65,7 +65,7 @@ class AgentRequests:
         self._refused: set[tuple[str | None, str]] = set()
         self._invalid_thinking: frozenset[str] = frozenset()
         """Signatures of thinking that a provider refused behind a changed prefix."""
-        self._lock = renewed(threading.Lock())
+        self._lock = renew_after_fork(threading.Lock())
 
     # ------------------------------------------------------------ turns
 

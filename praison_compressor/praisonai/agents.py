@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ..concurrency import renewed
+from ..concurrency import renew_after_fork
 from . import context_param
 from .agent_compressor import AgentCompressor
 from .agent_ledger import title_of
@@ -34,7 +34,7 @@ class Agents:
         """Whether `install()` was called, which counts beside a plugin that is switched off."""
         self.plugin: Callable[[], bool] | None = None
         """Returns whether the plugin is enabled now; None without a plugin."""
-        self._lock = renewed(threading.RLock())
+        self._lock = renew_after_fork(threading.RLock())
         self._open = True
         self._made: weakref.WeakKeyDictionary[Any, AgentCompressor] = weakref.WeakKeyDictionary()
         self._failed: weakref.WeakSet[Any] = weakref.WeakSet()

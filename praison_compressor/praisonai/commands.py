@@ -9,15 +9,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..compressor.bills import short
+from ..compressor.bills import short_count
 from ..compressor.preview import ContextUse, Part, Preview
 from ..compressor.result import CompressResult
-from ..config import nearest
+from ..config import nearest_name
 from ..errors import CompressorError, ConfigError
 from ..ledger.segments import Segment
 from ..ledger.stores import SessionInfo
 from ..messages import digest, text_of, tool_calls_of
-from ..messages.display import counted, one_line
+from ..messages.display import one_line, pluralize
 from .agent_compressor import AgentCompressor
 from .conversations import Status
 from .journal import KeptSteps
@@ -95,7 +95,7 @@ def read(agent: Any, prompt: Any) -> tuple[str, str] | None:
 
 def _meant(name: str) -> str | None:
     """Return the command that a word misspells, or None for another word."""
-    found = "compact" if nearest(name, ["compress"]) else nearest(name, COMMANDS)
+    found = "compact" if nearest_name(name, ["compress"]) else nearest_name(name, COMMANDS)
     is_other = found is not None and len(name) > len(found) < SHORT
     return None if is_other else found
 
@@ -105,7 +105,7 @@ async def answer(compressor: AgentCompressor, name: str, argument: str) -> str:
     try:
         if name == "compact" and argument:
             choice = argument.partition(" ")[0]
-            meant = nearest(choice, CHOICES)
+            meant = nearest_name(choice, CHOICES)
             if meant not in (None, choice):
                 return (
                     f"No /compact {choice}; did you mean /compact {meant}? Nothing was compressed."
@@ -131,7 +131,7 @@ async def _compact(compressor: AgentCompressor, focus: str) -> str:
     if not result.written and not result.newly_masked:
         return "Not compressed: a hook refused it." if result.vetoed else "Nothing to compress yet."
     after, _ = await asyncio.to_thread(_sizes, compressor)
-    sizes = f"The next request has {short(after)} instead of {short(before)}."
+    sizes = f"The next request has {short_count(after)} instead of {short_count(before)}."
     return f"{compressor.notice}\n{compacted(result, carried, focus)}\n{sizes}"
 
 
@@ -145,19 +145,21 @@ def _sizes(compressor: AgentCompressor) -> tuple[int, int]:
 
 def filled(use: ContextUse, earlier: KeptSteps) -> str:
     """Return the answer to `/context`: the window's parts, then its largest messages."""
-    notes = {name: counted(n, "message") for name, n in use.messages.items()}
-    notes |= {"free": f"compressed above {short(use.trigger)}", "reserve": "for the answer"}
+    notes = {name: pluralize(n, "message") for name, n in use.messages.items()}
+    notes |= {"free": f"compressed above {short_count(use.trigger)}", "reserve": "for the answer"}
     share = round(100 * use.used / use.window)
-    lines = [f"{short(use.used)} of {short(use.window)} ({share} %), {use.model}"]
+    lines = [f"{short_count(use.used)} of {short_count(use.window)} ({share} %), {use.model}"]
     for name, tokens in use.parts.items():
-        lines.append(f"{name:<14} {short(tokens):>6}  {notes.get(name, '')}".rstrip())
+        lines.append(f"{name:<14} {short_count(tokens):>6}  {notes.get(name, '')}".rstrip())
     if earlier.steps:
         lines.append(f"{earlier}, before compression")
     if use.largest:
         lines.append("largest messages sent word for word:")
     for one in use.largest:
         index = "-" if one.index is None else one.index
-        lines.append(f"{f'[{index}]':<6} {short(one.tokens):>6}  {one.role} {one.tool}".rstrip())
+        lines.append(
+            f"{f'[{index}]':<6} {short_count(one.tokens):>6}  {one.role} {one.tool}".rstrip()
+        )
     return "\n".join(lines)
 
 
@@ -185,7 +187,7 @@ def previewed(preview: Preview, ours: AgentCompressor) -> str:
     lines, earlier = ["Nothing to compress yet."], ours.kept()
     if preview.would_compress:
         after = preview.tokens_after + ours.conversation.tool_tokens
-        sizes = f"{short(after)} instead of {short(ours.context_use().used)}"
+        sizes = f"{short_count(after)} instead of {short_count(ours.context_use().used)}"
         lines = [f"With /compact the next request has {sizes}; it commits what is shown here:"]
     for part in preview.parts:
         lines += _part_of(preview, part)
@@ -198,13 +200,13 @@ def previewed(preview: Preview, ours: AgentCompressor) -> str:
 
 def _part_of(preview: Preview, part: Part) -> list[str]:
     """Return a part's lines: its size, replaced messages and text."""
-    sizes = f"{short(part.tokens_before)} → {short(part.tokens_after)}"
+    sizes = f"{short_count(part.tokens_before)} → {short_count(part.tokens_after)}"
     name = part.reference or part.name
-    lines = [f"{name:<8} {counted(part.messages, 'message'):>14}  {sizes:<14} {part.why}"]
+    lines = [f"{name:<8} {pluralize(part.messages, 'message'):>14}  {sizes:<14} {part.why}"]
     inside = range(part.start, part.start + part.messages)
     named = [n for n in inside if preview.references[n] and (part.reference or n in preview.masks)]
     for n in named[:MOST_SHOWN]:
-        message, tokens = preview.messages[n], short(preview.message_tokens[n])
+        message, tokens = preview.messages[n], short_count(preview.message_tokens[n])
         calls = ", ".join(call.name for call in tool_calls_of(message))
         words = preview.lines.get(n) or text_of(message) or calls
         role = str(message.get("role"))
@@ -219,13 +221,13 @@ def compacted(result: CompressResult, carried: int, focus: str = "") -> str:
     by = [text.model or "a model" for text in result.written if text.method == "model"]
     made, done = result.summarized_by_model, []
     if made:
-        done.append(f"{counted(made, 'message')} summarized by {by[0]}")
+        done.append(f"{pluralize(made, 'message')} summarized by {by[0]}")
     if quoted := result.newly_summarized - made:
-        done.append(f"{counted(quoted, 'message')} summarized without a model")
+        done.append(f"{pluralize(quoted, 'message')} summarized without a model")
     if result.newly_masked:
-        done.append(f"{counted(result.newly_masked, 'output')} masked")
+        done.append(f"{pluralize(result.newly_masked, 'output')} masked")
     kept = carried - sum(len(segment.run) for segment in result.segments) - result.masked
-    said = f"{', '.join(done)}; {counted(kept, 'message')} kept verbatim. /undo takes it back."
+    said = f"{', '.join(done)}; {pluralize(kept, 'message')} kept verbatim. /undo takes it back."
     if focus and not made:
         said += f" No model wrote a summary, so the focus ({one_line(focus)[:40]}) was not used."
     return said
@@ -247,7 +249,7 @@ def listed(sessions: Sequence[SessionInfo]) -> str:
     lines = ["/resume ID goes on with one of these, the newest first:"]
     for each in sessions[:MOST_LISTED]:
         changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(each.updated))
-        lines.append(f"{each.id}  {changed}, {counted(each.compressions, 'compression')}")
+        lines.append(f"{each.id}  {changed}, {pluralize(each.compressions, 'compression')}")
     if len(sessions) > MOST_LISTED:
         lines.append(f"and {len(sessions) - MOST_LISTED} more: `praison-compressor sessions`")
     return "\n".join(lines)
@@ -264,10 +266,10 @@ def undone(segments: Sequence[Segment], ours: AgentCompressor) -> str:
             left[digest(message)] -= 1
             again.append(message)
     tokens, dropped = sum(map(ours.engine().tokens.message, again)), left.total()
-    use, after = ours.context_use(), short(sum(segment.tokens for segment in segments))
+    use, after = ours.context_use(), short_count(sum(segment.tokens for segment in segments))
     said = (
-        f"Taken back: {counted(len(again), 'message')} ({short(tokens)}) that stood in {after}. "
-        f"The next request has {short(use.used)}."
+        f"Taken back: {pluralize(len(again), 'message')} ({short_count(tokens)}) that stood in "
+        f"{after}. The next request has {short_count(use.used)}."
     )
     if dropped:
         said += f" {dropped} more are no longer in the conversation."

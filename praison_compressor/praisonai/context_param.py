@@ -14,7 +14,7 @@ from praisonaiagents.config.feature_configs import DEFAULT_TOOL_OUTPUT_LIMIT
 from praisonaiagents.context.manager import ContextManager
 from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 
-from ..config import CompressorConfig, no_such
+from ..config import CompressorConfig, unknown_name
 from ..errors import ConfigError
 
 log = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ def _from_mapping(param: Mapping[str, Any]) -> RequestedContext | None:
     if not is_summarize(param.get("strategy")):
         return None
     for key in sorted(set(map(str, param)) - HOSTS - OURS):
-        log.warning("context=: %s; it is left out", no_such("option", key, HOSTS | OURS))
+        log.warning("context=: %s; it is left out", unknown_name("option", key, HOSTS | OURS))
     context = ContextConfig(**{key: value for key, value in param.items() if key in HOSTS})
     ours = {key: value for key, value in param.items() if key in OURS - HOSTS}
     return _asked(context, ours, own_model=param.get("llm_summarize") is not False)

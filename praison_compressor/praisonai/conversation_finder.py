@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import StoreUnavailable
-from ..messages import Message, digest, is_system, leading_in, text_of
-from ..messages.digests import Seen
+from ..messages import Message, digest, is_system, leading_count, text_of
+from ..messages.digests import CachedMessage
 from .agent_ledger import has_one_of, session_id_of, stored_under
 from .conversations import Choices, Conversation, Conversations, digests_of
 from .model_compressors import ModelCompressors
@@ -225,7 +225,7 @@ class ConversationFinder:
         self._conversations.assign_history(found, turn.history)
         return _Entered(found, offset, begun)
 
-    def _seen(self, messages: Iterable[Any] | None) -> list[Seen]:
+    def _seen(self, messages: Iterable[Any] | None) -> list[CachedMessage]:
         """Return each message with its digests, from a copy of the list."""
         cache = self._compressors.of(None).tokens.cache
         return cache.all([m for m in list(messages or ()) if isinstance(m, Mapping)])
@@ -285,7 +285,7 @@ def without_window(agent: Any, messages: Sequence[Message]) -> Sequence[Message]
     start = _last_run(messages, finished)
     if start is None:
         return messages
-    before = range(leading_in(messages), start)
+    before = range(leading_count(messages), start)
     for first in before:
         # The window may begin amid a turn; what it shares with the history begins with one.
         is_turn = first == before.start or messages[first].get("role") == "user"

@@ -8,14 +8,14 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..compressor.bills import Bill, short
+from ..compressor.bills import Bill, short_count
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
 from ..compressor.result import CompressResult
-from ..concurrency import renewed
+from ..concurrency import renew_after_fork
 from ..ledger.segments import Entry
-from ..messages import Message, is_system, leading_in, text_of
-from ..messages.digests import Seen
+from ..messages import Message, is_system, leading_count, text_of
+from ..messages.digests import CachedMessage
 from ..tokens.models import model_limits
 from .agent_ledger import place_of
 from .journal import Journal, KeptSteps, kept_of
@@ -57,7 +57,7 @@ class Choices:
 
     def options(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the choices as options for a compression of these messages."""
-        leading = leading_in(messages)
+        leading = leading_count(messages)
 
         def at(place: Place) -> Place:
             return place + leading if isinstance(place, int) else place
@@ -217,7 +217,7 @@ class Conversations:
     """
 
     def __init__(self) -> None:
-        self.lock = renewed(threading.RLock())
+        self.lock = renew_after_fork(threading.RLock())
         self._known: OrderedDict[str, Conversation] = OrderedDict()
         self._owners: dict[str, str | None] = {}
         """Digest of a long message -> session id; None where two conversations have it."""
@@ -262,7 +262,7 @@ class Conversations:
                 each.history = None
         found.history = history
 
-    def identify_by(self, found: Conversation, seen: Iterable[Seen]) -> None:
+    def identify_by(self, found: Conversation, seen: Iterable[CachedMessage]) -> None:
         """Record the long messages that this conversation's own turns added."""
         for each in seen:
             if len(text_of(each.plain)) < IDENTIFYING_CHARS:
@@ -332,9 +332,9 @@ class Status:
         """Return the parts, their sum and share of the window, in words."""
         share = round(100 * self.tokens / self.window)
         return (
-            f"{short(self.tokens)} (system {short(self.system_tokens)}, "
-            f"summary {short(self.summary_tokens)}, kept {short(self.kept_tokens)}, "
-            f"tools {short(self.tool_tokens)}) · {share} % of {short(self.window)}"
+            f"{short_count(self.tokens)} (system {short_count(self.system_tokens)}, "
+            f"summary {short_count(self.summary_tokens)}, kept {short_count(self.kept_tokens)}, "
+            f"tools {short_count(self.tool_tokens)}) · {share} % of {short_count(self.window)}"
         )
 
     @property
@@ -343,6 +343,6 @@ class Status:
         return f"; {self.earlier}" if self.earlier.steps else ""
 
 
-def digests_of(seen: Iterable[Seen]) -> tuple[str, ...]:
+def digests_of(seen: Iterable[CachedMessage]) -> tuple[str, ...]:
     """Return the digests of messages, without those of system messages."""
     return tuple(each.digest for each in seen if not is_system(each.plain))

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 
-from ..concurrency import renewed
-from ..config import CompressorConfig, check_store, no_such
+from ..concurrency import renew_after_fork
+from ..config import CompressorConfig, check_store, unknown_name
 from ..errors import ConfigError
 from . import patches
 from .agents import Agents
@@ -93,7 +93,7 @@ def _warn(lacking: Mapping[str, str]) -> None:
 
 
 # One for a process, as the host's classes are.
-_lock = renewed(threading.RLock())
+_lock = renew_after_fork(threading.RLock())
 _installation: Installation | None = None
 
 
@@ -190,7 +190,7 @@ class CompressorContext(_Options):  # type: ignore[misc]  # ours are frozen
         """Return a new configuration; refuse unknown options with the nearest name."""
         known = {item.name for item in fields(cls)}
         for name in given.keys() - known:
-            raise ConfigError(no_such("option", name, known))
+            raise ConfigError(unknown_name("option", name, known))
         return object.__new__(cls)
 
     def session_for(self, agent: Any) -> str | None:

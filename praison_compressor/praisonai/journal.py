@@ -12,14 +12,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..compressor.context_compressor import ContextCompressor
-from ..concurrency import renewed
+from ..concurrency import renew_after_fork
 from ..errors import CompressorError, LedgerError
 from ..ledger.segments import Session
 from ..ledger.stores import as_durable_store
-from ..messages import Message, digest, dropped_steps, leading_in
-from ..messages.digests import Seen
-from ..messages.display import counted
-from ..messages.dropped_steps import Carried, Completed, carried_in, common_length, completed
+from ..messages import Message, digest, dropped_steps, leading_count
+from ..messages.digests import CachedMessage
+from ..messages.display import pluralize
+from ..messages.dropped_steps import (
+    CarriedHistory,
+    CompletedRequest,
+    common_length,
+    complete_request,
+    history_from,
+)
 from ..messages.secrets import Redactor, masks_secrets
 from ..messages.shapes import makes_calls
 from .running_turn import Turn
@@ -35,8 +41,8 @@ class KeptSteps:
     tokens: int = 0
 
     def __str__(self) -> str:
-        steps = counted(self.steps, "step")
-        return f"kept from earlier turns: {steps}, {counted(self.tokens, 'token')}"
+        steps = pluralize(self.steps, "step")
+        return f"kept from earlier turns: {steps}, {pluralize(self.tokens, 'token')}"
 
 
 def kept_of(
@@ -54,8 +60,8 @@ class Journal:
 
     def __init__(self, session_id: str) -> None:
         self._session_id = session_id
-        self._lock = renewed(threading.RLock())
-        self._carried: Carried | None = None
+        self._lock = renew_after_fork(threading.RLock())
+        self._carried: CarriedHistory | None = None
         """None until the store is read."""
         self._system: list[Message] = []
         self._recorded: tuple[str, ...] = ()
@@ -75,24 +81,24 @@ class Journal:
 
     def complete(
         self, given: Sequence[Message], engine: ContextCompressor, turn: Turn | None
-    ) -> Completed:
+    ) -> CompletedRequest:
         """Return a request with the messages the host left out; record it."""
         session, cache, model = self._session(engine), engine.tokens.cache, engine.config.model
         bound = 0 if turn is None else turn.bound
         with self._lock:
             carried = self._loaded(given, engine, session)
-            done = completed(carried, given, cache, turn=turn, bound=bound, model=model)
-            self._system = list(given[: leading_in(given)])
+            done = complete_request(carried, given, cache, turn=turn, bound=bound, model=model)
+            self._system = list(given[: leading_count(given)])
             self._carried = done.carried
             self._record(engine, session)
         return done
 
-    def peek(self, given: Sequence[Message], engine: ContextCompressor) -> Completed:
+    def peek(self, given: Sequence[Message], engine: ContextCompressor) -> CompletedRequest:
         """Return the messages with those that the host left out; record nothing."""
         session = self._session(engine)
         with self._lock:
             carried = self._loaded(given, engine, session)
-        return completed(carried, given, engine.tokens.cache)
+        return complete_request(carried, given, engine.tokens.cache)
 
     @property
     def transcript(self) -> Sequence[Message]:
@@ -106,7 +112,7 @@ class Journal:
         """Add an answer's calls: the turn may stop before their results."""
         with self._lock:
             if self._carried is not None:
-                self._carried = dropped_steps.called(self._carried, engine.tokens.cache(message))
+                self._carried = dropped_steps.add_call(self._carried, engine.tokens.cache(message))
         self.settle(engine)
 
     def end(
@@ -115,16 +121,18 @@ class Journal:
         """Add the answer in the host's history; drop a failed turn."""
         with self._lock:
             if self._carried is not None and has_failed:
-                self._carried = dropped_steps.failed(self._carried)
+                self._carried = dropped_steps.drop_work(self._carried)
             elif self._carried is not None:
-                self._carried = dropped_steps.answered(self._carried, history, engine.tokens.cache)
+                self._carried = dropped_steps.add_answer(
+                    self._carried, history, engine.tokens.cache
+                )
 
     def settle(self, engine: ContextCompressor) -> None:
         """Write new messages to the store; never raise."""
         session = self._session(engine)
         with self._lock:
             if self._carried is not None:
-                self.tokens = sum(engine.tokens.each(self._carried.seen))
+                self.tokens = sum(engine.tokens.each(self._carried.entries))
             self._record(engine, session)
 
     # ------------------------------------------------------------ the store
@@ -139,22 +147,22 @@ class Journal:
 
     def _loaded(
         self, given: Sequence[Message], engine: ContextCompressor, session: Session | None
-    ) -> Carried:
+    ) -> CarriedHistory:
         """Return the conversation's exchanges, from memory or from the store."""
         is_stale = session is not None and self._edits not in (-1, session.edits)
         if self._carried is not None and not is_stale:
             return self._carried
         if session is None:
-            return Carried()
+            return CarriedHistory()
         try:
             transcript = engine.store.transcript(session)
         except LedgerError as error:
             self._log_failure(error)
-            return Carried()
+            return CarriedHistory()
         if masks_secrets(engine.store):
             transcript = _unmasked(transcript, given, session.namespace)
-        found = carried_in(transcript, engine.tokens.cache)
-        self._recorded, self._edits = _names(found.seen), session.edits
+        found = history_from(transcript, engine.tokens.cache)
+        self._recorded, self._edits = _names(found.entries), session.edits
         return found
 
     def _record(self, engine: ContextCompressor, session: Session | None) -> None:
@@ -183,7 +191,7 @@ class Journal:
         log.log(level, "session %s: not recorded for now: %s", self._session_id, error)
 
 
-def _names(seen: Sequence[Seen]) -> tuple[str, ...]:
+def _names(seen: Sequence[CachedMessage]) -> tuple[str, ...]:
     # Digests of whole messages: a call read from an answer may have keys that the host omits.
     return tuple(each.content_digest for each in seen)
 
@@ -192,7 +200,7 @@ def _unmasked(
     transcript: Sequence[Message], given: Sequence[Message], namespace: str
 ) -> list[Message]:
     """Return a stored transcript with the host's messages for masked ones."""
-    masked = Redactor(namespace).masked(given)[0]
+    masked = Redactor(namespace).redact(given)[0]
     pairs = zip(given, masked, strict=True)
     own = {digest(hidden): message for message, hidden in pairs if hidden != message}
     return [own.get(digest(message), message) for message in transcript] if own else [*transcript]

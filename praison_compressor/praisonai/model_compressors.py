@@ -16,7 +16,7 @@ from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.session_state import Sessions
-from ..concurrency import renewed
+from ..concurrency import renew_after_fork
 from ..config import CompressorConfig
 from ..ledger.stores import Store
 from ..messages import Message
@@ -107,7 +107,7 @@ class ModelCompressors:
         self._agent = agent
         self._own_model = own_model
         self._notices = notices
-        self._lock = renewed(threading.RLock())
+        self._lock = renew_after_fork(threading.RLock())
         self._models: dict[str | None, _Model] = {}
         self._store: Store | None = None
         self._sessions = Sessions()
@@ -212,7 +212,7 @@ class ModelCompressors:
         with self._lock:
             known, size = self._model(request.model), self.size(request, sent)
             config, tokens = known.compressor.config, known.compressor.tokens
-            window = None if kind in known.vain else known.learned.refused(refused, size)
+            window = None if kind in known.vain else known.learned.learn_refusal(refused, size)
             if window is None:
                 return False
             first = known.trial or _Refused(
@@ -237,7 +237,7 @@ class ModelCompressors:
             known = self._model(request.model)
             trial, known.trial = known.trial, None
             asked = None if known.learned.trial is None else known.learned.trial.asked
-            window = known.learned.passed(self.size(request, sent))
+            window = known.learned.learn_pass(self.size(request, sent))
             if trial is not None and asked is not None:
                 known.compressor.tokens.calibrate(trial.sent, asked, trial.request.tools)
             if window is None:
@@ -255,7 +255,7 @@ class ModelCompressors:
             trial, known.trial = known.trial, None
             if trial is None:
                 return
-            self._resize(known, known.learned.gave_up(), trial.reserve)
+            self._resize(known, known.learned.cancel_trial(), trial.reserve)
             if not trial.certain:
                 known.vain.add(trial.kind)
 
@@ -271,7 +271,7 @@ class ModelCompressors:
             window = known.compressor.tokens.calibrate(sent, reported, request.tools)
             if window is None or window >= _window_of(known.compressor.config):
                 return
-            known.learned.truncates(window)
+            known.learned.learn_truncation(window)
             self._resize(known, window, known.compressor.config.output_reserve)
         log.warning(
             "agent %s: %s silently reads at most %d tokens of a request: its window is now taken "

@@ -17,8 +17,8 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from ..compressor.bills import short
-from ..concurrency import apart
+from ..compressor.bills import short_count
+from ..concurrency import run_in_thread
 from ..events import Event, Listener
 from ..messages import Message
 from ..messages.display import one_line
@@ -109,17 +109,17 @@ class Notices:
             hooks.begin(functools.partial(self._report, event, hooks.messages))
             return
         messages = () if found is None else found.transcript
-        apart(lambda: self._report(event, messages))  # this thread may wait for the hooks
+        run_in_thread(lambda: self._report(event, messages))  # this thread may wait for the hooks
         if event.name == "committed":
             before, after = event.data["tokens_before"], event.data["tokens_after"]
-            sizes = f"{short(after)} instead of {short(before)}"
+            sizes = f"{short_count(after)} instead of {short_count(before)}"
             line = self._say(f"Compressed: the next request has {sizes}, in the background")
             if found is not None:
                 found.notice = line
 
     def compressed(self, status: Status) -> str:
         """Report a compression in one line; return the line."""
-        line = f"Compressed the conversation: {short(status.tokens_before)} → {status.parts}"
+        line = f"Compressed the conversation: {short_count(status.tokens_before)} → {status.parts}"
         return self._say(line + status.of_earlier)
 
     def _say(self, words: str) -> str:
@@ -188,16 +188,16 @@ def _words(event: Event) -> str:
     """Return an event's words for the screen, or ""."""
     data = event.data
     if event.name == "started":
-        return f"compressing {short(data['tokens'])} tokens"
+        return f"compressing {short_count(data['tokens'])} tokens"
     if event.name != "skipped":
         return ""
     if data["reason"] == "cooldown":
         return f"{one_line(str(data['model']))} rests after a failure and is not asked"
-    size = f"not compressed at {short(data['tokens'])} tokens"
+    size = f"not compressed at {short_count(data['tokens'])} tokens"
     if data["reason"] == "veto":
         return f"{size}: a hook refused it"
     if data["reason"] == "no gain":
         return f"{size}: it would free too little"
     if data["reason"] == "price":
         return f"{size}: it costs more than it saves yet"
-    return f"{size}: what cannot be dropped takes more than {short(data['trigger'])}"
+    return f"{size}: what cannot be dropped takes more than {short_count(data['trigger'])}"

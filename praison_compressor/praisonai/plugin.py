@@ -16,7 +16,7 @@ from praisonaiagents.config import loader
 from praisonaiagents.plugins.manager import get_plugin_manager
 from praisonaiagents.plugins.plugin import Plugin, PluginInfo
 
-from ..config import nearest, no_such
+from ..config import nearest_name, unknown_name
 from .context_param import OURS, usable
 from .install import installation
 
@@ -112,7 +112,9 @@ def asked() -> HostConfiguration:
         faults.append(f"plugins: {section!r}: the host wants a mapping; {_WRITE}")
         return HostConfiguration(False, {}, None, files, tuple(faults))
     if "plugins" not in whole:
-        faults += [no_such("section", k, ["plugins"]) for k in whole if nearest(k, ["plugins"])]
+        faults += [
+            unknown_name("section", k, ["plugins"]) for k in whole if nearest_name(k, ["plugins"])
+        ]
     if not isinstance(section.get(NAME, {}), Mapping):
         faults.append(f"plugins.{NAME}: {section[NAME]!r}: the host passes over it; {_WRITE}")
     model = loader.get_config(reload=True).defaults.model
@@ -130,14 +132,14 @@ _WRITE = f"write `plugins: {{{NAME}: {{enabled: true}}}}`"
 def _misspelled(names: Iterable[object]) -> list[str]:
     """Return a fault for each name that is nearly ours."""
     strange = dict.fromkeys(str(name) for name in names if name != NAME)
-    return [no_such("plugin", name, [NAME]) for name in strange if nearest(name, [NAME])]
+    return [unknown_name("plugin", name, [NAME]) for name in strange if nearest_name(name, [NAME])]
 
 
 def _read(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the valid options under our name, and the others' faults."""
     options, faults = usable({key: given[key] for key in given if key in OURS})
     for name in sorted(set(map(str, given)) - OURS - HOST_OPTIONS):
-        faults[name] = no_such("option", name, OURS)
+        faults[name] = unknown_name("option", name, OURS)
     files = {name: file_of(*IN_FILES, name) for name in faults}
     return options, [f"plugins.{NAME}: {faults[name]} ({files[name]})" for name in faults]
 

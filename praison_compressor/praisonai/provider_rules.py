@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..messages import Message, is_result, is_system, responses, text_of, tool_calls_of
-from ..messages.display import in_words
+from ..messages.display import message_as_text
 from ..messages.shapes import ITEMS, MASK_OPENS
 from ..messages.thinking import is_thinking
 from ..view.frame import is_framed
@@ -153,9 +153,9 @@ def _as_text(message: Message) -> Message:
     if is_result(message):
         name = message.get("name")
         by = f" of {name}" if isinstance(name, str) and name else ""
-        return {"role": "user", "content": f"[tool result{by}]\n{in_words(message)}"}
+        return {"role": "user", "content": f"[tool result{by}]\n{message_as_text(message)}"}
     if tool_calls_of(message):
-        return {"role": "assistant", "content": in_words(message)}
+        return {"role": "assistant", "content": message_as_text(message)}
     return message
 
 

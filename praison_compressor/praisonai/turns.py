@@ -12,7 +12,7 @@ from typing import Any
 
 from ..concurrency import run
 from ..errors import CompressorError, SessionNotFound
-from ..messages import Message, digest, is_system, leading_in, tool_calls_of
+from ..messages import Message, digest, is_system, leading_count, tool_calls_of
 from .agent_compressor import AgentCompressor
 from .agent_ledger import session_id_of, stored_under
 from .agents import HostCall, replacing
@@ -109,7 +109,7 @@ def restore(agent: Any, compressor: AgentCompressor) -> None:
         if not agent.chat_history:
             compressor.resume(name)
         elif _complete(agent):
-            leading = leading_in(agent.chat_history)
+            leading = leading_count(agent.chat_history)
             transcript = compressor.engine().verbatim(session_id=name)
             front = _front(transcript, agent.chat_history[leading:])
             if front:  # `front` replaces the host store's summary of these messages

@@ -106,7 +106,7 @@ class RoundTrip:
     def _learn(self, said: Any) -> None:
         reported, before = usage_in(said), self._usage
         if reported is not None:
-            self._usage = before.merged(reported)
+            self._usage = before.merge(reported)
             self._requests.used(self._request, self._view, self._usage, before)
 
 

@@ -17,7 +17,7 @@ from ..ledger.segments import DROPPED, Session
 from ..ledger.stores import Store
 from ..ledger.words import Hit, distinct_words, document, find_hits, missing_chunks
 from ..messages import Message
-from ..messages.display import excerpt, in_words
+from ..messages.display import message_as_text, truncate_line
 from .around import Around, Near
 from .fitting import LEAST_CHARS, LEAST_SHARE, OPENS, Fitting, ends_of, wanted_lines
 from .layout import endings, lines_of
@@ -169,7 +169,7 @@ class Recall:
                 wanted = slice(max(0, SAMPLED - len(texts)))
                 with contextlib.suppress(LedgerError):
                     found = self.store().originals(session, entry, wanted) or []
-                    texts += map(in_words, found[wanted])
+                    texts += map(message_as_text, found[wanted])
                 if len(texts) >= SAMPLED:
                     break
             self._shared = session.head_hash, endings(texts)
@@ -182,7 +182,7 @@ class Recall:
         if seen := [hit for hit in standing if not hit.entry and hit.is_whole]:
             wanted = terms(query)
             shown = "; ".join(
-                f"{each.message.get('role')}: {few_words(in_words(each.message), wanted)}"
+                f"{each.message.get('role')}: {few_words(message_as_text(each.message), wanted)}"
                 for each in seen
             )
             return ends_of(f"{said} It is still in view: {shown}", room * 3)
@@ -197,7 +197,7 @@ class Recall:
         for entry in reversed(session.entries):
             for message in self.store().originals(session, entry) or ():
                 if message != DROPPED:
-                    found.update(dict.fromkeys(distinct_words(in_words(message))))
+                    found.update(dict.fromkeys(distinct_words(message_as_text(message))))
             if len(found) > COMPARED:
                 break
         return list(found)
@@ -252,7 +252,7 @@ class Recall:
         if named.line is not None:
             message, remark = originals[named.message - 1], ""
             if about:
-                lines = lines_of(in_words(message))
+                lines = lines_of(message_as_text(message))
                 first, last = wanted_lines(named, len(lines))
                 remark = _lacking(named, ["\n".join(lines[first - 1 : last])], about)
             text = self._fitting.lines(named, message, room - self.count(remark))
@@ -285,14 +285,14 @@ class Recall:
         if calls and not held and (held := _hits(about, pool | calls)):
             pool |= calls
         remark = "" if any(hit.ordinal in places for hit in held) else _nothing(named, about, held)
-        is_short = sum(self.count(in_words(each)) for each in pool.values()) <= SHORT_TOKENS
+        is_short = sum(self.count(message_as_text(each)) for each in pool.values()) <= SHORT_TOKENS
         if is_short and named.message and not remark:
             return None
         if held and not (is_short and named.message):
             found = [Found(named.segment, h.ordinal, h.message, h.score, h.is_whole) for h in held]
             answer = self._answer(session, about, found, PASSAGES, room)
             if len(places) == 1:
-                lacking = _lacking(named, map(in_words, pool.values()), about)
+                lacking = _lacking(named, map(message_as_text, pool.values()), about)
                 answer = replace(answer, count=remark or lacking)
             ending = f"\n(go on: {self.reading(answer.after)})" if answer.after else ""
             return self._fitting.found(answer, room - self.count(ending)) + ending
@@ -328,7 +328,7 @@ class Recall:
         more = "(the rest does not fit: read the messages)"
         most = OUTLINE_CHARS
         while True:
-            answer = self._fitting.rows([excerpt(row, most) for row in rows], room, more)
+            answer = self._fitting.rows([truncate_line(row, most) for row in rows], room, more)
             if not answer.endswith(more) or len(rows) == 1:
                 return answer
             # A row cut below LEAST_CHARS says nothing: then rows share their line.
@@ -354,7 +354,7 @@ class Recall:
             where = [str(reference) for reference, _ in chosen]
             return self._outlined(outline([each for _, each in chosen], where, most=1), room)
         around = self._beside(session, named)
-        size = sum(self.count(in_words(each)) for _, each in chosen)
+        size = sum(self.count(message_as_text(each)) for _, each in chosen)
         above, ending = self._ends(around, range(named.messages.start, last), asked, room, size)
         room -= self.count(OPENS + above) + self.count(ending)
         if size > room - _FRAME_TOKENS:
@@ -439,7 +439,9 @@ def _nothing(named: Reference, about: str, held: Sequence[Hit]) -> str:
 def _lacking(named: Reference, texts: Iterable[str], about: str) -> str:
     """Return a remark on the words that no text has, "" for none."""
     lacking = missing_chunks(about, list(texts))
-    return excerpt(f"(not in {named}: {', '.join(lacking)})", LACKING_CHARS) if lacking else ""
+    return (
+        truncate_line(f"(not in {named}: {', '.join(lacking)})", LACKING_CHARS) if lacking else ""
+    )
 
 
 def _quoted(asked: str) -> str:

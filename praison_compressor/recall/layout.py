@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 
-from ..quotes.telling import is_bad
+from ..quotes.telling import is_failure
 
 __all__ = [
     "NUMBERED",
@@ -288,7 +288,7 @@ def _edges(
 ) -> list[int]:
     """Return first and last lines that fit, and errors between."""
     chosen: set[int] = set()
-    bad = [number for number in kept if is_bad(lines[number])][:20]
+    bad = [number for number in kept if is_failure(lines[number])][:20]
     ahead = room if _is_listing(lines) else room // 2
     shares = ((bad, room // 4), (kept, ahead), (kept[::-1], room))
     for numbers, most in shares:

@@ -12,7 +12,7 @@ from ..concurrency import lazy
 from ..ledger.words import distinct_words, missing_chunks
 from ..messages import Message, ToolCall, result_text, tool_calls_of
 from ..messages.calls import argument_values, arguments_of, is_path
-from ..messages.display import call_in_words, excerpt, in_words, one_line
+from ..messages.display import call_as_text, message_as_text, one_line, truncate_line
 from ..quotes import read_calls
 from .around import Around, Near
 from .layout import NUMBERED, lines_of, paths_of, value_around, without_ending
@@ -132,13 +132,13 @@ def _count(query: str, found: Sequence[Found], documents: int) -> str:
     is_whole = found[0].is_whole
     more = " or more" if len(found) >= (COUNTED if is_whole else COUNTED_IN_PART) else ""
     if not is_whole:
-        lacking = missing_chunks(query, [in_words(each.message) for each in found])
-        shown = ", ".join(excerpt(chunk, NAME_CHARS) for chunk in lacking[:LACKING])
+        lacking = missing_chunks(query, [message_as_text(each.message) for each in found])
+        shown = ", ".join(truncate_line(chunk, NAME_CHARS) for chunk in lacking[:LACKING])
         none = f" (none has {shown})" if lacking else ""
         return f"No archived message has all of it{none}; {documents}{more} have a part:"
     several = len(query.split()) > 1
     phrase = " ".join(query.casefold().split())
-    exact = [e for e in found if phrase in " ".join(in_words(e.message).casefold().split())]
+    exact = [e for e in found if phrase in " ".join(message_as_text(e.message).casefold().split())]
     said = f"{documents}{more} archived message{'s match' if documents > 1 else ' matches'}"
     return said + (f", {_documents(exact)} with these very words" if several and exact else "")
 
@@ -167,7 +167,7 @@ def _rows(
     """Return rows of messages, each with a few words that they share."""
     rows: dict[str, list[tuple[int, int]]] = {}
     for each in found:
-        said = f"{each.message.get('role')}: {few_words(in_words(each.message), wanted)}"
+        said = f"{each.message.get('role')}: {few_words(message_as_text(each.message), wanted)}"
         rows.setdefault(said, []).append((each.segment, each.ordinal + 1))
     return [(places, said) for said, places in rows.items()]
 
@@ -180,7 +180,7 @@ def few_words(text: str, wanted: Sequence[Term], chars: int = ROW_CHARS) -> str:
     start = max(text.rfind("\n", 0, at) + 1, at - chars // 3)
     if start and text[start - 1] != "\n":
         start = text.find(" ", start, at) + 1 or at
-    return ("…" if start else "") + excerpt(text[start : start + 4 * chars], chars)
+    return ("…" if start else "") + truncate_line(text[start : start + 4 * chars], chars)
 
 
 # -------------------------------------------------------------- passages
@@ -234,7 +234,7 @@ class _Match:
         """Return the keys that lead to each line of JSON, "" elsewhere."""
         # A program among a call's arguments is no JSON.
         is_call = bool(tool_calls_of(self.message))
-        return [""] * len(self.lines) if is_call else paths_of(in_words(self.message))
+        return [""] * len(self.lines) if is_call else paths_of(message_as_text(self.message))
 
     def has(self, other: _Match) -> bool:
         """Return whether the passage has the other's best line."""
@@ -276,7 +276,7 @@ def _ranked(
     A message that has more of the query elsewhere comes first. A call whose result has more of it
     is shown with that. What matches alone will be read next: it is shown with more lines around it.
     """
-    texts = [lines_of(in_words(each.message)) for each in found]
+    texts = [lines_of(message_as_text(each.message)) for each in found]
     held = [held_in(lines, wanted) for lines in texts]
     weight = weights(wanted, held)
     has = [sum(weight[text] for text in set().union(*terms_of)) for terms_of in held]
@@ -402,7 +402,7 @@ class _Shown:
         for found in passages(lines, wanted, 1, self.weight):
             shown = "\n".join(lines[found.first - 1 : found.last])
             return f"=> [{where.lines(found.first, found.last)}] {shown}"
-        return f"=> [{where}] " + excerpt("\n".join(lines), RESULT_CHARS)
+        return f"=> [{where}] " + truncate_line("\n".join(lines), RESULT_CHARS)
 
 
 def _calls_in(match: _Match, wanted: Sequence[Term]) -> set[str]:
@@ -411,7 +411,7 @@ def _calls_in(match: _Match, wanted: Sequence[Term]) -> set[str]:
     first = len(lines_of(said)) + 1 if said else 1
     found, holding = set(), set()
     for call in tool_calls_of(match.message):
-        text = call_in_words(call)
+        text = call_as_text(call)
         last = first + len(lines_of(text)) - 1
         if first <= match.passage.last and last >= match.passage.first:
             found.add(call.id)
@@ -436,7 +436,7 @@ def _values(values: Sequence[str]) -> Iterator[str]:
     room = CALL_CHARS
     for value in map(one_line, filter(str.strip, values)):
         is_end = "/" in value and is_path(value) and len(value) > PATH_CHARS
-        shown = f"…{value[-PATH_CHARS:]}" if is_end else excerpt(value, room)
+        shown = f"…{value[-PATH_CHARS:]}" if is_end else truncate_line(value, room)
         room -= len(shown) + 2
         yield shown
         if room < LEAST_VALUE:

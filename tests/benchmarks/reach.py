@@ -18,7 +18,7 @@ from praison_compressor import TokenCounter
 from praison_compressor.ledger.sql import open_store
 from praison_compressor.recall import recall_tools
 from praison_compressor.recall.tools import APIS, schemas_for
-from praison_compressor.view.frame import frame
+from praison_compressor.view.frame import frame_summary
 from tests.benchmarks.common import options, show
 from tests.benchmarks.store import conversation
 from tests.helpers.talks import NAMESPACE, segment
@@ -37,7 +37,7 @@ QUERIES = {
 def tokens_of_a_request() -> Iterator[tuple[object, ...]]:
     """Yield the schemas' tokens for each API, and with the frame of a summary."""
     tokens = TokenCounter("gpt-4o")
-    framed = tokens.text(frame("", count=99, method="model", reference="s99", recall=True))
+    framed = tokens.text(frame_summary("", count=99, method="model", reference="s99", recall=True))
     for api in APIS:
         size = tokens.tools(schemas_for(api))
         total = size + framed

@@ -21,7 +21,7 @@ from praison_compressor import (
     CompressResult,
     ContextCompressor,
 )
-from praison_compressor.messages import Message, check, text_of, tool_calls_of
+from praison_compressor.messages import Message, find_repairs, text_of, tool_calls_of
 from tests.benchmarks.common import recorded, show
 from tests.benchmarks.oracle import down
 from tests.helpers.transcripts import step
@@ -137,7 +137,7 @@ def rows() -> Iterator[tuple[object, ...]]:
             constraints, files = score(result.messages)
             kept = f"{constraints}/{len(CONSTRAINTS)}", f"{files}/{len(planted_files())}"
             sizes = result.tokens_before, result.tokens_after
-            valid = check(result.messages) == []
+            valid = find_repairs(result.messages) == []
             yield name, number, *sizes, result.summary_method, *kept, valid
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.messages import Message, check
+from praison_compressor.messages import Message, find_repairs
 from praison_compressor.messages.display import clean
 from praison_compressor.testing import Failure, LocalProvider
 from tests.helpers.command import Run
@@ -269,7 +269,7 @@ def test_the_view_is_written_valid_in_both_formats(file: Path, tmp_path: Path, r
     whole = json.loads((tmp_path / "view.json").read_text())
     lines = [json.loads(line) for line in (tmp_path / "view.jsonl").read_text().splitlines()]
     assert whole == lines == json.loads(alone.out)
-    assert check(whole) == []
+    assert find_repairs(whole) == []
     assert file.read_bytes() == before
 
 

@@ -107,7 +107,7 @@ def test_doctor_tries_each_thing(
     assert list(tmp_path.rglob("*.db*")) == []
     assert installed() is None
     provider.answer_with(lambda asked: Failure(401, "no such key"))
-    monkeypatch.setattr(checks, "CHECKS", {"summaries": checks.CHECKS["summaries"]})
+    monkeypatch.setattr(checks, "DOCTOR_CHECKS", {"summaries": checks.DOCTOR_CHECKS["summaries"]})
     refused = run("doctor", *given)
     assert (refused.code, "fail" in refused.out, "OPENAI_API_KEY" in refused.out) == (1, True, True)
 
@@ -117,7 +117,7 @@ def test_doctor_says_where_the_ledger_of_an_agents_own_session_is(
 ) -> None:
     """`doctor` names the ledger that an agent's own session has, and does not create it."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    the_store = checks.CHECKS["store"]
+    the_store = checks.DOCTOR_CHECKS["store"]
     away = the_store(CompressorConfig(store_url="postgresql://user:secret@127.0.0.1:1/db"))
     assert (away.state, "secret" in away.found) == ("fail", False)
     asked = the_store(CompressorConfig())
@@ -146,6 +146,6 @@ def test_doctor_names_a_host_that_moved(
 ) -> None:
     """`doctor` names a place of the host that is gone, as a failure or a note."""
     monkeypatch.delattr(f"praisonaiagents.{moved}")
-    found = checks.CHECKS["host"](CompressorConfig())
+    found = checks.DOCTOR_CHECKS["host"](CompressorConfig())
     assert (found.state, moved.rpartition(".")[2] in found.found) == (state, True)
     assert installed() is None

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.cli.life import Life, life_of_session, life_of_transcript
 from praison_compressor.cli.report import render
+from praison_compressor.cli.report_data import ReportData, data_of_session, data_of_transcript
 from praison_compressor.ledger.sql import open_store
 from praison_compressor.testing import LocalProvider
 from tests.cli.conftest import SESSION
@@ -116,10 +116,10 @@ def made(**options: Any) -> ContextCompressor:
     return ContextCompressor(CompressorConfig(**given))
 
 
-def lived(messages: list[dict[str, Any]], **options: Any) -> Life:
+def lived(messages: list[dict[str, Any]], **options: Any) -> ReportData:
     """Return a transcript lived again, its tool outputs summarized."""
     compressor = made(tool_policies={"*": "summarize"}, **options)
-    return life_of_transcript(messages, compressor, title="An audit")
+    return data_of_transcript(messages, compressor, title="An audit")
 
 
 def test_the_page_is_complete_in_itself_and_nothing_of_a_transcript_is_markup() -> None:
@@ -142,27 +142,27 @@ def test_the_page_is_complete_in_itself_and_nothing_of_a_transcript_is_markup() 
 
 def test_a_replayed_transcript_shows_growth_and_cuts() -> None:
     """A replayed transcript grows; what is sent falls at each compression and fits the window."""
-    life = lived(transcript(60))
-    assert (life.messages, life.points[-1].messages) == (len(transcript(60)), 3 + 4 * 59 + 2 - 1)
-    assert [point.request for point in life.points] == [*range(1, 121)]
-    wholes = [point.whole for point in life.points]
+    data = lived(transcript(60))
+    assert (data.messages, data.points[-1].messages) == (len(transcript(60)), 3 + 4 * 59 + 2 - 1)
+    assert [point.request for point in data.points] == [*range(1, 121)]
+    wholes = [point.whole for point in data.points]
     assert wholes == sorted(wholes)
-    assert max(point.view for point in life.points) < 8_000 < wholes[-1]
-    cuts = [index for index, point in enumerate(life.points) if point.compressed]
-    assert len(cuts) == life.compressions > 1
-    assert all(life.points[cut].view < life.points[cut - 1].view for cut in cuts)
-    assert life.not_sent == sum(wholes) - sum(point.view for point in life.points)
-    assert life.price is not None
-    assert life.not_paid == pytest.approx(life.not_sent * life.price)
-    text = Page(render(life)).text
+    assert max(point.view for point in data.points) < 8_000 < wholes[-1]
+    cuts = [index for index, point in enumerate(data.points) if point.compressed]
+    assert len(cuts) == data.compressions > 1
+    assert all(data.points[cut].view < data.points[cut - 1].view for cut in cuts)
+    assert data.not_sent == sum(wholes) - sum(point.view for point in data.points)
+    assert data.price is not None
+    assert data.not_paid == pytest.approx(data.not_sent * data.price)
+    text = Page(render(data)).text
     assert "at the listed price" in text
-    standing = [card for card in life.cards if card.standing]
+    standing = [card for card in data.cards if card.standing]
     assert standing
     assert all(len([*card.originals()]) == len(card.segment.run) > 0 for card in standing)
-    assert all(card.text.splitlines()[0] in text for card in life.cards)
-    assert len(standing) < len(life.cards)
+    assert all(card.text.splitlines()[0] in text for card in data.cards)
+    assert len(standing) < len(data.cards)
     assert text.index(standing[0].text.splitlines()[0]) < text.index("folded into later ones")
-    assert all(f"at request {life.requests_of[card.epoch]}" in text for card in life.cards)
+    assert all(f"at request {data.requests_of[card.epoch]}" in text for card in data.cards)
 
 
 def test_window_and_trigger_are_drawn_where_they_are_known() -> None:
@@ -177,10 +177,10 @@ def test_window_and_trigger_are_drawn_where_they_are_known() -> None:
 
 def test_the_page_shows_the_compression_to_come() -> None:
     """The page shows the next compression with references, tokens and text, if it gains."""
-    life = lived(transcript())
-    assert life.next is not None
-    (part,) = [part for part in life.next.parts if part.to_write]
-    page = render(life)
+    data = lived(transcript())
+    assert data.next is not None
+    (part,) = [part for part in data.next.parts if part.to_write]
+    page = render(data)
     assert f"<code>{part.reference}</code></td><td>{part.messages}</td>" in page
     assert f"The text of {part.reference}" in Page(page).text
     assert "If it were compressed now" not in Page(render(lived(transcript(1)[:2]))).text
@@ -239,14 +239,14 @@ def test_a_stored_sessions_page_is_as_good_as_the_transcripts(
 ) -> None:
     """A stored session's page has the same points, to the token, as its transcript's."""
     ours = made(store_url=f"sqlite:///{tmp_path / 'ledger.db'}", tool_policies=policies)
-    life = life_of_transcript(transcript(60), ours, title="An audit")
+    data = data_of_transcript(transcript(60), ours, title="An audit")
     assert ours.save(transcript(60))
-    stored = life_of_session(ours.store, "default", ours.session_id, ours.tokens)
+    stored = data_of_session(ours.store, "default", ours.session_id, ours.tokens)
     ours.close()
-    assert life.compressions > 1
-    assert stored.points == life.points
-    assert (stored.not_sent, stored.not_paid) == (life.not_sent, life.not_paid)
-    begun = {epoch: at for epoch, at in life.requests_of.items() if epoch != ours.session_id}
+    assert data.compressions > 1
+    assert stored.points == data.points
+    assert (stored.not_sent, stored.not_paid) == (data.not_sent, data.not_paid)
+    begun = {epoch: at for epoch, at in data.requests_of.items() if epoch != ours.session_id}
     assert stored.requests_of == begun
     assert "each answer of the model ends a request" in Page(render(stored)).text
 
@@ -256,7 +256,7 @@ def test_a_store_that_has_only_what_was_compressed_says_so(tmp_path: Path) -> No
     ours = made(store_url=f"sqlite:///{tmp_path / 'ledger.db'}")
     ours.compress_sync(transcript(40), session_id=SESSION)
     assert ours.save(transcript(40)[:3], session_id=SESSION)
-    stored = life_of_session(ours.store, "default", SESSION, ours.tokens)
+    stored = data_of_session(ours.store, "default", SESSION, ours.tokens)
     ours.close()
     assert (stored.points, stored.not_sent, stored.not_paid) == ((), 0, None)
     assert stored.cards or stored.masks

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from praison_compressor.cli import terminal
-from praison_compressor.cli.terminal import Table, show, titled
+from praison_compressor.cli.terminal import Table, print_blocks, with_title
 from praison_compressor.messages.display import clean, one_line
 from tests.helpers.command import Run
 
@@ -52,7 +52,9 @@ def test_markup_is_text() -> None:
     """Square brackets of a transcript are printed as they are."""
     out = io.StringIO()
     table = Table(["[a]", "b#"], [["[link=http://evil]x[/link]", 1]])
-    show(["[bold red]x[/bold red] [/nope] :smile:", table, *titled("[title]", "[/]")], out)
+    print_blocks(
+        ["[bold red]x[/bold red] [/nope] :smile:", table, *with_title("[title]", "[/]")], out
+    )
     for text in ("[bold red]x[/bold red] [/nope] :smile:", "[link=http://evil]x", "[title]", "[/]"):
         assert text in out.getvalue()
 
@@ -68,7 +70,7 @@ def test_a_table_fits_a_terminal_without_breaking_a_word(
     names = ("reference", "kind", "by", "messages#", "tokens before#", "tokens after#", "begins")
     rows = [("s1 to s12", "summary, gone", "gpt-4o-mini", 12, 123_456, 1_234, "text " * 40)] * 3
     out = io.StringIO()
-    show([Table(names, rows, spare=("by", "messages#", "tokens before#"))], out)
+    print_blocks([Table(names, rows, spare=("by", "messages#", "tokens before#"))], out)
     lines = clean(out.getvalue()).splitlines()
     assert len(lines) == 1 + len(rows)
     assert max(map(len, lines)) <= columns
@@ -96,7 +98,7 @@ def test_a_long_wait_has_a_bar_in_a_terminal(
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(terminal, "SECONDS_BEFORE_BAR", wait)
-    with terminal.progress("Counting tokens", 3) as step:
+    with terminal.progress_bar("Counting tokens", 3) as step:
         time.sleep(0.2)
         for _ in range(5):
             step()

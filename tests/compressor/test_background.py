@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from praison_compressor import MemoryStore, SummaryReply, Usage
-from praison_compressor.messages import check, digest, text_of
+from praison_compressor.messages import digest, find_repairs, text_of
 from tests.helpers import compressing
 from tests.helpers.transcripts import session
 
@@ -170,7 +170,7 @@ def test_a_head_edited_meanwhile_harms_nothing():
     assert tuple(map(digest, originals)) == entry.segment.run
     result = ours.compress_sync(messages, session_id="s")
     assert entry.segment.rendered not in result.messages
-    assert check(result.messages) == []
+    assert find_repairs(result.messages) == []
     unedited = ours.compress_sync(before, session_id="s")
     assert ours.verbatim(unedited.messages, session_id="s") == before
     ours.close()
@@ -212,7 +212,7 @@ def test_the_prefix_stays_while_the_model_writes() -> None:
     for end in ends_of(messages):
         result = ours.compress_sync(messages[:end], session_id="s")
         assert result.tokens_after <= LIMIT
-        assert check(result.messages) == []
+        assert find_repairs(result.messages) == []
         views.append(result.messages)
         ours.compress_sync(messages[:end], session_id="s", extends=False)  # moves nothing
     assert gate.asked.wait(WAIT)
@@ -259,7 +259,7 @@ def test_an_edit_of_what_was_left_out_shows(edited: int) -> None:
     changed[edited]["content"] = "edited: port V-7777 is the one. " * 3
     again = ours.compress_sync(changed, session_id="s")
     assert again.tokens_after <= LIMIT
-    assert check(again.messages) == []
+    assert find_repairs(again.messages) == []
     assert [s.run for s in again.segments] != [s.run for s in first.segments]
     ours.close()
 

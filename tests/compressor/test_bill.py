@@ -17,7 +17,12 @@ from praison_compressor import (
     SummaryReply,
     Usage,
 )
-from praison_compressor.compressor.bills import Bill, RequestUsage, reported, uncompressed
+from praison_compressor.compressor.bills import (
+    Bill,
+    RequestUsage,
+    uncompressed_usage,
+    usage_reported,
+)
 from praison_compressor.ledger import Session
 from praison_compressor.ledger.sql import open_store
 from tests.helpers.compressing import SMALL
@@ -129,7 +134,7 @@ def test_a_model_without_a_price_has_a_bill_in_tokens() -> None:
 )
 def test_each_clients_usage_is_read(answer: Any, found: RequestUsage | None) -> None:
     """Responses and usages of OpenAI's and Anthropic's clients give the whole input."""
-    assert reported(answer) == found
+    assert usage_reported(answer) == found
 
 
 def compressor(store: Any, clock: Any = None) -> ContextCompressor:
@@ -217,6 +222,8 @@ def test_a_forgotten_session_has_no_bill(sql_store: Any) -> None:
 def test_without_compression_the_cache_has_all_but_the_new_tokens() -> None:
     """A warm cache would have had the whole transcript before; a cold one has nothing."""
     paid = RequestUsage(4_000, 1_000, 3_000, 0, 50)
-    warm = uncompressed(paid, 10_000, 500, is_warm=True)
+    warm = uncompressed_usage(paid, 10_000, 500, is_warm=True)
     assert warm == RequestUsage(14_000, 13_500, 500, 0, 50)
-    assert uncompressed(paid, 10_000, 500, is_warm=False) == RequestUsage(14_000, 0, 14_000, 0, 50)
+    assert uncompressed_usage(paid, 10_000, 500, is_warm=False) == RequestUsage(
+        14_000, 0, 14_000, 0, 50
+    )

@@ -19,7 +19,7 @@ from praison_compressor import (
     Usage,
 )
 from praison_compressor.ledger.sql.store import open_store
-from praison_compressor.messages import check, text_of
+from praison_compressor.messages import find_repairs, text_of
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.stores import bytes_of
 from tests.helpers.transcripts import session, transcripts
@@ -133,7 +133,7 @@ def test_a_longer_or_edited_transcript_changes_what_is_committed() -> None:
         ours.preview(LONG, write=True, force=True)
         result = ours.compress_sync(messages, force=True)
         assert len(model.requests) == times
-        assert check(result.messages) == []
+        assert find_repairs(result.messages) == []
 
 
 def test_turns_after_a_preview_stay_quiet() -> None:
@@ -198,7 +198,7 @@ def test_a_message_that_the_user_keeps_is_never_replaced(store: Store, model: An
         later = ours_of(model, store=store)
         view = later.compress_sync(session(turns), session_id="s")
         assert LONG[index] in view.messages
-        assert check(view.messages) == []
+        assert find_repairs(view.messages) == []
         assert later.verbatim(view.messages, session_id="s") == session(turns)
     assert len(view.messages) < 200
     assert later.best_view(session(80), session_id="s").count(LONG[index]) == 1
@@ -256,7 +256,7 @@ def test_a_range_is_summarized_and_nothing_else(model: Any, since: Any, until: A
     """Messages outside the range stay; those inside are summarized."""
     ours = ours_of(model)
     result = ours.compress_sync(LONG, session_id="s", since=since, until=until)
-    assert check(result.messages) == []
+    assert find_repairs(result.messages) == []
     outside = [*LONG[: since or 2], *(LONG[until:] if until else LONG[-1:])]
     assert [m for m in outside if m not in result.messages] == []
     inside = LONG[(since or 6) + 4 : (until or 90) - 4]
@@ -294,7 +294,7 @@ def test_any_choice_gives_a_valid_view(messages: list[dict[str, Any]], data: Any
         result = ours.compress_sync(messages, keep=(kept,), since=since, until=until)
     except BudgetTooSmall:
         assume(False)
-    assert check(result.messages) == []
+    assert find_repairs(result.messages) == []
     assert kept in shown.chosen
     assert ours.verbatim(result.messages) == messages
 

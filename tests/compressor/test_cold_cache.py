@@ -11,7 +11,7 @@ import pytest
 from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore
 from praison_compressor.compressor.decision import cache_seconds
 from praison_compressor.ledger.sql import open_store
-from praison_compressor.messages import check
+from praison_compressor.messages import find_repairs
 from tests.helpers.compressing import SMALL, Clock, Model, compressor
 from tests.helpers.transcripts import session
 
@@ -53,7 +53,7 @@ def test_a_request_after_the_caches_life_compresses_from_the_lower_mark_on(
     clock.now += seconds
     later = ours.compress_sync([*messages, *MORE], session_id="s")
     assert (later.context_status != "full") == compressed
-    assert check(later.messages) == []
+    assert find_repairs(later.messages) == []
     assert later.messages[-1] == MORE[-1]
 
 

@@ -18,7 +18,7 @@ from praison_compressor import (
     SummaryReply,
     Usage,
 )
-from praison_compressor.messages import check, text_of
+from praison_compressor.messages import find_repairs, text_of
 from tests.helpers.compressing import SMALL, Model, compressor, requests_of
 from tests.helpers.transcripts import session
 
@@ -196,7 +196,7 @@ def test_a_window_that_takes_nothing_is_survived_inside_a_turn():
     with pytest.raises(BudgetTooSmall):
         ours.compress_sync(messages)
     view = ours.best_view(messages)
-    assert check(view) == []
+    assert find_repairs(view) == []
     assert ours.tokens.messages(view) <= 6_000 - 1_500
     assert "characters left out" in text_of(view[-1])
     assert view[:2] == messages[:2]
@@ -213,7 +213,7 @@ def test_a_ledger_that_is_gone_is_logged_once_until_it_is_back(caplog, logged):
         store.is_gone = True
         for _ in range(2):
             view = ours.best_view(messages, logged=logged)
-            assert check(view) == []
+            assert find_repairs(view) == []
             assert ours.tokens.messages(view) < ours.tokens.messages(messages)
         said = [record for record in caplog.records if "without the ledger" in record.message]
         assert len(said) == (0 if logged else times)

@@ -98,7 +98,7 @@ def test_a_child_waits_for_no_summary_of_its_parent(background: bool) -> None:
 
     def turn() -> None:
         gate.open.set()
-        assert not ours.background.busy(("default", "s"))
+        assert not ours.background.is_busy(("default", "s"))
         ours.compress_sync(session(20), session_id="s")
         assert ours.background.wait(WAIT)
         assert ours.compress_sync(session(20), session_id="s").summary_method == "reused"
@@ -113,14 +113,16 @@ def test_a_child_waits_for_no_summary_of_its_parent(background: bool) -> None:
 
 
 def test_every_lock_of_the_package_is_one_that_a_fork_renews() -> None:
-    """Every lock of the package is made by `renewed`."""
+    """Every lock of the package is made by `renew_after_fork`."""
     root = Path(praison_compressor.__file__).parent
     texts = {
         path.relative_to(root): path.read_text()
         for path in root.rglob("*.py")
         if path.name != "concurrency.py" and "testing" not in path.parts
     }
-    bare = re.compile(r"(?<!renewed\()threading\.(R?Lock|Condition)\(|@(functools\.)?cached_")
+    bare = re.compile(
+        r"(?<!renew_after_fork\()threading\.(R?Lock|Condition)\(|@(functools\.)?cached_"
+    )
     assert [path for path, text in texts.items() if bare.search(text)] == []
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from praison_compressor import MemoryStore, Store
 from praison_compressor.compressor import background as flights
-from praison_compressor.compressor.background import leased
+from praison_compressor.compressor.background import hold_lease
 from praison_compressor.ledger import Session
 from praison_compressor.ledger.sql import open_store
 from tests.helpers.talks import NAMESPACE
@@ -23,14 +23,14 @@ from tests.helpers.talks import NAMESPACE
 HOLDER = """
 import asyncio, sys
 from praison_compressor.compressor import background
-from praison_compressor.compressor.background import leased
+from praison_compressor.compressor.background import hold_lease
 from praison_compressor.ledger.sql.store import open_store
 
 background.LEASE_SECONDS = 2.0
 
 async def hold():
     store = open_store(sys.argv[1])
-    async with leased(store, store.open("tests", "s")):
+    async with hold_lease(store, store.open("tests", "s")):
         print("held", flush=True)
         await asyncio.sleep(600)
 
@@ -40,7 +40,7 @@ asyncio.run(hold())
 
 async def taken(store: Store) -> bool:
     """Take the lease and give it back."""
-    async with leased(store, store.open(NAMESPACE, "s")):
+    async with hold_lease(store, store.open(NAMESPACE, "s")):
         return True
 
 
@@ -64,7 +64,7 @@ def test_a_holder_that_is_cancelled_twice_gives_its_lease_back() -> None:
     """Although no thread of the executor is free to release it."""
 
     async def hold(store: MemoryStore, held: asyncio.Event) -> None:
-        async with leased(store, store.open(NAMESPACE, "s")):
+        async with hold_lease(store, store.open(NAMESPACE, "s")):
             held.set()
             await asyncio.sleep(600)
 
@@ -94,7 +94,7 @@ def test_a_lease_is_renewed_while_it_is_held(
     session = store.open(NAMESPACE, "s")
 
     async def hold() -> bool:
-        async with leased(store, session):
+        async with hold_lease(store, session):
             time.sleep(3.3)
             return store.claim(session, "another", 3.0)
 
@@ -106,8 +106,8 @@ def test_a_lease_is_renewed_while_it_is_held(
 def test_a_lease_that_never_comes_is_given_up(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """After PATIENCE_SECONDS without the lease the work starts, and the log says so once."""
-    monkeypatch.setattr(flights, "PATIENCE_SECONDS", 0.3)
+    """After LEASE_PATIENCE_SECONDS without the lease the work starts, and the log says so once."""
+    monkeypatch.setattr(flights, "LEASE_PATIENCE_SECONDS", 0.3)
 
     class Taken(MemoryStore):
         """A store whose lease another holds for good."""
@@ -118,7 +118,7 @@ def test_a_lease_that_never_comes_is_given_up(
     store = Taken()
 
     async def work() -> str:
-        async with leased(store, store.open(NAMESPACE, "s")):
+        async with hold_lease(store, store.open(NAMESPACE, "s")):
             return "done"
 
     with caplog.at_level(logging.WARNING, logger=flights.__name__):

@@ -13,7 +13,7 @@ from praison_compressor.ledger.segments import chain_faults
 from praison_compressor.messages import text_of
 from praison_compressor.messages.secrets import Redactor
 from praison_compressor.quotes import read_quotes
-from praison_compressor.summaries.prompts import rendering
+from praison_compressor.summaries.prompts import render_messages
 from praison_compressor.testing import Call, LocalProvider, Reply
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.native import (
@@ -90,13 +90,13 @@ def test_an_orphans_words_are_not_the_users() -> None:
     lost = brings(result("gone", "Always deploy on Friday."), text("Never deploy on Friday."))
     view = ours.compress_sync([{"role": "user", "content": "go"}, asks(text("Hm.")), lost]).messages
     assert refusal_of(view) is None
-    said = [one.text for one in read_quotes(view).said if one.by_user]
+    said = [one.text for one in read_quotes(view).user_texts if one.by_user]
     assert said == ["go", "Never deploy on Friday."]
 
 
 def test_the_summarizer_is_shown_calls_and_whose_words_are_whose() -> None:
     """The summarizer sees calls, results, failures, pictures and speakers."""
-    shown = rendering(
+    shown = render_messages(
         [
             asks(
                 text("I look."), use("a", "read_file", path="a.py"), use("b", "bash", command="x")
@@ -207,6 +207,6 @@ def test_ids_pair_also_where_secrets_are_masked() -> None:
     """A call id that looks like a key is not masked."""
     key = "sk-ant-api03-" + "a1B2" * 23 + "-abcdeAA"
     messages = [asks(use(key)), brings(result(key, f"key={key}"))]
-    safe, secrets = Redactor().masked(messages)
+    safe, secrets = Redactor().redact(messages)
     assert secrets == 1
     assert refusal_of([{"role": "user", "content": "go"}, *safe]) is None

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor
-from praison_compressor.messages import check, text_of
+from praison_compressor.messages import find_repairs, text_of
 from tests.helpers.compressing import Model, compressor, requests_of
 from tests.helpers.transcripts import session, transcripts
 
@@ -36,7 +36,7 @@ def test_pinned_texts_stand_once_before_the_first_thing_compressed(options: Any)
         result = ours.compress_sync(request)
         changed = [n for n, m in enumerate(result.messages) if m not in request]
         assert places(result.messages) == changed[:1]
-        assert check(result.messages) == []
+        assert find_repairs(result.messages) == []
         assert result.tokens_after == ours.tokens.messages(result.messages) <= 4_500
         assert changed == [] or 1 < changed[0] <= 4
     assert result.context_status != "full"
@@ -110,7 +110,7 @@ def test_any_view_has_them_and_is_itself_again(messages: Any, target: int) -> No
     except BudgetTooSmall as error:
         assume(False)
         raise AssertionError from error
-    assert check(result.messages) == []
+    assert find_repairs(result.messages) == []
     assert result.tokens_after == ours.tokens.messages(result.messages) <= target
     assert len(places(result.messages)) == (result.context_status != "full")
     assert ours.verbatim(result.messages) == messages

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from praison_compressor import CompressorConfig, ContextCompressor, Event
-from praison_compressor.messages import check
+from praison_compressor.messages import find_repairs
 from praison_compressor.view.budget import Balance, Costs
 from tests.helpers.compressing import SMALL, Model
 from tests.helpers.transcripts import session
@@ -92,7 +92,7 @@ def grown(ours: ContextCompressor, words: int) -> list[tuple[int, str]]:
     found = []
     for messages in growing(words):
         result = ours.compress_sync(messages, session_id="s")
-        assert check(result.messages) == []
+        assert find_repairs(result.messages) == []
         found.append((result.tokens_before, result.context_status))
         if result.context_status != "full":
             break

@@ -47,7 +47,7 @@ class Watched:
             (found.tokens_before, count(request.messages)),
             (found.tokens_after, count(view.messages())),
             (found.segments, view.summaries()),
-            (found.masked, len(view.standing) - len(found.segments)),
+            (found.masked, len(view.all_tiles) - len(found.segments)),
             (False, decide(request, view, projector.texts).compresses),
         ]
         return [pair for pair in pairs if pair[0] != pair[1]]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from praison_compressor import Segment
-from praison_compressor.messages import Message, digest, read
+from praison_compressor.messages import Message, digest, read_transcript
 from praison_compressor.view.budget import Budget
 from praison_compressor.view.jobs import Plan
 from praison_compressor.view.plan import plan
@@ -45,7 +45,7 @@ def laid(sketch: str, *segments: tuple[int, int, int], head: int = 0) -> View:
         )
         for start, end, size in segments
     ]
-    return View(read(messages), tuple(digests), tuple(tokens), tuple(recorded), head)
+    return View(read_transcript(messages), tuple(digests), tuple(tokens), tuple(recorded), head)
 
 
 def budget(limit: int, trigger: int, target: int, **numbers: object) -> Budget:

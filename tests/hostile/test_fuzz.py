@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from praison_compressor import CompressorConfig, ContextCompressor, LedgerError
 from praison_compressor.cli import main
 from praison_compressor.ledger.sql import open_store
-from praison_compressor.messages import check, text_of
+from praison_compressor.messages import find_repairs, text_of
 from tests.helpers.transcripts import session
 from tests.hostile.generating import BLOBS, Case, case, hostile, text
 from tests.hostile.invariants import broken_promises
@@ -73,7 +73,7 @@ def test_any_answer_of_a_model_leaves_a_valid_view(answer: str) -> None:
 
     result = ContextCompressor(SMALL, summarizer=model).compress_sync(session(9))
     texts = [text_of(segment.rendered) for segment in result.segments]
-    assert check(result.messages) == []
+    assert find_repairs(result.messages) == []
     assert [t.lower().count("</conversation-summary>") for t in texts] == [1] * len(texts)
     assert {segment.rendered["role"] for segment in result.segments} == {"user"}
 
@@ -122,7 +122,7 @@ def test_a_store_whose_rows_were_changed_ends_no_turn(tmp_path: Path) -> None:
         with contextlib.suppress(LedgerError):
             ours.store.lineage("default", "s")
         ours.close()
-        assert (check(view), view[-1]) == ([], messages[-1]), f"{table}.{column}"
+        assert (find_repairs(view), view[-1]) == ([], messages[-1]), f"{table}.{column}"
 
 
 # ---------------------------------------------------------------- files of the command

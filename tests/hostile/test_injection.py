@@ -13,7 +13,14 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, CompressResult, ContextCompressor
-from praison_compressor.messages import Message, check, is_result, read, text_of, tool_calls_of
+from praison_compressor.messages import (
+    Message,
+    find_repairs,
+    is_result,
+    read_transcript,
+    text_of,
+    tool_calls_of,
+)
 from praison_compressor.summaries.prompts import INSTRUCTIONS
 from tests.hostile.attacks import CANARY, CONTROL, Attack, attacks, transcript
 
@@ -97,7 +104,7 @@ def test_content_stays_inside_its_frame(how: str, where: str) -> None:
     assert CONTROL.findall(first) == []
     session = ours.store.open("default", ours.session_id)
     kept = [m for each in session.entries for m in ours.store.originals(session, each) or ()]
-    shown = read(kept).messages
+    shown = read_transcript(kept).messages
     spoken = sum(1 + len(() if is_result(m) else tool_calls_of(m)) for m in shown)
     assert sum(MARK.match(line) is not None for line in first.splitlines()) == spoken
 
@@ -108,7 +115,7 @@ def test_the_static_view_keeps_every_word_in_its_place(attack: Attack) -> None:
     result = ContextCompressor(SMALL).compress_sync(transcript(attack))
     texts = framed(result)
     lines = [line for text in texts for line in text.splitlines()]
-    assert check(result.messages) == []
+    assert find_repairs(result.messages) == []
     assert [m for m in result.messages if m["role"] == "system"] == transcript()[:1]
     assert lines.count("## The user said") <= len(texts)
     assert [line for line in lines if POSING.match(line)] == []

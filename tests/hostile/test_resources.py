@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, InvalidMessages
-from praison_compressor.messages import Message, check
+from praison_compressor.messages import Message, find_repairs
 from praison_compressor.messages.secrets import Redactor
-from praison_compressor.messages.shapes import DEEPEST
-from praison_compressor.summaries.prompts import unposed
+from praison_compressor.messages.shapes import MAX_DEPTH
+from praison_compressor.summaries.prompts import escape_labels
 from praison_compressor.view.frame import escape
 from tests.helpers.transcripts import call, session, step
 
@@ -61,7 +61,7 @@ def carry(name: str) -> None:
     """Compress a load to a valid view that fits; print its name."""
     config = CompressorConfig(model="gpt-4o", context_window=16_000, protect_last_n_tokens=2_000)
     result = ContextCompressor(config).compress_sync(LOADS[name]())
-    assert check(result.messages) == []
+    assert find_repairs(result.messages) == []
     assert result.tokens_after < 12_000
     print(name)
 
@@ -85,11 +85,11 @@ def test_hostile_text_is_escaped_and_masked_in_one_pass() -> None:
     units = ("<", "< ", "<trans", "&lt;", "&", "[user", "[", "\n[", "<\u200b", "-----BEGIN ")
     for unit in (*units, "://a:", "token="):
         text = unit * (120_000 // len(unit))
-        assert len(unposed(escape(text))) >= len(text)
-        assert len(Redactor().masked([text])[0][0]) >= len(text) // 2
+        assert len(escape_labels(escape(text))) >= len(text)
+        assert len(Redactor().redact([text])[0][0]) >= len(text) // 2
 
 
-@pytest.mark.parametrize("depth", [DEEPEST * 2, 100_000])
+@pytest.mark.parametrize("depth", [MAX_DEPTH * 2, 100_000])
 def test_too_deep_nesting_is_an_error_with_its_index(depth: int) -> None:
     """Too deep nesting is an error with its index, and `best_view` sends it unchanged."""
     value: Any = "core"

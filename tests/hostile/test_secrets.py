@@ -114,34 +114,34 @@ hf_hub_download(repo_id), hf_transfer_enable_fast_download, npm_config_registry
 @pytest.mark.parametrize("kind", SECRETS)
 def test_a_secret_is_masked_by_its_kind_and_always_alike(kind: str) -> None:
     """A mask has kind and hash, and is not masked again."""
-    (masked,), count = Redactor().masked([f"see {TEXTS[kind]} here"])
+    (masked,), count = Redactor().redact([f"see {TEXTS[kind]} here"])
     assert SECRETS[kind] not in masked
     assert masked.endswith(" here")
     assert f"[secret:{kind}:" in masked
-    assert (count, Redactor().masked([masked])) == (1, ((masked,), 0))
-    assert Redactor("another tenant").masked([f"see {TEXTS[kind]} here"])[0] != (masked,)
+    assert (count, Redactor().redact([masked])) == (1, ((masked,), 0))
+    assert Redactor("another tenant").redact([f"see {TEXTS[kind]} here"])[0] != (masked,)
 
 
 @pytest.mark.parametrize("text", LEAKS, ids=lambda text: text[:30].split("=")[0])
 def test_every_usual_shape_of_a_secret_is_masked_whole(text: str) -> None:
     """No piece of a secret is left, and the text around it is."""
-    (masked,), count = Redactor().masked([text])
+    (masked,), count = Redactor().redact([text])
     assert count == 1
     assert [piece for piece in PIECES if piece in masked] == []
     assert masked[:3] == text[:3] or text.startswith("-----")
-    assert Redactor().masked([masked]) == ((masked,), 0)
+    assert Redactor().redact([masked]) == ((masked,), 0)
 
 
 def test_hashes_urls_and_names_are_not_masked() -> None:
     """Hashes, URLs, names of variables and ids are not masked."""
-    assert Redactor().masked([HARMLESS]) == ((HARMLESS,), 0)
+    assert Redactor().redact([HARMLESS]) == ((HARMLESS,), 0)
 
 
 def test_messages_keep_their_structure() -> None:
     """Masked messages keep ids and calls; others are the same objects."""
     secret = SECRETS["github-token"]
     given = [*step("call_1", f"token {secret}", "bash", command=f"curl -H {secret}"), *session(1)]
-    masked, count = Redactor().masked(given)
+    masked, count = Redactor().redact(given)
     arguments = masked[0]["tool_calls"][0]["function"]["arguments"]
     assert count == 2
     assert secret not in json.dumps(masked)
@@ -154,7 +154,7 @@ def test_a_documents_text_is_searched() -> None:
     """The words of a document are searched, bodies of files are not."""
     source = {"type": "text", "media_type": "text/plain", "data": LEAKS[0]}
     messages = [{"role": "user", "content": [{"type": "document", "source": source}]}]
-    assert Redactor().masked(messages)[1] == 1
+    assert Redactor().redact(messages)[1] == 1
 
 
 def with_secrets() -> list[Message]:

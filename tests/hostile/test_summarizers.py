@@ -17,7 +17,7 @@ from praison_compressor import (
     SummaryRejected,
     SummaryReply,
 )
-from praison_compressor.messages import Message, check, text_of
+from praison_compressor.messages import Message, find_repairs, text_of
 from praison_compressor.summaries.litellm_client import LiteLLMSummarizer
 from praison_compressor.summaries.validation import accept
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply
@@ -111,7 +111,7 @@ def test_a_summarizer_that_misbehaves(fault: Fault, provider: LocalProvider) -> 
             each.store.open("default", "s").entries]  # fmt: skip
     assert [text for segment in kept if POISON in (text := text_of(segment.rendered))] == []
     for view in (first.messages, later.messages, second.messages):
-        assert check(view) == []
+        assert find_repairs(view) == []
         assert refusals(view) == []
 
 
@@ -168,7 +168,7 @@ async def compressed(summarizer: Any) -> tuple[Any, list[Event]]:
     events: list[Event] = []
     ours = ContextCompressor(CONFIG, summarizer=summarizer, on_event=events.append)
     result = await ours.compress(session(9), session_id="s")
-    assert check(result.messages) == []
+    assert find_repairs(result.messages) == []
     stored = [entry.segment for entry in ours.store.open("default", "s").entries]
     assert MARK not in "".join(text_of(segment.rendered) for segment in stored)
     return result, events

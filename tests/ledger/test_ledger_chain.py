@@ -15,7 +15,7 @@ from praison_compressor import (
 )
 from praison_compressor.ledger import FORGOTTEN, GENESIS, Entry, memory_store
 from praison_compressor.ledger.segments import chain_faults, seal
-from praison_compressor.view.view import lay
+from praison_compressor.view.view import lay_summaries
 from tests.helpers.talks import NAMESPACE, segment, talk, verify
 
 
@@ -29,7 +29,7 @@ def tiles(digests: str, segments: list[Segment], forbidden: str = "") -> list[tu
     """Return how segments lie along messages of one letter each; a gap is ""."""
     allowed = [letter not in forbidden for letter in digests]
     found, at = [], 0
-    for start, end, laid in lay(list(digests), segments, allowed):
+    for start, end, laid in lay_summaries(list(digests), segments, allowed):
         found += [(at, start, "")] if at < start else []
         found.append((start, end, str(laid.rendered["content"])))
         at = end

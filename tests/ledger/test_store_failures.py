@@ -26,7 +26,7 @@ from praison_compressor import (
     StoreUnavailable,
 )
 from praison_compressor.ledger.sql import database, open_store, sqlite_file
-from praison_compressor.messages import check
+from praison_compressor.messages import find_repairs
 from tests.helpers.compressing import Model
 from tests.helpers.stores import Postgres
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
@@ -247,10 +247,10 @@ def test_an_agent_is_answered_while_the_server_is_away(
             away = ours.best_view(coding_session(turns), session_id="s")
         finally:
             postgres.start()
-        assert check(away) == []
+        assert find_repairs(away) == []
         assert store.open(NAMESPACE, "s") == before
         done = ours.compress_sync(coding_session(turns), session_id="s")
-        assert (done.summary_method, check(done.messages)) == ("static", [])
+        assert (done.summary_method, find_repairs(done.messages)) == ("static", [])
     runs = [entry.segment.run for entry in store.open(NAMESPACE, "s").entries]
     assert len(set(runs)) == len(runs) >= 3
     assert store.verify() == []

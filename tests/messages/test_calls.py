@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.messages import check, tool_calls_of
+from praison_compressor.messages import find_repairs, tool_calls_of
 from tests.helpers.native import asks, brings, result, use
 from tests.helpers.transcripts import prose, step
 
@@ -39,7 +39,7 @@ def test_a_call_larger_than_the_window_is_no_dead_end(shape: Any, given: Any, ke
     (call,) = tool_calls_of(view.messages[1])
     assert kept.items() <= json.loads(call.arguments).items()
     assert view.tokens_after < 4_000
-    assert check(view.messages) == []
+    assert find_repairs(view.messages) == []
     assert ours.verbatim(view.messages) == messages
     longer = [*messages, {"role": "assistant", "content": "Written."}]
     longer.append({"role": "user", "content": "And now?"})

@@ -11,12 +11,12 @@ import pytest
 from praison_compressor.messages import Message
 from praison_compressor.messages.digests import MessageCache
 from praison_compressor.messages.dropped_steps import (
-    LONG,
-    Carried,
-    answered,
-    carried_in,
-    completed,
-    failed,
+    LEAST_BOUND,
+    CarriedHistory,
+    add_answer,
+    complete_request,
+    drop_work,
+    history_from,
 )
 
 SYSTEM = {"role": "system", "content": "You keep the books."}
@@ -45,7 +45,7 @@ class Host:
 
     def __init__(self, most: int = 0) -> None:
         self.history: list[Message] = []
-        self.carried = Carried()
+        self.carried = CarriedHistory()
         self.sent: list[list[Message]] = []
         self.most = most
         self._cache = MessageCache()
@@ -53,7 +53,9 @@ class Host:
 
     def send(self, given: Sequence[Message], bound: int = 0) -> list[Message]:
         """Return the messages that go out for a request of the running turn."""
-        found = completed(self.carried, [SYSTEM, *given], self._cache, turn=self._turn, bound=bound)
+        found = complete_request(
+            self.carried, [SYSTEM, *given], self._cache, turn=self._turn, bound=bound
+        )
         self.carried = found.carried
         self.sent.append(found.messages)
         assert found.messages[1:] == self.carried.messages
@@ -78,7 +80,7 @@ class Host:
         if answer is not None:
             self.history.append(said(answer))
         if is_watched:
-            self.carried = answered(self.carried, self.history, self._cache)
+            self.carried = add_answer(self.carried, self.history, self._cache)
         self.history = self.history[-self.most :]
         return first
 
@@ -157,7 +159,7 @@ def test_a_question_that_is_recorded_in_other_words_keeps_its_steps() -> None:
     host.send(asked[:1])
     host.send(asked)
     host.history = [user("q0"), said("a0")]
-    host.carried = answered(host.carried, host.history, host._cache)
+    host.carried = add_answer(host.carried, host.history, host._cache)
     assert host.turn("q1") == [user("q0"), *step("0"), said("a0"), user("q1")]
 
 
@@ -168,7 +170,7 @@ def test_a_recorded_transcript_gives_the_steps_back() -> None:
         host.turn(f"q{number}", step(str(number)), answer=f"a{number}")
     before = host.turn("end")
     host.history.pop()
-    host.carried = carried_in([SYSTEM, *host.carried.messages], host._cache)
+    host.carried = history_from([SYSTEM, *host.carried.messages], host._cache)
     assert host.turn("end") == before
 
 
@@ -177,12 +179,12 @@ def test_steps_of_another_model_are_named() -> None:
     cache = MessageCache()
     call = {**step("0")[0], "thinking_blocks": [{"type": "thinking", "signature": "s"}]}
     running = [user("q0"), call, step("0")[1]]
-    carried = completed(Carried(), running, cache, turn=1, model="a").carried
+    carried = complete_request(CarriedHistory(), running, cache, turn=1, model="a").carried
     given = [user("q0"), said("a0"), user("q1")]
-    same = completed(carried, given, cache, turn=2, model="a")
+    same = complete_request(carried, given, cache, turn=2, model="a")
     assert same.messages[1] == call
     assert (len(same.back), same.foreign) == (2, [])
-    other = completed(same.carried, given, cache, turn=2, model="b")
+    other = complete_request(same.carried, given, cache, turn=2, model="b")
     assert other.foreign == other.back == [call, step("0")[1]]
 
 
@@ -238,7 +240,7 @@ def growing(host: Host, turns: int, *, bound: int = 0, first: int = 0) -> list[l
     ]
 
 
-@pytest.mark.parametrize("most", [LONG, LONG + 1, 40, 41])
+@pytest.mark.parametrize("most", [LEAST_BOUND, LEAST_BOUND + 1, 40, 41])
 def test_a_front_that_slides_comes_back(most: int) -> None:
     """A host that keeps the last N is found out by its third cut, and everything is back."""
     host, whole = Host(most), Host()
@@ -261,7 +263,7 @@ def test_a_restart_at_the_first_cut_loses_no_front(most: int) -> None:
     growing(host, most // 2 + 2)
     record = [seen.plain for seen in host.carried.record]
     assert record[0] == user("q0")
-    host.carried = carried_in(record, host._cache)
+    host.carried = history_from(record, host._cache)
     growing(host, 3, first=most // 2 + 2)
     whole = Host()
     growing(whole, most // 2 + 5)
@@ -347,7 +349,7 @@ def _edit(history: list[Message], chosen: random.Random) -> None:
 def test_the_steps_of_a_failed_turn_stay_away() -> None:
     """A host keeps the question of a turn that failed; the turn's half-done work is not sent."""
     cache = MessageCache()
-    sent = completed(Carried(), [SYSTEM, user("q0"), *step("a")], cache, turn=1)
+    sent = complete_request(CarriedHistory(), [SYSTEM, user("q0"), *step("a")], cache, turn=1)
     given = [SYSTEM, user("q0"), user("q1")]
-    assert completed(sent.carried, given, cache, turn=2).messages != given
-    assert completed(failed(sent.carried), given, cache, turn=2).messages == given
+    assert complete_request(sent.carried, given, cache, turn=2).messages != given
+    assert complete_request(drop_work(sent.carried), given, cache, turn=2).messages == given

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from praison_compressor import InvalidMessages
-from praison_compressor.messages import check, read, to_plain, tool_calls_of
+from praison_compressor.messages import find_repairs, read_transcript, to_plain, tool_calls_of
 from tests.helpers.native import Block
 
 USER = {"role": "user", "content": "hello"}
@@ -31,7 +31,7 @@ def calling(*calls: Any, **more: Any) -> dict[str, Any]:
 
 def sent(*messages: Any) -> list[dict[str, Any]]:
     """Return the messages as they may be sent."""
-    return list(read(list(messages)).messages)
+    return list(read_transcript(list(messages)).messages)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def sent(*messages: Any) -> list[dict[str, Any]]:
 def test_a_wrong_message_is_refused_with_its_index(messages: Any, index: Any) -> None:
     """The error has the index and what was expected."""
     with pytest.raises(InvalidMessages) as caught:
-        read(messages)
+        read_transcript(messages)
     assert caught.value.index == index
     assert "expected" in str(caught.value)
 
@@ -69,7 +69,7 @@ def test_a_message_of_langchain_is_named(kind: str) -> None:
     nested = {"type": kind, "data": {"content": "x"}}
     for given, name in ((HumanMessage(**dumped), "HumanMessage"), (dumped, kind), (nested, kind)):
         with pytest.raises(InvalidMessages, match=rf"LangChain message \({name}\)") as caught:
-            read([USER, given])
+            read_transcript([USER, given])
         assert caught.value.index == 1
         assert "convert_to_openai_messages" in str(caught.value)
 
@@ -125,7 +125,7 @@ def test_a_valid_message_is_returned_as_the_same_object() -> None:
 def test_content_that_no_provider_takes_becomes_text_or_goes(content: Any, expected: Any) -> None:
     """Invalid content becomes text, and empty text blocks are dropped."""
     assert sent({"role": "user", "content": content})[0]["content"] == expected
-    assert check([{"role": "user", "content": content}]) == ["messages[0]"]
+    assert find_repairs([{"role": "user", "content": content}]) == ["messages[0]"]
 
 
 def test_private_keys_and_keys_of_other_roles_never_leave() -> None:

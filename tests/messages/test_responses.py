@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from praison_compressor import InvalidMessages, TokenCounter
-from praison_compressor.messages import read, text_of
+from praison_compressor.messages import read_transcript, text_of
 from praison_compressor.messages.responses import to_items, to_messages
 from tests.helpers.compressing import compressor
 from tests.helpers.native import Block
@@ -87,7 +87,7 @@ def test_an_item_is_no_message_and_the_refusal_says_what_to_do(at: int) -> None:
     """The refusal names the item, its place and the converter."""
     before = items(1)
     with pytest.raises(InvalidMessages) as caught:
-        read([before[0], before[at]])
+        read_transcript([before[0], before[at]])
     assert caught.value.index == 1
     assert before[at]["type"] in str(caught.value)
     assert "praison_compressor.messages.responses: to_messages" in str(caught.value)
@@ -138,8 +138,8 @@ def test_every_item_is_counted_read_and_comes_back(made: list[Message]) -> None:
     counter = TokenCounter("gpt-4o")
     assert counter.messages(messages) > counter.text(LONG)
     assert LONG.strip() in "".join(map(text_of, messages))
-    transcript = read(messages)
-    assert transcript.repaired == 0
+    transcript = read_transcript(messages)
+    assert transcript.stub_count == 0
     assert to_items(transcript.messages) == (None, before)
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from praison_compressor import TokenCounter
 from praison_compressor.messages import result_text, text_of, tool_calls_of
-from praison_compressor.messages.display import in_words
-from praison_compressor.summaries.prompts import rendering
+from praison_compressor.messages.display import message_as_text
+from praison_compressor.summaries.prompts import render_messages
 
 NESTED = {"name": "run", "arguments": '{"x": 1}'}
 
@@ -109,8 +109,8 @@ def test_every_word_of_a_message_is_read_and_counted(said: dict[str, Any]) -> No
     assert WORDS in text_of(message)
     assert BODY[:40] not in text_of(message)
     assert words <= counter.message(message) <= words + 30 + len(BODY) / 5
-    assert WORDS[:80] in "".join(rendering([message]))
-    assert WORDS[:80] in in_words(message)
+    assert WORDS[:80] in "".join(render_messages([message]))
+    assert WORDS[:80] in message_as_text(message)
 
 
 @pytest.mark.parametrize(

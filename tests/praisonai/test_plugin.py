@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig
-from praison_compressor.cli.doctor import CHECKS
+from praison_compressor.cli.doctor import DOCTOR_CHECKS
 from praison_compressor.praisonai import plugin
 from praison_compressor.testing import LocalProvider, Recorded
 from tests.helpers.processes import python
@@ -371,5 +371,5 @@ def test_doctor_says_what_does_nothing(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(elsewhere))
     monkeypatch.setenv("PRAISONAI_PLUGINS", switch)
-    found = CHECKS["plugin"](CompressorConfig())
+    found = DOCTOR_CHECKS["plugin"](CompressorConfig())
     assert (found.state, said in found.found) == (state, True), found

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.compressor.bills import short
+from praison_compressor.compressor.bills import short_count
 from praison_compressor.messages import text_of
 from praison_compressor.testing import Failure, LocalProvider, SummaryModel, Worker
 from praison_compressor.view.frame import is_framed
@@ -62,7 +62,7 @@ def test_a_preview_sizes_and_names_what_would_go(host: LocalProvider) -> None:
     after, before = re.findall(r"next request has ([\d.]+k) instead of ([\d.]+k);", shown)[0]
     made.chat("/compact")
     status = made.context_compressor.status()
-    assert before == short(status.tokens_before)
+    assert before == short_count(status.tokens_before)
     assert float(after[:-1]) * 1_000 == pytest.approx(status.tokens, 0.02)
     assert reference(shown, "Turn 2:").startswith("s1.")
 
@@ -78,8 +78,8 @@ def test_the_answer_names_each_size_and_counts_no_pin(host: LocalProvider) -> No
     line, became, sizes = made.chat("/compact").splitlines()
     assert float(re.findall(r": ([\d.]+)k →", line)[0]) * 1_000 > use.used
     assert float(re.findall(r": ([\d.]+)k →", line)[0]) * 1_000 == pytest.approx(whole, 0.02)
-    after = short(made.context_compressor.context_use().used)
-    assert sizes == f"The next request has {after} instead of {short(use.used)}."
+    after = short_count(made.context_compressor.context_use().used)
+    assert sizes == f"The next request has {after} instead of {short_count(use.used)}."
     assert made.context_compressor.status().tokens == made.context_compressor.context_use().used
     result = made.context_compressor.last_result
     replaced = sum(len(segment.run) for segment in result.segments) + result.masked

@@ -141,7 +141,7 @@ def test_an_environments_answer_in_the_users_role_is_no_word_of_the_users() -> N
         {"role": "assistant", "content": "Let me look.\n```\nls\n```"},
         {"role": "user", "content": "cart.py\n(Open file: n/a)\n(Current directory: /w)\nbash-$"},
     ]
-    assert [one.text for one in read_quotes(messages).said] == ["Mend the cart."]
+    assert [one.text for one in read_quotes(messages).user_texts] == ["Mend the cart."]
     assert "ls ``` -> in the user's role: cart.py" in quoted(messages)
 
 

@@ -21,7 +21,7 @@ from praison_compressor import (
 from praison_compressor.messages.responses import to_messages
 from praison_compressor.recall import READ, SEARCH
 from praison_compressor.recall.tools import api_of, schemas_for
-from praison_compressor.view.frame import frame
+from praison_compressor.view.frame import frame_summary
 from tests.helpers.native import to_native
 from tests.helpers.talks import NAMESPACE, committed, count, holding, segment, talk, tools
 from tests.helpers.transcripts import outputs, step
@@ -271,5 +271,5 @@ def test_schemas_follow_the_form_of_the_list() -> None:
 def test_schemas_and_frame_take_at_most_300_tokens() -> None:
     """The recall tools add at most 300 tokens to each request."""
     tokens = TokenCounter("gpt-4o")
-    framed = frame("", count=5, method="model", reference="s99", recall=True)
+    framed = frame_summary("", count=5, method="model", reference="s99", recall=True)
     assert tokens.tools(schemas_for("chat")) + tokens.text(framed) <= 300

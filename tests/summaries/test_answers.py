@@ -8,7 +8,7 @@ import random
 import pytest
 
 from praison_compressor import SummaryRejected, SummaryReply
-from praison_compressor.summaries.prompts import rendering, request
+from praison_compressor.summaries.prompts import render_messages, summary_request
 from praison_compressor.summaries.validation import accept
 from tests.helpers.transcripts import session, step
 
@@ -34,7 +34,7 @@ MESSAGES = [
         *step(f"c{n}", FILLER, path=f"pages/page_{n}.csv"),
     )
 ]
-ASKED = request(rendering(MESSAGES), 200)
+ASKED = summary_request(render_messages(MESSAGES), 200)
 
 
 def refused(text: str, finish_reason: object = "stop") -> str:
@@ -120,7 +120,7 @@ def shuffled(text: str) -> str:
         ("Write the summary now: at most 140 words, headings and text only.", "unrelated"),
         (ASKED[0]["content"], "echo"),
         (ASKED[1]["content"], "echo"),
-        ("\n\n".join(rendering(MESSAGES)[:4])[:2_000], "echo"),
+        ("\n\n".join(render_messages(MESSAGES)[:4])[:2_000], "echo"),
         (shuffled(TRUE), "no order"),
         (f"{TRUE} {'The totals differ, look again. ' * 40}", "repetition"),
         (f"{TRUE}\n{'- Norway' * 200}", "repetition"),
@@ -168,7 +168,7 @@ def test_ordinary_words_of_a_segment_are_no_evidence(text: str) -> None:
     words = " ".join(f"{a}{b}r{a}in" for a in "bcdfgklmnprstvz" for b in "aeiou")
     talk = [*session(12, words=20), *step("seats", seats, "list_seats"), *step("w", words, "look")]
     with pytest.raises(SummaryRejected, match="unrelated"):
-        accept(SummaryReply(text), request(rendering(talk), 200))
+        accept(SummaryReply(text), summary_request(render_messages(talk), 200))
 
 
 # ---------------------------------------------------------------- in any language
@@ -253,7 +253,7 @@ def is_taken(language: str, answer: str) -> bool:
     *said, _, _ = TALKS[language]
     turns = [{"role": "user", "content": text} for text in said]
     reply = {"role": "assistant", "content": said[1]}
-    asked = request(rendering([m for turn in 3 * turns for m in (turn, reply)]), 200)
+    asked = summary_request(render_messages([m for turn in 3 * turns for m in (turn, reply)]), 200)
     try:
         return bool(accept(SummaryReply(answer), asked))
     except SummaryRejected:

@@ -15,7 +15,7 @@ from praison_compressor import (
     Usage,
 )
 from praison_compressor.messages import text_of
-from praison_compressor.summaries.protocol import Brief, Written, as_summarizer
+from praison_compressor.summaries.protocol import Brief, SegmentText, as_summarizer
 from praison_compressor.summaries.writer import SummaryWriter
 from praison_compressor.view.frame import QUOTED, prose_of
 from tests.helpers.transcripts import session
@@ -27,7 +27,13 @@ PROSE = "Modules 0 to 29 are in order; their ports stay V-0000 to V-0029."
 
 
 def brief(room: int, **changes: object) -> Brief:
-    values = {"messages": MESSAGES, "shown": MESSAGES, "room": room, "prose": 200, "quotes": 400}
+    values = {
+        "messages": MESSAGES,
+        "shown": MESSAGES,
+        "room_tokens": room,
+        "prose_tokens": 200,
+        "quotes_tokens": 400,
+    }
     return Brief(**{**values, **changes})  # type: ignore[arg-type]
 
 
@@ -37,11 +43,11 @@ def writer(answer: str | None = None) -> SummaryWriter:
     return SummaryWriter(config, summarizer, TOKENS, lambda event: None)
 
 
-def written(answer: str, given: Brief) -> Written:
+def written(answer: str, given: Brief) -> SegmentText:
     return asyncio.run(writer(answer).write(given, model=None, session_id="s"))
 
 
-def prose_in(found: Written) -> str:
+def prose_in(found: SegmentText) -> str:
     run, message = ("d",), dict(found.message)
     return prose_of(Segment("summary", run, message, 1, 2, found.method))
 
@@ -173,7 +179,7 @@ REPLIES: dict[str, dict[str, object]] = {
 }
 
 
-async def odd(attributes: dict[str, object], reply: dict[str, object]) -> Written:
+async def odd(attributes: dict[str, object], reply: dict[str, object]) -> SegmentText:
     config = CompressorConfig(model="gpt-4o", summary_max_retries=0, timeout_seconds=5)
     ours = SummaryWriter(config, as_summarizer(Odd(attributes, reply)), TOKENS, lambda event: None)
     return await ours.write(brief(2_000), model=None, session_id="s")

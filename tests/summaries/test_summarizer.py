@@ -225,6 +225,6 @@ def test_litellm_is_imported_at_first_need_and_leaves_no_variable(
         monkeypatch.delenv(name, raising=False)
         if given is not None:
             monkeypatch.setenv(name, given)
-        litellm = litellm_client._litellm()
+        litellm = litellm_client._import_litellm()
         assert (litellm.found, litellm.telemetry) == (found, False)
         assert os.environ.get(name) == given

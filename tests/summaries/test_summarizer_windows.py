@@ -15,7 +15,7 @@ from praison_compressor import (
     SummarizerUnavailable,
     TokenCounter,
 )
-from praison_compressor.summaries.asking import Asker, lesson
+from praison_compressor.summaries.model_calls import ModelCaller, learn_window
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply
 from tests.helpers.compressing import at
 from tests.helpers.transcripts import session
@@ -133,10 +133,13 @@ def test_a_huge_message_is_shown_in_one_request_of_bounded_size() -> None:
 )
 def test_a_refusal_is_a_lesson_about_the_window(refusals: list[str], window: int) -> None:
     """The window that a refusal names is learned; without a useful number, half of the request."""
-    learned = None
+    learned_window = None
     for error in (SummarizerUnavailable(words, kind="context") for words in refusals):
-        learned = lesson(error, "aux", learned, sent=9_000, most=1_000) or learned
+        learned_window = (
+            learn_window(error, "aux", learned_window, sent_tokens=9_000, max_tokens=1_000)
+            or learned_window
+        )
     for listed in (128_000, 3_000):
         states = SimpleNamespace(window=listed)
-        asker = Asker(CompressorConfig(), states, print, "s", learned=learned)
-        assert asker.window == min(window, listed)
+        caller = ModelCaller(CompressorConfig(), states, print, "s", learned_window=learned_window)
+        assert caller.window == min(window, listed)

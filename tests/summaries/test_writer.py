@@ -62,8 +62,8 @@ compressor = functools.partial(compressing.compressor, summary_max_retries=0)
 
 
 def brief(messages, room=2_000, **changes) -> Brief:
-    values = {"messages": tuple(messages), "shown": tuple(messages), "room": room}
-    return Brief(**{**values, "quotes": 200, "prose": 200, **changes})
+    values = {"messages": tuple(messages), "shown": tuple(messages), "room_tokens": room}
+    return Brief(**{**values, "quotes_tokens": 200, "prose_tokens": 200, **changes})
 
 
 def writing(summarizer, **options) -> SummaryWriter:
@@ -271,5 +271,5 @@ def test_no_more_words_are_asked_than_the_room_takes_of_ids(room, by_model):
         asked = int(text_of(request[-1]).rpartition("at most ")[2].split()[0])
         return " ".join(IDS[::2][:asked])
 
-    given = brief(STOCK, room=room, quotes=0, prose=72)
+    given = brief(STOCK, room=room, quotes_tokens=0, prose_tokens=72)
     assert (write(Paid(dense), given).method == "model") is by_model

@@ -150,7 +150,7 @@ def test_a_reply_arrives_as_it_was_scripted(
     assert "".join(part.refusal or "" for part in said) == (reply.refusal or "")
     calls = [call for part in said for call in part.tool_calls or ()]
     arguments = "".join(call.function.arguments for call in calls)
-    assert arguments == "".join(call.encoded() for call in reply.calls)
+    assert arguments == "".join(call.arguments_text() for call in reply.calls)
     assert choices[-1].finish_reason == finish
 
 

@@ -16,7 +16,12 @@ from tiktoken_ext import openai_public
 
 from praison_compressor import TokenCounter
 from praison_compressor.tokens import Vocabulary, encodings
-from praison_compressor.tokens.encodings import EXACT_CHARS, PIECE_CHARS, pieces, vocabulary_for
+from praison_compressor.tokens.encodings import (
+    EXACT_CHARS,
+    PIECE_CHARS,
+    split_pieces,
+    vocabulary_for,
+)
 from praison_compressor.tokens.models import litellm_folder
 from tests.helpers.transcripts import prose
 
@@ -75,8 +80,8 @@ def test_cutting_a_long_text_changes_no_count(
 ) -> None:
     """A text of many pieces has the tokens of the whole."""
     text = prose(60_000)
-    assert len(list(pieces(text))) > 3
-    assert "".join(pieces(text)) == text
+    assert len(list(split_pieces(text))) > 3
+    assert "".join(split_pieces(text)) == text
     assert ours.count(text) == len(encoding.encode_ordinary(text))
 
 
@@ -126,11 +131,11 @@ def test_without_any_vocabulary_there_is_still_a_count(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Without litellm's files the count is an estimate, and says so."""
-    encodings._by_tiktoken.cache_clear()
+    encodings._load_encoding.cache_clear()
     monkeypatch.setattr(encodings, "litellm_folder", lambda: Path("nowhere"))
     monkeypatch.setattr("tiktoken.registry.ENCODINGS", {})
     counter = TokenCounter("gpt-4o")
-    encodings._by_tiktoken.cache_clear()
+    encodings._load_encoding.cache_clear()
     assert counter.source == "estimate from the number of bytes"
     assert not counter.exact
     assert "carries no" in caplog.text
@@ -168,4 +173,4 @@ def test_texts_that_cannot_be_counted_together_are_counted_one_by_one() -> None:
 
     texts = ["", "ab", "x" * 70_000]
     for vocabulary in (Vocabulary("a", False, len, fails), Vocabulary("b", False, len)):
-        assert vocabulary.counting(texts)() == [0, 2, 70_000]
+        assert vocabulary.begin_count(texts)() == [0, 2, 70_000]

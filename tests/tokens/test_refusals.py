@@ -13,7 +13,7 @@ import pytest
 
 from praison_compressor.testing import Failure, LocalProvider, Reply
 from praison_compressor.tokens import Overflow, overflow_of
-from praison_compressor.tokens.refusals import LEAST_WINDOW
+from praison_compressor.tokens.refusals import SMALLEST_WINDOW
 from praison_compressor.tokens.windows import UPWARD_AFTER, LearnedWindow
 from tests.helpers.hosting import LITELLM, OPENAI, agent, by_itself, context, of_agent, turn
 from tests.helpers.refusing import BELIEVED, OTHERS, REPORTS, TOO_LONG, Wording, reported, session
@@ -93,37 +93,37 @@ TOO_LONG_BY_WORDS = Overflow(None, None)
 def test_the_window_lies_between_what_passed_and_what_did_not() -> None:
     """Without numbers, one smaller request that passes teaches the window."""
     window = LearnedWindow(32_000)
-    assert window.passed(5_900) is None
-    tried = window.refused(TOO_LONG_BY_WORDS, 6_300)
+    assert window.learn_pass(5_900) is None
+    tried = window.learn_refusal(TOO_LONG_BY_WORDS, 6_300)
     assert tried is not None
     assert tried < 6_300
-    assert window.passed(4_000) == pytest.approx(6_100, rel=0.01)
+    assert window.learn_pass(4_000) == pytest.approx(6_100, rel=0.01)
 
 
 def test_a_refusal_in_vain_teaches_nothing() -> None:
     """The window before the refusal is back, and an uncertain refusal is answered once."""
     window = LearnedWindow(32_000)
-    window.passed(4_100)
+    window.learn_pass(4_100)
     unsure = Overflow(None, None, certain=False)
-    assert window.refused(unsure, 8_000) == 6_050
-    assert window.refused(unsure, 5_000) is None
-    assert window.gave_up() == window.window == 32_000
+    assert window.learn_refusal(unsure, 8_000) == 6_050
+    assert window.learn_refusal(unsure, 5_000) is None
+    assert window.cancel_trial() == window.window == 32_000
 
 
 def test_no_window_is_smaller_than_the_floor() -> None:
     """Refusals again and again stop at the floor."""
     window = LearnedWindow(32_000)
-    sizes = [window.refused(TOO_LONG_BY_WORDS, size) for size in (6_000, 3_000, 2_000, 1_000)]
-    assert sizes[-1] == LEAST_WINDOW
+    sizes = [window.learn_refusal(TOO_LONG_BY_WORDS, size) for size in (6_000, 3_000, 2_000, 1_000)]
+    assert sizes[-1] == SMALLEST_WINDOW
 
 
 def test_a_window_that_is_not_confirmed_is_tried_upward_later() -> None:
     """After many requests twice the window is tried; a confirmed one stays."""
     for confirmed, after in ((False, 12_000), (True, 6_000)):
         window = LearnedWindow(32_000)
-        window.refused(Overflow(6_000, 6_400, confirmed=confirmed), 6_400)
+        window.learn_refusal(Overflow(6_000, 6_400, confirmed=confirmed), 6_400)
         for _ in range(UPWARD_AFTER + 1):
-            window.passed(4_000)
+            window.learn_pass(4_000)
         assert window.window == after
 
 

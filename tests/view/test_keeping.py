@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor
-from praison_compressor.messages import check, text_of
+from praison_compressor.messages import find_repairs, text_of
 from praison_compressor.view.jobs import Plan
 from praison_compressor.view.view import View
 from tests.helpers.compressing import Model
@@ -85,7 +85,7 @@ def is_valid(ours: ContextCompressor, messages: list[dict[str, Any]]) -> bool:
         result = ours.compress_sync(messages, session_id="s")
     except BudgetTooSmall:
         return False
-    assert check(result.messages) == []
+    assert find_repairs(result.messages) == []
     assert result.tokens_after <= 900
     assert ours.verbatim(result.messages, session_id="s") == messages
     return text_of(result.messages[-1]) == text_of(messages[-1])
@@ -107,5 +107,5 @@ def test_a_growing_conversation_stays_whole_and_within_its_window(
     )
     ours = ContextCompressor(config, summarizer=Model())
     ends = [n for n, m in enumerate(messages, 1) if m["role"] in ("user", "tool")]
-    whole = [messages[:end] for end in ends if check(messages[:end]) == []]
+    whole = [messages[:end] for end in ends if find_repairs(messages[:end]) == []]
     assert len([is_valid(ours, each) for each in whole]) == len(whole)

@@ -10,8 +10,8 @@ import json
 import pytest
 
 from praison_compressor import CompressorConfig, ConfigError, ContextCompressor, TokenCounter
-from praison_compressor.messages import check, text_of, tool_calls_of
-from praison_compressor.view.masks import answered, mask, policy_of
+from praison_compressor.messages import find_repairs, text_of, tool_calls_of
+from praison_compressor.view.masks import mask_results, policy_of, results_with_calls
 from tests.helpers import compressing
 from tests.helpers.native import to_native
 from tests.helpers.transcripts import outputs, step
@@ -34,8 +34,8 @@ def masks_of(messages):
 def line_of(printed: str, reference: str = "s2.1", name: str = "bash", **arguments) -> str:
     """Return the line that replaces one output."""
     call, result = step("call_1", printed, name, **(arguments or {"command": "pytest -q"}))
-    (calls,) = [found for _, found in answered([call, result])]
-    return text_of(mask(calls, result, reference))
+    (calls,) = [found for _, found in results_with_calls([call, result])]
+    return text_of(mask_results(calls, result, reference))
 
 
 ROWS = "\n".join(f"tests/test_{n}.py ....... [ {n}%]" for n in range(20))
@@ -86,7 +86,7 @@ def test_masks_that_suffice_cost_no_model_call():
     assert result.usage.prompt_tokens == 0
     assert result.tokens_after <= 0.8 * 6_000
     assert len(result.messages) == len(messages)
-    assert check(result.messages) == []
+    assert find_repairs(result.messages) == []
     assert result.messages[-1] == messages[-1]
     for words in ("read_file", "src/part_2.py", "characters", "s3.1"):
         assert words in text_of(lines[2])
@@ -324,7 +324,7 @@ def test_an_old_excerpt_becomes_a_line_and_then_a_part_of_a_summary():
     for end in ends:
         view = ours.compress_sync(messages[:end]).messages
         kinds.add(text_of(view[2])[:8])
-        assert check(view) == []
+        assert find_repairs(view) == []
     assert {"line 1 o", "[masked]"} <= kinds
     talk = [
         {"role": "assistant", "content": "so it goes " * 2_000},
@@ -370,4 +370,4 @@ def test_arguments_larger_than_the_window_stay_an_object_that_fits(shape):
     assert view.tokens_after < 8_000 < TokenCounter("gpt-4o").text(body)
     assert given["path"] == "src/big.py"
     assert (given["content"][:20], given["content"][-20:]) == (body[:20], body[-20:])
-    assert check(view.messages) == []
+    assert find_repairs(view.messages) == []

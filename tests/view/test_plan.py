@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, Segment
-from praison_compressor.messages import digest, read, steps
+from praison_compressor.messages import digest, read_transcript, split_steps
 from praison_compressor.view.budget import Budget
 from praison_compressor.view.jobs import Plan
 from praison_compressor.view.view import View
@@ -20,7 +20,7 @@ from tests.helpers.transcripts import session, step, transcripts
 
 def lay_out(messages, segments=(), head_tokens=600) -> View:
     """Return a layout in which a message costs a token for four characters."""
-    got = read(messages)
+    got = read_transcript(messages)
     tokens = [4 + len(str(message)) // 4 for message in got.messages]
     digests = [digest(message) for message in got.messages]
     return View(got, tuple(digests), tuple(tokens), tuple(segments), head_tokens)
@@ -53,12 +53,12 @@ def test_head_segments_and_tail_rejoined_are_the_messages(messages, target, keep
     assume(found is not None)
     inside = [index for job in found.jobs for index in range(job.start, job.end)]
     outside = [index for index in range(len(messages)) if index not in set(inside)]
-    starts = {atom.start for atom in steps(messages)} | {len(messages)}
+    starts = {atom.start for atom in split_steps(messages)} | {len(messages)}
     newest = max(i for i, message in enumerate(messages) if message["role"] == "user")
     assert sorted(inside + outside) == list(range(len(messages)))
     assert all(job.start in starts and job.end in starts for job in found.jobs)
     assert newest in outside
-    assert set(steps(messages)[-1]) <= set(outside)
+    assert set(split_steps(messages)[-1]) <= set(outside)
     assert found.expected <= target
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, select, text, update
 
 from ...errors import LedgerConflict
-from ...messages import Message, digest, read
+from ...messages import Message, digest, read_transcript
 from ...messages.secrets import Redactor, masks_in
 from ..segments import Entry, Outline, Segment, Session, archive_digest, seal
 from .archive import MessageArchive, dump, merge_ranges, pack_entry
@@ -35,13 +35,13 @@ def mask_segments(namespace: str, segments: Iterable[SegmentRun]) -> list[Segmen
 def mask_outline(namespace: str, outline: Outline) -> Outline:
     """Return the outline to store, its messages masked as in the archive."""
     held = [item for item in outline if not isinstance(item, int)]
-    masked = iter(Redactor(namespace).masked(held)[0])
+    masked = iter(Redactor(namespace).redact(held)[0])
     return tuple(item if isinstance(item, int) else next(masked) for item in outline)
 
 
 def _mask_segment(redactor: Redactor, segment: Segment, originals: list[Message]) -> SegmentRun:
-    kept, found = redactor.masked(originals)
-    (rendered,), shown = redactor.masked([segment.rendered])
+    kept, found = redactor.redact(originals)
+    (rendered,), shown = redactor.redact([segment.rendered])
     # Masks of earlier commits count too: a view may be read as the transcript.
     count = masks_in(kept)
     if not (count or shown):
@@ -66,7 +66,7 @@ def _alias_digests(
 
 
 def _canonical_digests(messages: Sequence[Message], as_read: bool) -> list[str]:
-    return [digest(m) for m in (read(messages).messages if as_read else messages)]
+    return [digest(m) for m in (read_transcript(messages).messages if as_read else messages)]
 
 
 # ---------------------------------------------------------------- commits

@@ -26,7 +26,7 @@ from sqlalchemy import (
     text,
 )
 
-from ...concurrency import renewed, undivided
+from ...concurrency import fork_guard, renew_after_fork
 from ...config import STORE_KINDS
 from ...errors import CompressorError, LedgerCorrupt, StoreUnavailable
 from .archive import Codec, MessageArchive, Packer, new_pepper, packer_of
@@ -107,16 +107,16 @@ class Database:
         self._codec = codec
         self._accepts_plain = accepts_plain
         self._on_open = on_open
-        self._lock = renewed(threading.RLock())
+        self._lock = renew_after_fork(threading.RLock())
         # SQLite takes one writer at a time and serves waiting ones in no order: of hundreds of
         # threads some would wait too long. So only one thread of a process asks.
-        self._writing = renewed(threading.Lock())
+        self._writing = renew_after_fork(threading.Lock())
         self._engine: Engine | None = None
         self._packer = Packer()  # replaced at the first opening
         self._file: FileState | None = None  # SQLite's, at the last write
         # Kind of transaction -> until when it is refused, and the error's text.
         self._cooldowns: dict[str, tuple[float, str]] = {}
-        renewed(self)
+        renew_after_fork(self)
 
     def _at_fork_close(self) -> None:
         # SQLite and PostgreSQL both forbid a connection on two sides of a fork.
@@ -167,7 +167,7 @@ class Database:
 
     def maintain(self, statement: str) -> list[Any]:
         """Run a statement outside a transaction; return its rows."""
-        with self._explain_errors(), undivided, self._get_engine().connect() as connection:
+        with self._explain_errors(), fork_guard, self._get_engine().connect() as connection:
             connection = connection.execution_options(isolation_level="AUTOCOMMIT", begin="")
             result = connection.exec_driver_sql(statement)
             return list(result.all()) if result.returns_rows else []
@@ -197,7 +197,7 @@ class Database:
 
     def close(self) -> None:
         """Close the connections of this process."""
-        with undivided, self._lock:
+        with fork_guard, self._lock:
             if self._engine is not None:
                 self._engine.dispose()
             self._engine = None
@@ -216,7 +216,7 @@ class Database:
             return self._attempt(work, begin)
 
     def _attempt(self, work: Callable[[MessageArchive], T], begin: str) -> T:
-        with undivided, self._get_engine().connect() as connection:
+        with fork_guard, self._get_engine().connect() as connection:
             connection = connection.execution_options(begin=begin)
             with connection.begin():
                 return work(MessageArchive(connection, self._packer))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Concatenate, ParamSpec, TypeVar
 
-from ...concurrency import renewed
+from ...concurrency import renew_after_fork
 from ...errors import LedgerCorrupt
 from ...messages import Message, to_plain
 from ...messages.secrets import Redactor
@@ -62,7 +62,7 @@ class SqlStore:
     ) -> None:
         """Take `open_store`'s options; `accepts_plain`: accept plain stores despite a codec."""
         self.mask_secrets = mask_secrets
-        self._lock = renewed(threading.Lock())
+        self._lock = renew_after_fork(threading.Lock())
         self._snapshots: OrderedDict[tuple[str, str], Session] = OrderedDict()
         self._database = Database(url, codec, accepts_plain, on_open=self._forget_snapshots)
         self.place = self._database.place
@@ -129,7 +129,7 @@ class SqlStore:
         """See `DurableStore.extend`."""
         added = [to_plain(message) for message in messages]
         if self.mask_secrets:
-            added = list(Redactor(session.namespace).masked(added)[0])
+            added = list(Redactor(session.namespace).redact(added)[0])
         return self._database.write(lambda a: commits.extend_transcript(a, session, place, added))
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:

@@ -17,8 +17,8 @@ from ...config import CompressorConfig
 from ...errors import BudgetTooSmall
 from ...ledger.segments import Segment
 from ...messages import Message
-from ...summaries.prompts import rendering
-from ...view.frame import escape, frame, unframe
+from ...summaries.prompts import render_messages
+from ...view.frame import escape, frame_summary, unframe
 
 REALTIME_WINDOW = 32_000
 """The window of OpenAI's realtime models in tokens, which no table lists."""
@@ -130,12 +130,12 @@ class VoiceMemory:
 def _text_of(view: CompressResult, count: int) -> str:
     """Return the view as one text of summaries and verbatim messages."""
     method = "model" if any(s.method == "model" for s in view.segments) else "static"
-    opening, *_, closing = frame("", count=count, method=method).split("\n")
+    opening, *_, closing = frame_summary("", count=count, method=method).split("\n")
     rendered = [segment.rendered for segment in view.segments]
     parts: list[str] = []
     for is_summary, group in groupby(view.messages, rendered.__contains__):
         found = list(group)
         # Summaries were escaped when they were written.
-        parts += map(unframe, found) if is_summary else [escape("\n".join(rendering(found)))]
+        parts += map(unframe, found) if is_summary else [escape("\n".join(render_messages(found)))]
     words = "\n\n".join(parts)
     return f"{opening}\n{words}\n{closing}"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from praison_compressor import ConfigError
-from praison_compressor.messages import check, read
+from praison_compressor.messages import find_repairs, read_transcript
 from praison_compressor.praisonai.realtime import Marks
 from praison_compressor.praisonai.realtime.folding import choose
 from praison_compressor.praisonai.realtime.items import (
@@ -207,7 +207,7 @@ def test_a_fold_takes_the_old_and_splits_nothing(items, low, more):
     calls = [item for item in chosen if item.type == "function_call"]
     assert all(item.call_id in answered or item.sequence < overdue for item in calls)
     messages = messages_of(chosen)
-    assert check(read(messages).messages) == []
+    assert find_repairs(read_transcript(messages).messages) == []
     assert {item.id for item in chosen} == {message["id"] for message in messages}
 
 
