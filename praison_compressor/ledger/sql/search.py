@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, or_, select, text
 
-from ...messages import Message, content_digest, is_result, result_blocks, tool_calls_of
+from ...messages import Message, content_digest, is_result, result_blocks, text_of, tool_calls_of
+from ...quotes.speakers import SHELL_PROMPT, is_tool_output
 from ..words import (
     MOST_QUERY_WORDS,
     STOP_WORDS,
@@ -43,7 +44,6 @@ _SPREAD = 1 << 17  # keys; a frequent word's index of so many costs more than to
 _RANKED = 400  # messages with all words that a search ranks
 _IN_PART = 100  # the same if no message has all words
 _PAIRED = 100  # newest messages with a frequent word whose calls or results are read
-_PAIRED_TEXTS = 40  # newest messages without a call whose neighbours are read
 _FIRST_SPAN = 2 * _LISTED  # keys
 _WIDER = 8  # factor of the keys that each further statement reads
 
@@ -98,6 +98,8 @@ class _Pool:
         self._archived: dict[int, tuple[str, Document]] = {}
         self.whole: set[int] = set()
         """Keys of messages that alone have every name of the query."""
+        self.is_complete = True
+        """Whether no message with every name can be missing."""
 
     def add_view(self, namespace: str, row: Row[Any] | None) -> None:
         """Read messages of recorded transcripts that no segment holds."""
@@ -272,32 +274,36 @@ def _add_whole(archive: MessageArchive, pool: _Pool, lists: Sequence[_Postings])
         found = _keys_with(archive, [each.word for each in lists], older)
         pool.add(found, _RANKED - len(pool.whole))
     if len(pool.whole) < _RANKED and len(lists) > 1:
+        pool.is_complete = rarest.is_whole
         _add_partners(archive, pool, islice(rarest, _LISTED if rarest.is_whole else _PAIRED))
 
 
 def _add_partners(archive: MessageArchive, pool: _Pool, keys: Iterable[int]) -> None:
     """Read calls and results of messages that lack a name: both are one document."""
-    lacking = [key for key in keys if key not in pool.whole][:_RANKED]
-    pool.add(lacking)
-    answers, by_calls = [], defaultdict[int, list[int]](list)
-    for key in lacking:
-        if _is_answer(message := pool.message(key)):
-            answers.append(key)
-        else:
-            by_calls[len(tool_calls_of(message))].append(key)
-    # An agent without native calls writes a call as text; the next user message is its result.
-    pool.add(_keys_beside(archive, by_calls.pop(0, [])[:_PAIRED_TEXTS], -1, 1))
+    lacking = [key for key in keys if key not in pool.whole]
+    pool.add(lacking[:_RANKED])
+    pool.is_complete &= len(lacking) <= _RANKED
+    results, by_calls = [], defaultdict[int, list[int]](list)
+    for key in lacking[:_RANKED]:
+        if _has_result(message := pool.message(key)):
+            results.append(key)
+        elif message.get("role") == "assistant":
+            # An agent without native calls writes one as text.
+            by_calls[len(tool_calls_of(message)) or 1].append(key)
     for count, callers in by_calls.items():
         pool.add(_keys_beside(archive, callers, 1, count))
     for _ in range(NEIGHBOURS):
         # Results of parallel calls stand between the call and its last result.
-        pool.add(above := _keys_beside(archive, answers, -1, -1))
-        answers = [key for key in above if _is_answer(pool.message(key))]
+        pool.add(above := _keys_beside(archive, results, -1, -1))
+        results = [key for key in above if _has_result(pool.message(key))]
 
 
-def _is_answer(message: Mapping[str, Any]) -> bool:
-    """Return whether a message has a call's result."""
-    return is_result(message) or bool(result_blocks(message))
+def _has_result(message: Message) -> bool:
+    if is_result(message) or result_blocks(message):
+        return True
+    text = text_of(message)
+    is_output = is_tool_output(text) or SHELL_PROMPT.search(text[-60:])
+    return message.get("role") == "user" and bool(is_output)
 
 
 def _keys_beside(archive: MessageArchive, keys: Iterable[int], first: int, last: int) -> list[int]:
