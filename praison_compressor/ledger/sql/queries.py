@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Row, Select, case, delete, exists, func, select, update
+from sqlalchemy import Row, Select, bindparam, case, delete, exists, func, select, update
 
 from ...errors import LedgerCorrupt, SessionNotFound
 from ...messages import Message, is_system
@@ -35,16 +35,19 @@ SESSION_ROWS: Select[Any] = select(
 """Rows of sessions without their large column."""
 
 
+# Built once: to build a statement takes longer than to run it.
+_NAMED = SESSION_ROWS.where(
+    sessions.c.namespace == bindparam("namespace"), sessions.c.id == bindparam("id")
+)
+_OPENED = SESSION_ROWS.join(entries, entries.c.session_key == sessions.c.key).where(
+    entries.c.namespace == bindparam("namespace"), entries.c.epoch == bindparam("id")
+)
+
+
 def find_session(archive: MessageArchive, namespace: str, session_id: str) -> Row[Any] | None:
     """Return the session with this id, or that opened this epoch."""
-    query = SESSION_ROWS.where(sessions.c.namespace == namespace)
-    found = archive.execute(query.where(sessions.c.id == session_id)).first()
-    if found is not None:
-        return found
-    opener = select(entries.c.session_key).where(
-        entries.c.namespace == namespace, entries.c.epoch == session_id
-    )
-    return archive.execute(query.where(sessions.c.key.in_(opener))).first()
+    name = {"namespace": namespace, "id": session_id}
+    return archive.execute(_NAMED, name).first() or archive.execute(_OPENED, name).first()
 
 
 def require_session(archive: MessageArchive, namespace: str, session_id: str) -> Row[Any]:
@@ -171,17 +174,27 @@ def list_sessions(archive: MessageArchive, namespace: str) -> list[SessionInfo]:
 
 
 # ---------------------------------------------------------------- the chain of entries
+def _chain_query() -> Select[Any]:
+    """Return the query for the entries after a hash up to the head."""
+    step = select(entries.c.hash, entries.c.parent).where(
+        entries.c.namespace == bindparam("namespace"), entries.c.hash != bindparam("after")
+    )
+    walk = step.where(entries.c.hash == bindparam("head")).cte("walk", recursive=True)
+    reached = select(walk.union(step.where(entries.c.hash == walk.c.parent)).c.hash)
+    return select(entries).where(
+        entries.c.namespace == bindparam("namespace"), entries.c.hash.in_(reached)
+    )
+
+
+_CHAIN = _chain_query()
+
+
 def read_chain(
     archive: MessageArchive, namespace: str, head: str, after: str = GENESIS
 ) -> list[Row[Any]]:
     """Return the entries after a hash up to the head, oldest first."""
-    step = select(entries.c.hash, entries.c.parent).where(
-        entries.c.namespace == namespace, entries.c.hash != after
-    )
-    walk = step.where(entries.c.hash == head).cte("walk", recursive=True)
-    reached = select(walk.union(step.where(entries.c.hash == walk.c.parent)).c.hash)
-    query = select(entries).where(entries.c.namespace == namespace, entries.c.hash.in_(reached))
-    by_hash = {row.hash: row for row in archive.execute(query)}
+    values = {"namespace": namespace, "head": head, "after": after}
+    by_hash = {row.hash: row for row in archive.execute(_CHAIN, values)}
     found = []
     while head in by_hash:
         found.append(by_hash.pop(head))
