@@ -262,13 +262,16 @@ class _Postings:
 
 def _add_whole(archive: MessageArchive, pool: _Pool, lists: Sequence[_Postings]) -> None:
     """Read the newest messages that have all words, alone or with call or results."""
-    rarest = lists[0]
-    floor = _EVERY_KEY
+    rarest, *others = lists
+    floor = rarest.newest[-1] if rarest.newest else 0
     if rarest.is_spread():
         for some in batches(rarest.newest, _AT_ONCE):
             if len(pool.whole) < _RANKED:
                 pool.add(some)
-                floor = some[-1]
+    else:
+        floor = max(each.newest[-1] for each in lists)
+        held = set(rarest.newest).intersection(*(each.newest for each in others))
+        pool.add(sorted((key for key in held if key >= floor), reverse=True), _RANKED)
     if not rarest.is_whole and len(pool.whole) < _RANKED:
         older = _ranges_below(pool.reach.ranges, floor)
         found = _keys_with(archive, [each.word for each in lists], older)
