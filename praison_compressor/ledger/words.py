@@ -40,6 +40,8 @@ class Hit:
     score: float
     is_whole: bool = True
     """Whether the message, with its calls or results, has every name of the query."""
+    is_complete: bool = True
+    """Whether the search looked at every message that may have every name."""
 
 
 HitPlace = tuple[str, str, int]

@@ -139,7 +139,10 @@ class Recall:
         )
         places = {e.hash: n for n, e in enumerate(session.entries, 1) if not e.forgotten}
         found = [
-            Found(places[hit.entry], hit.ordinal, hit.message, hit.score, hit.is_whole)
+            Found(
+                *(places[hit.entry], hit.ordinal, hit.message, hit.score),
+                *(hit.is_whole, hit.is_complete),
+            )
             for hit in archived
             if hit.entry in places
         ]

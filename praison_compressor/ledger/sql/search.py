@@ -10,7 +10,7 @@ import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import Any
 
@@ -132,7 +132,8 @@ class _Pool:
         for key, (name, each) in sorted(self._archived.items()):
             newest = self._places[key][0]
             pool[name], places[name] = each, (newest.id, newest.hash, newest.ordinal)
-        return find_hits(self._query, pool, limit, places.__getitem__, self._runs())
+        found = find_hits(self._query, pool, limit, places.__getitem__, self._runs())
+        return [replace(hit, is_complete=self.is_complete) for hit in found]
 
     def _runs(self) -> list[list[str]]:
         """Return the messages of each entry, in order."""
