@@ -32,7 +32,7 @@ from .segments import (
     seal,
 )
 from .stores import ALL_MESSAGES
-from .words import Document, Hit, HitPlace, document, find_hits
+from .words import Document, Hit, HitPlace, document_of, find_hits
 
 logger = logging.getLogger(__name__)
 
@@ -297,7 +297,7 @@ class MemoryStore:
             ]
             for message, entry_hash, ordinal in found:
                 name = content_digest(message)
-                pool[name] = document(message)
+                pool[name] = document_of(message)
                 places[name] = kept.session.id, entry_hash, ordinal
             runs += [[held.name for held in entry.originals] for entry in kept.session.entries]
         return copy.deepcopy(find_hits(query, pool, limit, places.__getitem__, runs))

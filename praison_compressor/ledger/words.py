@@ -70,7 +70,7 @@ class Document(NamedTuple):
     """All words in order, between spaces."""
 
 
-def document(message: Message) -> Document:
+def document_of(message: Message) -> Document:
     """Return a message with its words: text, calls and arguments."""
     return Document(message, _spaced_words(searchable_text(message)))
 

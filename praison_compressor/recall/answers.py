@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from ..errors import LedgerError
 from ..ledger.segments import DROPPED, Session
 from ..ledger.stores import Store
-from ..ledger.words import Hit, distinct_words, document, find_hits, missing_chunks
+from ..ledger.words import Hit, distinct_words, document_of, find_hits, missing_chunks
 from ..messages import Message
 from ..messages.display import message_as_text, truncate_line
 from .around import Around, Near
@@ -445,7 +445,7 @@ def _similar(query: str, known: Sequence[str]) -> list[str]:
 
 def _hits(about: str, pool: Mapping[int, Message]) -> list[Hit]:
     """Return the matching messages of a pool by ordinal, best first."""
-    texts = {str(n): document(each) for n, each in sorted(pool.items())}
+    texts = {str(n): document_of(each) for n, each in sorted(pool.items())}
     return find_hits(about, texts, max(1, len(texts)), lambda n: ("", "", int(n)), [list(texts)])
 
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from praison_compressor import ConfigError, MemoryStore, SessionNotFound
-from praison_compressor.ledger.sql import archive
+from praison_compressor.ledger.sql import index
 from praison_compressor.ledger.sql import search as sql_search
 from praison_compressor.messages import content_digest
 from tests.helpers.talks import NAMESPACE, committed, segment, talk, tools
@@ -124,8 +124,8 @@ def test_a_count_that_is_not_exact_says_so(sql_store, monkeypatch):
 
 
 SMALL = (
-    *((archive, "BAND_KEYS", {True: 32, False: 32}), (archive, "_RANGE_GAP", 4)),
-    *((sql_search, "_LISTED", 4), (sql_search, "_FIRST_SPAN", 16), (sql_search, "_WIDER", 2)),
+    *((index, "BAND_KEYS", {True: 32, False: 32}), (index, "_RANGE_GAP", 4)),
+    *((sql_search, "_LISTED", 4), (index, "FIRST_SPAN", 16), (index, "_WIDER", 2)),
     (sql_search, "_FEW", 4),
 )
 """Limits at which a few hundred messages take the ways of a million."""

@@ -7,20 +7,19 @@ import hashlib
 import hmac
 import json
 import secrets
-import string
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, Row, Table, delete, insert, select, text
+from sqlalchemy import Connection, Row, Table, delete, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ...errors import ConfigError, LedgerCorrupt, StoreUnavailable
 from ...messages import Message, content_digest
 from ..segments import FORGOTTEN, Entry, Segment, Usage
 from ..stores import ALL_MESSAGES
-from ..words import LEAST_PREFIX_LETTERS, STOP_WORDS, distinct_words, searchable_text
+from .index import WordIndex
 from .schema import links, messages
 
 
@@ -185,8 +184,8 @@ class MessageArchive:
         self.is_sqlite = connection.dialect.name == "sqlite"
         """False: PostgreSQL."""
         self.packer = packer
-        self.band = BAND_KEYS[self.is_sqlite]
-        """Message keys among which a word's list is read at once."""
+        self.index = WordIndex(self.execute, is_sqlite=self.is_sqlite)
+        """Empty in an encrypted store."""
 
     def insert(self, table: Table) -> Any:
         """Return an INSERT that accepts `on_conflict_…`, which dialects define apart."""
@@ -219,7 +218,8 @@ class MessageArchive:
         insertion = self.insert(messages).on_conflict_do_nothing()
         added = self.execute(insertion.returning(messages.c.digest, messages.c.key), rows)
         known = {bytes(name): key for name, key in added}
-        self._index(_ADD_WORDS, {key: fresh[name] for name, key in known.items()})
+        if not self.packer.encrypts:
+            self.index.add({key: fresh[name] for name, key in known.items()})
         # The others were archived by another writer at the same time.
         return known | self._keys_of(namespace, fresh.keys() - known.keys())
 
@@ -267,66 +267,10 @@ class MessageArchive:
     def remove(self, keys: Iterable[int]) -> None:
         """Delete unlinked messages from archive and index."""
         for some in batches(keys):
-            self._index(_REMOVE_WORDS, self.messages_of(some))
+            if not self.packer.encrypts:
+                self.index.remove(self.messages_of(some))
             self.execute(delete(messages).where(messages.c.key.in_(some)))
-        if self.is_sqlite:
-            # FTS5 keeps removed words until its index is merged into one piece.
-            merge = "INSERT INTO compressor_search(compressor_search) VALUES ('optimize')"
-            self.execute(text(merge))
-
-    def _index(self, statements: tuple[str, str], found: Mapping[int, Message]) -> None:
-        """Run the database's statement for the words of each message."""
-        if self.packer.encrypts or not found:
-            return
-        join = " ".join if self.is_sqlite else list
-        rows = [
-            {
-                "key": key,
-                "words": join(
-                    self.indexed_words(
-                        distinct_words(searchable_text(found[key])), key // self.band
-                    )
-                ),
-            }
-            for key in sorted(found)  # FTS5 writes a piece of its index at each lower key
-        ]
-        self.execute(text(statements[not self.is_sqlite]), rows)
-
-    def indexed_words(self, some: Iterable[str], band: int) -> list[str]:
-        """Return words of a band's messages as they are indexed."""
-        mark, each = self._band_mark(band), (word for word in some if word not in STOP_WORDS)
-        if not self.is_sqlite:
-            return [mark + word for word in each]
-        # A shorter word of a query finds only words that begin with that many letters.
-        n = LEAST_PREFIX_LETTERS
-        return [mark + word if word[:n].isalpha() and len(word) >= n else word for word in each]
-
-    def _band_mark(self, band: int) -> str:
-        """Return a band's mark; distant bands may share one."""
-        high, low = divmod(band, len(_BAND_MARKS))
-        return (_BAND_MARKS[high % len(_BAND_MARKS)] if self.is_sqlite else "") + _BAND_MARKS[
-            low % len(_BAND_MARKS)
-        ]
-
-
-# ---------------------------------------------------------------- the index of words
-# FTS5 on SQLite, GIN on PostgreSQL: words and message keys, no positions. FTS5 reads the whole list
-# of each word that a shorter one may begin, GIN that of every word: a million messages take too
-# long. So these words are indexed behind the mark of their message's band.
-BAND_KEYS = {True: 1 << 13, False: 1 << 17}
-"""Keys of a band, on SQLite and on PostgreSQL; smaller ones are read faster and take more bytes."""
-_BAND_MARKS = string.digits + string.ascii_lowercase
-
-_ADD_WORDS = (
-    "INSERT INTO compressor_search(rowid, words) VALUES (:key, :words)",
-    "INSERT INTO compressor_search VALUES (:key, array_to_tsvector(CAST(:words AS text[])))",
-)
-_REMOVE_WORDS = (
-    # FTS5 removes a message only by the words that were indexed for the message.
-    "INSERT INTO compressor_search(compressor_search, rowid, words) "
-    "VALUES ('delete', :key, :words)",
-    "DELETE FROM compressor_search WHERE message_key = :key",
-)
+        self.index.merge()
 
 
 def batches(items: Iterable[T], size: int = _PARAMETERS) -> Iterator[list[T]]:
@@ -334,17 +278,3 @@ def batches(items: Iterable[T], size: int = _PARAMETERS) -> Iterator[list[T]]:
     each = iter(items)
     while some := list(islice(each, size)):
         yield some
-
-
-_RANGE_GAP = 500  # keys between two ranges that are read as one
-
-
-def merge_ranges(ranges: Iterable[tuple[int, int]], gap: int = _RANGE_GAP) -> list[tuple[int, int]]:
-    """Return ranges of keys in order, neighbours as one."""
-    found: list[tuple[int, int]] = []
-    for first, last in sorted(ranges):
-        if found and first - found[-1][1] <= gap:
-            found[-1] = found[-1][0], max(last, found[-1][1])
-        else:
-            found.append((first, last))
-    return found

@@ -18,7 +18,8 @@ from ...errors import LedgerConflict
 from ...messages import Message, digest, read_transcript
 from ...messages.secrets import Redactor, masks_in
 from ..segments import Entry, Outline, Segment, Session, archive_digest, seal
-from .archive import MessageArchive, dump, merge_ranges, pack_entry
+from .archive import MessageArchive, dump, pack_entry
+from .index import merge_ranges
 from .queries import find_session, head_of_epoch, read_note, record_outline, transcript_at
 from .schema import entries, leases, notes, sessions, spans, tails
 

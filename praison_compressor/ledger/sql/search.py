@@ -6,7 +6,6 @@ are compared as the memory store compares all.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, or_, select, text
+from sqlalchemy import ColumnElement, Row, or_, select
 
 from ...messages import Message, content_digest, is_result, result_blocks, text_of, tool_calls_of
 from ...quotes.speakers import SHELL_PROMPT, is_tool_output
@@ -25,17 +24,15 @@ from ..words import (
     Hit,
     HitPlace,
     distinct_words,
-    document,
+    document_of,
     find_hits,
-    finds_longer,
     query_names,
 )
-from .archive import MessageArchive, batches, digest_of_name, merge_ranges
+from .archive import MessageArchive, batches, digest_of_name
+from .index import KeyRange, merge_ranges
 from .queries import SESSION_ROWS, outline_messages, read_outlines, require_session
 from .schema import entries, links, messages, sessions, spans
 
-NEIGHBOURS = 8
-"""Messages before and after a message among which its call or its results are looked for."""
 _FEW = 400  # up to this many messages are read without the index
 _UNINDEXED = 1_000  # the same if no word is indexed
 _LISTED = 1_000  # newest keys of a word
@@ -44,8 +41,7 @@ _SPREAD = 1 << 17  # keys; a frequent word's index of so many costs more than to
 _RANKED = 400  # messages with all words that a search ranks
 _IN_PART = 100  # the same if no message has all words
 _PAIRED = 100  # newest messages with a frequent word whose calls or results are read
-_FIRST_SPAN = 2 * _LISTED  # keys
-_WIDER = 8  # factor of the keys that each further statement reads
+_PARALLEL = 8  # most parallel calls whose results are paired
 
 
 def search(
@@ -66,86 +62,157 @@ def search(
     if not asked:
         return []
     row = None if session_id is None else require_session(archive, namespace, session_id)
-    pool = _Pool(archive, _reach_of(archive, namespace, row), query)
+    found = _Search(archive, _reach_of(archive, namespace, row), query)
     if not archived_only:
-        pool.add_view(namespace, row)
-    lists = []
-    if (newest := _without_index(archive, pool.reach, asked)) is None:
-        indexed = (word for word in asked if word not in STOP_WORDS)
-        lists = [_Postings(archive, pool.reach, word) for word in indexed]
-        _add_whole(archive, pool, sorted(lists, key=_Postings.rarity))
-    pool.add(newest or ())
-    found = pool.hits(limit)
-    if found and found[0].is_whole:
-        return found
+        found.read_view(namespace, row)
+    newest = _newest_without_index(archive, found.reach, asked)
+    if newest is not None:
+        found.read(newest)
+        return found.hits(limit)
+    indexed = [word for word in asked if word not in STOP_WORDS]
+    lists = [_Postings(archive, found.reach, word) for word in indexed]
+    found.read_complete(sorted(lists, key=_Postings.rarity))
+    hits = found.hits(limit)
     # Messages with some of the words count only where none has all.
-    is_more = pool.add(islice(_with_some(lists), _IN_PART))
-    return (pool.hits(limit) if is_more else found)[:_IN_PART]
+    is_partial = not hits or not hits[0].is_whole
+    if is_partial and found.read(islice(_with_some_words(lists), _IN_PART)):
+        hits = found.hits(limit)
+    return hits[:_IN_PART] if is_partial else hits
 
 
 PlacesByKey = dict[int, list[Row[Any]]]
 """Message key -> its places in reach: entry, ordinal, hash and session; the newest entry first."""
 
 
-class _Pool:
-    """The messages that one search has read, each with its newest place."""
+class _Search:
+    """Read the messages that may match a query; rank them."""
 
     def __init__(self, archive: MessageArchive, reach: _Reach, query: str) -> None:
-        self.archive, self.reach, self._query = archive, reach, query
+        self._archive, self.reach, self._query = archive, reach, query
         self._names = query_names(query)
         self._in_view: dict[str, tuple[HitPlace, Document]] = {}
         self._places: PlacesByKey = {}
-        self._archived: dict[int, tuple[str, Document]] = {}
-        self.whole: set[int] = set()
-        """Keys of messages that alone have every name of the query."""
-        self.is_complete = True
-        """Whether no message with every name can be missing."""
-
-    def add_view(self, namespace: str, row: Row[Any] | None) -> None:
-        """Read messages of recorded transcripts that no segment holds."""
-        key = row and row.key
-        for session, outline in read_outlines(self.archive, namespace=namespace, session_key=key):
-            for message in outline_messages(outline):
-                place = session.id, "", 0
-                self._in_view[content_digest(message)] = place, document(message)
-
-    def add(self, keys: Iterable[int], most: int | None = None) -> int:
-        """Read up to `most` new messages that are in reach; return how many."""
-        new = (key for key in keys if key not in self._places)
-        places = _find_places(self.archive, self.reach, new, most)
-        for key, name, message in _read_messages(self.archive, places):
-            each = document(message)
-            self._archived[key] = name, each
-            if all(name in each.text for name in self._names):
-                self.whole.add(key)
-        self._places |= places
-        return len(places)
-
-    def message(self, key: int) -> Message:
-        """Return a message that was read, `{}` if it is out of reach."""
-        return self._archived[key][1].message if key in self._archived else {}
+        self._archived: dict[int, tuple[str, Document]] = {}  # by key; with the digest
+        self._whole: set[int] = set()  # keys of messages that alone have every name
+        self._is_complete = True  # no message with every name can be missing
 
     def hits(self, limit: int) -> list[Hit]:
-        """Return the best messages."""
-        pool = {name: each for name, (_, each) in self._in_view.items()}
-        places = {name: place for name, (place, _) in self._in_view.items()}
-        for key, (name, each) in sorted(self._archived.items()):
+        """Return the best of the messages that were read."""
+        pool = {digest: document for digest, (_, document) in self._in_view.items()}
+        places = {digest: place for digest, (place, _) in self._in_view.items()}
+        for key, (digest, document) in sorted(self._archived.items()):
             newest = self._places[key][0]
-            pool[name], places[name] = each, (newest.id, newest.hash, newest.ordinal)
-        found = find_hits(self._query, pool, limit, places.__getitem__, self._runs())
-        return [replace(hit, is_complete=self.is_complete) for hit in found]
+            pool[digest], places[digest] = document, (newest.id, newest.hash, newest.ordinal)
+        hits = find_hits(self._query, pool, limit, places.__getitem__, self._runs())
+        return [replace(hit, is_complete=self._is_complete) for hit in hits]
 
     def _runs(self) -> list[list[str]]:
-        """Return the messages of each entry, in order."""
-        found = sorted(
+        """Return the digests of each entry's messages, in order."""
+        ordered = sorted(
             (place.entry_key, place.ordinal, key)
             for key, places in self._places.items()
             for place in places
         )
         return [
             [self._archived[key][0] for *_, key in run]
-            for _, run in groupby(found, key=lambda place: place[0])
+            for _, run in groupby(ordered, key=lambda place: place[0])
         ]
+
+    # -------------------------------------------------------------- reading
+
+    def read_view(self, namespace: str, row: Row[Any] | None) -> None:
+        """Read messages of recorded transcripts that no segment holds."""
+        key = row and row.key
+        for session, outline in read_outlines(self._archive, namespace=namespace, session_key=key):
+            for message in outline_messages(outline):
+                place = session.id, "", 0
+                self._in_view[content_digest(message)] = place, document_of(message)
+
+    def read(self, keys: Iterable[int], most: int | None = None) -> int:
+        """Read up to `most` new messages that are in reach; return how many."""
+        new = (key for key in keys if key not in self._places)
+        places = _find_places(self._archive, self.reach, new, most)
+        for key, digest, message in _read_messages(self._archive, places):
+            document = document_of(message)
+            self._archived[key] = digest, document
+            if all(name in document.text for name in self._names):
+                self._whole.add(key)
+        self._places |= places
+        return len(places)
+
+    def read_complete(self, lists: Sequence[_Postings]) -> None:
+        """Read the newest messages that have all words, alone or with call or results.
+
+        `lists` are the words', the rarest first.
+        """
+        rarest, *others = lists
+        floor = max((each.newest[-1] for each in lists if each.newest), default=0)
+        if rarest.is_read_faster():
+            floor = rarest.newest[-1] if rarest.newest else 0
+            for some in batches(rarest.newest, _AT_ONCE):
+                self.read(some if self._room() else ())
+        else:
+            shared = set(rarest.newest).intersection(*(each.newest for each in others))
+            self.read(sorted((key for key in shared if key >= floor), reverse=True), _RANKED)
+        if self._room() and not rarest.is_whole:
+            words = [each.word for each in lists]
+            older = self._archive.index.keys_with(words, _ranges_below(self.reach.ranges, floor))
+            self.read(older, self._room())
+        if self._room() and others:
+            self._is_complete = rarest.is_whole
+            self._read_partners(islice(rarest, _LISTED if rarest.is_whole else _PAIRED))
+
+    def _room(self) -> int:
+        """Return how many messages with every name may still be ranked."""
+        return max(0, _RANKED - len(self._whole))
+
+    def _read_partners(self, keys: Iterable[int]) -> None:
+        """Read calls and results of messages that lack a name: both are one document."""
+        lacking = [key for key in keys if key not in self._whole]
+        self.read(lacking[:_RANKED])
+        self._is_complete &= len(lacking) <= _RANKED
+        results, by_calls = [], defaultdict[int, list[int]](list)
+        for key in lacking[:_RANKED]:
+            message = self._message(key)
+            if _has_result(message):
+                results.append(key)
+            elif message.get("role") == "assistant":
+                # An agent without native calls writes one as text.
+                by_calls[len(tool_calls_of(message)) or 1].append(key)
+        for count, callers in by_calls.items():
+            self.read(_keys_beside(self._archive, callers, 1, count))
+        for _ in range(_PARALLEL):
+            # Results of parallel calls stand between the call and its last result.
+            above = _keys_beside(self._archive, results, -1, -1)
+            self.read(above)
+            results = [key for key in above if _has_result(self._message(key))]
+
+    def _message(self, key: int) -> Message:
+        """Return a message that was read, `{}` if it is out of reach."""
+        return self._archived[key][1].message if key in self._archived else {}
+
+
+def _has_result(message: Message) -> bool:
+    if is_result(message) or result_blocks(message):
+        return True
+    text = text_of(message)
+    is_output = is_tool_output(text) or SHELL_PROMPT.search(text[-60:])
+    return message.get("role") == "user" and bool(is_output)
+
+
+def _keys_beside(archive: MessageArchive, keys: Iterable[int], first: int, last: int) -> list[int]:
+    """Return the messages whose places follow these by `first` to `last`."""
+    other = links.alias("other")
+    is_near = other.c.ordinal.between(links.c.ordinal + first, links.c.ordinal + last)
+    query = select(other.c.message_key).join(
+        links, (other.c.entry_key == links.c.entry_key) & is_near
+    )
+    found: dict[int, None] = {}
+    for some in batches(keys):
+        found |= dict.fromkeys(
+            archive.execute(query.where(links.c.message_key.in_(some))).scalars()
+        )
+    return list(found)
 
 
 def _read_messages(
@@ -227,187 +294,14 @@ def _find_places(
 
 
 # ---------------------------------------------------------------- candidates
-def _without_index(
+def _newest_without_index(
     archive: MessageArchive, reach: _Reach, asked: Sequence[str]
 ) -> list[int] | None:
-    """Return the messages to read without the index, None if it is faster."""
+    """Return the newest messages, or None if the index finds better ones."""
     is_indexed = not archive.packer.encrypts and not STOP_WORDS.issuperset(asked)
     most = _EVERY_KEY if archive.packer.encrypts else _FEW + 1 if is_indexed else _UNINDEXED
     newest = _newest_keys(archive, reach, most)
     return None if is_indexed and len(newest) == most else newest
-
-
-class _Postings:
-    """The messages with a word; the newest are known, others are looked up."""
-
-    def __init__(self, archive: MessageArchive, reach: _Reach, word: str) -> None:
-        self._archive, self._reach, self.word = archive, reach, word
-        self.newest = list(islice(_keys_with(archive, [word], reach.ranges), _LISTED))
-        self.is_whole = len(self.newest) < _LISTED
-
-    def rarity(self) -> tuple[int, int]:
-        """Return what sorts rare words first."""
-        return len(self.newest), self.newest[-1] if self.newest else 0
-
-    def __iter__(self) -> Iterator[int]:
-        """Yield the messages, the newest first."""
-        yield from self.newest
-        if not self.is_whole:
-            older = _ranges_below(self._reach.ranges, self.newest[-1])
-            yield from _keys_with(self._archive, [self.word], older)
-
-    def is_spread(self) -> bool:
-        """Return whether to read its messages costs less than the index of another word."""
-        return self.is_whole or self.newest[0] - self.newest[-1] > _SPREAD
-
-
-def _add_whole(archive: MessageArchive, pool: _Pool, lists: Sequence[_Postings]) -> None:
-    """Read the newest messages that have all words, alone or with call or results."""
-    rarest, *others = lists
-    floor = rarest.newest[-1] if rarest.newest else 0
-    if rarest.is_spread():
-        for some in batches(rarest.newest, _AT_ONCE):
-            if len(pool.whole) < _RANKED:
-                pool.add(some)
-    else:
-        floor = max(each.newest[-1] for each in lists)
-        held = set(rarest.newest).intersection(*(each.newest for each in others))
-        pool.add(sorted((key for key in held if key >= floor), reverse=True), _RANKED)
-    if not rarest.is_whole and len(pool.whole) < _RANKED:
-        older = _ranges_below(pool.reach.ranges, floor)
-        found = _keys_with(archive, [each.word for each in lists], older)
-        pool.add(found, _RANKED - len(pool.whole))
-    if len(pool.whole) < _RANKED and len(lists) > 1:
-        pool.is_complete = rarest.is_whole
-        _add_partners(archive, pool, islice(rarest, _LISTED if rarest.is_whole else _PAIRED))
-
-
-def _add_partners(archive: MessageArchive, pool: _Pool, keys: Iterable[int]) -> None:
-    """Read calls and results of messages that lack a name: both are one document."""
-    lacking = [key for key in keys if key not in pool.whole]
-    pool.add(lacking[:_RANKED])
-    pool.is_complete &= len(lacking) <= _RANKED
-    results, by_calls = [], defaultdict[int, list[int]](list)
-    for key in lacking[:_RANKED]:
-        if _has_result(message := pool.message(key)):
-            results.append(key)
-        elif message.get("role") == "assistant":
-            # An agent without native calls writes one as text.
-            by_calls[len(tool_calls_of(message)) or 1].append(key)
-    for count, callers in by_calls.items():
-        pool.add(_keys_beside(archive, callers, 1, count))
-    for _ in range(NEIGHBOURS):
-        # Results of parallel calls stand between the call and its last result.
-        pool.add(above := _keys_beside(archive, results, -1, -1))
-        results = [key for key in above if _has_result(pool.message(key))]
-
-
-def _has_result(message: Message) -> bool:
-    if is_result(message) or result_blocks(message):
-        return True
-    text = text_of(message)
-    is_output = is_tool_output(text) or SHELL_PROMPT.search(text[-60:])
-    return message.get("role") == "user" and bool(is_output)
-
-
-def _keys_beside(archive: MessageArchive, keys: Iterable[int], first: int, last: int) -> list[int]:
-    """Return the messages whose places follow these by `first` to `last`."""
-    other = links.alias("other")
-    is_near = other.c.ordinal.between(links.c.ordinal + first, links.c.ordinal + last)
-    query = select(other.c.message_key).join(
-        links, (other.c.entry_key == links.c.entry_key) & is_near
-    )
-    found: dict[int, None] = {}
-    for some in batches(keys):
-        found |= dict.fromkeys(
-            archive.execute(query.where(links.c.message_key.in_(some))).scalars()
-        )
-    return list(found)
-
-
-def _with_some(lists: Iterable[_Postings]) -> Iterator[int]:
-    """Return messages with any of the words, those with rare words first."""
-    weights: Counter[int] = Counter()
-    for each in lists:
-        weight = math.log(1 + _LISTED / max(1, len(each.newest)))
-        weights.update(dict.fromkeys(each.newest, weight))
-    yield from sorted(weights, key=lambda key: (-weights[key], -key))
-
-
-# ---------------------------------------------------------------- the index
-_RANGES = 64  # ranges of one statement
-KeyRange = tuple[int, int]
-"""First and last key."""
-
-# By whether the database is SQLite.
-_SELECT_KEYS = {
-    # Each range has a query: FTS5 would compare each message with the words of all bands.
-    True: "SELECT found.rowid FROM json_each(:parts) AS part CROSS JOIN compressor_search AS found "
-    "WHERE found.compressor_search MATCH json_extract(part.value, '$[0]') AND found.rowid "
-    "BETWEEN json_extract(part.value, '$[1]') AND json_extract(part.value, '$[2]')",
-    # The planner knows nothing of words: a few rows are compared one by one, many are looked up.
-    False: "WITH found AS {kept} (SELECT message_key AS key FROM compressor_search "
-    "WHERE words @@ CAST(:query AS tsquery)) SELECT key FROM found WHERE {within}",
-}
-
-
-def _keys_with(
-    archive: MessageArchive, asked: Sequence[str], ranges: Iterable[KeyRange]
-) -> Iterator[int]:
-    """Yield the messages that have all these words, the newest first."""
-    for some in _widening_parts(ranges):
-        parts = list(_by_query(archive, asked, some))
-        is_few = sum(last - first for first, last in some) < _FIRST_SPAN
-        within = " OR ".join(f"key BETWEEN {first} AND {last}" for first, last in some)
-        kept = "NOT MATERIALIZED" if is_few else "MATERIALIZED"
-        statement = text(_SELECT_KEYS[archive.is_sqlite].format(within=within, kept=kept))
-        either = " | ".join(sorted({query for query, *_ in parts}))
-        values = {"parts": json.dumps(parts)} if archive.is_sqlite else {"query": either}
-        yield from sorted(archive.execute(statement, values).scalars().all(), reverse=True)
-
-
-def _by_query(
-    archive: MessageArchive, asked: Sequence[str], ranges: Iterable[KeyRange]
-) -> Iterator[tuple[str, int, int]]:
-    """Yield the query for words in each band, with its first and last key."""
-    size = archive.band
-    for first, last in ranges:
-        bands = range(first // size, last // size + 1)
-        for query, run in groupby(bands, key=lambda band: _match_query(archive, asked, band)):
-            held = list(run)
-            yield query, max(first, held[0] * size), min(last, (held[-1] + 1) * size - 1)
-
-
-def _match_query(archive: MessageArchive, asked: Sequence[str], band: int) -> str:
-    """Return the query for messages of a band that have all these words."""
-    # Words are letters and digits only, so a quote cannot end early.
-    quote, more, both = ('"', "*", " AND ") if archive.is_sqlite else ("'", ":*", " & ")
-    marked = zip(asked, archive.indexed_words(asked, band), strict=True)
-    each = (f"{quote}{word}{quote}{more if finds_longer(plain) else ''}" for plain, word in marked)
-    return f"({both.join(each)})"
-
-
-def _ranges_below(ranges: Iterable[KeyRange], key: int) -> list[KeyRange]:
-    """Return the parts of ranges below a key."""
-    return [(first, min(last, key - 1)) for first, last in ranges if first < key]
-
-
-def _widening_parts(ranges: Iterable[KeyRange]) -> Iterator[list[KeyRange]]:
-    """Yield the ranges of each statement, in wider and wider parts."""
-    room = width = _FIRST_SPAN
-    part: list[KeyRange] = []
-    for first, last in ranges:
-        while first <= last:
-            start = max(first, last - room + 1)
-            part.append((start, last))
-            room -= last - start + 1
-            last = start - 1
-            if not room or len(part) == _RANGES:
-                yield part
-                width *= _WIDER
-                part, room = [], width
-    if part:
-        yield part
 
 
 def _newest_keys(archive: MessageArchive, reach: _Reach, most: int) -> list[int]:
@@ -420,3 +314,41 @@ def _newest_keys(archive: MessageArchive, reach: _Reach, most: int) -> list[int]
         if len(found) >= most:
             break
     return found
+
+
+class _Postings:
+    """The messages with a word; the newest are known, others are looked up."""
+
+    def __init__(self, archive: MessageArchive, reach: _Reach, word: str) -> None:
+        self._index, self._ranges, self.word = archive.index, reach.ranges, word
+        self.newest = list(islice(self._index.keys_with([word], reach.ranges), _LISTED))
+        self.is_whole = len(self.newest) < _LISTED
+
+    def rarity(self) -> tuple[int, int]:
+        """Return what sorts rare words first."""
+        return len(self.newest), self.newest[-1] if self.newest else 0
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield the messages, the newest first."""
+        yield from self.newest
+        if not self.is_whole:
+            older = _ranges_below(self._ranges, self.newest[-1])
+            yield from self._index.keys_with([self.word], older)
+
+    def is_read_faster(self) -> bool:
+        """Return whether its messages are read faster than another word is looked up."""
+        return self.is_whole or self.newest[0] - self.newest[-1] > _SPREAD
+
+
+def _ranges_below(ranges: Iterable[KeyRange], key: int) -> list[KeyRange]:
+    """Return the parts of ranges below a key."""
+    return [(first, min(last, key - 1)) for first, last in ranges if first < key]
+
+
+def _with_some_words(lists: Iterable[_Postings]) -> Iterator[int]:
+    """Return messages with any of the words, those with rare words first."""
+    weights: Counter[int] = Counter()
+    for each in lists:
+        weight = math.log(1 + _LISTED / max(1, len(each.newest)))
+        weights.update(dict.fromkeys(each.newest, weight))
+    yield from sorted(weights, key=lambda key: (-weights[key], -key))
