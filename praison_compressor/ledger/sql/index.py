@@ -24,7 +24,7 @@ from ..words import (
     searchable_text,
 )
 
-BAND_KEYS = {True: 1 << 13, False: 1 << 17}
+BAND_KEYS = {True: 1 << 14, False: 1 << 17}
 """Keys of a band, on SQLite and on PostgreSQL; smaller ones are read faster and take more bytes."""
 FIRST_SPAN = 2_000
 """Newest keys among which a word is looked up first."""
