@@ -1,8 +1,8 @@
 """Search by words: the same in memory, on SQLite and on PostgreSQL.
 
-The databases' tokenizers disagree (stemming, underscores, Chinese), so words are split here. What
-stands between two spaces of a query is one name: its words count only side by side and in order, so
-that `kestrel-9` finds no other 9. A call and its result are one document.
+The databases' tokenizers disagree (stemming, underscores, Chinese), so words are split here. A
+*name* is the text between two spaces of a query. Its words match only side by side and in order:
+`kestrel-9` finds no other 9. A call and its result are one document.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ HitPlace = tuple[str, str, int]
 
 
 LEAST_PREFIX_LETTERS = 4
-"""Letters from which on a word also finds longer ones."""
+"""Shorter words of a query do not find longer words."""
 STOP_WORDS = frozenset(
     "a about after all also an and any are as at be before both but by can did do does each for "
     "from had has have how i in into is it its just more most my no not of on only or other our "
@@ -57,9 +57,9 @@ STOP_WORDS = frozenset(
     "where which who why will with would you your".split()
 )
 MOST_QUERY_WORDS = 32
-"""Most words of a query that are searched for: models paste whole messages."""
+"""Later words of a query are ignored: models paste whole messages."""
 PARTNER_SHARE = 0.5
-"""Share of a name's weight where only the message's call or result has the name."""
+"""Share of a name's weight if only the message's call or result has the name."""
 
 
 class Document(NamedTuple):
@@ -84,9 +84,9 @@ def find_hits(
 ) -> list[Hit]:
     """Return the best messages of a pool, which has them by digest.
 
-    `place` is called for these messages only. Where no document has all names of the query, those
-    with some names are returned. `runs` are digests of neighbouring messages in order, among which
-    calls meet their results.
+    If no document has all names of the query, return those with some names. `place` is called for
+    returned messages only. `runs` are digests of neighbouring messages, in order: a call is paired
+    with its result inside a run.
 
     Raises:
         ConfigError: a limit below 1.
@@ -107,23 +107,22 @@ def find_hits(
 
 
 _SEPARATORS = re.compile(r"[:=,;()|&]+")
-"""Where a name that occurs nowhere is taken apart: src/cart.py:118."""
+"""Where a name that occurs nowhere is split: src/cart.py:118."""
 
 
 def query_names(query: str) -> list[str]:
     """Return a query's distinct names, each as words behind a space.
 
-    A word of letters may go on: "price" is found in "prices", but "9" not in "90". Words that stand
-    everywhere are no names, unless nothing else was asked.
+    A name that ends in a word of letters also matches longer words: "price" matches "prices", but
+    "9" does not match "90". Stop words are names only in a query that has no other words.
     """
-    found = [name for chunk in query.split() if (name := _spaced_words(chunk)).strip()]
-    telling = [name for name in found if name.strip() not in STOP_WORDS] or found
-    return list(dict.fromkeys(_without_end(name) for name in telling[:MOST_QUERY_WORDS]))
-
-
-def _without_end(name: str) -> str:
-    last = name.split()[-1]
-    return name.rstrip() if finds_longer(last) else name
+    names = [name for chunk in query.split() if (name := _spaced_words(chunk)).strip()]
+    telling = [name for name in names if name.strip() not in STOP_WORDS] or names
+    open_ended = (
+        name.rstrip() if finds_longer(name.split()[-1]) else name
+        for name in telling[:MOST_QUERY_WORDS]
+    )
+    return list(dict.fromkeys(open_ended))
 
 
 def finds_longer(word: str) -> bool:
@@ -133,12 +132,12 @@ def finds_longer(word: str) -> bool:
 
 def missing_chunks(query: str, texts: Sequence[str]) -> list[str]:
     """Return the query's chunks that occur in no text."""
-    ordered = [form(text) for text in texts for form in (_spaced_words, str.casefold)]
-    named = {chunk: query_names(chunk) for chunk in query.split()[:MOST_QUERY_WORDS]}
+    forms = [form(text) for text in texts for form in (_spaced_words, str.casefold)]
+    names = {chunk: query_names(chunk) for chunk in query.split()[:MOST_QUERY_WORDS]}
     return [
         chunk
-        for chunk, name in named.items()
-        if name and not any(name[0] in text or chunk.casefold() in text for text in ordered)
+        for chunk, name in names.items()
+        if name and not any(name[0] in form or chunk.casefold() in form for form in forms)
     ]
 
 
@@ -149,11 +148,11 @@ def _spaced_words(text: str) -> str:
 
 def _names_in(wanted: Sequence[str], pool: Mapping[str, Document]) -> dict[str, frozenset[str]]:
     """Return the wanted names that each message has; only messages with any."""
-    held = {
+    names_of = {
         digest: frozenset(name for name in wanted if name in text)
         for digest, (_, text) in pool.items()
     }
-    return {digest: names for digest, names in held.items() if names}
+    return {digest: names for digest, names in names_of.items() if names}
 
 
 def _names_beside(
@@ -182,15 +181,15 @@ def _rank(
 
     A rare name counts more than a common one; the query as a phrase doubles the score.
     """
-    holding = Counter(name for held in own.values() for name in held)
-    weight = {name: math.log(1 + len(pool) / times) for name, times in holding.items()}
+    frequency = Counter(name for names in own.values() for name in names)
+    weight = {name: math.log(1 + len(pool) / times) for name, times in frequency.items()}
     phrase = _spaced_words(query)
     scored = []
     for digest in chosen:
         more = beside[digest] - own[digest]
         score = sum(weight[name] for name in own[digest])
         score += PARTNER_SHARE * sum(weight[name] for name in more)
-        score *= 2 if len(holding) > 1 and phrase in pool[digest].text else 1
+        score *= 2 if len(frequency) > 1 and phrase in pool[digest].text else 1
         scored.append((score, digest))
     order = {digest: number for number, digest in enumerate(pool)}
     return sorted(scored, key=lambda pair: (-pair[0], -order[pair[1]]))

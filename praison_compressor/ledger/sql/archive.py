@@ -25,7 +25,7 @@ from .schema import links, messages
 
 # ---------------------------------------------------------------- payloads and keys
 class Codec(Protocol):
-    """A cipher for payloads; `cryptography.fernet.Fernet` is one as it is."""
+    """A cipher for payloads, as `cryptography.fernet.Fernet`."""
 
     def encrypt(self, data: bytes) -> bytes:
         """Encrypt the data."""
@@ -35,10 +35,10 @@ class Codec(Protocol):
 
 
 class Packer:
-    """Packs and unpacks payloads, and names archived messages."""
+    """Pack and unpack payloads; name archived messages."""
 
     def __init__(self, codec: Codec | None = None, pepper: bytes = b"") -> None:
-        """Take the cipher and the secret that keeps names from guesses."""
+        """Take a cipher, and a secret that prevents guesses of names."""
         self.encrypts = codec is not None
         self._codec = codec
         self._pepper = pepper
@@ -137,8 +137,7 @@ def packer_of(pepper: bytes, codec: Codec | None, place: str, *, accepts_plain: 
     try:
         return Packer(codec, Packer(codec).unpack(pepper))
     except LedgerCorrupt as error:
-        said = f"{place} is encrypted with another key than the one given"
-        raise StoreUnavailable(said) from error
+        raise StoreUnavailable(f"{place} is encrypted with another key; use that key") from error
 
 
 # ---------------------------------------------------------------- entries
@@ -162,12 +161,11 @@ def unpack_entry(packer: Packer, row: Row[Any]) -> Entry:
 
 
 def _segment_of(payload: str) -> Segment:
-    """Return the segment of its JSON."""
-    found = json.loads(payload)
-    found["run"] = tuple(found["run"])
-    found["archived_as"] = tuple((at, name) for at, name in found["archived_as"])
-    found["usage"] = Usage(**found["usage"])
-    return Segment(**found)
+    fields = json.loads(payload)
+    fields["run"] = tuple(fields["run"])
+    fields["archived_as"] = tuple((at, digest) for at, digest in fields["archived_as"])
+    fields["usage"] = Usage(**fields["usage"])
+    return Segment(**fields)
 
 
 # ---------------------------------------------------------------- originals
@@ -201,13 +199,13 @@ class MessageArchive:
         return [known[name] for name, _ in named]
 
     def _keys_of(self, namespace: str, names: Iterable[bytes]) -> dict[bytes, int]:
-        found: dict[bytes, int] = {}
-        for some in batches(names):
+        keys: dict[bytes, int] = {}
+        for batch in batches(names):
             query = select(messages.c.digest, messages.c.key).where(
-                messages.c.namespace == namespace, messages.c.digest.in_(some)
+                messages.c.namespace == namespace, messages.c.digest.in_(batch)
             )
-            found |= {bytes(row.digest): row.key for row in self.execute(query)}
-        return found
+            keys |= {bytes(row.digest): row.key for row in self.execute(query)}
+        return keys
 
     def _insert(self, namespace: str, fresh: Mapping[bytes, Message]) -> dict[bytes, int]:
         rows = [
@@ -234,28 +232,28 @@ class MessageArchive:
 
     def keys_of_entries(self, entry_keys: Iterable[int]) -> dict[int, list[int]]:
         """Return the keys of each entry's messages, in order."""
-        found: dict[int, list[int]] = {key: [] for key in entry_keys}
-        for some in batches(found):
-            query = select(links).where(links.c.entry_key.in_(some))
+        keys: dict[int, list[int]] = {key: [] for key in entry_keys}
+        for batch in batches(keys):
+            query = select(links).where(links.c.entry_key.in_(batch))
             for row in self.execute(query.order_by(links.c.entry_key, links.c.ordinal)):
-                found[row.entry_key].append(row.message_key)
-        return found
+                keys[row.entry_key].append(row.message_key)
+        return keys
 
     def messages_of_entries(
         self, entry_keys: Iterable[int], wanted: slice = ALL_MESSAGES
     ) -> dict[int, list[Message]]:
         """Return each entry's originals in order, `{}` for unwanted ones."""
-        linked = self.keys_of_entries(entry_keys)
-        found = self.messages_of(key for keys in linked.values() for key in keys[wanted])
-        return {entry: [found.get(key, {}) for key in keys] for entry, keys in linked.items()}
+        keys_of = self.keys_of_entries(entry_keys)
+        read = self.messages_of(key for keys in keys_of.values() for key in keys[wanted])
+        return {entry: [read.get(key, {}) for key in keys] for entry, keys in keys_of.items()}
 
     def messages_of(self, keys: Iterable[int]) -> dict[int, Message]:
         """Return messages by their keys."""
-        found: dict[int, Message] = {}
-        for some in batches(keys):
-            query = select(messages.c.key, messages.c.body).where(messages.c.key.in_(some))
-            found |= {row.key: self.message_of(row) for row in self.execute(query)}
-        return found
+        read: dict[int, Message] = {}
+        for batch in batches(keys):
+            query = select(messages.c.key, messages.c.body).where(messages.c.key.in_(batch))
+            read |= {row.key: self.message_of(row) for row in self.execute(query)}
+        return read
 
     def message_of(self, row: Any) -> Message:
         """Return the message of a row."""
@@ -266,15 +264,15 @@ class MessageArchive:
 
     def remove(self, keys: Iterable[int]) -> None:
         """Delete unlinked messages from archive and index."""
-        for some in batches(keys):
+        for batch in batches(keys):
             if not self.packer.encrypts:
-                self.index.remove(self.messages_of(some))
-            self.execute(delete(messages).where(messages.c.key.in_(some)))
+                self.index.remove(self.messages_of(batch))
+            self.execute(delete(messages).where(messages.c.key.in_(batch)))
         self.index.merge()
 
 
 def batches(items: Iterable[T], size: int = _PARAMETERS) -> Iterator[list[T]]:
     """Yield the items in lists that one statement can name."""
-    each = iter(items)
-    while some := list(islice(each, size)):
-        yield some
+    remaining = iter(items)
+    while batch := list(islice(remaining, size)):
+        yield batch

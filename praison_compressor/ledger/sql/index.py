@@ -53,7 +53,7 @@ _SELECT = {
     "WHERE found.compressor_search MATCH json_extract(part.value, '$[0]') AND found.rowid "
     "BETWEEN json_extract(part.value, '$[1]') AND json_extract(part.value, '$[2]')",
     # The planner knows nothing of words: a few rows are compared one by one, many are looked up.
-    False: "WITH found AS {kept} (SELECT message_key AS key FROM compressor_search "
+    False: "WITH found AS {mode} (SELECT message_key AS key FROM compressor_search "
     "WHERE words @@ CAST(:query AS tsquery)) SELECT key FROM found WHERE {within}",
 }
 
@@ -103,16 +103,16 @@ class WordIndex:
         return [mark + word if word[:n].isalpha() and len(word) >= n else word for word in words]
 
     def keys_with(self, words: Sequence[str], ranges: Iterable[KeyRange]) -> Iterator[int]:
-        """Yield the messages in key ranges that have all these words, the newest first."""
-        for some in _widening_parts(ranges):
-            parts = list(self._parts(words, some))
+        """Yield the messages in ranges that have all words, newest first."""
+        for searched in _widening_parts(ranges):
+            parts = list(self._parts(words, searched))
             if self._is_sqlite:
                 statement, values = _SELECT[True], {"parts": json.dumps(parts)}
             else:
-                is_few = sum(last - first for first, last in some) < FIRST_SPAN
-                within = " OR ".join(f"key BETWEEN {first} AND {last}" for first, last in some)
-                kept = "NOT MATERIALIZED" if is_few else "MATERIALIZED"
-                statement = _SELECT[False].format(kept=kept, within=within)
+                is_few = sum(last - first for first, last in searched) < FIRST_SPAN
+                within = " OR ".join(f"key BETWEEN {first} AND {last}" for first, last in searched)
+                mode = "NOT MATERIALIZED" if is_few else "MATERIALIZED"
+                statement = _SELECT[False].format(mode=mode, within=within)
                 values = {"query": " | ".join({query: None for query, *_ in parts})}
             yield from sorted(self._execute(text(statement), values).scalars().all(), reverse=True)
 
@@ -124,18 +124,18 @@ class WordIndex:
         for first, last in ranges:
             bands = range(first // size, last // size + 1)
             for query, run in groupby(bands, key=lambda band: self._query(words, band)):
-                held = list(run)
-                yield query, max(first, held[0] * size), min(last, (held[-1] + 1) * size - 1)
+                same = list(run)
+                yield query, max(first, same[0] * size), min(last, (same[-1] + 1) * size - 1)
 
     def _query(self, words: Sequence[str], band: int) -> str:
-        """Return the query for messages of a band that have all these words."""
+        """Return the query for a band's messages that have all words."""
         # Words are letters and digits only, so a quote cannot end early.
         quote, more, both = ('"', "*", " AND ") if self._is_sqlite else ("'", ":*", " & ")
-        each = (
+        terms = (
             f"{quote}{marked}{quote}{more if finds_longer(word) else ''}"
             for word, marked in zip(words, self.marked(words, band), strict=True)
         )
-        return f"({both.join(each)})"
+        return f"({both.join(terms)})"
 
 
 def _words_of(message: Message) -> list[str]:
@@ -143,7 +143,7 @@ def _words_of(message: Message) -> list[str]:
 
 
 def _widening_parts(ranges: Iterable[KeyRange]) -> Iterator[list[KeyRange]]:
-    """Yield the ranges of each statement, each statement's wider than the last one's."""
+    """Yield lists of ranges, each list wider than the last."""
     room = width = FIRST_SPAN
     part: list[KeyRange] = []
     for first, last in ranges:
@@ -165,10 +165,10 @@ _RANGE_GAP = 500  # keys between two ranges that are read as one
 
 def merge_ranges(ranges: Iterable[KeyRange], gap: int = _RANGE_GAP) -> list[KeyRange]:
     """Return ranges of keys in order, neighbours as one."""
-    found: list[KeyRange] = []
+    merged: list[KeyRange] = []
     for first, last in sorted(ranges):
-        if found and first - found[-1][1] <= gap:
-            found[-1] = found[-1][0], max(last, found[-1][1])
+        if merged and first - merged[-1][1] <= gap:
+            merged[-1] = merged[-1][0], max(last, merged[-1][1])
         else:
-            found.append((first, last))
-    return found
+            merged.append((first, last))
+    return merged

@@ -1,7 +1,7 @@
 """Search a store's archive by words, within a session or a namespace.
 
-The index names the newest messages with the query's words. The texts of these messages decide: they
-are compared as the memory store compares all.
+The index names the newest messages with the query's rarest words. The other words are compared in
+these messages' texts, as the memory store compares the texts of all messages.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FEW = 400  # up to this many messages are read without the index
 _UNINDEXED = 1_000  # the same if no word is indexed
 _LISTED = 1_000  # newest keys of a word
 _AT_ONCE = 200  # messages that are read before the next look at what is missing
-_SPREAD = 1 << 17  # keys; a frequent word's index of so many costs more than to read messages
+_SPREAD = 1 << 17  # keys; to look up a frequent word in more of them costs more than to read
 _RANKED = 400  # messages with all words that a search ranks
 _IN_PART = 100  # the same if no message has all words
 _PAIRED = 100  # newest messages with a frequent word whose calls or results are read
@@ -129,7 +129,7 @@ class _Search:
                 self._in_view[content_digest(message)] = place, document_of(message)
 
     def read(self, keys: Iterable[int], most: int | None = None) -> int:
-        """Read up to `most` new messages that are in reach; return how many."""
+        """Read at most `most` new messages in reach; return their number."""
         new = (key for key in keys if key not in self._places)
         places = _find_places(self._archive, self.reach, new, most)
         for key, digest, message in _read_messages(self._archive, places):
@@ -141,16 +141,17 @@ class _Search:
         return len(places)
 
     def read_complete(self, lists: Sequence[_Postings]) -> None:
-        """Read the newest messages that have all words, alone or with call or results.
+        """Read the newest messages that have all words.
 
-        `lists` are the words', the rarest first.
+        A call and its result are one document: one may have some words, the other the rest. `lists`
+        are those of the words, the rarest first.
         """
         rarest, *others = lists
         floor = max((each.newest[-1] for each in lists if each.newest), default=0)
         if rarest.is_read_faster():
             floor = rarest.newest[-1] if rarest.newest else 0
-            for some in batches(rarest.newest, _AT_ONCE):
-                self.read(some if self._room() else ())
+            for batch in batches(rarest.newest, _AT_ONCE):
+                self.read(batch if self._room() else ())
         else:
             shared = set(rarest.newest).intersection(*(each.newest for each in others))
             self.read(sorted((key for key in shared if key >= floor), reverse=True), _RANKED)
@@ -167,7 +168,7 @@ class _Search:
         return max(0, _RANKED - len(self._whole))
 
     def _read_partners(self, keys: Iterable[int]) -> None:
-        """Read calls and results of messages that lack a name: both are one document."""
+        """Read the calls and results of messages that lack a name."""
         lacking = [key for key in keys if key not in self._whole]
         self.read(lacking[:_RANKED])
         self._is_complete &= len(lacking) <= _RANKED
@@ -182,13 +183,13 @@ class _Search:
         for count, callers in by_calls.items():
             self.read(_keys_beside(self._archive, callers, 1, count))
         for _ in range(_PARALLEL):
-            # Results of parallel calls stand between the call and its last result.
+            # Between a call and its last result are the results of parallel calls.
             above = _keys_beside(self._archive, results, -1, -1)
             self.read(above)
             results = [key for key in above if _has_result(self._message(key))]
 
     def _message(self, key: int) -> Message:
-        """Return a message that was read, `{}` if it is out of reach."""
+        """Return a message that was read, or `{}` out of reach."""
         return self._archived[key][1].message if key in self._archived else {}
 
 
@@ -220,8 +221,8 @@ def _read_messages(
 ) -> Iterator[tuple[int, str, Message]]:
     """Yield key, digest and message of each key."""
     query = select(messages.c.key, messages.c.digest, messages.c.body)
-    for some in batches(keys):
-        for row in archive.execute(query.where(messages.c.key.in_(some))).all():
+    for batch in batches(keys):
+        for row in archive.execute(query.where(messages.c.key.in_(batch))).all():
             message = archive.message_of(row)
             # The archive's names of an encrypted store are no digests.
             is_digest = not archive.packer.encrypts
@@ -317,7 +318,7 @@ def _newest_keys(archive: MessageArchive, reach: _Reach, most: int) -> list[int]
 
 
 class _Postings:
-    """The messages with a word; the newest are known, others are looked up."""
+    """The messages with a word: the newest known, others looked up."""
 
     def __init__(self, archive: MessageArchive, reach: _Reach, word: str) -> None:
         self._index, self._ranges, self.word = archive.index, reach.ranges, word
@@ -336,7 +337,7 @@ class _Postings:
             yield from self._index.keys_with([self.word], older)
 
     def is_read_faster(self) -> bool:
-        """Return whether its messages are read faster than another word is looked up."""
+        """Return whether reading these messages costs less than another look-up."""
         return self.is_whole or self.newest[0] - self.newest[-1] > _SPREAD
 
 
