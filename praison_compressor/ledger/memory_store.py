@@ -176,7 +176,8 @@ class MemoryStore:
         with self._lock:
             stored = self._unchanged(session)
             if stored is None:
-                raise LedgerConflict(f"session {session.id}: the tip is another now; read it again")
+                tip = "another now" if session.key in self._sessions else "gone"
+                raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
             whole = stored.outline if outline is None else plain_outline(outline)
             if not segments:
                 return self._store_session(replace(stored, outline=whole))
