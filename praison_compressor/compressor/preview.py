@@ -135,8 +135,8 @@ class ContextUse:
         return self.window - self.parts["free"] - self.parts["reserve"]
 
 
-def context_use_of(request: Request, view: View, tokens: TokenCounter, overhead: int) -> ContextUse:
-    """Return the window's tokens by part; `overhead` is the tokens beside messages."""
+def context_use_of(request: Request, view: View, tokens: TokenCounter) -> ContextUse:
+    """Return the window's tokens by part."""
     budget, messages = request.budget, view.transcript.messages
     held: dict[str, list[int]] = {"system prompt": [], "head": []}
     bridges = view.bridges(0, len(messages))
@@ -152,7 +152,7 @@ def context_use_of(request: Request, view: View, tokens: TokenCounter, overhead:
     if view.pinned_tokens:
         held["head"].append(view.pinned_tokens)
     window = model_limits(request.config.model, request.config.context_window).window
-    parts = {"tool schemas": overhead + tokens.messages([])}
+    parts = {"tool schemas": request.overhead_tokens + tokens.messages([])}
     parts |= {name: sum(sizes) for name, sizes in held.items()}
     parts["free"] = budget.limit - view.size() + aside
     parts["reserve"] = window - sum(parts.values())
@@ -272,9 +272,10 @@ def _reason_for(part: Part, budget: Budget, view: View) -> str:
         return f"kept{also}"
     if part.name == "head":
         step = "first exchange" if view.head_end > view.transcript.leading + 1 else "task"
-        return f"kept: system prompt and {step} (head_tokens {budget.head:,}){also}"
+        return f"kept: system prompt and {step} (head_tokens={budget.head:_}){also}"
     if part.name == "tail":
-        return f"kept: the newest (protect_last_n_tokens {budget.tail:,}){also}"
+        newest = "the newest that fit" if part.tokens_before < budget.tail else "the newest"
+        return f"kept: {newest} (protect_last_n_tokens={budget.tail:_}){also}"
     if chosen == part.messages:
         return f"kept{also}"
     only_users = all(view.transcript.messages[index].get("role") == "user" for index in inside)
