@@ -26,19 +26,13 @@ from praison_compressor.summaries.litellm_client import route_of
 from praison_compressor.testing import Reply, Rules, check_messages
 from tests.helpers.compressing import Model
 from tests.helpers.hosting import ANTHROPIC, agent, by_itself, context
-from tests.helpers.transcripts import outputs, session, step, transcripts
+from tests.helpers.transcripts import call, outputs, session, step, transcripts
 
+CALLS = [call(id, "count", n=1) for id in ("call_1", "call_2")]
 CONVERSATION = [
     {"role": "system", "content": "Keep the books."},
     {"role": "user", "content": "How many ledgers?"},
-    {
-        "role": "assistant",
-        "content": "Let me see.",
-        "tool_calls": [
-            {"id": i, "type": "function", "function": {"name": "count", "arguments": '{"n": 1}'}}
-            for i in ("call_1", "call_2")
-        ],
-    },
+    {"role": "assistant", "content": "Let me see.", "tool_calls": CALLS},
     {"role": "tool", "tool_call_id": "call_1", "content": "four"},
     {"role": "tool", "tool_call_id": "call_2", "content": "five"},
     {"role": "assistant", "content": "Nine."},
@@ -55,23 +49,17 @@ def test_equal_words_have_equal_digests_on_both_apis():
 
 def test_another_models_thinking_is_left_out():
     """Signed thinking and reasoning items are left out for another model."""
-    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    thought = {"type": "thinking", "thinking": "x", "signature": "s"}
+    left = {"role": "assistant", "content": [{"type": "text", "text": "t"}]}
     message = {
-        "role": "assistant",
-        "content": [
-            {"type": "thinking", "thinking": "x", "signature": "s"},
-            {"type": "text", "text": "t"},
-        ],
-        "thinking_blocks": [{"type": "thinking", "thinking": "x", "signature": "s"}],
+        **left,
+        "content": [thought, *left["content"]],
+        "thinking_blocks": [thought],
         "reasoning_content": "x",
         "response_items": [{"type": "reasoning", "id": "rs_1", "summary": []}],
-        "tool_calls": [{**call, "response_item": {"id": "fc_1", "status": "completed"}}],
+        "tool_calls": [{**CALLS[0], "response_item": {"id": "fc_1", "status": "completed"}}],
     }
-    assert without_model_keys(message) == {
-        "role": "assistant",
-        "content": [{"type": "text", "text": "t"}],
-        "tool_calls": [call],
-    }
+    assert without_model_keys(message) == {**left, "tool_calls": CALLS[:1]}
 
 
 def test_an_item_of_a_newer_api_goes_out_as_it_is():
@@ -132,18 +120,12 @@ def test_thinking_that_a_provider_refuses_is_left_out():
     """A history with thinking of another prompt costs one refusal, not the agent."""
     thinks = Reply("Yes.", thinking="Hm, why not?")
     with by_itself(lambda asked: thinks, rules=Rules(bound_thinking=True)) as host:
-        body = {
-            "model": "claude-sonnet-4-5",
-            "max_tokens": 2_000,
-            "messages": [USER],
-            "thinking": {"type": "enabled", "budget_tokens": 1_024},
-        }
+        body = {"model": "claude-sonnet-4-5", "max_tokens": 2_000, "messages": [USER]}
+        body["thinking"] = {"type": "enabled", "budget_tokens": 1_024}
         content = httpx.post(f"{host.base_url}/messages", json=body, timeout=30).json()["content"]
         made = agent(host, ANTHROPIC, context(host))
-        made.chat_history = [
-            USER,
-            {"role": "assistant", "content": "Yes.", "thinking_blocks": content[:1]},
-        ]
+        thought = {"role": "assistant", "content": "Yes.", "thinking_blocks": content[:1]}
+        made.chat_history = [USER, thought]
         answers = [made.chat(f"Question {n}?") for n in range(3)]
     assert answers == ["Yes."] * 3
     assert len(host.refused) == 1
