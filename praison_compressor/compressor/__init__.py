@@ -10,7 +10,7 @@
 - `plan_texts`: write a plan's texts, reuse texts already paid for, make the segments
 - `result`: `CompressResult`; every result is made here
 - `quiet_turn`: `LastTurn`, which a turn that only adds messages extends
-- `session_state`: what is remembered of sessions between turns; only `Sessions` changes it
+- `session_state`: what is remembered of sessions between turns; only `SessionStates` changes it
 - `background`: leases across processes, and the thread of work off the request path
 - `commit`: the hook, then one compression of a session at a time; its events; lost races
 - `preview`: the compression to come, and the tokens of the window

@@ -41,7 +41,7 @@ POLL_SECONDS, LONGEST_POLL_SECONDS = 0.1, 1.0
 
 @contextlib.asynccontextmanager
 async def hold_lease(store: Store, session: Session) -> AsyncIterator[None]:
-    """Hold the session's lease across processes, as `Sessions.enter` does within one."""
+    """Hold the session's lease across processes; `SessionStates.enter` serves one process."""
     holder, over = uuid.uuid4().hex, threading.Event()
     # A renewal still on its way must not outlive the release.
     lock = renew_after_fork(threading.Lock())

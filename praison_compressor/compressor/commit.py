@@ -30,7 +30,7 @@ from .projection import Projector, outline_of
 from .quiet_turn import last_turn_of
 from .request import Request, SessionKey
 from .result import CompressResult, add_cost, result_of, usage_of
-from .session_state import Sessions
+from .session_state import SessionStates
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Committer:
 
     store: Store
     tokens: TokenCounter
-    sessions: Sessions
+    sessions: SessionStates
     projector: Projector
     texts: PlanTexts
     emit: Callable[[Event], None]

@@ -38,7 +38,7 @@ from .request import (
     request_of,
 )
 from .result import CompressResult
-from .session_state import Sessions
+from .session_state import SessionStates
 from .telemetry import Telemetry, emit
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class ContextCompressor:
         on_event: Listener | None = None,
         telemetry: Listener | None = None,
         before_compression: Hook | None = None,
-        sessions: Sessions | None = None,
+        sessions: SessionStates | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
         check_arguments(config, store, tokens, on_event, telemetry, before_compression, clock)
@@ -84,7 +84,7 @@ class ContextCompressor:
         self.tokens = tokens or TokenCounter(self.config.model)
         self.store = store if store is not None else default_store(self.config)
         self.session_id = f"session-{uuid.uuid4().hex}"
-        self.sessions = sessions or Sessions()
+        self.sessions = sessions or SessionStates()
         self._pipeline = Pipeline(
             self.config,
             as_summarizer(summarizer),
@@ -95,6 +95,7 @@ class ContextCompressor:
             before_compression,
             clock or (lambda: time.time()),
         )
+        self._projector = self._pipeline.projector
         self.background = self._pipeline.background
         """What is being written off the request path."""
 
@@ -243,7 +244,7 @@ class ContextCompressor:
             InvalidMessages: not a list of chat messages.
             SessionNotFound: without `messages`, and the store has no such session.
         """
-        name, projector = self._session_name(session_id), self._pipeline.projector
+        name, projector = self._session_name(session_id), self._projector
         if messages is None:
             return projector.stored_transcript(name)
         return projector.unfold(self._stored_request(messages, name))
@@ -261,7 +262,7 @@ class ContextCompressor:
             LedgerError: the store cannot be read.
         """
         name = self._session_name(session_id)
-        messages = self._pipeline.projector.stored_transcript(name)
+        messages = self._projector.stored_transcript(name)
         request = self._stored_request(messages, name)
         room = request.budget.trigger
         if token_budget is not None:
@@ -283,7 +284,7 @@ class ContextCompressor:
             LedgerError: the store cannot be written.
         """
         request = self._stored_request(messages, self._session_name(session_id))
-        return self._pipeline.projector.save(request, self._pipeline.projector.open(request))
+        return self._projector.save(request, self._projector.open(request))
 
     def recall_tools(
         self, session_id: str | None = None, *, turn_tokens: int | None = 4_000
@@ -350,8 +351,8 @@ class ContextCompressor:
             sent = turn.session
             try:
                 request = self._stored_request(turn.messages, sent.id)
-                session = self._pipeline.projector.open(request)
-                saved += session.is_as(sent) and self._pipeline.projector.save(request, session)
+                session = self._projector.open(request)
+                saved += session.is_as(sent) and self._projector.save(request, session)
             except CompressorError as error:
                 logger.warning("session %s: its last turns are not saved: %s", sent.id, error)
         return saved

@@ -44,7 +44,7 @@ from .preview import Preview, preview_of
 from .projection import Projector
 from .request import Mode, Request
 from .result import CompressResult
-from .session_state import Sessions
+from .session_state import SessionStates
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class Pipeline:
         summarizer: Summarizer | None,
         store: Store,
         tokens: TokenCounter,
-        sessions: Sessions,
+        sessions: SessionStates,
         emit: Callable[[Event], None],
         hook: Hook | None,
         clock: Callable[[], float],

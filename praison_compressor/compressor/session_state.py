@@ -1,7 +1,7 @@
-"""`Sessions`: remember the newest sessions between turns, in bounded memory.
+"""`SessionStates`: remember the newest sessions between turns, in bounded memory.
 
-Only `Sessions` changes what is remembered, by one method for each transition. A `SessionState` is a
-frozen snapshot.
+A `SessionState` is a frozen snapshot. Only `SessionStates` replaces it, by one method for each
+transition.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class SessionState:
         return None if is_committing else turn.extend(request, limit, tokens)
 
 
-class Sessions:
+class SessionStates:
     """The states of the newest sessions, and who works on them; thread-safe."""
 
     def __init__(self) -> None:
