@@ -153,7 +153,7 @@ def request_of(
         mode=mode or Mode.COMMIT,
         config=config,
         budget=replace(budget_of(options, config, tokens, pinned), has_model=has_model),
-        key=session_key(options, config, session_id),
+        key=(config.namespace, options.get("session_id") or session_id),
         parent_id=options.get("parent_session_id"),
         model=model,
         force=options.get("force", False),
@@ -167,11 +167,6 @@ def request_of(
         return replace(request, mode=Mode.FALLBACK)
     can_wait = config.background and has_model and not request.is_asked
     return replace(request, mode=Mode.BACKGROUND) if mode is None and can_wait else request
-
-
-def session_key(options: Options, config: CompressorConfig, session_id: str) -> SessionKey:
-    """Return namespace and session of a call."""
-    return config.namespace, options.get("session_id") or session_id
 
 
 def pinned_segment(
