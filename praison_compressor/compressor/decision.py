@@ -19,7 +19,7 @@ from ..view.budget import Balance, Budget, Costs
 from ..view.jobs import Measures, Plan
 from ..view.plan import is_due, plan, plan_range
 from ..view.view import View
-from .choices import new_keeps, resolve_choices
+from .choices import new_keeps, new_references, requested_references, resolve_choices
 from .request import Mode, Request
 
 SOFT_RATIO = 0.85
@@ -76,6 +76,13 @@ class Decision:
         if shown != asked or not request.chooses:
             return shown == asked
         return resolve_choices(request, view, self.references).places == self.request.places
+
+    def shown_with(self, texts: tuple[Written, ...], before: Decision | None) -> Decision:
+        """Return the decision as a preview shows it, with texts and references."""
+        request, view = self.request, self.view
+        resolved = resolve_choices(request, view, {} if before is None else before.names_in(view))
+        names = new_references(view, self.plan) | requested_references(request, resolved, view)
+        return replace(self, request=resolved, texts=texts, references=names)
 
     def apply_choices_to(self, request: Request) -> Request:
         """Return the request with the choices of this decision."""

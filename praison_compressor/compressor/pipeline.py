@@ -27,7 +27,6 @@ from ..tokens.counter import TokenCounter
 from ..view.masks import shorten
 from ..view.view import View
 from .background import Background
-from .choices import new_references, requested_references, resolve_choices
 from .commit import Committer, is_inside_hook
 from .decision import (
     FIXED,
@@ -197,15 +196,11 @@ class Pipeline:
         request = self._with_prices(self._with_cache_state(request, session), session)
         view, last = self.look(request, session), self.sessions.state(session.key).previewed
         decision = replace(self._committer.decide(request, view), unarchived=frozenset())
-        jobs, texts, shown = decision.plan.jobs, tuple[Written, ...](), None
+        jobs, texts = decision.plan.jobs, tuple[Written, ...]()
         paid = (self._texts.find_paid(decision, job, last) for job in jobs if job.by_model)
         if jobs and (is_written or not request.budget.has_model or all(paid)):
             texts = run(self._texts.write(decision, last))
-        if decision.compresses:
-            asked = resolve_choices(request, view, {} if last is None else last.names_in(view))
-            names = requested_references(request, asked, view)
-            names = {**new_references(view, decision.plan), **names}
-            shown = replace(decision, request=asked, texts=texts, references=names)
+        shown = decision.shown_with(texts, last) if decision.compresses else None
         self.sessions.remember_preview(session.key, shown, texts)
         new = self._texts.make_segments(decision, texts)
         return preview_of(decision, [segment for segment, _ in new], self._tokens)
