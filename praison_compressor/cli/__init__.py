@@ -5,10 +5,10 @@ Its modules, from the command line inwards:
 - `app`: the list of commands, and the entry point
 - `compressing`: compress, inspect
 - `report`: bill; report, with the page's HTML, style and script in `page/`
-- `life`: a session's size over time, summaries and cost, as `report` shows them
+- `report_data`: a session's size over time, summaries and cost, as `report` shows them
 - `demo`: demo; `demo_agent`: the agent that it watches
 - `doctor`: doctor
-- `stored`: sessions, lineage, show, search, restore, verify, forget
+- `store_commands`: sessions, lineage, show, search, restore, verify, forget
 - `parameters`: the parameters that commands share; the store that they name
 - `transcripts`: files with messages: read and written
 - `terminal`: what is printed: tables, JSON, errors and their exit codes

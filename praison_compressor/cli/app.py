@@ -14,18 +14,18 @@ from typing import Any
 import click
 
 from ..config import nearest_name
-from .terminal import BAD_INPUT, DOES_NOT_FIT, LEDGER, Unusable, complain, errors_in_a_line
+from .terminal import BAD_INPUT, DOES_NOT_FIT, LEDGER, Unusable, print_complaint, report_errors
 
-NAME = "praison-compressor"
+PROGRAM = "praison-compressor"
 
-COMMANDS = {
+COMMAND_MODULES = {
     **dict.fromkeys(("compress", "inspect"), "compressing"),
     "report": "report",
     "demo": "demo",
     "doctor": "doctor",
-    **dict.fromkeys(("sessions", "lineage"), "stored"),
+    **dict.fromkeys(("sessions", "lineage"), "store_commands"),
     "bill": "report",
-    **dict.fromkeys(("show", "search", "restore", "verify", "forget"), "stored"),
+    **dict.fromkeys(("show", "search", "restore", "verify", "forget"), "store_commands"),
 }
 """Command -> its module, in the order of the help. Only the module of the command is imported."""
 
@@ -43,7 +43,7 @@ def main() -> None:
             reconfigure(errors="replace")
     with _warnings_on_stderr():
         # Under `python -m praison_compressor` too, help and completion name the command.
-        build()(prog_name=NAME)
+        build()(prog_name=PROGRAM)
 
 
 class _Group(click.Group):
@@ -51,28 +51,28 @@ class _Group(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands."""
-        return list(COMMANDS)
+        return list(COMMAND_MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
-        if cmd_name not in COMMANDS:
+        if cmd_name not in COMMAND_MODULES:
             return None
-        found: click.Command = getattr(
-            import_module(f".{COMMANDS[cmd_name]}", __package__), cmd_name
+        command: click.Command = getattr(
+            import_module(f".{COMMAND_MODULES[cmd_name]}", __package__), cmd_name
         )
-        return found
+        return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Return the named command; suggest the nearest for an unknown one."""
-        if args[0] not in COMMANDS:
-            meant = nearest_name(args[0], COMMANDS)
-            hint = f"did you mean {meant}?" if meant else f"{NAME} -h lists the commands"
+        if args[0] not in COMMAND_MODULES:
+            meant = nearest_name(args[0], COMMAND_MODULES)
+            hint = f"did you mean {meant}?" if meant else f"{PROGRAM} -h lists the commands"
             raise Unusable(f"no command {args[0]}; {hint}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
-        with errors_in_a_line():
+        with report_errors():
             return super().invoke(ctx)
 
 
@@ -82,7 +82,7 @@ def build() -> click.Group:
 
     version = click.version_option(__version__, message="%(prog)s %(version)s")
     names = {"help_option_names": ["-h", "--help"]}
-    group = click.group(NAME, cls=_Group, no_args_is_help=True, context_settings=names)
+    group = click.group(PROGRAM, cls=_Group, no_args_is_help=True, context_settings=names)
     return group(version(_common))
 
 
@@ -108,9 +108,9 @@ def _warnings_on_stderr() -> Iterator[None]:
     try:
         yield
     except SystemExit as ended:
-        kept = [] if ended.code in (BAD_INPUT, DOES_NOT_FIT, LEDGER) else handler.buffer
-        for text in dict.fromkeys(map(logging.LogRecord.getMessage, kept)):
-            complain(text, kind="note: ")
+        records = [] if ended.code in (BAD_INPUT, DOES_NOT_FIT, LEDGER) else handler.buffer
+        for text in dict.fromkeys(map(logging.LogRecord.getMessage, records)):
+            print_complaint(text, kind="note: ")
         raise
     finally:
         logger.removeHandler(handler)

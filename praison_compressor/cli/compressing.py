@@ -15,29 +15,51 @@ from ..config import CompressorConfig
 from ..events import Event
 from ..ledger.memory_store import MemoryStore
 from ..messages import Message, text_of, tool_calls_of
-from ..messages.digests import Seen
-from ..messages.display import counted, excerpt, one_line
+from ..messages.digests import CachedMessage
+from ..messages.display import one_line, pluralize, truncate_line
 from ..tokens.counter import TokenCounter
 from ..view.frame import is_framed, unframe
-from . import parameters as par
-from .terminal import Piece, Table, answer, in_flags, money, number, progress, titled, unlogged
-from .transcripts import read_one, writable, write
+from .parameters import (
+    AS_JSON,
+    CONVERSATION,
+    CallOptions,
+    argument,
+    command,
+    flag,
+    option,
+    with_call,
+    with_config,
+    with_guessed_window,
+)
+from .store_access import open_ledger
+from .terminal import (
+    Block,
+    Table,
+    money,
+    mute_log,
+    number,
+    options_as_flags,
+    print_answer,
+    progress_bar,
+    with_title,
+)
+from .transcripts import check_writable, load_transcript, write_messages
 
 
-@par.command
-@par.argument("file")
-@par.option("--out", "FILE", "Write the view there (.jsonl: JSON Lines); - is stdout.")
-@par.switch("--show", "Print the summaries too.")
-@par.call
-@par.CONVERSATION
-@par.configured
-@par.AS_JSON
+@command
+@argument("file")
+@option("--out", "FILE", "Write the view there (.jsonl: JSON Lines); - is stdout.")
+@flag("--show", "Print the summaries too.")
+@with_call
+@CONVERSATION
+@with_config
+@AS_JSON
 def compress(
     file: str,
     conversation: int | None,
     out: str | None,
     show: bool,
-    call: par.CallOptions,
+    call: CallOptions,
     config: CompressorConfig,
     as_json: bool,
 ) -> None:
@@ -51,79 +73,83 @@ def compress(
 
     $ praison-compressor compress talk.jsonl --window 32k --out view.jsonl
     """
-    messages = read_one(file, conversation)
+    messages = load_transcript(file, conversation)
     if out is not None:
-        writable(out, source=file)
+        check_writable(out, source=file)
     failures: list[str] = []
-    with progress("Compressing", len(messages)) as step:
-        tokens = Watched(config.model, step)
+    with progress_bar("Compressing", len(messages)) as step:
+        tokens = WatchedCounter(config.model, step)
         compressor = ContextCompressor(
-            par.with_window(config), tokens=tokens, on_event=lambda e: failures.extend(_failure(e))
+            with_guessed_window(config),
+            tokens=tokens,
+            on_event=lambda e: failures.extend(_failure_reasons(e)),
         )
         if call.choices:  # a preview gives references to messages
             compressor.preview(messages, **call.options)
-        with unlogged():  # `failures` has the reasons
+        with mute_log():  # `failures` has the reasons
             result = compressor.compress_sync(messages, **call.options, **call.choices)
         # Of an empty range: the view as it is now, and no compression to come.
-        seen = compressor.preview(messages, session_id=call.session, until=0)
+        preview = compressor.preview(messages, session_id=call.session, until=0)
     if out is not None:
-        write(out, result.messages, source=file)
-    parts = list(_as_written(seen.parts, result))
+        write_messages(out, result.messages, source=file)
+    parts = list(_mark_written(preview.parts, result))
     value = {
         "file": file,
-        **{name: getattr(result, name) for name in OF_RESULT},
+        **{name: getattr(result, name) for name in RESULT_FIELDS},
         "failures": failures,
         "parts": list(map(_part_json, parts)),
         "messages": None if out else result.messages,
     }
 
-    def shown() -> Iterator[Piece]:
-        yield _parts_table(seen, parts, len(result.messages))
-        yield _method(result, config.auxiliary_model, asked=call.force or bool(call.target))
+    def blocks() -> Iterator[Block]:
+        yield _parts_table(preview, parts, len(result.messages))
+        yield _method_sentence(
+            result, config.auxiliary_model, is_requested=call.force or bool(call.target)
+        )
         yield from (f"  {failure}" for failure in failures)
-        yield from _savings(result)
-        yield from _kept(call.session, result, config, messages)
+        yield from _savings_lines(result)
+        yield from _session_notes(call.session, result, config, messages)
         for segment in result.segments if show else ():
-            yield from titled("summary", unframe(segment.rendered))
+            yield from with_title("summary", unframe(segment.rendered))
         where = "stdout" if out == "-" else out or "nowhere; --out FILE writes it"
         yield f"View written to {where}." if out else f"View written {where}."
 
-    answer(value, shown(), as_json, file=sys.stderr if out == "-" else None)
+    print_answer(value, blocks(), as_json, file=sys.stderr if out == "-" else None)
 
 
-OF_RESULT = (
+RESULT_FIELDS = (
     *("session_id", "parent_session_id", "context_status", "summary_method"),
     *("tokens_before", "tokens_after", "tokens_saved", "masked_secrets"),
     *("cost_saved", "cost_saved_cached", "usage"),
 )
 """Fields of a result that `--json` prints."""
-COUNTED_BETWEEN_STEPS = 1_024
+MESSAGES_A_STEP = 1_024
 """Messages counted before the bar moves."""
 
 
-class Watched(TokenCounter):
+class WatchedCounter(TokenCounter):
     """Counts tokens, and calls a function for each message."""
 
     def __init__(self, model: str | None, step: Callable[[], None]) -> None:
         super().__init__(model)
         self._step = step
 
-    def counting(self, messages: Iterable[Seen]) -> Callable[[], list[int]]:
+    def begin_count(self, messages: Iterable[CachedMessage]) -> Callable[[], list[int]]:
         """Count each message now; return a function that returns the counts."""
-        waiting, found = iter(messages), list[int]()
-        while some := list(islice(waiting, COUNTED_BETWEEN_STEPS)):
-            found += super().counting(some)()
-            for _ in some:
+        remaining, counts = iter(messages), list[int]()
+        while batch := list(islice(remaining, MESSAGES_A_STEP)):
+            counts += super().begin_count(batch)()
+            for _ in batch:
                 self._step()
-        return lambda: found
+        return lambda: counts
 
 
-def _failure(event: Event) -> list[str]:
+def _failure_reasons(event: Event) -> list[str]:
     reason = one_line(str(event.data.get("reason", "")))
     return [reason] if event.name == "fell_back" else []
 
 
-def _as_written(parts: Iterable[Part], result: CompressResult) -> Iterator[Part]:
+def _mark_written(parts: Iterable[Part], result: CompressResult) -> Iterator[Part]:
     """Yield the parts; a summary that this command wrote has that reason."""
     by = {unframe(text.message): text.model or text.method for text in result.written}
     for part in parts:
@@ -131,7 +157,7 @@ def _as_written(parts: Iterable[Part], result: CompressResult) -> Iterator[Part]
         yield part if how is None else replace(part, why=f"summarized now ({how})")
 
 
-def _kept(
+def _session_notes(
     session: str | None, result: CompressResult, config: CompressorConfig, messages: Sequence[Any]
 ) -> Iterator[str]:
     """Yield where the session is kept, and under which name."""
@@ -147,28 +173,28 @@ def _kept(
         yield f"Kept as session {session or result.session_id}{named}."
 
 
-def _parts_table(seen: Preview, parts: Sequence[Part], view_messages: int) -> Table:
+def _parts_table(preview: Preview, parts: Sequence[Part], view_messages: int) -> Table:
     """Return a row for each part of a view, and the total."""
-    before = sum(part.tokens_before for part in parts) + seen.opening
-    after = sum(part.tokens_after for part in parts) + seen.opening
+    before = sum(part.tokens_before for part in parts) + preview.opening
+    after = sum(part.tokens_after for part in parts) + preview.opening
     saved = f"{100 * (before - after) / before:.0f} % saved" if after < before else ""
     rows: list[tuple[str | int, ...]] = []
     for part in parts:
         name = f"summary {part.reference}" if part.reference else part.name
         sizes = part.messages, part.tokens_before, part.tokens_after
-        rows.append((name, *sizes, in_flags(part.why)))
-    rows.append(("total", f"{len(seen.messages):,} -> {view_messages:,}", before, after, saved))
+        rows.append((name, *sizes, options_as_flags(part.why)))
+    rows.append(("total", f"{len(preview.messages):,} -> {view_messages:,}", before, after, saved))
     styles = ["yellow" if part.segment or part.to_write else "" for part in parts]
     return Table(("part", "messages#", "tokens#", "after#", "what"), rows, styles)
 
 
-def _method(result: CompressResult, model: str | None, *, asked: bool) -> str:
+def _method_sentence(result: CompressResult, model: str | None, *, is_requested: bool) -> str:
     """Return a sentence on how the view was made."""
     used = result.usage
     if result.summary_method is None and result.context_status == "masked":
         return "Method: masks; no summary was needed, no model was asked."
     if result.summary_method is None:
-        why = "nothing to gain" if asked else "it fits, so nothing was compressed"
+        why = "nothing to gain" if is_requested else "it fits, so nothing was compressed"
         return f"Method: none; {why}. --target or --window ask for less, --force for it anyway."
     if result.summary_method == "reused":
         return "Method: reused from the store; nothing was summarized again."
@@ -181,9 +207,9 @@ def _method(result: CompressResult, model: str | None, *, asked: bool) -> str:
     return f"Method: static, because {model} gave no usable summary."
 
 
-def _savings(result: CompressResult) -> Iterator[str]:
+def _savings_lines(result: CompressResult) -> Iterator[str]:
     if result.masked_secrets:
-        yield f"Masked in the archive: {counted(result.masked_secrets, 'secret')}."
+        yield f"Masked in the archive: {pluralize(result.masked_secrets, 'secret')}."
     if result.cost_saved:
         cached = result.cost_saved_cached
         least = f", or {money(cached)} where the provider's cache serves them" if cached else ""
@@ -206,18 +232,18 @@ def summary_of(part: Part) -> str | None:
 # ---------------------------------------------------------------- inspect
 
 
-@par.command
-@par.argument("file")
-@par.switch("--messages", "Print a line for each message.")
-@par.call
-@par.CONVERSATION
-@par.configured
-@par.AS_JSON
+@command
+@argument("file")
+@flag("--messages", "Print a line for each message.")
+@with_call
+@CONVERSATION
+@with_config
+@AS_JSON
 def inspect(
     file: str,
     conversation: int | None,
     messages: bool,
-    call: par.CallOptions,
+    call: CallOptions,
     config: CompressorConfig,
     as_json: bool,
 ) -> None:
@@ -228,100 +254,100 @@ def inspect(
 
     $ praison-compressor inspect talk.jsonl --window 32k --messages
     """
-    transcript = read_one(file, conversation)
-    absent = _absent(config.store_url)
-    with progress("Counting tokens", len(transcript)) as step:
-        tokens = Watched(config.model, step)
+    transcript = load_transcript(file, conversation)
+    missing_store = _missing_store(config.store_url)
+    with progress_bar("Counting tokens", len(transcript)) as step:
+        tokens = WatchedCounter(config.model, step)
         # `inspect` does not create a missing store.
-        store = MemoryStore() if absent else None
-        compressor = ContextCompressor(par.with_window(config), store=store, tokens=tokens)
+        store = MemoryStore() if missing_store else None
+        compressor = ContextCompressor(with_guessed_window(config), store=store, tokens=tokens)
         if call.choices:
             compressor.preview(transcript, **call.options)
-        seen = compressor.preview(transcript, **call.options, **call.choices)
-    fates = list(_fates(seen)) if messages or as_json else []
+        preview = compressor.preview(transcript, **call.options, **call.choices)
+    rows = list(_message_rows(preview)) if messages or as_json else []
     names = ("limits", "budget", "tokens", "tokens_after", "balance", "would_compress", "repaired")
     value = {
         "file": file,
         "tokenizer": {"source": tokens.source, "exact": tokens.exact},
-        **{name: getattr(seen, name) for name in names},
-        "parts": list(map(_part_json, seen.parts)),
-        "messages": [dict(zip(COLUMNS, fate, strict=True)) for fate in fates],
+        **{name: getattr(preview, name) for name in names},
+        "parts": list(map(_part_json, preview.parts)),
+        "messages": [dict(zip(MESSAGE_COLUMNS, row, strict=True)) for row in rows],
     }
 
-    def shown() -> Iterator[Piece]:
+    def blocks() -> Iterator[Block]:
         target = call.target and f"Target {number(call.target)} tokens."
-        yield target or _budget_line(seen, config)
-        if absent:
-            yield f"There is no {absent} yet: no segment is found again."
+        yield target or _budget_line(preview, config)
+        if missing_store:
+            yield f"There is no {missing_store} yet: no segment is found again."
         yield f"Tokens: {tokens.source}{', exact' if tokens.exact else ''}."
-        kept = (1 if part.segment or part.to_write else part.messages for part in seen.parts)
-        yield _parts_table(seen, seen.parts, sum(kept))
-        yield _verdict(seen)
-        if seen.balance is not None:
-            yield f"{seen.balance}"
+        counts = (1 if part.segment or part.to_write else part.messages for part in preview.parts)
+        yield _parts_table(preview, preview.parts, sum(counts))
+        yield _verdict(preview)
+        if preview.balance is not None:
+            yield f"{preview.balance}"
         if messages:
-            yield _messages_table(fates)
-        yield from _texts(seen)
+            yield _messages_table(rows)
+        yield from _summary_texts(preview)
 
-    answer(value, shown(), as_json)
+    print_answer(value, blocks(), as_json)
 
 
-COLUMNS = ("index", "reference", "role", "fate", "tokens", "text")
+MESSAGE_COLUMNS = ("index", "reference", "role", "fate", "tokens", "text")
 """Of a message: its fate is "keep", "mask" or the name of its summary."""
 
 
-def _absent(url: str | None) -> str | None:
+def _missing_store(url: str | None) -> str | None:
     """Return the place of a missing store, or None."""
     if url is None:
         return None
-    with par.ledger(url, new=True) as store:
-        return None if store.is_there() else store.place
+    with open_ledger(url, new=True) as store:
+        return None if store.exists() else store.place
 
 
-def _fates(seen: Preview) -> Iterator[tuple[int, str, str, str, int, str]]:
-    """Yield a row of `COLUMNS` for each message.
+def _message_rows(preview: Preview) -> Iterator[tuple[int, str, str, str, int, str]]:
+    """Yield a row of `MESSAGE_COLUMNS` for each message.
 
     The text is the line that replaces a masked output, else the message's beginning.
     """
-    for index, fate in seen.fates():
-        message = seen.messages[index]
-        text = seen.lines.get(index) if fate == "mask" else None
-        reference, tokens = seen.references[index], seen.message_tokens[index]
+    for index, fate in preview.fates():
+        message = preview.messages[index]
+        text = preview.lines.get(index) if fate == "mask" else None
+        reference, tokens = preview.references[index], preview.message_tokens[index]
         yield index, reference, str(message.get("role")), fate, tokens, text or _beginning(message)
 
 
 def _beginning(message: Message) -> str:
     calls = [f"{call.name}({call.arguments})" for call in tool_calls_of(message)]
-    return excerpt(" ".join([*calls, text_of(message)]), 80)
+    return truncate_line(" ".join([*calls, text_of(message)]), 80)
 
 
-def _messages_table(fates: Sequence[tuple[int, str, str, str, int, str]]) -> Table:
-    styles = [{"keep": "", "mask": "cyan"}.get(fate[3], "yellow") for fate in fates]
+def _messages_table(rows: Sequence[tuple[int, str, str, str, int, str]]) -> Table:
+    styles = [{"keep": "", "mask": "cyan"}.get(row[3], "yellow") for row in rows]
     heads = ("index#", "reference", "role", "fate", "tokens#", "text")
-    return Table(heads, fates, styles, spare=("role",))
+    return Table(heads, rows, styles, spare=("role",))
 
 
-def _texts(seen: Preview) -> Iterator[Piece]:
+def _summary_texts(preview: Preview) -> Iterator[Block]:
     """Yield the text of each summary that would be written."""
-    for part in seen.parts:
+    for part in preview.parts:
         if part.to_write and (text := summary_of(part)):
-            yield from titled(f"{part.reference} would be", text)
+            yield from with_title(f"{part.reference} would be", text)
         elif part.to_write:
             yield f"{part.reference}: the auxiliary model writes the text when `compress` asks it."
 
 
-def _budget_line(seen: Preview, config: CompressorConfig) -> str:
-    budget, source = seen.budget, in_flags(seen.limits.source)
+def _budget_line(preview: Preview, config: CompressorConfig) -> str:
+    budget, source = preview.budget, options_as_flags(preview.limits.source)
     if config.model is None and config.context_window is None:
         source = "assumed; set --model or --window"
     return (
-        f"Window {number(seen.limits.window)} tokens ({source}), "
+        f"Window {number(preview.limits.window)} tokens ({source}), "
         f"{number(budget.limit)} of them usable: compress above {number(budget.trigger)}, "
         f"down to {number(budget.target)}."
     )
 
 
-REASONS = {
+SKIP_REASONS = {
     "fixed part": "what cannot be dropped takes more than the trigger",
     "no gain": "a compression would not gain enough to be worth it",
     "price": "a compression would cost more than it saves yet",
@@ -329,12 +355,12 @@ REASONS = {
 """Why nothing is compressed, in words."""
 
 
-def _verdict(seen: Preview) -> str:
-    if not seen.would_compress:
-        left = number(seen.budget.trigger - seen.tokens + seen.opening)
-        why = REASONS.get(seen.reason, f"it fits, {left} tokens below the trigger")
+def _verdict(preview: Preview) -> str:
+    if not preview.would_compress:
+        left = number(preview.budget.trigger - preview.tokens + preview.opening)
+        why = SKIP_REASONS.get(preview.reason, f"it fits, {left} tokens below the trigger")
         return f"Nothing would be done: {why}."
-    if seen.new_masks:
-        masks = counted(seen.new_masks, "tool output")
+    if preview.new_masks:
+        masks = pluralize(preview.new_masks, "tool output")
         return f"Masking alone is enough: {masks}, no model call. --messages shows their lines."
-    return f"{counted(seen.would_write, 'summary', 'summaries')} would be written."
+    return f"{pluralize(preview.would_write, 'summary', 'summaries')} would be written."

@@ -10,30 +10,30 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..messages import Message, text_of, tool_calls_of
-from ..messages.display import excerpt
+from ..messages.display import truncate_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import input_price
 from ..view.frame import is_framed, unframe
-from . import parameters as par
-from .terminal import Line, Piece, Table, answer, money, number, titled
+from .parameters import AS_JSON, command
+from .terminal import Block, Line, Table, money, number, print_answer, with_title
 
 if TYPE_CHECKING:
-    from .demo_agent import Outcome, Sent
+    from .demo_agent import Sent, TurnOutcome
 
 WIDTH = 38
 """Most columns of each half of a picture."""
 
-FIRST, LAST = 4, 2
+FIRST_SHOWN, LAST_SHOWN = 4, 2
 """Messages shown at either end of a long list."""
 
-SHOWN = 12
+SUMMARY_LINES = 12
 """Lines shown of a summary."""
 
-STYLES = {"masked": "bold cyan", "summarized": "bold yellow"}
+METHOD_STYLES = {"masked": "bold cyan", "summarized": "bold yellow"}
 
 
-@par.command
-@par.AS_JSON
+@command
+@AS_JSON
 def demo(as_json: bool) -> None:
     """Watch a real agent outgrow its window and go on.
 
@@ -45,45 +45,49 @@ def demo(as_json: bool) -> None:
 
     $ praison-compressor demo
     """
-    from .demo_agent import turns  # the other commands do not wait for the host
+    from .demo_agent import run_turns  # the other commands do not wait for the host
 
-    answer(_value([*turns()]) if as_json else None, _shown(turns()), as_json)
+    print_answer(
+        _json_value([*run_turns()]) if as_json else None, _describe_turns(run_turns()), as_json
+    )
 
 
-def _value(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def _json_value(outcomes: Sequence[TurnOutcome]) -> dict[str, Any]:
     names = "transcript_tokens sent_tokens cached_tokens compressed refused view".split()
-    found = [
+    turns = [
         {
             "user": outcome.user,
             "answer": outcome.answer,
-            "requests": [{name: getattr(one, name) for name in names} for one in outcome.sent],
+            "requests": [
+                {name: getattr(request, name) for name in names} for request in outcome.sent
+            ],
         }
         for outcome in outcomes
     ]
-    return {"turns": found, "check": outcomes[-1].check, "totals": _totals(outcomes)}
+    return {"turns": turns, "check": outcomes[-1].check, "totals": _totals(outcomes)}
 
 
-def _totals(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def _totals(outcomes: Sequence[TurnOutcome]) -> dict[str, Any]:
     """Sum up all requests: seconds waited, tokens, dollars."""
     from .demo_agent import MODEL, WINDOW
 
-    sent = [one for outcome in outcomes for one in outcome.sent]
-    paid = [one.compression for one in sent if one.compression]
-    left_out = sum(one.transcript_tokens - one.sent_tokens for one in sent)
+    sent = [request for outcome in outcomes for request in outcome.sent]
+    paid = [request.compression for request in sent if request.compression]
+    left_out = sum(request.transcript_tokens - request.sent_tokens for request in sent)
     return {
         "requests": len(sent),
-        "refused": sum(one.refused is not None for one in sent),
-        "would_be_refused": sum(one.transcript_tokens > WINDOW for one in sent),
-        "masked": sum(one.compressed == "masked" for one in sent),
-        "summarized": sum(one.compressed == "summarized" for one in sent),
+        "refused": sum(request.refused is not None for request in sent),
+        "would_be_refused": sum(request.transcript_tokens > WINDOW for request in sent),
+        "masked": sum(request.compressed == "masked" for request in sent),
+        "summarized": sum(request.compressed == "summarized" for request in sent),
         "summary_requests": sum(outcome.summary_requests for outcome in outcomes),
         "window": WINDOW,
-        "largest_tokens": max(one.sent_tokens for one in sent),
-        "seconds": sum(each["seconds"] for each in paid),
-        "sent_tokens": sum(one.sent_tokens for one in sent),
-        "cached_tokens": sum(one.cached_tokens for one in sent),
+        "largest_tokens": max(request.sent_tokens for request in sent),
+        "seconds": sum(data["seconds"] for data in paid),
+        "sent_tokens": sum(request.sent_tokens for request in sent),
+        "cached_tokens": sum(request.cached_tokens for request in sent),
         "model": MODEL,
-        "cost": sum(each["cost"] or 0.0 for each in paid),
+        "cost": sum(data["cost"] or 0.0 for data in paid),
         "cost_saved": left_out * (input_price(MODEL) or 0.0),
     }
 
@@ -91,18 +95,18 @@ def _totals(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 # ---------------------------------------------------------------- for a person
 
 
-def _shown(turns: Iterator[Outcome]) -> Iterator[Piece]:
+def _describe_turns(turns: Iterator[TurnOutcome]) -> Iterator[Block]:
     from .demo_agent import MODEL, WINDOW
 
     yield f"A model that takes {number(WINDOW)} tokens, on this machine. Starting ..."
-    outcomes: list[Outcome] = []
+    outcomes: list[TurnOutcome] = []
     first = 1
     for outcome in turns:
         outcomes.append(outcome)
         yield ""
         yield Line(f"You: {outcome.user}", "bold")
         yield _requests(outcome.sent, first)
-        yield Line(f"Agent: {excerpt(outcome.answer, 100)}", "green")
+        yield Line(f"Agent: {truncate_line(outcome.answer, 100)}", "green")
         first += len(outcome.sent)
     last = outcomes[-1].sent[0]
     yield ""
@@ -113,31 +117,36 @@ def _shown(turns: Iterator[Outcome]) -> Iterator[Piece]:
     yield from picture(last, TokenCounter(MODEL), half)
     for summary in filter(is_framed, last.view):
         lines = unframe(summary).splitlines()
-        more = [f"({len(lines) - SHOWN} more lines)"] if len(lines) > SHOWN else []
-        yield from titled("its summary begins", "\n".join(lines[:SHOWN] + more))
+        more = [f"({len(lines) - SUMMARY_LINES} more lines)"] if len(lines) > SUMMARY_LINES else []
+        yield from with_title("its summary begins", "\n".join(lines[:SUMMARY_LINES] + more))
     yield from _closing(outcomes)
 
 
 def _requests(sent: Sequence[Sent], first: int) -> Table:
     rows: list[tuple[str | int, ...]] = []
-    for place, one in enumerate(sent, first):
-        remark = f"refused: {excerpt(one.refused, 60)}" if one.refused else ""
-        if one.compression:
-            remark = f"{one.compressed} in {one.compression['seconds']:.2f} s"
-        counts = (one.transcript_tokens, one.sent_tokens, one.cached_tokens)
+    for place, request in enumerate(sent, first):
+        remark = f"refused: {truncate_line(request.refused, 60)}" if request.refused else ""
+        if request.compression:
+            remark = f"{request.compressed} in {request.compression['seconds']:.2f} s"
+        counts = (request.transcript_tokens, request.sent_tokens, request.cached_tokens)
         rows.append((place, *counts, remark))
     columns = ("request#", "transcript#", "sent#", "cached#", "")
-    return Table(columns, rows, [STYLES.get(one.compressed or "", "") for one in sent])
+    return Table(
+        columns, rows, [METHOD_STYLES.get(request.compressed or "", "") for request in sent]
+    )
 
 
-def picture(one: Sent, tokens: TokenCounter, half: int = WIDTH) -> Iterator[str]:
+def picture(request: Sent, tokens: TokenCounter, half: int = WIDTH) -> Iterator[str]:
     """Draw transcript and request side by side in `half` columns each."""
-    halves = (("whole", one.whole, one.transcript_tokens), ("sent", one.view, one.sent_tokens))
+    halves = (
+        ("whole", request.whole, request.transcript_tokens),
+        ("sent", request.view, request.sent_tokens),
+    )
     left, right = (
         [
-            excerpt(f"{name}: {number(size)} tokens, {len(messages)} messages", half),
+            truncate_line(f"{name}: {number(size)} tokens, {len(messages)} messages", half),
             "\u2500" * half,
-            *_listed(messages, tokens, half - 16),
+            *_list_messages(messages, tokens, half - 16),
         ]
         for name, messages, size in halves
     )
@@ -145,28 +154,28 @@ def picture(one: Sent, tokens: TokenCounter, half: int = WIDTH) -> Iterator[str]
         yield f"{a:<{half}}  {b}".rstrip()
 
 
-def _listed(messages: Sequence[Message], tokens: TokenCounter, width: int) -> Iterator[str]:
+def _list_messages(messages: Sequence[Message], tokens: TokenCounter, width: int) -> Iterator[str]:
     """Yield lines for the outer messages and summaries; count the others."""
     skipped = 0
     for index, message in enumerate(messages):
         framed = is_framed(message)
-        if FIRST <= index < len(messages) - LAST and not framed:
+        if FIRST_SHOWN <= index < len(messages) - LAST_SHOWN and not framed:
             skipped += 1
             continue
         if skipped:
-            yield f"{'...':<16}{excerpt(f'{skipped} more messages', width)}"
+            yield f"{'...':<16}{truncate_line(f'{skipped} more messages', width)}"
             skipped = 0
         calls = [f"{call.name}({call.arguments})" for call in tool_calls_of(message)]
-        said = [excerpt(" ".join([*calls, text_of(message)]), width)]
+        lines = [truncate_line(" ".join([*calls, text_of(message)]), width)]
         if framed:
             headings = re.findall(r"^## ([^:(\n]+)", unframe(message), re.MULTILINE)
-            said = textwrap.wrap(", ".join(headings), width) or ["one paragraph"]
+            lines = textwrap.wrap(", ".join(headings), width) or ["one paragraph"]
         name = "summary" if framed else str(message.get("role"))
-        yield f"{name:<9}{number(tokens.message(message)):>6} {said[0]}"
-        yield from (f"{'':<16}{line}" for line in said[1:])
+        yield f"{name:<9}{number(tokens.message(message)):>6} {lines[0]}"
+        yield from (f"{'':<16}{line}" for line in lines[1:])
 
 
-def _closing(outcomes: Sequence[Outcome]) -> Iterator[Piece]:
+def _closing(outcomes: Sequence[TurnOutcome]) -> Iterator[Block]:
     check, totals = outcomes[-1].check, _totals(outcomes)
     figures = {name: number(n) if isinstance(n, int) else n for name, n in totals.items()}
     where = "what was sent still held it"

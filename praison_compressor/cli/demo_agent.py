@@ -18,7 +18,7 @@ from ..messages import Message, text_of, tool_calls_of
 from ..recall.answers import SEARCH
 from ..summaries.prompts import INSTRUCTIONS
 from ..testing import Asked, Call, LocalProvider, Recorded, Reply
-from .terminal import unlogged
+from .terminal import mute_log
 
 MODEL = "gpt-4"
 """A model whose tokenizer is known exactly; its provider gets no request."""
@@ -81,7 +81,7 @@ class DemoTurn:
     answer: str
 
 
-def _reading(pier: int, *months: int) -> tuple[Call, ...]:
+def _month_calls(pier: int, *months: int) -> tuple[Call, ...]:
     return tuple(Call("read_month", {"pier": pier, "month": month}) for month in months)
 
 
@@ -89,7 +89,7 @@ def _question(number: int, month: str) -> DemoTurn:
     """Return a question that one read answers."""
     listed = read_month(3, number).replace("\n", "\n- ")
     answer = f"Pier-3 in {month}: {LINES} ships.\n- {listed}"
-    return DemoTurn(f"What came to pier-3 in {month}?", _reading(3, number), answer)
+    return DemoTurn(f"What came to pier-3 in {month}?", _month_calls(3, number), answer)
 
 
 SCRIPT = (
@@ -98,37 +98,39 @@ SCRIPT = (
         "pier-2, then I ask you about pier-3. Rule QX-417: no captain's name goes into it.",
         (
             Call("search", {"pier": 1, "word": "late"}),
-            *_reading(1, 1, 2, 3, 4),
+            *_month_calls(1, 1, 2, 3, 4),
             Call("search", {"pier": 2, "word": "late"}),
-            *_reading(2, 1, 2, 3, 4),
+            *_month_calls(2, 1, 2, 3, 4),
         ),
         "Both piers: most ships bring tea, salt or timber, and every 29th entry is late.",
     ),
     *(_question(number, month) for number, month in enumerate(MONTHS, 1)),
 )
 
-LAST = "Before you write: one ship came to pier-3 with a broken mast. Which, and who towed her?"
+LAST_QUESTION = (
+    "Before you write: one ship came to pier-3 with a broken mast. Which, and who towed her?"
+)
 
 
 def answer_last(asked: Asked) -> Reply:
     """Answer the last question from the request, after at most one search."""
-    found = re.search(r"\d\d-\d\d [^\n\\]*mast broken, towed in by the \w+", asked.text)
-    if found is not None:
-        return Reply(f"The log says: {found.group(0)}.")
+    match = re.search(r"\d\d-\d\d [^\n\\]*mast broken, towed in by the \w+", asked.text)
+    if match is not None:
+        return Reply(f"The log says: {match.group(0)}.")
     if asked.messages[-1].get("role") == "tool":
         return Reply("I no longer know.")
     return Reply(calls=(Call(SEARCH, {"query": "mast broken, towed in"}),))
 
 
-def take_notes(asked: Asked) -> Reply:
+def take_notes(request: Asked) -> Reply:
     """Answer as the summarizer's model: list what was asked, answered and called."""
-    shown = asked.last_user
-    goals = re.findall(r"^\[user\]\n(.+)$", shown, re.MULTILINE)
-    done = re.findall(r"^\[assistant\]\n(.+)$", shown, re.MULTILINE)
-    calls = re.findall(r"^(?:\[calls )?(search|read_month)\]? (\{.+\})$", shown, re.MULTILINE)
+    text = request.last_user
+    goals = re.findall(r"^\[user\]\n(.+)$", text, re.MULTILINE)
+    done = re.findall(r"^\[assistant\]\n(.+)$", text, re.MULTILINE)
+    calls = re.findall(r"^(?:\[calls )?(search|read_month)\]? (\{.+\})$", text, re.MULTILINE)
     done += [" ".join(call) for call in calls]
     notes = (("Goal", goals), ("Done", done))
-    return Reply("\n".join("\n".join([f"## {name}", *said]) for name, said in notes if said))
+    return Reply("\n".join("\n".join([f"## {name}", *lines]) for name, lines in notes if lines))
 
 
 # ---------------------------------------------------------------- what happens
@@ -160,7 +162,7 @@ class Sent:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TurnOutcome:
     """A turn: the user's words, the answer, the requests."""
 
     user: str
@@ -182,18 +184,18 @@ class Outcome:
         }
 
 
-def turns() -> Iterator[Outcome]:
+def run_turns() -> Iterator[TurnOutcome]:
     """Hold the conversation, in an environment that knows no other provider."""
     with LocalProvider(window=WINDOW) as provider:
         provider.route(lambda asked: _asks_for_summary(asked.messages), take_notes)
         address = dict.fromkeys(("OPENAI_BASE_URL", "OPENAI_API_BASE"), provider.base_url)
-        with mock.patch.dict(os.environ, {**OFFLINE, **address}), unlogged():
+        with mock.patch.dict(os.environ, {**OFFLINE, **address}), mute_log():
             # Imported here: the host reads the environment when it is first imported.
             from ..praisonai import install, uninstall
 
             install()
             try:
-                yield from _turns(_agent(), provider)
+                yield from _run_script(_agent(), provider)
             finally:
                 uninstall()
 
@@ -218,37 +220,37 @@ def _agent() -> Any:
     )
 
 
-def _turns(agent: Any, provider: LocalProvider) -> Iterator[Outcome]:
+def _run_script(agent: Any, provider: LocalProvider) -> Iterator[TurnOutcome]:
     committed: dict[int, Mapping[str, Any]] = {}  # by how many requests the provider had then
 
-    def hear(event: Event) -> None:
+    def on_event(event: Event) -> None:
         if event.name == "committed":
             committed[len(provider.requests)] = event.data
 
-    agent.context_compressor.subscribe(hear)
+    agent.context_compressor.subscribe(on_event)
     for turn in SCRIPT:
         replies = [Reply(calls=(call,)) for call in turn.calls]
         provider.answer_with([*replies, Reply(turn.answer)])
-        yield _turn(agent, provider, turn.user, committed)
+        yield _run_turn(agent, provider, turn.user, committed)
     provider.answer_with(answer_last)
-    yield _turn(agent, provider, LAST, committed)
+    yield _run_turn(agent, provider, LAST_QUESTION, committed)
 
 
-def _turn(
+def _run_turn(
     agent: Any, provider: LocalProvider, words: str, committed: Mapping[int, Mapping[str, Any]]
-) -> Outcome:
+) -> TurnOutcome:
     before = provider.requests
-    said = str(agent.chat(words))
+    answer = str(agent.chat(words))
     records = provider.requests[len(before) :]
     sent = [
-        _sent(agent.context_compressor, record, committed.get(place))
+        _sent_request(agent.context_compressor, record, committed.get(place))
         for place, record in enumerate(records, len(before))
         if not _asks_for_summary(record.messages)
     ]
-    return Outcome(words, said, sent, len(records) - len(sent))
+    return TurnOutcome(words, answer, sent, len(records) - len(sent))
 
 
-def _sent(compressor: Any, record: Recorded, compression: Mapping[str, Any] | None) -> Sent:
+def _sent_request(compressor: Any, record: Recorded, compression: Mapping[str, Any] | None) -> Sent:
     engine, view = compressor.engine(), record.messages
     whole = engine.verbatim(view, session_id=compressor.session_id)
     left_out = engine.tokens.messages(whole) - engine.tokens.messages(view)

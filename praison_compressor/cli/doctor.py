@@ -18,21 +18,30 @@ import click
 
 from ..config import KEY_VARIABLE, STORE_VARIABLE, CompressorConfig
 from ..errors import CompressorError
-from ..messages.display import counted, one_line
+from ..messages.display import one_line, pluralize
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
-from . import parameters as par
-from .terminal import FOUND_FAULT, Line, answer, in_flags, number, progress, unlogged
+from .parameters import AS_JSON, command, with_config
+from .store_access import open_ledger
+from .terminal import (
+    FOUND_FAULT,
+    Line,
+    mute_log,
+    number,
+    options_as_flags,
+    print_answer,
+    progress_bar,
+)
 
 OK, NOTE, FAIL = "ok", "note", "fail"
 
-STYLES = {OK: "green", NOTE: "yellow", FAIL: "red"}
+STATE_STYLES = {OK: "green", NOTE: "yellow", FAIL: "red"}
 
 UPGRADE = "pip install --upgrade praison-compressor"
 
 
 @dataclass(frozen=True)
-class Check:
+class Finding:
     """The state of one part of the installation."""
 
     state: str
@@ -41,12 +50,12 @@ class Check:
     remedy: str = ""
 
 
-CheckFunction = Callable[[CompressorConfig], Check]
+CheckFunction = Callable[[CompressorConfig], Finding]
 
 
-@par.command
-@par.configured
-@par.AS_JSON
+@command
+@with_config
+@AS_JSON
 def doctor(config: CompressorConfig, as_json: bool) -> None:
     """Check host, configuration, window, store and models.
 
@@ -58,38 +67,38 @@ def doctor(config: CompressorConfig, as_json: bool) -> None:
     $ praison-compressor doctor --window 32k
     """
     # Each check's line says what the log would.
-    with unlogged(), progress("Checking", len(CHECKS)) as step:
-        config, sources = _in_force(config)
+    with mute_log(), progress_bar("Checking", len(DOCTOR_CHECKS)) as step:
+        config, sources = _effective_config(config)
         checks = {"options": sources}
-        for name, check in CHECKS.items():
+        for name, check in DOCTOR_CHECKS.items():
             checks[name] = check(config)
             step()
     works = all(check.state != FAIL for check in checks.values())
-    found = [{"name": name, **vars(check)} for name, check in checks.items()]
-    answer({"works": works, "checks": found}, _lines(checks), as_json)
+    findings = [{"name": name, **vars(check)} for name, check in checks.items()]
+    print_answer({"works": works, "checks": findings}, _finding_lines(checks), as_json)
     if not works:
         raise click.exceptions.Exit(FOUND_FAULT)
 
 
-def _lines(checks: Mapping[str, Check]) -> Iterator[Line]:
+def _finding_lines(checks: Mapping[str, Finding]) -> Iterator[Line]:
     for name, check in checks.items():
-        remedy = f" -> {in_flags(check.remedy)}" if check.remedy else ""
-        yield Line(f"{check.state:<5}{name}: {check.found}{remedy}", STYLES[check.state])
+        remedy = f" -> {options_as_flags(check.remedy)}" if check.remedy else ""
+        yield Line(f"{check.state:<5}{name}: {check.found}{remedy}", STATE_STYLES[check.state])
 
 
 # ---------------------------------------------------------------- which options hold
 
 
-def _in_force(given: CompressorConfig) -> tuple[CompressorConfig, Check]:
+def _effective_config(config: CompressorConfig) -> tuple[CompressorConfig, Finding]:
     """Return the options in force, and where each comes from.
 
     The command line overrides the host's files; the files override the environment.
     """
     plain = vars(CompressorConfig().with_environment())
-    options = {name: value for name, value in vars(given).items() if value != plain[name]}
+    options = {name: value for name, value in vars(config).items() if value != plain[name]}
     sources = dict.fromkeys(options, "the command line")
-    with contextlib.suppress(ImportError, AttributeError):  # `_plugin` reports the failure
-        for name, (value, file) in _of_host(options).items():
+    with contextlib.suppress(ImportError, AttributeError):  # `_check_plugin` reports the failure
+        for name, (value, file) in _host_options(options).items():
             options[name], sources[name] = value, file
     config = CompressorConfig(**options).with_environment()
     for name, variable in (("store_url", STORE_VARIABLE), ("store_key", KEY_VARIABLE)):
@@ -98,110 +107,115 @@ def _in_force(given: CompressorConfig) -> tuple[CompressorConfig, Check]:
     names: dict[str, list[str]] = {}
     for name in sorted(sources):
         names.setdefault(sources[name], []).append(name)
-    found = "; ".join(f"{', '.join(theirs)}: {source}" for source, theirs in names.items())
-    return config, Check(OK, found or "the defaults")
+    summary = "; ".join(f"{', '.join(theirs)}: {source}" for source, theirs in names.items())
+    return config, Finding(OK, summary or "the defaults")
 
 
-def _of_host(options: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
+def _host_options(options: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
     """Return the usable options of the host's files, each with its file."""
-    from ..praisonai.context_param import usable
-    from ..praisonai.plugin import IN_FILES, asked, file_of
+    from ..praisonai.context_param import check_options
+    from ..praisonai.plugin import OPTION_KEYS, configuration_file, read_host_configuration
 
-    asks = asked()
-    found = {}
-    if asks.on:
-        found = {name: (value, file_of(*IN_FILES, name)) for name, value in asks.options.items()}
-    if asks.model:
-        found["model"] = asks.model, file_of("defaults", "model")
-    new = {name: each for name, each in found.items() if name not in options}
+    request = read_host_configuration()
+    values = {}
+    if request.on:
+        values = {
+            name: (value, configuration_file(*OPTION_KEYS, name))
+            for name, value in request.options.items()
+        }
+    if request.model:
+        values["model"] = request.model, configuration_file("defaults", "model")
+    additional = {name: value for name, value in values.items() if name not in options}
     # The check of the plugin reports unusable ones.
-    kept, _ = usable({**options, **{name: value for name, (value, _) in new.items()}})
-    return {name: each for name, each in new.items() if name in kept}
+    given = {name: value for name, (value, _) in additional.items()}
+    accepted, _ = check_options({**options, **given})
+    return {name: value for name, value in additional.items() if name in accepted}
 
 
 # ---------------------------------------------------------------- package, host, plugin
 
 
-def _package(config: CompressorConfig) -> Check:
+def _check_package(config: CompressorConfig) -> Finding:
     from .. import __version__
 
     python, litellm = platform.python_version(), version("litellm")
-    return Check(OK, f"praison-compressor {__version__}, litellm {litellm}, Python {python}")
+    return Finding(OK, f"praison-compressor {__version__}, litellm {litellm}, Python {python}")
 
 
-def _host(config: CompressorConfig) -> Check:
+def _check_host(config: CompressorConfig) -> Finding:
     """Replace every name of the host that we replace; restore it."""
     from ..praisonai import install, installed, uninstall
 
-    found, before = f"praisonaiagents {version('praisonaiagents')}", installed()
-    made = install()
-    count = len(made.patches)  # `uninstall` empties them
+    host, before = f"praisonaiagents {version('praisonaiagents')}", installed()
+    installation = install()
+    count = len(installation.patches)  # `uninstall` empties them
     if before is None:
         uninstall()
-    if made.lacking:
-        parts = "; ".join(f"{part} ({reason})" for part, reason in made.lacking.items())
-        return Check(NOTE, f"{found}: left out: {parts}", f"the rest works; {UPGRADE}")
-    return Check(OK, f"{found}: all {count} names that we replace exist")
+    if installation.lacking:
+        parts = "; ".join(f"{part} ({reason})" for part, reason in installation.lacking.items())
+        return Finding(NOTE, f"{host}: left out: {parts}", f"the rest works; {UPGRADE}")
+    return Finding(OK, f"{host}: all {count} names that we replace exist")
 
 
-def _plugin(config: CompressorConfig) -> Check:
+def _check_plugin(config: CompressorConfig) -> Finding:
     """Read what the host's configuration asks of the plugin."""
-    from ..praisonai.plugin import NAME, asked
+    from ..praisonai.plugin import PLUGIN, read_host_configuration
 
-    asks, names = asked(), os.environ.get("PRAISONAI_PLUGINS")
+    request, names = read_host_configuration(), os.environ.get("PRAISONAI_PLUGINS")
     sources = [f"PRAISONAI_PLUGINS={names}" if names else "no PRAISONAI_PLUGINS"]
-    read = ", ".join([*sources, *(asks.files or ["no .praisonai/config.yaml"])])
-    if asks.faults:
-        return Check(FAIL, f"{'; '.join(asks.faults)} ({read})")
-    if not entry_points(group="praisonai.plugins", name=NAME):
+    sources_read = ", ".join([*sources, *(request.files or ["no .praisonai/config.yaml"])])
+    if request.faults:
+        return Finding(FAIL, f"{'; '.join(request.faults)} ({sources_read})")
+    if not entry_points(group="praisonai.plugins", name=PLUGIN):
         remedy = "install the package with pip, so that the host finds it"
-        found = f"not registered with the host, so only code switches it on ({read})"
-        return Check(FAIL if asks.on else NOTE, found, remedy)
-    options = f", with {', '.join(asks.options)}" if asks.options else ""
-    found = f"switched on{options}" if asks.on else "registered, not switched on"
-    return Check(OK, f"{found} ({read})")
+        state = f"not registered with the host, so only code switches it on ({sources_read})"
+        return Finding(FAIL if request.on else NOTE, state, remedy)
+    options = f", with {', '.join(request.options)}" if request.options else ""
+    state = f"switched on{options}" if request.on else "registered, not switched on"
+    return Finding(OK, f"{state} ({sources_read})")
 
 
 # ---------------------------------------------------------------- agents
 
 
-def _agents(config: CompressorConfig) -> Check:
+def _check_agents(config: CompressorConfig) -> Finding:
     """Find which agents are compressed, and have one outgrow its window."""
     from ..praisonai.context_param import STRATEGY_VARIABLE
-    from ..praisonai.plugin import asked
+    from ..praisonai.plugin import read_host_configuration
 
-    tried, is_on, strategy = _tried(config), asked().on, os.environ.get(STRATEGY_VARIABLE)
-    found = _said(tried, keeps_steps=config.keep_tool_steps)
-    if tried["sent"] >= tried["tokens"] or tried["sent"] > tried["window"]:
-        return Check(FAIL, found, "report it, with this output")
-    if tried["plain"]:
-        return Check(OK, found)
-    if is_on and strategy:
+    result, strategy = _run_trial(config), os.environ.get(STRATEGY_VARIABLE)
+    is_enabled = read_host_configuration().on
+    sentence = _trial_sentence(result, keeps_steps=config.keep_tool_steps)
+    if result["sent"] >= result["tokens"] or result["sent"] > result["window"]:
+        return Finding(FAIL, sentence, "report it, with this output")
+    if result["plain"]:
+        return Finding(OK, sentence)
+    if is_enabled and strategy:
         remedy = f"unset {STRATEGY_VARIABLE}={strategy} to compress every other agent"
-        return Check(NOTE, found, remedy)
-    if is_on:
-        return Check(FAIL, f"{found}; the host did not load the plugin", tried["last_line"])
+        return Finding(NOTE, sentence, remedy)
+    if is_enabled:
+        return Finding(FAIL, f"{sentence}; the host did not load the plugin", result["last_line"])
     remedy = "set PRAISONAI_PLUGINS=praison-compressor to compress every other agent"
-    return Check(NOTE, found, remedy)
+    return Finding(NOTE, sentence, remedy)
 
 
-def _said(tried: Mapping[str, Any], *, keeps_steps: bool) -> str:
+def _trial_sentence(result: Mapping[str, Any], *, keeps_steps: bool) -> str:
     """Return the result of a trial in words."""
     who = "every Agent() that names no other strategy is compressed"
-    if not tried["plain"]:
+    if not result["plain"]:
         who = "only an Agent(context=CompressorContext()) is compressed"
     steps = "Tool steps are kept between turns"
     if not keeps_steps:
         steps = "Tool steps go when a turn ends, as in the host (keep_tool_steps=False)"
-    window, trigger = number(tried["window"]), number(tried["trigger"])
+    window, trigger = number(result["window"]), number(result["trigger"])
     return (
-        f"{who}: with model {tried['model']}, above {trigger} of {window} tokens "
-        f"({tried['source']}). Trial: a conversation of {number(tried['tokens'])} tokens was sent "
-        f"as {number(tried['sent'])}. {steps}"
+        f"{who}: with model {result['model']}, above {trigger} of {window} tokens "
+        f"({result['source']}). Trial: a conversation of {number(result['tokens'])} tokens was "
+        f"sent as {number(result['sent'])}. {steps}"
     )
 
 
-def _tried(config: CompressorConfig) -> Any:
+def _run_trial(config: CompressorConfig) -> Any:
     """Run `trial` in a new process; the host reads its configuration once.
 
     Raises:
@@ -210,15 +224,15 @@ def _tried(config: CompressorConfig) -> Any:
     from .demo_agent import OFFLINE
 
     code = "from praison_compressor.cli.doctor import trial; trial()"
-    given = json.dumps([config.model, config.context_window])
+    arguments = json.dumps([config.model, config.context_window])
     environment = {**os.environ, **OFFLINE, "OPENAI_API_KEY": os.environ.get("OPENAI_API_KEY", "")}
     environment.pop(STORE_VARIABLE, None)
-    command = [sys.executable, "-c", code, given]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    last = one_line((done.stderr.strip().splitlines() or ["no output"])[-1])
-    if done.returncode:
-        raise ValueError(last)
-    return {**json.loads(done.stdout.strip().splitlines()[-1]), "last_line": last}
+    command = [sys.executable, "-c", code, arguments]
+    process = subprocess.run(command, env=environment, capture_output=True, text=True)
+    last_line = one_line((process.stderr.strip().splitlines() or ["no output"])[-1])
+    if process.returncode:
+        raise ValueError(last_line)
+    return {**json.loads(process.stdout.strip().splitlines()[-1]), "last_line": last_line}
 
 
 ORDERS = "You keep the books."
@@ -269,9 +283,9 @@ def trial() -> None:
         agent.chat("Which ledger is next?")
         tokens = TokenCounter("openai/local").messages(agent.chat_history)
         sent = [r.prompt_tokens for r in provider.requests if reply(r) == "Noted."]
-    found = {"plain": is_plain, "model": ours.config.model, "source": limits.source}
-    found |= {"window": limits.window, "trigger": budget.trigger, "tokens": tokens}
-    print(json.dumps({**found, "sent": sent[-1] if sent else tokens}))
+    result = {"plain": is_plain, "model": ours.config.model, "source": limits.source}
+    result |= {"window": limits.window, "trigger": budget.trigger, "tokens": tokens}
+    print(json.dumps({**result, "sent": sent[-1] if sent else tokens}))
 
 
 def _longer_than(window: int) -> list[dict[str, str]]:
@@ -289,39 +303,39 @@ def _longer_than(window: int) -> list[dict[str, str]]:
 _NAME_IT = "--model names it"
 
 
-def _tokens(config: CompressorConfig) -> Check:
+def _check_tokenizer(config: CompressorConfig) -> Finding:
     tokens, model = TokenCounter(config.model), config.model or "no model named"
     tokens.text("one two three")
     if tokens.exact:
-        return Check(OK, f"{model}: counted with {tokens.source}")
+        return Finding(OK, f"{model}: counted with {tokens.source}")
     corrected = "counts are corrected by what the provider reports"
-    return Check(NOTE, f"{model}: {tokens.source}", corrected if config.model else _NAME_IT)
+    return Finding(NOTE, f"{model}: {tokens.source}", corrected if config.model else _NAME_IT)
 
 
-def _window(config: CompressorConfig) -> Check:
+def _check_window(config: CompressorConfig) -> Finding:
     limits = model_limits(config.model, config.context_window)
-    found = f"{number(limits.window)} tokens ({limits.source})"
+    window = f"{number(limits.window)} tokens ({limits.source})"
     if limits.guessed:
-        return Check(NOTE, found, "set context_window" if config.model else _NAME_IT)
-    return Check(OK, found)
+        return Finding(NOTE, window, "set context_window" if config.model else _NAME_IT)
+    return Finding(OK, window)
 
 
-def _store(config: CompressorConfig) -> Check:
+def _check_store(config: CompressorConfig) -> Finding:
     before = "" if config.store_url else "memory, or for an agent whose session the host stores: "
-    with par.ledger(config.store_url, new=True) as store:
-        if not store.is_there():  # looking must not create the file
+    with open_ledger(config.store_url, new=True) as store:
+        if not store.exists():  # looking must not create the file
             other = "" if config.store_url else " (--store URL for another)"
-            return Check(OK, f"{before}{store.place}, not made yet{other}")
-        count = counted(len(store.sessions(config.namespace)), "session")
-        return Check(OK, f"{before}{store.place}: {count} in namespace {config.namespace!r}")
+            return Finding(OK, f"{before}{store.place}, not made yet{other}")
+        count = pluralize(len(store.sessions(config.namespace)), "session")
+        return Finding(OK, f"{before}{store.place}: {count} in namespace {config.namespace!r}")
 
 
-def _auxiliary(config: CompressorConfig) -> Check:
+def _check_summaries(config: CompressorConfig) -> Finding:
     """Ask the model one small question, as for a summary."""
     model = config.auxiliary_model
     if model is None:
         usual = "static outside an agent; in an agent, the agent's model writes summaries"
-        return Check(OK, f"{usual} (--auxiliary-model tries one)")
+        return Finding(OK, f"{usual} (--auxiliary-model tries one)")
     from ..concurrency import run
     from ..summaries.litellm_client import LiteLLMSummarizer
 
@@ -329,19 +343,19 @@ def _auxiliary(config: CompressorConfig) -> Check:
         model, api_base=config.auxiliary_api_base, api_key=config.auxiliary_api_key
     )
     started = time.monotonic()
-    asks = [{"role": "user", "content": "Answer with the one word: ready"}]
+    messages = [{"role": "user", "content": "Answer with the one word: ready"}]
     seconds = config.timeout_seconds
     try:
-        reply = run(summarizer.summarize(asks, max_tokens=64, timeout_seconds=seconds))
+        reply = run(summarizer.summarize(messages, max_tokens=64, timeout_seconds=seconds))
     except CompressorError as error:
         kind = "auth" if "api_key" in str(error) else getattr(error, "kind", "provider")
-        return Check(FAIL, one_line(str(error)), _REMEDIES.get(kind, "see the message"))
+        return Finding(FAIL, one_line(str(error)), _MODEL_REMEDIES.get(kind, "see the message"))
     if not reply.text.strip():
-        return Check(NOTE, f"{model}: answered nothing", "try another")
-    return Check(OK, f"{model}: answered in {time.monotonic() - started:.1f} s")
+        return Finding(NOTE, f"{model}: answered nothing", "try another")
+    return Finding(OK, f"{model}: answered in {time.monotonic() - started:.1f} s")
 
 
-_REMEDIES = {
+_MODEL_REMEDIES = {
     "auth": "set the provider's key in the environment, such as OPENAI_API_KEY",
     "quota": "wait, or raise the account's quota; until then summaries are static",
     "timeout": "use a faster model or raise timeout_seconds",
@@ -351,26 +365,26 @@ _REMEDIES = {
 }
 
 
-def _guarded(check: CheckFunction, remedy: str = "") -> CheckFunction:
+def _catch_failures(check: CheckFunction, remedy: str = "") -> CheckFunction:
     """Return the check, with its exceptions as failures with `remedy`."""
 
-    def guarded(config: CompressorConfig) -> Check:
+    def run_check(config: CompressorConfig) -> Finding:
         try:
             return check(config)
         except (CompressorError, ImportError, AttributeError, OSError, ValueError) as error:
-            return Check(FAIL, one_line(str(error)), remedy)
+            return Finding(FAIL, one_line(str(error)), remedy)
 
-    return guarded
+    return run_check
 
 
-CHECKS: dict[str, CheckFunction] = {
-    "package": _package,
-    "host": _guarded(_host, UPGRADE),
-    "plugin": _guarded(_plugin, "repair the host's configuration"),
-    "agents": _guarded(_agents, "see the checks above"),
-    "tokenizer": _guarded(_tokens, "pip install --force-reinstall tiktoken"),
-    "window": _window,
-    "store": _guarded(_store, "repair it, move the file away, or start the database"),
-    "summaries": _auxiliary,
+DOCTOR_CHECKS: dict[str, CheckFunction] = {
+    "package": _check_package,
+    "host": _catch_failures(_check_host, UPGRADE),
+    "plugin": _catch_failures(_check_plugin, "repair the host's configuration"),
+    "agents": _catch_failures(_check_agents, "see the checks above"),
+    "tokenizer": _catch_failures(_check_tokenizer, "pip install --force-reinstall tiktoken"),
+    "window": _check_window,
+    "store": _catch_failures(_check_store, "repair it, move the file away, or start the database"),
+    "summaries": _check_summaries,
 }
 """Checks by name, in order of dependency."""

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from ..config import MOST_TOKENS, CompressorConfig, nearest_name
-from ..errors import SessionNotFound, StoreUnavailable
-from ..ledger.segments import Session
+from ..config import MOST_TOKENS, CompressorConfig
 from ..messages.display import one_line
 from ..tokens.models import GUESSED_WINDOW
 from .terminal import Unusable
-
-if TYPE_CHECKING:
-    from ..ledger.sql.store import SqlStore
 
 Function = Callable[..., Any]
 Decorator = Callable[[Any], Any]
@@ -32,12 +26,12 @@ _NUMBER = re.compile(r"(\d[\d_,]*(?:\.\d+)?)([km]?)", re.IGNORECASE)
 _TIMES = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
-def _number(text: str) -> int | None:
+def parse_number(text: str) -> int | None:
     """Parse a whole number such as 32000, 32_000, 32,000, 32k or 1.5M."""
-    found = _NUMBER.fullmatch(text.strip())
-    if found is None:
+    match = _NUMBER.fullmatch(text.strip())
+    if match is None:
         return None
-    value = Decimal(re.sub("[_,]", "", found[1])) * _TIMES[found[2].lower()]
+    value = Decimal(re.sub("[_,]", "", match[1])) * _TIMES[match[2].lower()]
     return int(value) if value <= MOST_TOKENS and value == int(value) else None
 
 
@@ -48,11 +42,11 @@ class _Number(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
         """Parse a number."""
-        found = _number(str(value))
-        if found is None:
+        number = parse_number(str(value))
+        if number is None:
             wrong = f"{value!s:.60}: expected a whole number such as 32000 or 32k"
             self.fail(wrong, param, ctx)
-        return found
+        return number
 
 
 # ---------------------------------------------------------------- declaring
@@ -72,7 +66,7 @@ def option(name: str, metavar: str, help: str, **more: Any) -> Decorator:
     return click.option(*names, metavar=metavar, help=help, type=kind, **more)
 
 
-def switch(name: str, help: str) -> Decorator:
+def flag(name: str, help: str) -> Decorator:
     """Declare an option without a value."""
     return click.option(name, is_flag=True, help=help)
 
@@ -83,19 +77,19 @@ def argument(name: str, *, required: bool = True, metavar: str | None = None) ->
     return click.argument(name, metavar=shown, required=required)
 
 
-def _read_into(name: str, make: Function, *options: Decorator) -> Decorator:
+def _bundle_options(name: str, make: Function, *options: Decorator) -> Decorator:
     """Return a decorator that reads options into one value by `make`."""
     taken = list(inspect.signature(make).parameters)
 
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
-        def read(**given: Any) -> Any:
-            own = {each: given.pop(each) for each in taken}
-            return function(**given, **{name: make(**own)})
+        def wrapper(**values: Any) -> Any:
+            bundled = {key: values.pop(key) for key in taken}
+            return function(**values, **{name: make(**bundled)})
 
         for each in reversed(options):
-            read = each(read)
-        return read
+            wrapper = each(wrapper)
+        return wrapper
 
     return decorate
 
@@ -123,16 +117,20 @@ class CallOptions:
     @property
     def choices(self) -> dict[str, Any]:
         """Return the given options that choose messages, by reference or index."""
-        kept = list(map(_place, self.keep)) or None
-        found = {"keep": kept, "since": _place(self.since), "until": _place(self.until)}
-        return {name: value for name, value in found.items() if value is not None}
+        keep = list(map(_reference_or_index, self.keep)) or None
+        choices = {
+            "keep": keep,
+            "since": _reference_or_index(self.since),
+            "until": _reference_or_index(self.until),
+        }
+        return {name: value for name, value in choices.items() if value is not None}
 
 
-def _place(text: str | None) -> str | int | None:
+def _reference_or_index(text: str | None) -> str | int | None:
     return int(text) if text and text.isdecimal() else text or None
 
 
-def _configured(
+def _make_config(
     model: str | None,
     window: int | None,
     keep_tokens: int | None,
@@ -143,7 +141,7 @@ def _configured(
     namespace: str,
 ) -> CompressorConfig:
     """Return the configuration of a command, completed from the environment."""
-    given = {
+    flags = {
         "model": model,
         "context_window": window,
         "auxiliary_model": auxiliary_model,
@@ -152,30 +150,30 @@ def _configured(
         "store_url": store,
         "namespace": namespace,
     }
-    options = dict(map(_setting, settings))
-    options |= {name: value for name, value in given.items() if value is not None}
+    options = dict(map(_parse_setting, settings))
+    options |= {name: value for name, value in flags.items() if value is not None}
     return CompressorConfig.from_mapping(options).with_environment()
 
 
-def _setting(text: str) -> tuple[str, Any]:
-    name, equals, given = text.partition("=")
+def _parse_setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
     if not equals:
         raise Unusable(f"--set {one_line(text)}: expected OPTION=VALUE")
-    return name.strip().replace("-", "_"), _value(given.strip())
+    return name.strip().replace("-", "_"), _parse_value(value.strip())
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     """Parse a whole number, JSON, "none", or the text itself."""
-    found = _number(text)
-    if found is not None:
-        return found
+    number = parse_number(text)
+    if number is not None:
+        return number
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None if text.lower() == "none" else text
 
 
-def with_window(config: CompressorConfig) -> CompressorConfig:
+def with_guessed_window(config: CompressorConfig) -> CompressorConfig:
     """Return the configuration; guess its window if window and model are unknown."""
     is_known = config.context_window is not None or config.model is not None
     return config if is_known else replace(config, context_window=GUESSED_WINDOW)
@@ -200,17 +198,17 @@ class Tenant:
     namespace: str
 
 
-tenant = _read_into("tenant", Tenant, STORE, NAMESPACE)
+with_tenant = _bundle_options("tenant", Tenant, STORE, NAMESPACE)
 CONVERSATION = option("--conversation", "N", "The conversation to take, of several.")
 AS_JSON = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON value, for a program."
 )
 
-call = _read_into(
+with_call = _bundle_options(
     "call",
     CallOptions,
     option("--target", "TOKENS", "Make a view of at most TOKENS."),
-    switch("--force", "Compress although the transcript fits."),
+    flag("--force", "Compress although the transcript fits."),
     option(
         "--keep",
         "MESSAGE",
@@ -222,9 +220,9 @@ call = _read_into(
     option("--until", "MESSAGE", "Compress nothing from this message on."),
     option("--session", "ID", "The session in the store that it belongs to."),
 )
-configured = _read_into(
+with_config = _bundle_options(
     "config",
-    _configured,
+    _make_config,
     option("--model", "MODEL", "The model that reads the view: its window and tokenizer."),
     option("--window", "TOKENS", "The model's window (context_window)."),
     option("--keep-tokens", "TOKENS", "Newest tokens kept verbatim (protect_last_n_tokens)."),
@@ -245,65 +243,3 @@ configured = _read_into(
     STORE,
     NAMESPACE,
 )
-
-
-# ---------------------------------------------------------------- the store
-
-STORED_WHEN = (
-    "A session is stored when it is first compressed: by an agent with "
-    "CompressorContext(store_url=...) or PRAISON_COMPRESSOR_STORE, or by "
-    "praison-compressor compress FILE --store URL --session ID."
-)
-
-
-@contextlib.contextmanager
-def ledger(url: str | None, *, new: bool = False) -> Iterator[SqlStore]:
-    """Open the named store, that of the environment, or the user's.
-
-    Without `new` a missing ledger is an error: a mistyped path is no empty store. The key of an
-    encrypted ledger is in the environment, since others can read a command line.
-    """
-    from ..ledger.sql.database import default_path
-    from ..ledger.sql.store import open_store
-
-    config = CompressorConfig(store_url=url).with_environment()
-    encrypted = config.store_key is not None and not default_path().exists()
-    place = config.store_url or default_path(encrypted=encrypted)
-    store = open_store(place, key=config.store_key)
-    try:
-        if not new and not store.is_there():
-            raise StoreUnavailable(
-                f"{store.place}: there is no such file, or no ledger in it; check --store. "
-                + STORED_WHEN
-            )
-        yield store
-    finally:
-        store.close()
-
-
-def existing(store: SqlStore, namespace: str, name: str) -> Session:
-    """Return the stored session of an id or an epoch's id.
-
-    Raises:
-        SessionNotFound: there is none; the error has the nearest id.
-    """
-    try:
-        store.lineage(namespace, name)  # `open` makes a session of an unknown name
-    except SessionNotFound as error:
-        meant = nearest_name(name, (info.id for info in store.sessions(namespace)))
-        hint = f" (did you mean {meant!r}?)" if meant else ""
-        raise SessionNotFound(f"{error}{hint}") from error
-    return store.open(namespace, name)
-
-
-def remembered(store: SqlStore, namespace: str, name: str) -> Session:
-    """Return the stored session unless all of it was forgotten.
-
-    Raises:
-        SessionNotFound: there is none, or only tombstones of it.
-    """
-    found = existing(store, namespace, name)
-    is_gone = found.entries and all(entry.forgotten for entry in found.entries)
-    if is_gone and not store.transcript(found):
-        raise SessionNotFound(f"session {name!r} was forgotten; only its tombstones are left")
-    return found

@@ -19,29 +19,40 @@ from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..ledger.memory_store import MemoryStore
-from ..messages.display import clean, counted, when
+from ..messages.display import clean, pluralize, utc_time
 from ..tokens.counter import TokenCounter
-from . import parameters as par
 from .compressing import summary_of
-from .life import (
-    Life,
-    life_of_session,
-    life_of_transcript,
+from .parameters import (
+    AS_JSON,
+    CONVERSATION,
+    Tenant,
+    argument,
+    command,
+    option,
+    with_config,
+    with_guessed_window,
+    with_tenant,
+)
+from .report_data import (
+    ReportData,
+    data_of_session,
+    data_of_transcript,
     requests_in,
     window_and_trigger,
-    with_next,
+    with_preview,
 )
-from .stored import family
-from .terminal import Unusable, answer, money, number, progress, unlogged
-from .transcripts import put, read_one
+from .store_access import open_ledger, remembered_session
+from .store_commands import epoch_tree
+from .terminal import Unusable, money, mute_log, number, print_answer, progress_bar
+from .transcripts import load_transcript, write_text
 
 
-@par.command
-@par.argument("what", metavar="SESSION|FILE")
-@par.option("--out", "FILE", "Write the page there; - is stdout.", default="report.html")
-@par.CONVERSATION
-@par.configured
-@par.AS_JSON
+@command
+@argument("what", metavar="SESSION|FILE")
+@option("--out", "FILE", "Write the page there; - is stdout.", default="report.html")
+@CONVERSATION
+@with_config
+@AS_JSON
 def report(
     what: str, out: str, conversation: int | None, config: CompressorConfig, as_json: bool
 ) -> None:
@@ -54,37 +65,37 @@ def report(
     $ praison-compressor report talk.jsonl --window 32k --out page.html
     """
     is_file = os.path.isfile(what)  # never raises, whatever a session is called
-    with unlogged():
+    with mute_log():
         if is_file:
             # Not the user's store: a report leaves no session behind.
-            compressor = ContextCompressor(par.with_window(config), store=MemoryStore())
-            messages = read_one(what, conversation)
-            with progress("Sending it as it grew", len(requests_in(messages))) as step:
-                life = life_of_transcript(messages, compressor, title=Path(what).name, step=step)
+            compressor = ContextCompressor(with_guessed_window(config), store=MemoryStore())
+            messages = load_transcript(what, conversation)
+            with progress_bar("Sending it as it grew", len(requests_in(messages))) as step:
+                data = data_of_transcript(messages, compressor, title=Path(what).name, step=step)
         else:
-            life = _of_session(what, config)
-    put(out, render(life), source=what if is_file else "-")
+            data = _load_session(what, config)
+    write_text(out, render(data), source=what if is_file else "-")
     value = {
         "out": out,
-        "requests": life.requests,
-        "compressions": life.compressions,
-        "summaries": len(life.cards),
-        "masks": len(life.masks),
-        "tokens_whole": life.tokens,
-        "tokens_view": life.last.view,
-        "tokens_not_sent": life.not_sent,
-        "bill": asdict(life.bill),
+        "requests": data.requests,
+        "compressions": data.compressions,
+        "summaries": len(data.cards),
+        "masks": len(data.masks),
+        "tokens_whole": data.tokens,
+        "tokens_view": data.last.view,
+        "tokens_not_sent": data.not_sent,
+        "bill": asdict(data.bill),
     }
     written = "" if out == "-" else f"Written to {out}; "
-    shown = [f"{written}{counted(life.compressions, 'compression')}", *life.bill_lines]
-    answer(value, shown, as_json, file=sys.stderr if out == "-" else None)
+    shown = [f"{written}{pluralize(data.compressions, 'compression')}", *data.bill_lines]
+    print_answer(value, shown, as_json, file=sys.stderr if out == "-" else None)
 
 
-@par.command
-@par.argument("session")
-@par.tenant
-@par.AS_JSON
-def bill(session: str, tenant: par.Tenant, as_json: bool) -> None:
+@command
+@argument("session")
+@with_tenant
+@AS_JSON
+def bill(session: str, tenant: Tenant, as_json: bool) -> None:
     """Show what a session has cost, and the same without us.
 
     The figures are those that a provider reported to the agent, or that an application passed to
@@ -92,28 +103,28 @@ def bill(session: str, tenant: par.Tenant, as_json: bool) -> None:
 
     $ praison-compressor bill audit --store ledger.db
     """
-    with par.ledger(tenant.store) as opened:
-        found = stored_bill(opened, par.remembered(opened, tenant.namespace, session))
+    with open_ledger(tenant.store) as opened:
+        total = stored_bill(opened, remembered_session(opened, tenant.namespace, session))
     none = f"No request of {session} is known. An agent's requests are billed, and those that an "
     none += "application passes to `record_usage`; `compress` sends none."
-    answer(asdict(found), found.lines() if found.requests else [none], as_json)
+    print_answer(asdict(total), total.lines() if total.requests else [none], as_json)
 
 
-def _of_session(what: str, config: CompressorConfig) -> Life:
+def _load_session(what: str, config: CompressorConfig) -> ReportData:
     """Return the life of a stored session.
 
     Raises:
         Unusable: the name looks like a file, and neither file nor session exists.
     """
     try:
-        with par.ledger(config.store_url) as opened:
-            par.remembered(opened, config.namespace, what)
-            found = life_of_session(opened, config.namespace, what, TokenCounter(config.model))
-            found = replace(found, lines=window_and_trigger(config))
-            if not found.lines or not found.points:
-                return found
+        with open_ledger(config.store_url) as opened:
+            remembered_session(opened, config.namespace, what)
+            data = data_of_session(opened, config.namespace, what, TokenCounter(config.model))
+            data = replace(data, lines=window_and_trigger(config))
+            if not data.lines or not data.points:
+                return data
             messages = opened.transcript(opened.open(config.namespace, what))
-            return with_next(found, messages, ContextCompressor(config, store=opened), what)
+            return with_preview(data, messages, ContextCompressor(config, store=opened), what)
     except (SessionNotFound, StoreUnavailable) as error:
         if os.sep not in what and not what.endswith((".json", ".jsonl")):
             raise
@@ -123,7 +134,7 @@ def _of_session(what: str, config: CompressorConfig) -> Life:
 # ---------------------------------------------------------------- the page
 
 
-def render(life: Life) -> str:
+def render(data: ReportData) -> str:
     """Return the page."""
     from jinja2 import Environment, StrictUndefined  # the other commands do not wait for it
 
@@ -131,39 +142,44 @@ def render(life: Life) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters.update(
-        clean=clean, number=number, counted=counted, when=when, share=_share, money=money
+        clean=clean,
+        number=number,
+        pluralize=pluralize,
+        utc_time=utc_time,
+        share=_percent,
+        money=money,
     )
-    template = environment.from_string(_part("page.html"))
+    template = environment.from_string(_page_file("page.html"))
     return template.render(
-        life=life,
-        last=life.last,
-        largest=max((point.view for point in life.points), default=0),
-        columns=_columns(life),
-        standing=[card for card in life.cards if card.standing],
-        folded=[card for card in life.cards if not card.standing],
-        family=list(family(life.epochs)),
-        next=[(part, summary_of(part)) for part in life.next.parts] if life.next else [],
-        style=_part("page.css") + _part("uPlot.min.css"),
-        library=_part("uPlot.iife.min.js"),
-        script=_part("page.js"),
+        data=data,
+        last=data.last,
+        largest=max((point.view for point in data.points), default=0),
+        columns=_columns(data),
+        standing=[card for card in data.cards if card.standing],
+        folded=[card for card in data.cards if not card.standing],
+        family=list(epoch_tree(data.epochs)),
+        next=[(part, summary_of(part)) for part in data.next.parts] if data.next else [],
+        style=_page_file("page.css") + _page_file("uPlot.min.css"),
+        library=_page_file("uPlot.iife.min.js"),
+        script=_page_file("page.js"),
     )
 
 
-def _part(name: str) -> Markup:
+def _page_file(name: str) -> Markup:
     """Read a file of ours, which the page does not escape."""
     return Markup((files(__package__) / "page" / name).read_text(encoding="utf-8"))
 
 
-def _columns(life: Life) -> dict[str, Any]:
+def _columns(data: ReportData) -> dict[str, Any]:
     """Return the chart's data, column by column."""
     return {
-        "requests": [point.request for point in life.points],
-        "whole": [point.whole for point in life.points],
-        "view": [point.view for point in life.points],
-        "lines": dict(life.lines),
-        "compressed": [n for n, point in enumerate(life.points) if point.compressed],
+        "requests": [point.request for point in data.points],
+        "whole": [point.whole for point in data.points],
+        "view": [point.view for point in data.points],
+        "lines": dict(data.lines),
+        "compressed": [n for n, point in enumerate(data.points) if point.compressed],
     }
 
 
-def _share(part: int, whole: int) -> str:
+def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.0f} %" if whole else "-"

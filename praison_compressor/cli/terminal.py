@@ -26,7 +26,7 @@ from ..config import CompressorConfig
 from ..errors import BudgetTooSmall, CompressorError, ConfigError, InvalidMessages, LedgerError
 from ..messages.display import clean, one_line
 
-# ---------------------------------------------------------------- pieces of an answer
+# ---------------------------------------------------------------- blocks of an answer
 
 
 @dataclass(frozen=True)
@@ -51,34 +51,34 @@ class Line(NamedTuple):
     style: str = ""
 
 
-Piece = str | Line | Table
+Block = str | Line | Table
 
 
-def answer(
-    value: Any, shown: Iterable[Piece], as_json: bool, *, file: IO[str] | None = None
+def print_answer(
+    value: Any, blocks: Iterable[Block], as_json: bool, *, file: IO[str] | None = None
 ) -> None:
-    """Print the value as JSON, or the pieces for a person."""
+    """Print the value as JSON, or the blocks for a person."""
     file = file or sys.stdout
     if as_json:
         # ASCII: a terminal obeys nothing in it.
-        file.write(json.dumps(value, indent=2, default=_plain) + "\n")
+        file.write(json.dumps(value, indent=2, default=_to_json) + "\n")
     else:
-        show(shown, file)
+        print_blocks(blocks, file)
 
 
-def show(pieces: Iterable[Piece], file: IO[str]) -> None:
-    """Print each piece as it comes, in colour in a terminal."""
-    drawn, width = _drawing(file)
-    for piece in pieces:
-        if isinstance(piece, Table):
-            for line in _laid_out(piece, width):
-                file.write(drawn(line, True))
+def print_blocks(blocks: Iterable[Block], file: IO[str]) -> None:
+    """Print each block as it comes, in colour in a terminal."""
+    draw, width = _line_drawer(file)
+    for block in blocks:
+        if isinstance(block, Table):
+            for line in _lay_out(block, width):
+                file.write(draw(line, True))
         else:
-            text, style = piece if isinstance(piece, Line) else Line(piece)
-            file.write(drawn(Line(clean(text), style), False))
+            text, style = block if isinstance(block, Line) else Line(block)
+            file.write(draw(Line(clean(text), style), False))
 
 
-def _drawing(file: IO[str]) -> tuple[Callable[[Line, bool], str], int | None]:
+def _line_drawer(file: IO[str]) -> tuple[Callable[[Line, bool], str], int | None]:
     """Return a line formatter, and the terminal's width or None."""
     if file.isatty() or "FORCE_COLOR" in os.environ:
         from rich.console import Console  # a pipe does not wait for it
@@ -89,16 +89,16 @@ def _drawing(file: IO[str]) -> tuple[Callable[[Line, bool], str], int | None]:
             # Only to draw: rich flushes its file, and ends with code 1 at a closed pipe.
             console.file = io.StringIO()
 
-            def drawn(line: Line, is_row: bool) -> str:
+            def draw(line: Line, is_row: bool) -> str:
                 with console.capture() as captured:
                     console.print(Text(*line), soft_wrap=is_row)
                 return captured.get()
 
-            return drawn, console.width
+            return draw, console.width
     return lambda line, is_row: f"{line.text}\n", None
 
 
-def titled(title: str, text: str) -> Iterator[Line]:
+def with_title(title: str, text: str) -> Iterator[Line]:
     """Yield a text of several lines under its title."""
     yield Line(f"--- {title}", "bold")
     yield Line(text, "yellow")
@@ -118,7 +118,7 @@ def money(value: float | None) -> str:
     return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     is_value = is_dataclass(value) and not isinstance(value, type)
     return asdict(value) if is_value else str(value)
 
@@ -130,14 +130,14 @@ LEAST_TEXT, LEAST_WORD = 36, 6
 """Cells that the last column keeps before another column is left out, and at all."""
 
 
-def _laid_out(table: Table, width: int | None) -> Iterator[Line]:
+def _lay_out(table: Table, width: int | None) -> Iterator[Line]:
     """Lay out a table within a width; None for any width."""
     heads = [name.rstrip("#") for name in table.columns]
     rows = [heads, *([_cell(value) for value in row] for row in table.rows)]
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    shown = list(range(len(widths))) if width is None else _fit(table, widths, width)
+    places = list(range(len(widths))) if width is None else _fit(table, widths, width)
     for row, style in itertools.zip_longest(rows, ["bold", *table.styles], fillvalue=""):
-        cells = [_fitted(row[at], widths[at], table.columns[at].endswith("#")) for at in shown]
+        cells = [_pad(row[at], widths[at], table.columns[at].endswith("#")) for at in places]
         yield Line(GAP.join(cells).rstrip(), style)
 
 
@@ -146,24 +146,24 @@ def _fit(table: Table, widths: list[int], width: int) -> list[int]:
 
     Words go before numbers: first spare columns, then the rest of the last column.
     """
-    *shown, last = range(len(widths))
+    *places, last = range(len(widths))
 
-    def left() -> int:
-        return width - sum(widths[place] + len(GAP) for place in shown)
+    def room() -> int:
+        return width - sum(widths[place] + len(GAP) for place in places)
 
     for name in table.spare:
-        if left() < min(widths[last], LEAST_TEXT):
-            shown.remove(list(table.columns).index(name))
-    is_room = left() >= min(widths[last], LEAST_WORD) or not shown
-    widths[last] = max(1, min(widths[last], left()))
-    return [*shown, last] if is_room else shown
+        if room() < min(widths[last], LEAST_TEXT):
+            places.remove(list(table.columns).index(name))
+    is_room = room() >= min(widths[last], LEAST_WORD) or not places
+    widths[last] = max(1, min(widths[last], room()))
+    return [*places, last] if is_room else places
 
 
 def _cell(value: str | int | None) -> str:
     return one_line(value) if isinstance(value, str) else number(value)
 
 
-def _fitted(text: str, width: int, to_the_right: bool) -> str:
+def _pad(text: str, width: int, to_the_right: bool) -> str:
     if cell_len(text) > width:
         text = set_cell_size(text, width - 1) + "…"
     padding = " " * (width - cell_len(text))
@@ -177,7 +177,7 @@ SECONDS_BEFORE_BAR = 2.0
 
 
 @contextlib.contextmanager
-def progress(title: str, steps: int) -> Iterator[Callable[[], None]]:
+def progress_bar(title: str, steps: int) -> Iterator[Callable[[], None]]:
     """Yield a function that counts steps; draw a bar after two seconds.
 
     The bar is on stderr, and pulses after the last step. In a pipe nothing is drawn.
@@ -191,11 +191,11 @@ def progress(title: str, steps: int) -> Iterator[Callable[[], None]]:
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     bar = Progress(*columns, console=Console(file=sys.stderr), transient=True)
     task = bar.add_task(title, total=steps)
-    left = iter(range(steps - 1))
+    steps_left = iter(range(steps - 1))
 
     def step() -> None:
         bar.advance(task)
-        if next(left, None) is None:
+        if next(steps_left, None) is None:
             bar.update(task, total=None)
 
     timer = threading.Timer(SECONDS_BEFORE_BAR, bar.start)
@@ -248,45 +248,45 @@ _OPTION = re.compile(
 )
 
 
-def in_flags(text: str) -> str:
+def options_as_flags(text: str) -> str:
     """Replace the library's options in a text by their flags."""
     if text.startswith("no option"):  # it lists what `--set` takes
         return text
-    return _OPTION.sub(lambda found: FLAGS.get(found[0], found[0]), text)
+    return _OPTION.sub(lambda match: FLAGS.get(match[0], match[0]), text)
 
 
-def complain(text: str, *, kind: str = "") -> None:
+def print_complaint(text: str, *, kind: str = "") -> None:
     """Print one line on stderr."""
     print(one_line(f"praison-compressor: {kind}{text}"), file=sys.stderr)
 
 
 @contextlib.contextmanager
-def errors_in_a_line() -> Iterator[None]:
+def report_errors() -> Iterator[None]:
     """Turn an expected error into one line and an exit code."""
     try:
         yield
         sys.stdout.flush()
     except CompressorError as error:
-        complain(in_flags(str(error)))
-        raise click.exceptions.Exit(_code(error)) from error
+        print_complaint(options_as_flags(str(error)))
+        raise click.exceptions.Exit(_exit_code(error)) from error
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("praison_compressor"):
             raise
-        complain(f"{error.name} is not installed; pip install {error.name}")
+        print_complaint(f"{error.name} is not installed; pip install {error.name}")
         raise click.exceptions.Exit(FOUND_FAULT) from error
     except BrokenPipeError as error:
         # `| head` has read enough. Python would complain at exit when it flushes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise click.exceptions.Exit(DONE) from error
     except OSError as error:
-        complain(f"{error.filename or 'output'}: {error.strerror or error}")
+        print_complaint(f"{error.filename or 'output'}: {error.strerror or error}")
         raise click.exceptions.Exit(FOUND_FAULT) from error
     except KeyboardInterrupt as error:
-        complain("interrupted")
+        print_complaint("interrupted")
         raise click.exceptions.Exit(INTERRUPTED) from error
 
 
-def _code(error: CompressorError) -> int:
+def _exit_code(error: CompressorError) -> int:
     if isinstance(error, BudgetTooSmall):
         return DOES_NOT_FIT
     if isinstance(error, LedgerError):
@@ -295,7 +295,7 @@ def _code(error: CompressorError) -> int:
 
 
 @contextlib.contextmanager
-def unlogged() -> Iterator[None]:
+def mute_log() -> Iterator[None]:
     """Disable warnings of the log where the command itself reports the same."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)

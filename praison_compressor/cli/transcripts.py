@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..messages.display import escaped
-from ..messages.repair import CONVERTED
+from ..messages.display import escape_controls
+from ..messages.repair import RESPONSES_REMEDY
 from .terminal import Unusable
 
 ACCEPTED = (
@@ -20,38 +20,38 @@ ACCEPTED = (
 )
 
 
-def read_one(path: str, which: int | None = None) -> list[Any]:
+def load_transcript(path: str, number: int | None = None) -> list[Any]:
     """Return a file's only or chosen conversation; `-` is standard input."""
-    with _usable(path):
+    with _refuse_unusable(path):
         raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     try:
-        found = [_messages(value) for value in _values(raw.decode("utf-8-sig"))]
+        conversations = [_check_messages(value) for value in _parse_values(raw.decode("utf-8-sig"))]
     except (ValueError, RecursionError) as error:
         wrong = _position(error) if isinstance(error, json.JSONDecodeError) else error
         raise Unusable(f"{path}: not a transcript: {wrong}; expected {ACCEPTED}") from error
-    if not any(found):
+    if not any(conversations):
         raise Unusable(f"{path}: holds no messages; expected {ACCEPTED}")
-    there = len(found)
-    if which is None and there > 1:
-        raise Unusable(f"{path}: {there} conversations; choose one by --conversation 1 to {there}")
-    if which is not None and not 1 <= which <= there:
-        raise Unusable(f"{path}: no conversation {which}, there are {there}")
-    return found[(which or 1) - 1]
+    count = len(conversations)
+    if number is None and count > 1:
+        raise Unusable(f"{path}: {count} conversations; choose one by --conversation 1 to {count}")
+    if number is not None and not 1 <= number <= count:
+        raise Unusable(f"{path}: no conversation {number}, there are {count}")
+    return conversations[(number or 1) - 1]
 
 
-def _values(text: str) -> list[Any]:
+def _parse_values(text: str) -> list[Any]:
     """Return what should be the conversations in the text."""
     try:
         several = json.loads(text)
     except ValueError as error:
-        several = _lines(text, error)
+        several = _parse_lines(text, error)
     if not isinstance(several, list):
         return [several]
     # A list with one message in it is a list of messages: the error names those that are none.
     return [several] if any(map(_is_message, several)) or not several else several
 
 
-def _lines(text: str, no_value: ValueError) -> list[Any]:
+def _parse_lines(text: str, no_value: ValueError) -> list[Any]:
     values: list[Any] = []
     for number, line in enumerate(text.split("\n"), 1):
         try:
@@ -67,13 +67,13 @@ def _position(error: json.JSONDecodeError, line: int | None = None) -> str:
     return f"line {line or error.lineno}, column {error.colno}: {error.msg}"
 
 
-def _messages(value: Any) -> list[Any]:
+def _check_messages(value: Any) -> list[Any]:
     messages = value.get("messages") if isinstance(value, Mapping) else value
     if not isinstance(messages, list):
-        raise ValueError(f"found {_kind(value)}")
+        raise ValueError(f"found {_describe_kind(value)}")
     for index, message in enumerate(messages):
         if not _is_message(message):
-            raise ValueError(f"message {index} is {_kind(message)}")
+            raise ValueError(f"message {index} is {_describe_kind(message)}")
     return messages
 
 
@@ -81,24 +81,24 @@ def _is_message(value: Any) -> bool:
     return isinstance(value, Mapping) and "role" in value
 
 
-def _kind(value: Any) -> str:
+def _describe_kind(value: Any) -> str:
     if isinstance(value, Mapping) and isinstance(value.get("type"), str):
-        return f"an item of OpenAI's Responses API (see {CONVERTED})"
+        return f"an item of OpenAI's Responses API (see {RESPONSES_REMEDY})"
     return "an object without a role" if isinstance(value, Mapping) else type(value).__name__
 
 
 # ---------------------------------------------------------------- writing
 
 
-def write(path: str, messages: Sequence[Any], *, source: str) -> None:
+def write_messages(path: str, messages: Sequence[Any], *, source: str) -> None:
     """Write messages as JSON, or as JSON Lines to a `.jsonl` file."""
     by_line = path.endswith(".jsonl")
     values, indent = (messages, None) if by_line else ([messages], 2)
     lines = [json.dumps(value, ensure_ascii=False, indent=indent) for value in values]
-    put(path, "".join(f"{escaped(line)}\n" for line in lines), source=source)
+    write_text(path, "".join(f"{escape_controls(line)}\n" for line in lines), source=source)
 
 
-def put(path: str, text: str, *, source: str = "-") -> None:
+def write_text(path: str, text: str, *, source: str = "-") -> None:
     """Write a file that only its owner reads; `-` is stdout.
 
     Neither the transcript that the text was made from nor a ledger is written over.
@@ -106,19 +106,19 @@ def put(path: str, text: str, *, source: str = "-") -> None:
     if path == "-":
         sys.stdout.write(text)
         return
-    writable(path, source=source)
-    with _usable(path), open(path, "wb", opener=_private) as file:
+    check_writable(path, source=source)
+    with _refuse_unusable(path), open(path, "wb", opener=_open_private) as file:
         file.write(text.encode("utf-8"))
 
 
-def _private(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def writable(path: str, *, source: str = "-") -> None:
+def check_writable(path: str, *, source: str = "-") -> None:
     """Refuse a place that cannot be written to."""
     target = Path(path)
-    with _usable(path):
+    with _refuse_unusable(path):
         if not target.absolute().parent.is_dir():
             raise Unusable(f"{path}: there is no folder {target.parent}")
         if source != "-" and target.exists() and target.samefile(source):
@@ -133,7 +133,7 @@ def _is_database(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _usable(path: str) -> Iterator[None]:
+def _refuse_unusable(path: str) -> Iterator[None]:
     """Raise `Unusable` where the system refuses a path."""
     try:
         yield

@@ -16,7 +16,7 @@ from typing import Any
 from ..concurrency import renew_after_fork
 from ..errors import LedgerCorrupt, LedgerError
 from ..ledger.segments import Session
-from ..ledger.stores import Noting, Store, noting
+from ..ledger.stores import NoteStore, Store, as_note_store
 from .bills import Bill
 from .request import SessionKey
 
@@ -67,7 +67,7 @@ class Account:
         self, store: Store, opened: Callable[[], Session], now: float, *, always: bool = False
     ) -> None:
         """Read what other processes wrote, every `PACE_SECONDS`."""
-        notes = noting(store)
+        notes = as_note_store(store)
         if notes is None or not (always or now - self._read_at >= PACE_SECONDS):
             return
         with self._hold_store(always) as is_alone, _log_failure():
@@ -78,14 +78,14 @@ class Account:
 
     def settle(self, store: Store, *, always: bool = False) -> None:
         """Write what the store lacks: if much, else every `PACE_SECONDS`."""
-        notes = noting(store)
+        notes = as_note_store(store)
         if notes is None or not (always or self._is_write_due()):
             return
         with self._hold_store(always) as is_alone:
             if is_alone:
                 self._write(notes)
 
-    def _write(self, notes: Noting) -> None:
+    def _write(self, notes: NoteStore) -> None:
         with self._lock:
             self._written, self._due = self._due, Bill()
             due, requested = self._written, self.requested
@@ -133,7 +133,7 @@ def stored_bill(store: Store, session: Session) -> Bill:
     Raises:
         LedgerError: the store cannot be read.
     """
-    notes = noting(store)
+    notes = as_note_store(store)
     return Bill() if notes is None else _parse_note(notes.note(session))[1]
 
 

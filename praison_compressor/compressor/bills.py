@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 from ..ledger.segments import Usage
-from ..messages.display import counted
+from ..messages.display import pluralize
 from ..tokens.models import prices_of
 
 
@@ -94,9 +94,9 @@ class Bill:
     def lines(self) -> list[str]:
         """Return lines: what was paid, the summaries, the same without us."""
         paid = f"{_usage_text(self.usage)}{_dollars(self.cost)}"
-        lines = [f"Paid: {counted(self.requests, 'request')}, {paid}"]
+        lines = [f"Paid: {pluralize(self.requests, 'request')}, {paid}"]
         if self.kept_steps:
-            kept = f"{counted(self.kept_steps, 'step')}, {self.kept_tokens:,} tokens"
+            kept = f"{pluralize(self.kept_steps, 'step')}, {self.kept_tokens:,} tokens"
             lines.append(f"In these requests: kept from earlier turns: {kept}")
         usage = self.summaries
         if usage.prompt_tokens:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..config import short_repr
 from ..errors import ConfigError
-from ..ledger.segments import Segment, in_force
+from ..ledger.segments import Segment, segments_in_force
 from ..recall.references import Reference, parse
 from ..view.jobs import Plan
 from ..view.view import View
@@ -59,7 +59,9 @@ def apply_choices(request: Request, view: View, references: Mapping[str, int]) -
 
 def recorded_keeps(view: View) -> list[Segment]:
     """Return the "keep" segments of the session."""
-    return [segment for segment in in_force(view.session.entries) if segment.kind == "keep"]
+    return [
+        segment for segment in segments_in_force(view.session.entries) if segment.kind == "keep"
+    ]
 
 
 def new_keeps(view: View) -> Iterator[range]:
@@ -77,7 +79,9 @@ def _resolve_place(
     if isinstance(place, int):
         if place in view.transcript.origins:
             return view.transcript.origins.index(place)
-        raise ConfigError(f"{option}={place}: the transcript has {len(view.given)} messages")
+        raise ConfigError(
+            f"{option}={place}: the transcript has {len(view.given_messages)} messages"
+        )
     named = parse(str(place))
     if named is not None and named == Reference(named.segment, named.message):
         index = _find_index(view, references, named.segment, named.message or 1)
@@ -100,7 +104,7 @@ def _find_index(view: View, references: Mapping[str, int], number: int, at: int)
 
 def _indices_of_segment(view: View, segment: Segment) -> list[int]:
     """Return the indices of a segment's messages, in archive order."""
-    for start, end, laid in view.standing:
+    for start, end, laid in view.all_tiles:
         if laid is segment:
             return sort_by_origin(view, range(start, end))
     places = {digest: index for index, digest in enumerate(view.digests)}
@@ -120,7 +124,7 @@ def new_references(view: View, plan: Plan) -> dict[str, int]:
 def known_references(view: View) -> dict[str, int]:
     """Return the references of messages that the view replaces, with their indices."""
     numbers = {id(segment): number for number, segment in enumerate(view.segments, 1)}
-    return _references_in(view, ((numbers[id(s)], range(a, b)) for a, b, s in view.standing))
+    return _references_in(view, ((numbers[id(s)], range(a, b)) for a, b, s in view.all_tiles))
 
 
 def _references_in(view: View, runs: Iterable[tuple[int, range]]) -> dict[str, int]:

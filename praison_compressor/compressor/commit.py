@@ -20,7 +20,7 @@ from ..errors import LedgerConflict
 from ..events import Event, Hook
 from ..ledger.segments import Session, Usage
 from ..ledger.stores import Store
-from ..summaries.protocol import Written
+from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
 from ..view.view import View
 from .background import hold_lease
@@ -89,8 +89,9 @@ class Committer:
     def _refresh(self, decision: Decision) -> Decision:
         """Decide again if another writer committed since our look."""
         request, view = decision.request, decision.view
-        session = self.projector.open(request)
-        return decision if session.is_as(view.session) else self.decide_again(request, view)
+        if self.projector.open(request).is_unchanged_since(view.session):
+            return decision
+        return self.decide_again(request, view)
 
     async def commit(self, decision: Decision) -> CompressResult:
         """Ask the hook, write, commit; return the result, or raise LedgerConflict."""
@@ -112,7 +113,7 @@ class Committer:
         self.emit(committed_event(view, result, time.monotonic() - started))
         return result
 
-    async def _write(self, decision: Decision) -> tuple[Session, Sequence[Written]]:
+    async def _write(self, decision: Decision) -> tuple[Session, Sequence[SegmentText]]:
         """Write the texts and append their segments; return the session after them.
 
         The texts' cost has that of failed attempts before, so that the ledger has the whole cost.
@@ -132,10 +133,10 @@ class Committer:
         self.sessions.commit(key, texts)
         return session, charged
 
-    def _append(self, decision: Decision, texts: Sequence[Written]) -> Session:
+    def _append(self, decision: Decision, texts: Sequence[SegmentText]) -> Session:
         """Append the segments; return the session after them."""
         view, entries = decision.view, self.texts.make_segments(decision, texts)
-        after = view.adding(segment for segment, _ in entries)
+        after = view.with_segments(segment for segment, _ in entries)
         session = self.store.commit(view.session, entries, outline_of(after))
         self.projector.trim()
         return session

@@ -16,7 +16,7 @@ from ..concurrency import run_off_loop
 from ..config import CompressorConfig, whole_number
 from ..errors import CompressorError, ConfigError
 from ..events import Hook, Listener
-from ..ledger.segments import Segment, Session, undoing
+from ..ledger.segments import Segment, Session, undo_segment
 from ..ledger.stores import Store
 from ..messages import Message
 from ..recall.answers import Recall
@@ -334,7 +334,7 @@ class ContextCompressor:
             LedgerError: the store cannot be read or written.
         """
         session = self._opener(session_id)()
-        found = undoing(session.entries)
+        found = undo_segment(session.entries)
         if found is None:
             return ()
         self.store.commit(session, [(found, ())])
@@ -352,7 +352,7 @@ class ContextCompressor:
             try:
                 request = self._stored_request(turn.messages, sent.id)
                 session = self._projector.open(request)
-                saved += session.is_as(sent) and self._projector.save(request, session)
+                saved += session.is_unchanged_since(sent) and self._projector.save(request, session)
             except CompressorError as error:
                 logger.warning("session %s: its last turns are not saved: %s", sent.id, error)
         return saved

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..config import CompressorConfig
 from ..ledger.segments import Session
-from ..summaries.protocol import Written
+from ..summaries.protocol import SegmentText
 from ..tokens.models import Prices, bare_names, prices_of
 from ..view.budget import Balance, Budget, Costs
 from ..view.jobs import Measures, Plan
@@ -47,7 +47,7 @@ class Decision:
     plan: Plan
     reason: str
     """FITS, DUE, ASKED, COLD, FIXED, NO_GAIN or PRICE."""
-    texts: tuple[Written, ...] = ()
+    texts: tuple[SegmentText, ...] = ()
     """The plan's summaries; () if they are not written yet."""
     unarchived: frozenset[int] | None = None
     """Indices, in the caller's list, of messages that the archive has no room for. None: nothing is
@@ -58,7 +58,9 @@ class Decision:
     def holds_for(self, view: View) -> bool:
         """Return whether the transcript only grew on an unchanged ledger."""
         before = self.view
-        is_same = view.session.is_as(before.session) and view.session.id == before.session.id
+        is_same = (
+            view.session.is_unchanged_since(before.session) and view.session.id == before.session.id
+        )
         return is_same and view.digests[: len(before.digests)] == before.digests
 
     def names_in(self, view: View) -> Mapping[str, int]:
@@ -77,7 +79,7 @@ class Decision:
             return shown == asked
         return resolve_choices(request, view, self.references).places == self.request.places
 
-    def shown_with(self, texts: tuple[Written, ...], before: Decision | None) -> Decision:
+    def shown_with(self, texts: tuple[SegmentText, ...], before: Decision | None) -> Decision:
         """Return the decision as a preview shows it, with texts and references."""
         request, view = self.request, self.view
         resolved = resolve_choices(request, view, {} if before is None else before.names_in(view))
@@ -100,7 +102,7 @@ def decide(
     new_plan, reason = _find_plan(request, view, budget, measures)
     keeps = new_plan is None and any(new_keeps(view))
     reason = ASKED if keeps else reason
-    if view.fixed() > budget.trigger and not (new_plan and new_plan.excerpts):
+    if view.fixed_tokens() > budget.trigger and not (new_plan and new_plan.excerpts):
         reason = FIXED
     empty = Plan(len(view.tokens), view.size())
     return Decision(request, view, keeps or new_plan is not None, new_plan or empty, reason)
@@ -177,10 +179,10 @@ def costs_of(request: Request, writer: str | None, *, is_cached: bool) -> Costs 
 def balance_of(view: View, plan: Plan, costs: Costs) -> Balance:
     """Return what a plan costs now, and saves in each later request."""
     changed = [*(job.start for job in plan.jobs), *plan.masks, *plan.excerpted]
-    again = plan.expected - view.shown(0, min(changed, default=0))
+    again = plan.expected - view.shown_tokens(0, min(changed, default=0))
     prose = sum(job.prose for job in plan.jobs)
     # For a fold the model reads the summaries that the fold replaces, not the originals.
-    read = sum(view.shown(job.start, job.end) for job in plan.jobs if job.by_model)
+    read = sum(view.shown_tokens(job.start, job.end) for job in plan.jobs if job.by_model)
     return costs.balance(view.size() - plan.expected, max(0, again), read, prose)
 
 

@@ -21,10 +21,10 @@ from ..ledger.segments import Session
 from ..ledger.stores import Store
 from ..messages import Message
 from ..messages.secrets import masks_secrets
-from ..summaries.protocol import Summarizer, Written
+from ..summaries.protocol import SegmentText, Summarizer
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
-from ..view.masks import shorten
+from ..view.masks import shorten_messages
 from ..view.view import View
 from .background import Background
 from .commit import Committer, is_inside_hook
@@ -153,7 +153,7 @@ class Pipeline:
             logger.warning(
                 "session %s: what cannot be dropped takes %d tokens, compression begins at %d: "
                 "views stay above it; raise context_window or trigger_ratio, or send fewer tools",
-                *(name, view.fixed(), decision.request.budget.trigger),
+                *(name, view.fixed_tokens(), decision.request.budget.trigger),
             )
         elif is_new:
             why = "costs more than it saves yet" if reason == PRICE else "would free too little"
@@ -196,7 +196,7 @@ class Pipeline:
         request = self._with_prices(self._with_cache_state(request, session), session)
         view, last = self.look(request, session), self.sessions.state(session.key).previewed
         decision = replace(self._committer.decide(request, view), unarchived=frozenset())
-        jobs, texts = decision.plan.jobs, tuple[Written, ...]()
+        jobs, texts = decision.plan.jobs, tuple[SegmentText, ...]()
         paid = (self._texts.find_paid(decision, job, last) for job in jobs if job.by_model)
         if jobs and (is_written or not request.budget.has_model or all(paid)):
             texts = run(self._texts.write(decision, last))
@@ -258,13 +258,15 @@ class Pipeline:
 
     def _with_placeholder(self, request: Request, view: View) -> View | None:
         """Return the view with the placeholder, if needed and large enough."""
-        found = self.sessions.state(view.session.key).placeholder
+        held = self.sessions.state(view.session.key).placeholder
         limit = request.budget.limit
-        if found is None or not view.session.is_as(found.session) or view.size() <= limit:
+        if held is None or view.size() <= limit:
             return None
-        standing = {id(segment) for _, _, segment in found.standing}
-        texts = found.segments[len(found.session.entries) :]
-        after = view.adding(self.projector.recount(s) for s in texts if id(s) in standing)
+        if not view.session.is_unchanged_since(held.session):
+            return None
+        shown = {id(segment) for _, _, segment in held.all_tiles}
+        texts = held.segments[len(held.session.entries) :]
+        after = view.with_segments(self.projector.recount(s) for s in texts if id(s) in shown)
         if after.size() <= limit:
             return after
         with contextlib.suppress(BudgetTooSmall):
@@ -299,7 +301,7 @@ class Pipeline:
 
     def _last_messages(self, session: Session) -> list[Message]:
         turn = self.sessions.state(session.key).last_turn
-        is_newest = turn is not None and session.is_as(turn.session)
+        is_newest = turn is not None and session.is_unchanged_since(turn.session)
         return turn.messages if turn and is_newest else self._store.transcript(session)
 
     # -------------------------------------------------------------- whatever fails
@@ -337,13 +339,14 @@ class Pipeline:
     def _shorten(self, request: Request, view: View) -> View:
         """Return the view with shorter fixed messages, or with them alone."""
         limit, count = request.budget.limit, self._tokens.messages
-        kept = [m for m, may_go in zip(view.own, view.allowed, strict=True) if not may_go]
-        cut = shorten(kept, int(limit * SHORTENED_SHARE), count)
+        pairs = zip(view.own_messages, view.replaceable, strict=True)
+        kept = [message for message, may_go in pairs if not may_go]
+        cut = shorten_messages(kept, int(limit * SHORTENED_SHARE), count)
         shorter = dict(zip(map(id, kept), cut, strict=True))
-        messages = [shorter.get(id(message), message) for message in view.own]
+        messages = [shorter.get(id(message), message) for message in view.own_messages]
         with contextlib.suppress(BudgetTooSmall):
             request = replace(request, messages=messages)
             short = self.projector.look(request, view.session)
             return self._texts.apply_without_model(self._committer.decide(request, short))
-        request = replace(request, messages=shorten(kept, limit, count))
+        request = replace(request, messages=shorten_messages(kept, limit, count))
         return replace(self.projector.look(request, view.session), segments=())

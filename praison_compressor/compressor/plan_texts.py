@@ -7,10 +7,10 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ..ledger.segments import Segment, Session, undone
+from ..ledger.segments import Segment, Session, undone_hashes
 from ..messages import Message
-from ..summaries.prompts import rendering
-from ..summaries.protocol import Brief, Written
+from ..summaries.prompts import render_messages
+from ..summaries.protocol import Brief, SegmentText
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from ..view.frame import prose_of
@@ -31,7 +31,7 @@ class PlanTexts:
 
     async def write(
         self, decision: Decision, previewed: Decision | None = None
-    ) -> tuple[Written, ...]:
+    ) -> tuple[SegmentText, ...]:
         """Return the texts of the jobs; those with prose ask a model.
 
         A text that the preview paid for, or that an undo took back, is not paid for again.
@@ -41,13 +41,15 @@ class PlanTexts:
         if decision.request.force:
             self.writer.breaker.wake(name)
 
-        async def write_job(job: Job, brief: Brief) -> Written:
+        async def write_job(job: Job, brief: Brief) -> SegmentText:
             paid = self.find_paid(decision, job, previewed)
             return paid or await self.writer.write(brief, model=model, session_id=name)
 
         return tuple(await asyncio.gather(*map(write_job, decision.plan.jobs, briefs)))
 
-    def find_paid(self, decision: Decision, job: Job, previewed: Decision | None) -> Written | None:
+    def find_paid(
+        self, decision: Decision, job: Job, previewed: Decision | None
+    ) -> SegmentText | None:
         """Return a paid text of the same run and wishes, or None."""
         run, most = decision.view.digests[job.start : job.end], job.room + job.spare
         drafts = [] if previewed is None else _previewed_texts(previewed)
@@ -62,26 +64,26 @@ class PlanTexts:
         decision = replace(decision, unarchived=None)
         texts = list(map(self.writer.static, briefs_for(decision)))
         made = self.make_segments(decision, texts)
-        return decision.view.adding(segment for segment, _ in made)
+        return decision.view.with_segments(segment for segment, _ in made)
 
     def make_segments(
-        self, decision: Decision, texts: Sequence[Written]
+        self, decision: Decision, texts: Sequence[SegmentText]
     ) -> list[tuple[Segment, Sequence[Message]]]:
         """Return the segments of the plan and of new choices to keep.
 
         Each has the messages that it covers. Without `texts` the summaries are blank.
         """
         jobs = decision.plan.jobs
-        texts = texts or [Written({}, "unwritten")] * len(jobs)
+        texts = texts or [SegmentText({}, "unwritten")] * len(jobs)
         made = [
             self._segment(decision, "summary", (job.start, job.end), text)
             for job, text in zip(jobs, texts, strict=True)
         ]
         for kind, index, line in self._render_lines(decision):
             run = index, index + 1
-            made.append(self._segment(decision, kind, run, Written(line, "static")))
+            made.append(self._segment(decision, kind, run, SegmentText(line, "static")))
         for step in new_keeps(decision.view):
-            text = Written({"role": "user", "content": "[kept by the user]"}, "keep")
+            text = SegmentText({"role": "user", "content": "[kept by the user]"}, "keep")
             made.append(self._segment(decision, "keep", (step.start, step.stop), text))
         return made
 
@@ -97,14 +99,14 @@ class PlanTexts:
             return
         masks = {index: names[index] for index in plan.masks}
         cuts = {index: names[index] for index in excerpts}
-        lines = self.texts.shortened(view, decision.request.budget.large, cuts)
-        lines |= self.texts.masked(view, masks)
+        lines = self.texts.shorten_results(view, decision.request.budget.large, cuts)
+        lines |= self.texts.mask_outputs(view, masks)
         for index in names:  # in the order of their references
             if index in lines:
                 yield ("mask" if index in masks else "excerpt"), index, lines[index]
 
     def _segment(
-        self, decision: Decision, kind: str, run: tuple[int, int], text: Written
+        self, decision: Decision, kind: str, run: tuple[int, int], text: SegmentText
     ) -> tuple[Segment, Sequence[Message]]:
         view, request = decision.view, decision.request
         segment = Segment(
@@ -112,12 +114,12 @@ class PlanTexts:
             run=view.digests[slice(*run)],
             rendered=text.message,
             tokens=self.tokens.message(text.message),
-            source_tokens=view.source(*run),
+            source_tokens=view.original_tokens(*run),
             method=text.method,
             model=text.model,
             usage=text.usage,
             created=time.time(),
-            transcript_length=len(view.given),
+            transcript_length=len(view.given_messages),
             limit=0 if kind == "keep" else request.budget.window_limit,
             wishes=request.wishes if text.method == "model" else "",
         )
@@ -126,7 +128,7 @@ class PlanTexts:
 
 # -------------------------------------------------------------- texts that were paid for
 
-PaidText = tuple[tuple[str, ...], str, Written]
+PaidText = tuple[tuple[str, ...], str, SegmentText]
 """Run, wishes and text."""
 
 
@@ -140,11 +142,11 @@ def _previewed_texts(previewed: Decision) -> Iterator[PaidText]:
 
 def _undone_texts(session: Session) -> Iterator[PaidText]:
     """Yield the texts by a model that undos took back, newest first."""
-    gone = undone(session.entries)
+    gone = undone_hashes(session.entries)
     for entry in reversed(session.entries):
         segment = entry.segment
         if entry.hash in gone and (segment.kind, segment.method) == ("summary", "model"):
-            yield segment.run, segment.wishes, Written(segment.rendered, "model", segment.model)
+            yield segment.run, segment.wishes, SegmentText(segment.rendered, "model", segment.model)
 
 
 # -------------------------------------------------------------- briefs
@@ -158,7 +160,7 @@ def briefs_for(decision: Decision) -> list[Brief]:
     messages = view.transcript.messages
     outside = (*messages[: view.head_end], *messages[plan.tail_start :])
     pinned = () if view.pinned is None else (view.pinned.rendered,)
-    visible = "\n".join(rendering((*pinned, *outside)))
+    visible = "\n".join(render_messages((*pinned, *outside)))
     # The segment's number in the ledger after the commit.
     first = len(view.segments) + 1
     return [_brief(decision, job, n, visible) for n, job in enumerate(plan.jobs, first)]
@@ -177,10 +179,10 @@ def _brief(decision: Decision, job: Job, number: int, visible: str) -> Brief:
     return Brief(
         messages=messages[job.start : job.end],
         shown=tuple(messages[i] for i in range(job.start, job.end) if i not in covered),
-        room=job.room,
-        spare=job.spare,
-        prose=job.prose,
-        quotes=job.quotes,
+        room_tokens=job.room,
+        spare_tokens=job.spare,
+        prose_tokens=job.prose,
+        quotes_tokens=job.quotes,
         reference=reference,
         references=references,
         folded=tuple(filter(None, map(prose_of, job.folds))),

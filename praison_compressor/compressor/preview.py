@@ -8,11 +8,11 @@ from itertools import pairwise
 
 from ..ledger.segments import Segment
 from ..messages import Message, text_of, tool_calls_of
-from ..messages.display import counted
+from ..messages.display import pluralize
 from ..tokens.counter import TokenCounter
 from ..tokens.models import Limits, model_limits
 from ..view.budget import Balance, Budget
-from ..view.masks import answered
+from ..view.masks import results_with_calls
 from ..view.view import View
 from .choices import known_references
 from .decision import Decision, balance_of, trigger_of
@@ -169,7 +169,7 @@ def context_use_of(request: Request, view: View, tokens: TokenCounter) -> Contex
 def _part_name(view: View, index: int) -> str:
     if index < view.transcript.leading:
         return "system prompt"
-    if index in view.replaced:
+    if index in view.result_segments:
         return "masked outputs"
     return "head" if index < view.head_end else "tail"
 
@@ -177,7 +177,7 @@ def _part_name(view: View, index: int) -> str:
 def _largest(view: View, verbatim: list[int]) -> tuple[LargeMessage, ...]:
     """Return the largest of the messages at these indices."""
     messages = view.transcript.messages
-    answers = dict(answered(messages))
+    answers = dict(results_with_calls(messages))
 
     def tools(index: int) -> str:
         calls = [*answers.get(index, {}).values(), *tool_calls_of(messages[index])]
@@ -203,14 +203,16 @@ def preview_of(decision: Decision, new: Sequence[Segment], tokens: TokenCounter)
     opening, costs = tokens.messages([]), request.budget.costs
     rooms = {view.digests[job.start : job.end]: job.room for job in plan.jobs}
     new = [s if s.rendered else replace(s, tokens=rooms[s.run]) for s in new]
-    after = view.adding(new)
+    after = view.with_segments(new)
     named = {index: name for name, index in known_references(after).items()}
     return Preview(
         parts=tuple(_preview_parts(after, {id(segment) for segment in new}, request.budget)),
-        messages=tuple(view.own),
+        messages=tuple(view.own_messages),
         message_tokens=view.tokens,
-        masks=frozenset(after.replaced),
-        lines={index: text_of(segment.rendered) for index, segment in after.replaced.items()},
+        masks=frozenset(after.result_segments),
+        lines={
+            index: text_of(segment.rendered) for index, segment in after.result_segments.items()
+        },
         references=tuple(named.get(index, "") for index in range(len(view.tokens))),
         chosen=view.chosen,
         budget=request.budget,
@@ -221,7 +223,7 @@ def preview_of(decision: Decision, new: Sequence[Segment], tokens: TokenCounter)
         would_compress=decision.compresses,
         reason=decision.reason,
         new_masks=len(plan.masks + plan.excerpted),
-        repaired=view.transcript.repaired,
+        repaired=view.transcript.stub_count,
         balance=balance_of(view, plan, costs) if decision.compresses and costs else None,
     )
 
@@ -233,11 +235,14 @@ def _preview_parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]
     ends = [(-1, 0, None), *after.tiles, (length, length, None)]
     gaps = [(gap, start, None) for (_, gap, _), (start, _, _) in pairwise(ends) if gap < start]
     for start, end, segment in sorted([*after.tiles, *gaps], key=lambda run: run[0]):
-        run, bridges = (start, end - start, after.source(start, end)), after.bridges(start, end)
+        run, bridges = (
+            (start, end - start, after.original_tokens(start, end)),
+            after.bridges(start, end),
+        )
         if segment is None:
             name = "tail" if end == length else "kept" if named else "head"
-            masked = sum(index in after.replaced for index in range(start, end))
-            left = after.span(start, end) + sum(bridges)
+            masked = sum(index in after.result_segments for index in range(start, end))
+            left = after.span_tokens(start, end) + sum(bridges)
             part = Part(name if after.tiles else "all", *run, left, masked)
         else:
             named += 1
@@ -260,9 +265,9 @@ def _reason_for(part: Part, budget: Budget, view: View) -> str:
         return f"found in the ledger ({part.segment.method}): not paid for again"
     inside = range(part.start, part.start + part.messages)
     chosen = sum(index in view.chosen and index >= view.head_end for index in inside)
-    also = f"; {counted(chosen, 'message')} chosen by the user" if chosen else ""
+    also = f"; {pluralize(chosen, 'message')} chosen by the user" if chosen else ""
     if part.masked:
-        also += f"; {counted(part.masked, 'tool output')} as one line each"
+        also += f"; {pluralize(part.masked, 'tool output')} as one line each"
     if part.name == "all":
         return f"kept{also}"
     if part.name == "head":

@@ -9,16 +9,24 @@ from dataclasses import replace
 
 from ..config import CompressorConfig
 from ..ledger.memory_store import MemoryStore
-from ..ledger.segments import DROPPED, FORGOTTEN, Entry, Outline, Segment, Session, in_force
-from ..ledger.stores import Store, bounded
-from ..messages import Message, digest, read, to_plain
-from ..messages.digests import MessageCache, Originals, Seen
+from ..ledger.segments import (
+    DROPPED,
+    FORGOTTEN,
+    Entry,
+    Outline,
+    Segment,
+    Session,
+    segments_in_force,
+)
+from ..ledger.stores import Store, as_bounded_store
+from ..messages import Message, digest, read_transcript, to_plain
+from ..messages.digests import CachedMessage, MessageCache, Originals
 from ..messages.secrets import masks_secrets
 from ..messages.thinking import binds_thinking, signatures, without_thinking
 from ..tokens.counter import TokenCounter
-from ..view.frame import BRIDGE, is_framed, is_pinned, unreferenced
+from ..view.frame import BRIDGE, is_framed, is_pinned, without_recall_tools
 from ..view.jobs import Plan
-from ..view.masks import kept_steps
+from ..view.masks import messages_to_keep
 from ..view.texts import Texts
 from ..view.view import View
 from .choices import apply_choices
@@ -38,7 +46,7 @@ class Projector:
         self._cache = tokens.cache
         self._namespace = config.namespace
         self._recall = bool(config.recall)
-        self._bounded = bounded(store)
+        self._bounded = as_bounded_store(store)
 
     def open(self, request: Request) -> Session:
         """Return the request's session."""
@@ -58,14 +66,14 @@ class Projector:
 
     def _lay(self, request: Request, session: Session) -> View:
         """Return the view before the user's choices."""
-        messages, transcript = request.messages, read(request.messages)
+        messages, transcript = request.messages, read_transcript(request.messages)
         seen = self._cache.all(transcript.messages)
-        counted = self._tokens.counting(seen)  # digests are made meanwhile
+        counted = self._tokens.begin_count(seen)  # digests are made meanwhile
         originals = self.expand(transcript.messages, seen, session, request.pinned)
         tokens = counted()
         given_tokens = self._tokens.messages([]) + sum(tokens)
         if originals is not None:
-            messages, transcript = originals, read(originals)
+            messages, transcript = originals, read_transcript(originals)
             seen = self._cache.all(transcript.messages)
             tokens = self._tokens.each(seen)
         own = transcript.messages
@@ -79,11 +87,11 @@ class Projector:
             tokens=tuple(tokens),
             segments=self._segments(session, request.budget.window_limit),
             head_tokens=request.budget.head,
-            kept=kept_steps(transcript.messages, transcript.steps, request.config),
+            kept=messages_to_keep(transcript.messages, transcript.steps, request.config),
             pinned=request.pinned,
             bridge=Segment("bridge", (), BRIDGE, self._tokens.message(BRIDGE), 0, "bridge"),
-            own=own,
-            given=Originals(self._cache.all(messages)),
+            own_messages=own,
+            given_messages=Originals(self._cache.all(messages)),
             given_tokens=given_tokens,
             session=session,
             limit=request.budget.window_limit,
@@ -102,8 +110,8 @@ class Projector:
 
     def _segments(self, session: Session, limit: int) -> tuple[Segment, ...]:
         """Return the session's segments; those for a far smaller window match nothing."""
-        fitting = (s if s.is_for(limit) else FORGOTTEN for s in in_force(session.entries))
-        return tuple(self.recount(s if self._recall else unreferenced(s)) for s in fitting)
+        fitting = (s if s.is_for(limit) else FORGOTTEN for s in segments_in_force(session.entries))
+        return tuple(self.recount(s if self._recall else without_recall_tools(s)) for s in fitting)
 
     def recount(self, segment: Segment) -> Segment:
         """Return the segment with this model's count of its text."""
@@ -115,7 +123,7 @@ class Projector:
     def expand(
         self,
         messages: Sequence[Message],
-        seen: Sequence[Seen],
+        seen: Sequence[CachedMessage],
         session: Session,
         pinned: Segment | None = None,
     ) -> list[Message] | None:
@@ -179,12 +187,12 @@ class Projector:
         """
         if self._bounded is None:
             return frozenset()
-        archived = {i for start, end, _ in view.standing for i in range(start, end)}
+        archived = {i for start, end, _ in view.all_tiles for i in range(start, end)}
         new = plan.summarized.union(plan.masks, plan.excerpts) - archived
         origins = (view.transcript.origins[i] for i in new)
-        self.trim(free=sum(view.given.at(o for o in origins if o is not None).sizes()))
-        digests = view.given.content_digests()
-        gone = self._bounded.dropped(self._namespace, digests)
+        self.trim(free=sum(view.given_messages.at(o for o in origins if o is not None).sizes()))
+        digests = view.given_messages.content_digests()
+        gone = self._bounded.find_dropped(self._namespace, digests)
         return frozenset(n for n, d in enumerate(digests) if d in gone)
 
     def trim(self, *, free: int = 0) -> None:
@@ -200,7 +208,7 @@ def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:
     for entry in session.entries:
         if not entry.forgotten and entry.segment.kind not in ("keep", "undo"):
             entries.setdefault(cache(entry.segment.rendered).digest, []).append(entry)
-            plain = unreferenced(entry.segment)
+            plain = without_recall_tools(entry.segment)
             if plain is not entry.segment:
                 entries.setdefault(digest(plain.rendered), []).append(entry)
     return entries
@@ -222,8 +230,8 @@ def outline_of(view: View) -> Outline:
     that no summary becomes an original.
     """
     numbers = {id(segment): number for number, segment in enumerate(view.segments)}
-    outline: list[Message | int | None] = list(view.given)
-    for start, end, segment in view.standing:
+    outline: list[Message | int | None] = list(view.given_messages)
+    for start, end, segment in view.all_tiles:
         origins = sorted(o for o in view.transcript.origins[start:end] if o is not None)
         # Where repair moved a result out of its place, the messages stay as they came.
         if origins and origins[-1] - origins[0] + 1 == len(origins):

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 from ..errors import InvalidMessages
 from ..ledger.segments import Segment, Session
-from ..messages import Message, is_result, read
-from ..messages.digests import MessageCache, Seen
+from ..messages import Message, is_result, read_transcript
+from ..messages.digests import CachedMessage, MessageCache
 from ..messages.thinking import signatures
 from ..tokens.counter import TokenCounter
-from ..view.view import Tile, View, lay, lay_masks, shown
+from ..view.view import Tile, View, lay_masks, lay_summaries, replace_runs
 from .projection import renderings
 from .request import Request
 from .result import CompressResult
@@ -52,7 +52,7 @@ class LastTurn:
             return None
         result = replace(
             self.result,
-            messages=shown(request.messages, self.sent),
+            messages=replace_runs(request.messages, self.sent),
             tokens_before=self.result.tokens_before + added,
             tokens_after=self.result.tokens_after + added,
             summary_method="reused" if self.result.segments else None,
@@ -64,7 +64,7 @@ class LastTurn:
         # The view has the caller's own messages: the caller may edit it.
         return replace(self, messages=messages, result=replace(result, messages=[])), result
 
-    def _added(self, request: Request, tokens: TokenCounter) -> list[Seen] | None:
+    def _added(self, request: Request, tokens: TokenCounter) -> list[CachedMessage] | None:
         """Return the new messages, or None if more than that changed."""
         messages, old = request.messages, len(self.messages)
         if type(messages) is not list or len(messages) < old:
@@ -94,19 +94,19 @@ def last_turn_of(
 
     None if the next turn may do more than add messages, or if `==` may miss an edit.
     """
-    own, given = view.own, request.messages
+    own, given = view.own_messages, request.messages
     if not request.is_recorded or len(view.segments) > len(view.session.entries):
         return None
     if len(own) != len(given) or not all(map(operator.is_, own, given)):
         return None
     watched = _watched_digests(view, tokens.cache)
-    if watched is None or not view.given.comparable or view.signed:
+    if watched is None or not view.given_messages.comparable or view.signed:
         return None
     return LastTurn(
         session=view.session,
         messages=list(view.transcript.messages),
         basis=_basis(request, tokens),
-        sent=view.sent,
+        sent=view.sent_tiles,
         watched=watched,
         result=replace(result, messages=[]),
     )
@@ -130,11 +130,11 @@ def _watched_digests(view: View, cache: MessageCache) -> frozenset[str] | None:
     # Messages up to the task always stay; of the later ones only the newest do.
     task = users[0]
     everywhere = [
-        may_go if n <= task else n not in view.chosen for n, may_go in enumerate(view.allowed)
+        may_go if n <= task else n not in view.chosen for n, may_go in enumerate(view.replaceable)
     ]
-    if tuple(lay(view.digests, segments, everywhere)) != view.tiles:
+    if tuple(lay_summaries(view.digests, segments, everywhere)) != view.tiles:
         return None
-    if lay_masks(view.digests, segments, everywhere) != view.replaced:
+    if lay_masks(view.digests, segments, everywhere) != view.result_segments:
         return None
     laid = [tile.segment for tile in view.tiles]
     unlaid = {found for s in segments if s not in laid for found in (*s.run, *s.aliases())}
@@ -147,5 +147,5 @@ def _starts_cleanly(new: list[Message]) -> bool:
     """Return whether new messages are valid and answer no earlier call."""
     if new and is_result(new[0]):
         return False
-    got = read(new)
-    return all(a is b for a, b in zip(got.messages, new, strict=False)) and not got.repaired
+    got = read_transcript(new)
+    return all(a is b for a, b in zip(got.messages, new, strict=False)) and not got.stub_count

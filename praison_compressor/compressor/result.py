@@ -10,7 +10,7 @@ from typing import Any
 from ..ledger.segments import Segment, Session, Usage
 from ..messages import Message, to_plain
 from ..recall.tools import api_of, schemas_for
-from ..summaries.protocol import Written
+from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
 from ..tokens.models import cached_input_price, input_price
 from ..view.view import View
@@ -51,7 +51,7 @@ class CompressResult:
     a text that is recorded nowhere."""
     masked_secrets: int = 0
     """Keys and tokens masked in the archived originals of the view."""
-    written: tuple[Written, ...] = field(default=(), repr=False)
+    written: tuple[SegmentText, ...] = field(default=(), repr=False)
     """Summaries that this call recorded."""
     model: str | None = None
     """The model that reads the view."""
@@ -99,7 +99,7 @@ def result_of(
     tokens: TokenCounter,
     *,
     before: Session | None = None,
-    texts: Sequence[Written] = (),
+    texts: Sequence[SegmentText] = (),
 ) -> CompressResult:
     """Return the result with a view.
 
@@ -107,7 +107,7 @@ def result_of(
         before: the session before this call's commit; None: nothing was committed.
         texts: the summaries of that commit.
     """
-    segments, standing = view.summaries(), view.standing
+    segments, standing = view.summaries(), view.all_tiles
     masked = len(standing) - len(segments)
     entries = view.session.entries
     new = [entry.segment for entry in entries[len(before.entries) :]] if before else []
@@ -133,17 +133,17 @@ def result_of(
     )
 
 
-def usage_of(texts: Sequence[Written]) -> Usage:
+def usage_of(texts: Sequence[SegmentText]) -> Usage:
     """Return the cost of the texts."""
     return functools.reduce(Usage.__add__, (text.usage for text in texts), Usage())
 
 
-def add_cost(owed: Usage, texts: Sequence[Written]) -> tuple[Written, ...]:
+def add_cost(owed: Usage, texts: Sequence[SegmentText]) -> tuple[SegmentText, ...]:
     """Return the texts; add the unreported cost to the first."""
     return tuple(replace(t, usage=t.usage + owed) if not n else t for n, t in enumerate(texts))
 
 
-def _summary_method(view: View, texts: Sequence[Written], before: Session | None) -> str | None:
+def _summary_method(view: View, texts: Sequence[SegmentText], before: Session | None) -> str | None:
     """Return the `summary_method` of a view."""
     known = [entry.segment.rendered for entry in before.entries] if before else []
     methods = {text.method for text in texts if text.message not in known}

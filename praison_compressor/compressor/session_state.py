@@ -16,7 +16,7 @@ from typing import Any
 from ..concurrency import renew_after_fork
 from ..ledger.segments import Session, Usage
 from ..ledger.stores import Store
-from ..summaries.protocol import Written
+from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
 from ..view.budget import Costs
 from ..view.view import View
@@ -80,7 +80,7 @@ class SessionState:
     ) -> tuple[LastTurn, CompressResult] | None:
         """Return turn and result if the request only adds messages and fits."""
         turn, shown = self.last_turn, self.previewed
-        if turn is None or request.is_asked or not session.is_as(turn.session):
+        if turn is None or request.is_asked or not session.is_unchanged_since(turn.session):
             return None
         # The next turn commits a preview, unless only a forced request does.
         is_committing = shown is not None and not shown.request.force
@@ -188,7 +188,7 @@ class SessionStates:
         self._change(view.session.key, placeholder=view)
 
     def remember_preview(
-        self, key: SessionKey, decision: Decision | None, used: Sequence[Written] = ()
+        self, key: SessionKey, decision: Decision | None, used: Sequence[SegmentText] = ()
     ) -> None:
         """Remember a preview's decision; owe the last one's unused texts."""
         with self._lock:
@@ -197,7 +197,7 @@ class SessionStates:
             self.owe(key, usage_of([t for t in texts if not any(t is u for u in used)]))
             self._change(key, previewed=decision)
 
-    def commit(self, key: SessionKey, texts: Sequence[Written]) -> None:
+    def commit(self, key: SessionKey, texts: Sequence[SegmentText]) -> None:
         """Forget preview and placeholder after a commit with these texts."""
         with self._lock:
             self.remember_preview(key, None, texts)

@@ -26,13 +26,13 @@ from .segments import (
     Segment,
     Session,
     archive_digest,
-    beyond_limit,
-    laid_out,
+    expand_outline,
+    keys_over_limit,
     plain_outline,
     seal,
 )
-from .stores import EVERY
-from .words import Hit, HitPlace, hits
+from .stores import ALL_MESSAGES
+from .words import Hit, HitPlace, find_hits
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class _Original:
         self.size = size
 
 
-def _messages(entry: Entry) -> list[Message]:
+def _entry_messages(entry: Entry) -> list[Message]:
     return [original.message for original in entry.originals]
 
 
@@ -76,12 +76,12 @@ class _MemorySession:
         return self.epochs[: ids.index(epoch_id) + 1]
 
 
-def _as_it_was(kept: _MemorySession, length: int | None = None) -> list[Message] | None:
+def _recorded_transcript(kept: _MemorySession, length: int | None = None) -> list[Message] | None:
     """Return the recorded transcript, of `length` messages, or None."""
     if kept.outline is None:
         return None
-    each = [(entry.segment, _messages(entry)) for entry in kept.session.entries]
-    found = laid_out(kept.outline, each.__getitem__, length)
+    each = [(entry.segment, _entry_messages(entry)) for entry in kept.session.entries]
+    found = expand_outline(kept.outline, each.__getitem__, length)
     return copy.deepcopy(found)
 
 
@@ -109,13 +109,15 @@ class MemoryStore:
     ) -> Session:
         """See `Store.open`."""
         with self._lock:
-            kept = self._find(namespace, session_id)
+            kept = self._find_session(namespace, session_id)
             if kept is None and parent_session_id is None:
                 # Opening a name creates nothing before the first commit.
                 return Session(namespace, session_id, session_id, None)
-            return self._put(kept or self._new(namespace, session_id, parent_session_id))
+            return self._store_session(
+                kept or self._new_session(namespace, session_id, parent_session_id)
+            )
 
-    def _find(self, namespace: str, name: str) -> _MemorySession | None:
+    def _find_session(self, namespace: str, name: str) -> _MemorySession | None:
         """Return the session with this id, or that opened this epoch."""
         kept = self._sessions.get((namespace, name))
         if kept is not None:
@@ -126,10 +128,12 @@ class MemoryStore:
                 return other
         return None
 
-    def _new(self, namespace: str, session_id: str, parent_id: str | None) -> _MemorySession:
+    def _new_session(
+        self, namespace: str, session_id: str, parent_id: str | None
+    ) -> _MemorySession:
         root = Epoch(session_id, parent_id, session_id, time.time())
         session = Session(namespace, session_id, session_id, parent_id)
-        base = None if parent_id is None else self._find(namespace, parent_id)
+        base = None if parent_id is None else self._find_session(namespace, parent_id)
         if base is None or parent_id is None:
             return _MemorySession(session, (root,))
         above = base.epochs_to(parent_id)
@@ -140,10 +144,10 @@ class MemoryStore:
         if not later:
             return _MemorySession(session, (*above, root), base.outline)
         length = entries[-1].segment.transcript_length if entries else 0
-        whole = _as_it_was(base, length)
+        whole = _recorded_transcript(base, length)
         return _MemorySession(session, (*above, root), None if whole is None else tuple(whole))
 
-    def _put(self, kept: _MemorySession) -> Session:
+    def _store_session(self, kept: _MemorySession) -> Session:
         """Keep the session; drop the least used ones above the limit."""
         session = kept.session
         self._sessions[session.key] = kept
@@ -163,19 +167,19 @@ class MemoryStore:
         with self._lock:
             kept = self._sessions.get(session.key)
             if kept is None and session.tip == session.id:
-                kept = self._new(session.namespace, session.id, session.parent)
+                kept = self._new_session(session.namespace, session.id, session.parent)
             if kept is None or kept.session.tip != session.tip:
                 tip = "gone" if kept is None else f"now {kept.session.tip}"
                 raise LedgerConflict(f"session {session.id}: the tip is {tip}")
             whole = kept.outline if outline is None else plain_outline(outline)
             if not segments:
-                return self._put(replace(kept, outline=whole))
+                return self._store_session(replace(kept, outline=whole))
             own = sum(epoch.session_id == session.id for epoch in kept.epochs)
             epoch = f"{session.id}.c{own}-{secrets.token_hex(4)}"
             head, entries = kept.session.head_hash, kept.session.entries
             for segment, originals in segments:
                 entry = seal(segment, head, epoch, archive=archive_digest(originals))
-                held = self._archived(session.namespace, originals)
+                held = self._archive_originals(session.namespace, originals)
                 entries += (replace(entry, originals=held),)
                 head = entry.hash
             after = replace(
@@ -184,9 +188,11 @@ class MemoryStore:
             after = replace(after, updated=time.time())
             undoes = any(segment.kind == "undo" for segment, _ in segments)
             opened = Epoch(epoch, session.tip, session.id, time.time(), undoes)
-            return self._put(_MemorySession(after, (*kept.epochs, opened), whole))
+            return self._store_session(_MemorySession(after, (*kept.epochs, opened), whole))
 
-    def _archived(self, namespace: str, originals: Sequence[Message]) -> tuple[_Original, ...]:
+    def _archive_originals(
+        self, namespace: str, originals: Sequence[Message]
+    ) -> tuple[_Original, ...]:
         """Archive the originals; a dropped one is archived again."""
         archive = self._archives[namespace]
         if not isinstance(originals, Originals):  # those are copies that nobody edits
@@ -206,11 +212,11 @@ class MemoryStore:
         with self._lock:
             kept = self._sessions.get(session.key)
             if kept is None and session.tip == session.id:
-                kept = self._new(session.namespace, session.id, session.parent)
+                kept = self._new_session(session.namespace, session.id, session.parent)
             if kept is None or kept.session.tip != session.tip:
                 return False
             written = replace(kept.session, updated=time.time())
-            self._put(replace(kept, session=written, outline=plain_outline(outline)))
+            self._store_session(replace(kept, session=written, outline=plain_outline(outline)))
             return True
 
     def transcript(self, session: Session) -> list[Message]:
@@ -221,32 +227,32 @@ class MemoryStore:
             return []
         entries = kept.session.entries
         if kept.outline is not None:
-            return _as_it_was(kept) or []
+            return _recorded_transcript(kept) or []
         if entries:
             logger.warning(ARCHIVE_ONLY, session.id)
         every = {held.name: held.message for entry in entries for held in entry.originals}
         return copy.deepcopy([m for m in every.values() if m is not DROPPED])
 
     def originals(
-        self, session: Session, entry: Entry, wanted: slice = EVERY
+        self, session: Session, entry: Entry, wanted: slice = ALL_MESSAGES
     ) -> list[Message] | None:
         """See `Store.originals`."""
         found: list[Message] = [{} for _ in entry.originals]
-        found[wanted] = copy.deepcopy(_messages(entry)[wanted])
+        found[wanted] = copy.deepcopy(_entry_messages(entry)[wanted])
         return found
 
     def trim(self, namespace: str, most_bytes: int) -> int:
-        """See `Bounded.trim`."""
+        """See `BoundedStore.trim`."""
         with self._lock:
             archive = self._archives[namespace]
             there = [held for held in archive.values() if held.message is not DROPPED]
-            gone = beyond_limit({held.name: held.size for held in there}, most_bytes)
+            gone = keys_over_limit({held.name: held.size for held in there}, most_bytes)
             for name in gone:
                 archive[name].message = DROPPED
             return len(gone)
 
-    def dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
-        """See `Bounded.dropped`."""
+    def find_dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
+        """See `BoundedStore.find_dropped`."""
         with self._lock:
             archive = self._archives[namespace]
             known = [archive.get(digest) for digest in digests]  # the last holder may go any time
@@ -255,10 +261,10 @@ class MemoryStore:
     def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
         """See `Store.lineage`."""
         with self._lock:
-            return list(self._required(namespace, session_id).epochs_to(session_id))
+            return list(self._require_session(namespace, session_id).epochs_to(session_id))
 
-    def _required(self, namespace: str, session_id: str) -> _MemorySession:
-        kept = self._find(namespace, session_id)
+    def _require_session(self, namespace: str, session_id: str) -> _MemorySession:
+        kept = self._find_session(namespace, session_id)
         if kept is None:
             raise SessionNotFound(f"no session {session_id!r} in namespace {namespace!r}")
         return kept
@@ -276,7 +282,7 @@ class MemoryStore:
         with self._lock:
             chosen = [each for (name, _), each in self._sessions.items() if name == namespace]
             if session_id is not None:
-                chosen = [self._required(namespace, session_id)]
+                chosen = [self._require_session(namespace, session_id)]
         pool: dict[str, Message] = {}
         places: dict[str, HitPlace] = {}
         runs: list[list[str]] = []
@@ -293,7 +299,7 @@ class MemoryStore:
                 name = content_digest(message)
                 pool[name], places[name] = message, (kept.session.id, entry_hash, ordinal)
             runs += [[held.name for held in entry.originals] for entry in kept.session.entries]
-        return copy.deepcopy(hits(query, pool, limit, places.__getitem__, runs))
+        return copy.deepcopy(find_hits(query, pool, limit, places.__getitem__, runs))
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
         """See `Store.claim`."""
@@ -313,7 +319,7 @@ class MemoryStore:
                 del self._leases[key]
 
     def note(self, session: Session, change: Callable[[str], str] | None = None) -> str:
-        """See `Noting.note`."""
+        """See `NoteStore.note`."""
         key = session.key
         with self._lock:
             if change is not None:

@@ -127,7 +127,7 @@ DROPPED: Message = {
 K = TypeVar("K")
 
 
-def beyond_limit(sizes: Mapping[K, int], most: int) -> list[K]:
+def keys_over_limit(sizes: Mapping[K, int], most: int) -> list[K]:
     """Return what to drop so that the rest is at most `most`.
 
     `sizes` has the oldest first. Larger than average goes first: the user's words are small.
@@ -162,9 +162,9 @@ def seal(
 ) -> Entry:
     """Return the segment as the entry after the one with hash `parent`."""
     salt = secrets.token_hex(16) if salt is None else salt
-    promise = commitment(salt, segment.payload(), archive)
-    name = link(parent, epoch, promise)
-    return Entry(segment, epoch, parent, salt, promise, name, archive=archive)
+    commitment_hash = commitment(salt, segment.payload(), archive)
+    name = entry_hash(parent, epoch, commitment_hash)
+    return Entry(segment, epoch, parent, salt, commitment_hash, name, archive=archive)
 
 
 def commitment(salt: str, payload: str, archive: str) -> str:
@@ -172,9 +172,9 @@ def commitment(salt: str, payload: str, archive: str) -> str:
     return _hash(salt, payload, archive)
 
 
-def link(parent: str, epoch: str, promise: str) -> str:
+def entry_hash(parent: str, epoch: str, commitment_hash: str) -> str:
     """Return the hash of an entry at its place in the chain."""
-    return _hash(parent, epoch, promise)
+    return _hash(parent, epoch, commitment_hash)
 
 
 def archive_digest(originals: Sequence[Message]) -> str:
@@ -191,7 +191,7 @@ def chain_faults(entry: Entry, parent: str | None) -> Iterator[str]:
     payload = "" if entry.forgotten else entry.segment.payload()
     if payload and commitment(entry.salt, payload, entry.archive) != entry.commitment:
         yield "the segment was changed"
-    if link(entry.parent, entry.epoch, entry.commitment) != entry.hash:
+    if entry_hash(entry.parent, entry.epoch, entry.commitment) != entry.hash:
         yield "its hash disagrees"
 
 
@@ -242,34 +242,34 @@ class Session:
         kinds = (entry.segment.kind for entry in reversed(self.entries))
         return next((kind for kind in kinds if kind not in ("excerpt", "keep")), "") == "undo"
 
-    def is_as(self, before: Session) -> bool:
+    def is_unchanged_since(self, before: Session) -> bool:
         """Return whether nothing was committed or forgotten since `before`."""
         return (self.tip, self.edits) == (before.tip, before.edits)
 
 
 # ---------------------------------------------------------------- undo
-def undone(entries: Sequence[Entry]) -> frozenset[str]:
+def undone_hashes(entries: Sequence[Entry]) -> frozenset[str]:
     """Return the hashes of the entries that an undo took back."""
     undos = (entry.segment.run for entry in entries if entry.segment.kind == "undo")
     return frozenset(name for run in undos for name in run)
 
 
-def in_force(entries: Sequence[Entry]) -> list[Segment]:
+def segments_in_force(entries: Sequence[Entry]) -> list[Segment]:
     """Return each entry's segment, `FORGOTTEN` for undone ones and their undo."""
-    gone = undone(entries)
+    gone = undone_hashes(entries)
     return [
         FORGOTTEN if entry.hash in gone or entry.segment.kind == "undo" else entry.segment
         for entry in entries
     ]
 
 
-def undoing(entries: Sequence[Entry]) -> Segment | None:
+def undo_segment(entries: Sequence[Entry]) -> Segment | None:
     """Return the segment that undoes the newest compression, or None.
 
     Summaries and masks of its epoch are undone together. Excerpts stay: the next turn would excerpt
     the same oversized result again.
     """
-    segments = enumerate(zip(entries, in_force(entries), strict=True), 1)
+    segments = enumerate(zip(entries, segments_in_force(entries), strict=True), 1)
     held = [(n, entry) for n, (entry, found) in segments if found.kind in ("summary", "mask")]
     if not held:
         return None
@@ -303,7 +303,7 @@ ARCHIVE_ONLY = (
 """Logged when a transcript was never recorded."""
 
 
-def laid_out(
+def expand_outline(
     outline: Outline,
     of_entry: Callable[[int], tuple[Segment, Sequence[Message]]],
     length: int | None = None,

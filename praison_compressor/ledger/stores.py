@@ -10,7 +10,7 @@ from ..messages import Message
 from .segments import Entry, Epoch, Outline, Segment, Session
 from .words import Hit
 
-EVERY = slice(None)
+ALL_MESSAGES = slice(None)
 
 
 class Store(Protocol):
@@ -50,7 +50,7 @@ class Store(Protocol):
         """
 
     def originals(
-        self, session: Session, entry: Entry, wanted: slice = EVERY
+        self, session: Session, entry: Entry, wanted: slice = ALL_MESSAGES
     ) -> list[Message] | None:
         """Return an entry's archived messages exactly; None once forgotten.
 
@@ -95,7 +95,7 @@ class Store(Protocol):
         """Release the store's resources; no call follows."""
 
 
-class Bounded(Protocol):
+class BoundedStore(Protocol):
     """The archive of a store with a limit: the memory store's."""
 
     limit_mb: float
@@ -107,11 +107,11 @@ class Bounded(Protocol):
         Entries and views do not change.
         """
 
-    def dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
+    def find_dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
         """Return which of these content digests name dropped originals."""
 
 
-class Noting(Protocol):
+class NoteStore(Protocol):
     """A store with a short text beside each session, outside its chain."""
 
     def note(self, session: Session, change: Callable[[str], str] | None = None) -> str:
@@ -121,14 +121,14 @@ class Noting(Protocol):
         """
 
 
-def noting(store: object) -> Noting | None:
+def as_note_store(store: object) -> NoteStore | None:
     """Return the store if it keeps notes, else None."""
-    return cast("Noting", store) if getattr(store, "note", None) else None
+    return cast("NoteStore", store) if getattr(store, "note", None) else None
 
 
-def bounded(store: object) -> Bounded | None:
+def as_bounded_store(store: object) -> BoundedStore | None:
     """Return the store if its archive has a limit, else None."""
-    return cast("Bounded", store) if hasattr(store, "limit_mb") else None
+    return cast("BoundedStore", store) if hasattr(store, "limit_mb") else None
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class Erased:
     """False where a reader or missing rights kept freed pages from being cleared."""
 
 
-class Lasting(Protocol):
+class DurableStore(Protocol):
     """A store that outlives the process: one in a database."""
 
     place: str
@@ -177,7 +177,7 @@ class Lasting(Protocol):
     def sessions(self, namespace: str) -> list[SessionInfo]:
         """Return the namespace's sessions, last used first, without forgotten ones."""
 
-    def names_below(self, namespace: str, prefix: str, limit: int) -> list[str]:
+    def ids_with_prefix(self, namespace: str, prefix: str, limit: int) -> list[str]:
         """Return session ids that begin with `prefix`, last used first."""
 
     def extend(self, session: Session, place: int, messages: Sequence[Message]) -> bool:
@@ -200,6 +200,6 @@ class Lasting(Protocol):
         """
 
 
-def lasting(store: object) -> Lasting | None:
+def as_durable_store(store: object) -> DurableStore | None:
     """Return the store if it outlives the process, else None."""
-    return cast("Lasting", store) if hasattr(store, "extend") else None
+    return cast("DurableStore", store) if hasattr(store, "extend") else None

@@ -21,8 +21,8 @@ from ..messages import Message, result_text, tool_calls_of
 from ..quotes import read_calls
 
 # Scripts without spaces: each character is a word.
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-_WORD = re.compile(r"([^\W_]{1,64})[^\W_]*")  # cut to 64 characters
+_UNSPACED_SCRIPTS = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_WORD_PATTERN = re.compile(r"([^\W_]{1,64})[^\W_]*")  # cut to 64 characters
 
 
 @dataclass(frozen=True)
@@ -46,21 +46,21 @@ HitPlace = tuple[str, str, int]
 """Session, entry and ordinal of a hit."""
 
 
-LEAST_PREFIX = 4
+LEAST_PREFIX_LETTERS = 4
 """Letters from which on a word also finds longer ones."""
-EVERYWHERE = frozenset(
+STOP_WORDS = frozenset(
     "a about after all also an and any are as at be before both but by can did do does each for "
     "from had has have how i in into is it its just more most my no not of on only or other our "
     "over so some such than that the their then there they this to very was we were what when "
     "where which who why will with would you your".split()
 )
-ASKED = 32
+MOST_QUERY_WORDS = 32
 """Most words of a query that are searched for: models paste whole messages."""
-PARTNER = 0.5
+PARTNER_SHARE = 0.5
 """Share of a name's weight where only the message's call or result has the name."""
 
 
-def hits(
+def find_hits(
     query: str,
     pool: Mapping[str, Message],
     limit: int,
@@ -78,48 +78,48 @@ def hits(
     """
     if limit < 1:
         raise ConfigError(f"limit={limit}: expected a whole number, 1 or more")
-    ordered = {digest: _in_order(readable(message)) for digest, message in pool.items()}
-    wanted = names(query)
-    own = _held(wanted, ordered)
-    if not own and (looser := names(_JOINTS.sub(" ", query))) != wanted:
-        wanted, own = looser, _held(looser, ordered)
-    beside = _beside(own, pool, runs)
+    ordered = {digest: _spaced_words(searchable_text(message)) for digest, message in pool.items()}
+    wanted = query_names(query)
+    own = _names_in(wanted, ordered)
+    if not own and (looser := query_names(_SEPARATORS.sub(" ", query))) != wanted:
+        wanted, own = looser, _names_in(looser, ordered)
+    beside = _names_beside(own, pool, runs)
     whole = {digest for digest in own if len(own[digest] | beside[digest]) == len(wanted)}
-    ranked = _ranked(query, own, beside, ordered, list(whole or own))
+    ranked = _rank(query, own, beside, ordered, list(whole or own))
     return [
         Hit(*place(name), name, pool[name], score, name in whole) for score, name in ranked[:limit]
     ]
 
 
-_JOINTS = re.compile(r"[:=,;()|&]+")
+_SEPARATORS = re.compile(r"[:=,;()|&]+")
 """Where a name that occurs nowhere is taken apart: src/cart.py:118."""
 
 
-def names(query: str) -> list[str]:
+def query_names(query: str) -> list[str]:
     """Return a query's distinct names, each as words behind a space.
 
     A word of letters may go on: "price" is found in "prices", but "9" not in "90". Words that stand
     everywhere are no names, unless nothing else was asked.
     """
-    found = [name for chunk in query.split() if (name := _in_order(chunk)).strip()]
-    telling = [name for name in found if name.strip() not in EVERYWHERE] or found
-    return list(dict.fromkeys(_open_ended(name) for name in telling[:ASKED]))
+    found = [name for chunk in query.split() if (name := _spaced_words(chunk)).strip()]
+    telling = [name for name in found if name.strip() not in STOP_WORDS] or found
+    return list(dict.fromkeys(_without_end(name) for name in telling[:MOST_QUERY_WORDS]))
 
 
-def _open_ended(name: str) -> str:
+def _without_end(name: str) -> str:
     last = name.split()[-1]
-    return name.rstrip() if goes_on(last) else name
+    return name.rstrip() if finds_longer(last) else name
 
 
-def goes_on(word: str) -> bool:
+def finds_longer(word: str) -> bool:
     """Return whether a word of a query also finds longer words."""
-    return len(word) >= LEAST_PREFIX and word.isascii() and word.isalpha()
+    return len(word) >= LEAST_PREFIX_LETTERS and word.isascii() and word.isalpha()
 
 
-def missing(query: str, texts: Sequence[str]) -> list[str]:
+def missing_chunks(query: str, texts: Sequence[str]) -> list[str]:
     """Return the query's chunks that occur in no text."""
-    ordered = [form(text) for text in texts for form in (_in_order, str.casefold)]
-    named = {chunk: names(chunk) for chunk in query.split()[:ASKED]}
+    ordered = [form(text) for text in texts for form in (_spaced_words, str.casefold)]
+    named = {chunk: query_names(chunk) for chunk in query.split()[:MOST_QUERY_WORDS]}
     return [
         chunk
         for chunk, name in named.items()
@@ -127,12 +127,12 @@ def missing(query: str, texts: Sequence[str]) -> list[str]:
     ]
 
 
-def _in_order(text: str) -> str:
+def _spaced_words(text: str) -> str:
     """Return all words of a text in order, between spaces."""
-    return f" {' '.join(_WORD.findall(_fold(text)))} "
+    return f" {' '.join(_WORD_PATTERN.findall(_fold(text)))} "
 
 
-def _held(wanted: Sequence[str], ordered: Mapping[str, str]) -> dict[str, frozenset[str]]:
+def _names_in(wanted: Sequence[str], ordered: Mapping[str, str]) -> dict[str, frozenset[str]]:
     """Return the wanted names that each text has; only texts with any."""
     found = {}
     for digest, text in ordered.items():
@@ -141,7 +141,7 @@ def _held(wanted: Sequence[str], ordered: Mapping[str, str]) -> dict[str, frozen
     return found
 
 
-def _beside(
+def _names_beside(
     own: Mapping[str, frozenset[str]], pool: Mapping[str, Message], runs: Iterable[Sequence[str]]
 ) -> dict[str, frozenset[str]]:
     """Return the names in each message's call or result."""
@@ -156,7 +156,7 @@ def _beside(
     return beside
 
 
-def _ranked(
+def _rank(
     query: str,
     own: Mapping[str, frozenset[str]],
     beside: Mapping[str, frozenset[str]],
@@ -169,31 +169,31 @@ def _ranked(
     """
     holding = Counter(name for held in own.values() for name in held)
     weight = {name: math.log(1 + len(ordered) / times) for name, times in holding.items()}
-    phrase = _in_order(query)
+    phrase = _spaced_words(query)
     found = []
     for digest in chosen:
         more = beside[digest] - own[digest]
         score = sum(weight[name] for name in own[digest])
-        score += PARTNER * sum(weight[name] for name in more)
+        score += PARTNER_SHARE * sum(weight[name] for name in more)
         score *= 2 if len(holding) > 1 and phrase in ordered[digest] else 1
         found.append((score, digest))
     order = {digest: number for number, digest in enumerate(ordered)}
     return sorted(found, key=lambda pair: (-pair[0], -order[pair[1]]))
 
 
-def words(text: str) -> list[str]:
+def distinct_words(text: str) -> list[str]:
     """Return a text's distinct words in order, without case and underscores."""
-    return list(dict.fromkeys(_WORD.findall(_fold(text))))
+    return list(dict.fromkeys(_WORD_PATTERN.findall(_fold(text))))
 
 
 def _fold(text: str) -> str:
     """Casefold a text; separate characters of scripts without spaces."""
     if text.isascii():
         return text.lower()
-    return _UNSPACED.sub(r" \g<0> ", unicodedata.normalize("NFKC", text).casefold())
+    return _UNSPACED_SCRIPTS.sub(r" \g<0> ", unicodedata.normalize("NFKC", text).casefold())
 
 
-def readable(message: Mapping[str, Any]) -> str:
+def searchable_text(message: Mapping[str, Any]) -> str:
     """Return a message's text, and its tool calls with their arguments."""
     lines = [result_text(message)]
     for call in tool_calls_of(message):

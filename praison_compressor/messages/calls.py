@@ -14,12 +14,12 @@ from .shapes import Message, ToolCall, tool_calls_of
 
 # -------------------------------------------------------------- arguments
 
-_UNSPOKEN = frozenset(
+_POSITION_KEYS = frozenset(
     "offset limit timeout headlimit viewrange startline endline line character linenumber "
     "securityrisk".split()
 )
 """Arguments that are a place in a text or a duration."""
-NEAR = 64
+CACHED_CALLS = 64
 """Calls cached: several functions read one call, one after the other."""
 _SHELL_KEYS = ("command", "cmd", "commands", "commandline", "script", "input", "code")
 _SHELL = re.compile(r"bash|shell|terminal|exec|run|command|console|process", re.I)
@@ -31,21 +31,23 @@ def call_text(call: ToolCall) -> str:
     return f"{call.name} {values}".rstrip()
 
 
-@lru_cache(maxsize=NEAR)
+@lru_cache(maxsize=CACHED_CALLS)
 def arguments_of(call: ToolCall) -> Any:
     """Return the decoded arguments (read-only), or a text that is no JSON."""
-    value = loaded(call.arguments or "{}")
+    value = parse_json(call.arguments or "{}")
     return call.arguments if value is None else value
 
 
-@lru_cache(maxsize=NEAR)
-def named_arguments(call: ToolCall) -> dict[str, Any]:
+@lru_cache(maxsize=CACHED_CALLS)
+def arguments_by_name(call: ToolCall) -> dict[str, Any]:
     """Return the arguments (read-only) by normalized name."""
     given = arguments_of(call)
-    return {key_of(str(k)): v for k, v in given.items()} if isinstance(given, Mapping) else {}
+    return (
+        {normalize_key(str(k)): v for k, v in given.items()} if isinstance(given, Mapping) else {}
+    )
 
 
-def loaded(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """Return the value of a JSON text, or None."""
     try:
         return json.loads(text)
@@ -54,7 +56,7 @@ def loaded(text: str) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def key_of(argument: str) -> str:
+def normalize_key(argument: str) -> str:
     """Return a name in one spelling: `absolutepath` for `AbsolutePath` and `absolute_path`."""
     return argument.replace("_", "").replace("-", "").lower()
 
@@ -67,28 +69,28 @@ def argument_values(value: Any) -> Iterator[str]:
         yield str(value)
     elif isinstance(value, dict):
         for key, item in value.items():
-            if key_of(str(key)) not in _UNSPOKEN:
+            if normalize_key(str(key)) not in _POSITION_KEYS:
                 yield from argument_values(item)
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from argument_values(item)
 
 
-@lru_cache(maxsize=NEAR)
+@lru_cache(maxsize=CACHED_CALLS)
 def command_of(call: ToolCall) -> str:
     """Return the command line that a call runs, or ""."""
     if isinstance(arguments_of(call), str):
         return str(arguments_of(call)) if _SHELL.search(call.name) else ""
-    given = named_arguments(call)
+    given = arguments_by_name(call)
     if "path" in given:
         return ""
     if isinstance(given.get("action"), Mapping):
-        given = {key_of(str(key)): value for key, value in given["action"].items()}
+        given = {normalize_key(str(key)): value for key, value in given["action"].items()}
     keys = _SHELL_KEYS if _SHELL.search(call.name) else _SHELL_KEYS[:2]
-    return next(filter(None, (_line_of(given.get(key)) for key in keys)), "")
+    return next(filter(None, (_command_line(given.get(key)) for key in keys)), "")
 
 
-def _line_of(value: Any) -> str:
+def _command_line(value: Any) -> str:
     """Return the command line of a text or a list of words."""
     if isinstance(value, str):
         return value
@@ -105,7 +107,7 @@ def verb_of(call: ToolCall) -> str:
     >>> verb_of(ToolCall("", "str_replace_editor", '{"command": "view", "path": "a.py"}'))
     'view'
     """
-    verb = named_arguments(call).get("command")
+    verb = arguments_by_name(call).get("command")
     own = verb if isinstance(verb, str) else call.name.rpartition("__")[2]
     return command_of(call).strip() or own
 
@@ -129,15 +131,15 @@ def exit_code(text: str) -> str:
     return ""
 
 
-_SAID = ("stdout", "output", "stderr", "error")
-_CODES = ("exit_code", "exitCode", "returncode", "return_code", "code", "status")
-_KNOWN = frozenset(
+_OUTPUT_KEYS = ("stdout", "output", "stderr", "error")
+_CODE_KEYS = ("exit_code", "exitCode", "returncode", "return_code", "code", "status")
+_WRAPPER_KEYS = frozenset(
     "command cwd duration duration_ms duration_seconds execution_time interrupted isImage metadata "
     "ok pid signal success timed_out truncated".split()
 )
 
 
-def unwrapped(result: str) -> str:
+def unwrap_output(result: str) -> str:
     r"""Return the output inside a tool's JSON wrapper, with its exit code.
 
     A result with an unknown key is no wrapper, and stays unchanged.
@@ -145,22 +147,22 @@ def unwrapped(result: str) -> str:
     >>> unwrapped('{"output": "a\\nb\\n", "metadata": {"exit_code": 2}}')
     'a\nb\nexit code 2'
     """
-    value = loaded(result) if result.startswith("{") and result.endswith("}") else None
+    value = parse_json(result) if result.startswith("{") and result.endswith("}") else None
     if not isinstance(value, dict):
         return result
-    said = [value[key].strip("\n") for key in _SAID if isinstance(value.get(key), str)]
-    if not said or not value.keys() <= _KNOWN.union(_SAID, _CODES):
+    said = [value[key].strip("\n") for key in _OUTPUT_KEYS if isinstance(value.get(key), str)]
+    if not said or not value.keys() <= _WRAPPER_KEYS.union(_OUTPUT_KEYS, _CODE_KEYS):
         return result
     beside = value.get("metadata")
     given = {**beside, **value} if isinstance(beside, Mapping) else value
-    codes = (f"exit code {given[key]}" for key in _CODES if type(given.get(key)) is int)
+    codes = (f"exit code {given[key]}" for key in _CODE_KEYS if type(given.get(key)) is int)
     flags = [f'"{key}": false' for key in ("success", "ok") if value.get(key) is False]
     return "\n".join(text for text in (*said, *flags, next(codes, "")) if text)
 
 
 # -------------------------------------------------------------- files
 
-PATH_KEYS = frozenset(
+PATH_ARGUMENTS = frozenset(
     "absolutepath file filename filepath filepaths files notebookpath oldpath path paths "
     "relativepath relativeworkspacepath sourcepath targetfile uri".split()
 )
@@ -175,35 +177,35 @@ _TARGET_KEYS = frozenset("newpath destination destinationpath dest targetpath ne
 _MAYBE_KEYS = frozenset(("source", "src", "from", "to", "target"))
 _LIST_KEYS = frozenset(("replacements", "operations", "edits", "changes"))
 _PATCH_KEYS = ("patch", "input", "diff", "patchtext")
-_PATCHED = re.compile(
+_PATCH_HEADER = re.compile(
     r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$"
     r"|^(?:---|\+\+\+) (?:[ab]/)?(?!/dev/null)(\S+)",
     re.M,
 )
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?([^\n]*)\n.*?^\s*\1\s*$", re.S | re.M)
-_WRITES = re.compile(
+_REDIRECTS = re.compile(
     r"(?<![-=\d&>])>{1,2}\|?\s*(?:([\w./~@+-][^\s;|&<>()'\"]*)|['\"]([^'\"\n]+)['\"])"
     r"|\btee (?:-a )?([\w./~@+-]+)|'[^']*'|\"[^\"]*\""
 )
 """Redirections; quoted words match, too, so that nothing in them does."""
-_ACTS = re.compile(
+_FILE_COMMANDS = re.compile(
     r"(?:^|[;&|\n(])\s*(?:sudo )?(?:git )?(sed|perl|mv|cp|rm|touch|patch)\s([^;&|\n]*)"
 )
-_MARKS = (">", "tee ", "sed ", "perl ", "mv ", "cp ", "rm ", "touch ", "*** ", "+++ ")
+_WRITE_MARKS = (">", "tee ", "sed ", "perl ", "mv ", "cp ", "rm ", "touch ", "*** ", "+++ ")
 _NO_FILE = re.compile(r"^(?:/dev/|&|\$|\d+$|-)|[*?{}$`]|^https?:")
 MAX_PATH_CHARS = 300
 
 
-def changed_by(call: ToolCall) -> list[str]:
+def paths_changed(call: ToolCall) -> list[str]:
     """Return the paths of the files that a call changes, each once."""
     given, line = arguments_of(call), command_of(call)
     if isinstance(given, str):
-        found = [*_patched(given), *_by_shell(line)]
+        found = [*_patch_paths(given), *_shell_paths(line)]
     else:
-        texts = map(named_arguments(call).get, _PATCH_KEYS)
-        found = [path for text in texts if isinstance(text, str) for path in _patched(text)]
+        texts = map(arguments_by_name(call).get, _PATCH_KEYS)
+        found = [path for text in texts if isinstance(text, str) for path in _patch_paths(text)]
         if not found and line:
-            found = [*_by_shell(line)]
+            found = [*_shell_paths(line)]
         elif not found and _CHANGES.search(verb_of(call)):
             found = paths_in(call)
     return list(dict.fromkeys(path.removeprefix("./") for path in found if is_path(path)))
@@ -212,24 +214,24 @@ def changed_by(call: ToolCall) -> list[str]:
 def paths_in(call: ToolCall) -> list[str]:
     """Return the paths among a call's arguments."""
     found: list[str] = []
-    for key, value in named_arguments(call).items():
-        if key in PATH_KEYS or key in _TARGET_KEYS or key in _LIST_KEYS:
-            found += _paths(value, whole=key not in _LIST_KEYS)
+    for key, value in arguments_by_name(call).items():
+        if key in PATH_ARGUMENTS or key in _TARGET_KEYS or key in _LIST_KEYS:
+            found += _paths_in_value(value, whole=key not in _LIST_KEYS)
         elif key in _MAYBE_KEYS and isinstance(value, str) and re.search(r"/|\.\w{1,8}$", value):
             found.append(value)
     return [path for path in found if is_path(path)]
 
 
-def _paths(value: Any, *, whole: bool) -> Iterator[str]:
+def _paths_in_value(value: Any, *, whole: bool) -> Iterator[str]:
     if isinstance(value, str) and whole:
         yield value.removeprefix("file://").strip()
     elif isinstance(value, list):
         for item in value:
-            yield from _paths(item, whole=whole)
+            yield from _paths_in_value(item, whole=whole)
     elif isinstance(value, dict):
         for key, item in value.items():
-            if key_of(str(key)) in ("path", "filepath", "filename", "file"):
-                yield from _paths(item, whole=True)
+            if normalize_key(str(key)) in ("path", "filepath", "filename", "file"):
+                yield from _paths_in_value(item, whole=True)
 
 
 def is_path(text: str) -> bool:
@@ -237,23 +239,23 @@ def is_path(text: str) -> bool:
     return 0 < len(text) <= MAX_PATH_CHARS and len(text.splitlines()) == 1
 
 
-def _patched(text: str) -> Iterator[str]:
+def _patch_paths(text: str) -> Iterator[str]:
     if "*** " in text or "+++ " in text:
-        for found in _PATCHED.findall(text):
+        for found in _PATCH_HEADER.findall(text):
             yield next(filter(None, found)).strip()
 
 
-def _by_shell(line: str) -> Iterator[str]:
+def _shell_paths(line: str) -> Iterator[str]:
     """Yield the files that a command line writes, moves or removes."""
-    if not any(mark in line for mark in _MARKS):
+    if not any(mark in line for mark in _WRITE_MARKS):
         return
-    yield from _patched(line)
+    yield from _patch_paths(line)
     plain = _HEREDOC.sub(lambda found: found[2], line) if "<<" in line else line
-    for found in _WRITES.findall(plain):
+    for found in _REDIRECTS.findall(plain):
         path = next(filter(None, found), "")
         if path and not _NO_FILE.search(path):
             yield path
-    for program, rest in _ACTS.findall(plain):
+    for program, rest in _FILE_COMMANDS.findall(plain):
         yield from (word for word in _operands(program, rest) if not _NO_FILE.search(word))
 
 
@@ -272,7 +274,7 @@ def _operands(program: str, rest: str) -> list[str]:
 
 SHOWS, LISTS, LOOKS, ACTS = "shows a text", "lists", "looks", "acts"
 _CD = r"(?:cd [^&;|]*(?:&&|;)\s*)?"
-_KINDS = tuple(
+_CALL_KINDS = tuple(
     (kind, re.compile(_CD + commands), re.compile(tools, re.I))
     for kind, commands, tools in (
         (SHOWS, r"(?:cat|head|tail|less|more|bat|nl|sed -n)\s[^|;&>]*(?:\|\s*(?:head|tail|less|jq|"
@@ -290,8 +292,8 @@ _KINDS = tuple(
 def kind_of(call: ToolCall) -> str:
     """Return a call's kind by its first word; `ACTS` if no other."""
     line, verb = command_of(call), verb_of(call)
-    names_file = not PATH_KEYS.isdisjoint(named_arguments(call))
-    for kind, commands, tools in _KINDS:
+    names_file = not PATH_ARGUMENTS.isdisjoint(arguments_by_name(call))
+    for kind, commands, tools in _CALL_KINDS:
         fits = (commands if line else tools).match(verb)
         if fits and (line or kind != SHOWS or names_file):
             return kind
@@ -322,15 +324,15 @@ class AnsweredCall:
         return self.answered_at if self.is_answered else self.at
 
 
-class Pairing:
+class CallPairing:
     """Find the call that a result answers, even if ids repeat."""
 
     def __init__(self) -> None:
-        self.made: list[AnsweredCall] = []
+        self.calls: list[AnsweredCall] = []
         self._open: dict[str, list[AnsweredCall]] = {}
         self._newest: dict[str, AnsweredCall] = {}
 
-    def calls(self, message: Message, at: int) -> bool:
+    def add_calls(self, message: Message, at: int) -> bool:
         """Add a message's calls; return whether there are any."""
         made = [AnsweredCall(at, call) for call in tool_calls_of(message)]
         if made:
@@ -339,10 +341,10 @@ class Pairing:
             for key in {one.call.id, one.call.name} - {""}:
                 self._open.setdefault(key, []).append(one)
                 self._newest[key] = one
-        self.made += made
+        self.calls += made
         return bool(made)
 
-    def answer(self, key: str, text: str, at: int) -> AnsweredCall | None:
+    def add_result(self, key: str, text: str, at: int) -> AnsweredCall | None:
         """Complete the first open call of an id, else the newest."""
         waiting = (one for one in self._open.get(key, ()) if not one.is_answered)
         one = next(waiting, None) or self._newest.get(key)

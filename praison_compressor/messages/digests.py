@@ -17,13 +17,13 @@ from operator import length_hint
 from typing import Any, overload
 
 from ..concurrency import renew_after_fork
-from .shapes import Message, calls_in, is_flat, plain_value, read_call, to_plain
+from .shapes import Message, calls_list, is_flat, plain_value, read_call, to_plain
 
 _VOLATILE = frozenset(
     "id cache_control prompt_cache_breakpoint timestamp created_at created index".split()
 )
 
-_MARKS = frozenset({"cache_control", "prompt_cache_breakpoint"})
+_CACHE_MARKERS = frozenset({"cache_control", "prompt_cache_breakpoint"})
 """Keys that mark a part for a provider's prefix cache."""
 
 _BARE = frozenset({"role", "content", "name", "tool_call_id"})
@@ -44,11 +44,11 @@ def _canonical(plain: Message) -> Message:
     content = kept.pop("content", None)
     calls = kept.pop("tool_calls", None)
     valued = ((key, value) for key, value in kept.items() if value not in (None, [], {}))
-    result: Message = {key: unmarked(value) for key, value in valued}
+    result: Message = {key: without_cache_markers(value) for key, value in valued}
     if content is not None:
         result["content"] = _canonical_content(content)
     if calls:
-        result["tool_calls"] = [list(read_call(call)) for call in calls_in(calls)]
+        result["tool_calls"] = [list(read_call(call)) for call in calls_list(calls)]
     return result
 
 
@@ -59,7 +59,7 @@ def _counts(key: str) -> bool:
 def _canonical_content(content: Any) -> Any:
     if isinstance(content, str):
         return content
-    parts = unmarked(content)
+    parts = without_cache_markers(content)
     if isinstance(parts, list) and len(parts) == 1:
         only = parts[0]
         if isinstance(only, dict) and only.keys() == {"type", "text"} and only["type"] == "text":
@@ -67,12 +67,12 @@ def _canonical_content(content: Any) -> Any:
     return parts
 
 
-def unmarked(value: Any) -> Any:
+def without_cache_markers(value: Any) -> Any:
     """Return the value without cache markers, at any depth."""
     if isinstance(value, dict):
-        return {k: unmarked(v) for k, v in value.items() if k not in _MARKS}
+        return {k: without_cache_markers(v) for k, v in value.items() if k not in _CACHE_MARKERS}
     if isinstance(value, list):
-        return [unmarked(item) for item in value]
+        return [without_cache_markers(item) for item in value]
     return value
 
 
@@ -115,11 +115,11 @@ _json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=Tru
 _PLAIN = 2
 """A version of Python's format without references: equal contents are equal bytes."""
 
-SPARE = 256
+SPARE_IDS = 256
 """Objects known beside three for each content: the copy and two of hosts."""
 
 
-class Seen:
+class CachedMessage:
     """A message's copy, digests and token counts, shared by equal messages."""
 
     __slots__ = ("_content_digest", "_digest", "comparable", "plain", "size", "tokens")
@@ -156,7 +156,7 @@ class Seen:
 class Originals(Sequence[Message]):
     """Private copies of messages, which nobody edits, with their digests."""
 
-    def __init__(self, seen: Sequence[Seen]) -> None:
+    def __init__(self, seen: Sequence[CachedMessage]) -> None:
         self._seen = seen
 
     def __len__(self) -> int:
@@ -188,7 +188,7 @@ class Originals(Sequence[Message]):
 
 
 class MessageCache:
-    """A bounded cache of `Seen`: a hit costs no bookkeeping.
+    """A bounded cache of `CachedMessage`: a hit costs no bookkeeping.
 
     A full young generation becomes the old one, and the old one is dropped: at most twice the
     bounds are held. The bound in messages grows to the longest transcript, which would otherwise be
@@ -200,24 +200,24 @@ class MessageCache:
         self._max_chars = max_chars
         self._lock = renew_after_fork(threading.Lock())
         self._chars = 0
-        self._young: dict[Hashable, Seen] = {}
-        self._old: dict[Hashable, Seen] = {}
+        self._young: dict[Hashable, CachedMessage] = {}
+        self._old: dict[Hashable, CachedMessage] = {}
         # The message is held, so that no other object gets its id.
-        self._by_id: dict[int, tuple[Seen, Any]] = {}
+        self._by_id: dict[int, tuple[CachedMessage, Any]] = {}
 
     @property
     def size(self) -> int:
         """Messages held; no `__len__`, since an empty cache must not be falsy."""
         return len(self._young) + len(self._old)
 
-    def __call__(self, message: Mapping[str, Any]) -> Seen:
+    def __call__(self, message: Mapping[str, Any]) -> CachedMessage:
         """Return the entry of a message in its present state."""
         hit = self._by_id.get(id(message))
         if hit is not None and hit[0].plain == message:
             return hit[0]
         return self._find(message)
 
-    def all(self, messages: Iterable[Mapping[str, Any]]) -> list[Seen]:
+    def all(self, messages: Iterable[Mapping[str, Any]]) -> list[CachedMessage]:
         """Return the entries of messages: the cost of a quiet turn."""
         self._max_messages = max(self._max_messages, length_hint(messages))
         known, find = self._by_id.get, self._find
@@ -230,13 +230,13 @@ class MessageCache:
                 found.append(find(message))
         return found
 
-    def _find(self, message: Mapping[str, Any]) -> Seen:
+    def _find(self, message: Mapping[str, Any]) -> CachedMessage:
         if is_flat(message):
             # Keys and values are the key, and their strings are shared.
             texts = (*message, *message.values())
             seen = self._young.get(texts)
             if seen is None:
-                seen = self._keep(texts, Seen(message.copy(), True, sum(map(len, texts))))
+                seen = self._keep(texts, CachedMessage(message.copy(), True, sum(map(len, texts))))
             self._know(message, seen)
             return seen
         given, is_own = dict(message), True
@@ -249,15 +249,15 @@ class MessageCache:
         known = self._young.get(key)
         if known is None:
             try:
-                new = Seen(_shared(given), True, len(data))
+                new = CachedMessage(_share_texts(given), True, len(data))
             except TypeError:
-                new = Seen(to_plain(given), False, len(data))
+                new = CachedMessage(to_plain(given), False, len(data))
             known = self._keep(key, new)
         if is_own and known.comparable:
             self._know(message, known)
         return known
 
-    def _keep(self, key: Hashable, new: Seen) -> Seen:
+    def _keep(self, key: Hashable, new: CachedMessage) -> CachedMessage:
         seen = self._old.get(key, new)
         with self._lock:
             if len(self._young) >= self._max_messages or self._chars + new.size > self._max_chars:
@@ -269,15 +269,15 @@ class MessageCache:
         self._by_id[id(seen.plain)] = (seen, seen.plain)
         return seen
 
-    def _know(self, message: Mapping[str, Any], seen: Seen) -> None:
+    def _know(self, message: Mapping[str, Any], seen: CachedMessage) -> None:
         # No lock: each step is atomic, and an entry lost to a race is only read again. The bound
         # is for hosts that make new objects of old contents for each request.
-        if len(self._by_id) > 3 * len(self._young) + SPARE:
+        if len(self._by_id) > 3 * len(self._young) + SPARE_IDS:
             self._by_id = {}
         self._by_id[id(message)] = (seen, message)
 
 
-def _shared(value: Any) -> Any:
+def _share_texts(value: Any) -> Any:
     """Return a copy of nested texts that shares the texts.
 
     Raises:
@@ -287,7 +287,7 @@ def _shared(value: Any) -> Any:
     if kind is str or value is None:
         return value
     if kind is dict and set(map(type, value)) <= {str}:
-        return {key: _shared(item) for key, item in value.items()}
+        return {key: _share_texts(item) for key, item in value.items()}
     if kind is list:
-        return list(map(_shared, value))
+        return list(map(_share_texts, value))
     raise TypeError(f"a {kind.__name__}")

@@ -6,8 +6,8 @@ import json
 import re
 from datetime import datetime, timezone
 
-from .calls import loaded
-from .shapes import Message, ToolCall, media_in, result_text, tool_calls_of
+from .calls import parse_json
+from .shapes import Message, ToolCall, media_count, result_text, tool_calls_of
 
 _SEQUENCES = re.compile(
     # Titles, clipboards and links for the terminal, if closed: an open one must not hide the text
@@ -33,7 +33,7 @@ def clean(text: str) -> str:
     return _HALVES.sub("\ufffd", _UNSEEN.sub("", text))
 
 
-def escaped(json_text: str) -> str:
+def escape_controls(json_text: str) -> str:
     """Return equal JSON with control characters and halves of characters escaped."""
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
 
@@ -43,24 +43,24 @@ def one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
-def excerpt(text: str, width: int) -> str:
+def truncate_line(text: str, width: int) -> str:
     """Return a text's beginning on one line of at most `width`."""
     # Cutting first: a message may have megabytes.
     line = one_line(text[: 8 * width + 4_096])
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
 
 
-def in_words(message: Message) -> str:
+def message_as_text(message: Message) -> str:
     """Return a message's text, its calls, and the number of other parts."""
-    others = media_in(message)
+    others = media_count(message)
     unseen = f"[{others} parts that are no text: not shown]" if others else ""
-    lines = (result_text(message), *map(call_in_words, tool_calls_of(message)), unseen)
+    lines = (result_text(message), *map(call_as_text, tool_calls_of(message)), unseen)
     return "\n".join(filter(None, lines))
 
 
-def call_in_words(call: ToolCall) -> str:
+def call_as_text(call: ToolCall) -> str:
     """Return a call with its arguments, those of several lines below it."""
-    given = loaded(call.arguments)
+    given = parse_json(call.arguments)
     pairs = given.items() if isinstance(given, dict) else ()
     texts = {name: text for name, text in pairs if isinstance(text, str) and "\n" in text}
     if not texts:
@@ -70,12 +70,12 @@ def call_in_words(call: ToolCall) -> str:
     return "\n".join([f"-> {call.name}({json.dumps(rest, ensure_ascii=False)})", *below])
 
 
-def counted(count: int, noun: str, plural: str = "") -> str:
+def pluralize(count: int, noun: str, plural: str = "") -> str:
     """Return a count with its noun: "1 summary", "2 summaries"."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
-def when(seconds: float) -> str:
+def utc_time(seconds: float) -> str:
     """Return a time in UTC, or "" if invalid."""
     try:
         found = datetime.fromtimestamp(seconds, timezone.utc)

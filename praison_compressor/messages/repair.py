@@ -14,59 +14,59 @@ from typing import Any, TypeGuard
 from ..errors import InvalidMessages
 from .digests import is_bare, sha256_of
 from .shapes import (
-    DEEPEST,
+    MAX_DEPTH,
     ORPHAN_OPENS,
     Message,
     ToolCall,
     call_blocks,
     calls_beside,
-    calls_in,
-    encodable,
-    is_answer_block,
+    calls_list,
+    has_user_part,
     is_call_block,
     is_result,
-    is_spoken,
+    is_result_block,
     json_text,
     makes_calls,
     part_text,
     plain_value,
     read_call,
+    replace_surrogates,
     result_blocks,
     text_of,
     to_plain,
     tool_calls_of,
 )
 
-EMPTY = "(empty)"
+EMPTY_CONTENT = "(empty)"
 
-AGAIN = "--again"
+REPEATED_ID = "--again"
 """Makes the id of a second call with one id distinct."""
 
-CONVERTED = (
+RESPONSES_REMEDY = (
     "praison_compressor.messages.responses: to_messages(instructions, items), to_items(view)"
 )
 """The remedy in the error for items of OpenAI's Responses API."""
 
-LANGCHAIN = "langchain_core.messages.convert_to_openai_messages(messages)"
+LANGCHAIN_REMEDY = "langchain_core.messages.convert_to_openai_messages(messages)"
 """The remedy in the error for LangChain's messages."""
 
 _LANGCHAIN_TYPES = frozenset("human ai system tool function chat AIMessageChunk".split())
 
-ROLES = ("assistant", "developer", "function", "system", "tool", "user")
+VALID_ROLES = ("assistant", "developer", "function", "system", "tool", "user")
 
 
-def cleaned(index: int, message: Any) -> Message:
+def repair_message(index: int, message: Any) -> Message:
     """Return the message if it can be sent, else a repaired copy.
 
     Raises:
         InvalidMessages: it is no mapping, has an unknown role, or is nested too deep.
     """
-    if _only_says(message) or _only_calls(message):
+    if _is_sound_text(message) or _is_sound_step(message):
         return message
     if _is_langchain(message):
         named = message.get("type") if isinstance(message, Mapping) else type(message).__name__
         wrong = f"a LangChain message ({named})"
-        raise InvalidMessages(index, wrong, f"chat messages; see {LANGCHAIN}")
+        raise InvalidMessages(index, wrong, f"chat messages; see {LANGCHAIN_REMEDY}")
     if not isinstance(message, Mapping) and not hasattr(message, "model_dump"):
         raise InvalidMessages(index, f"a {type(message).__name__}", "a mapping with a role")
     try:
@@ -76,10 +76,10 @@ def cleaned(index: int, message: Any) -> Message:
     role = plain.get("role")
     if role is None and isinstance(plain.get("type"), str):
         wrong = f"an item of OpenAI's Responses API (type {plain['type']!r})"
-        raise InvalidMessages(index, wrong, f"chat messages; see {CONVERTED}")
-    if role not in ROLES:
-        raise InvalidMessages(index, f"role {role!r}", "one of " + ", ".join(ROLES))
-    mended = _mended(plain)
+        raise InvalidMessages(index, wrong, f"chat messages; see {RESPONSES_REMEDY}")
+    if role not in VALID_ROLES:
+        raise InvalidMessages(index, f"role {role!r}", "one of " + ", ".join(VALID_ROLES))
+    mended = _repair_fields(plain)
     return message if isinstance(message, dict) and mended == message else mended
 
 
@@ -93,22 +93,22 @@ def _is_langchain(message: Any) -> bool:
     return "lc" in message or (is_dump and str(message.get("type")) in _LANGCHAIN_TYPES)
 
 
-def _only_says(message: Any) -> TypeGuard[Message]:
+def _is_sound_text(message: Any) -> TypeGuard[Message]:
     """Return whether a message is plain text, which needs no repair."""
     if not is_bare(message):
         return False
     role, content = message.get("role"), message.get("content", "")
     is_placed = role == "tool" or "tool_call_id" not in message
-    says = role in ROLES and role != "function" and bool(content.strip())
+    says = role in VALID_ROLES and role != "function" and bool(content.strip())
     if not (is_placed and says):
         return False
-    return all(map(str.isascii, message.values())) or encodable(message) == message
+    return all(map(str.isascii, message.values())) or replace_surrogates(message) == message
 
 
 _CALLING = frozenset({"role", "content", "tool_calls"})
 
 
-def _only_calls(message: Any) -> TypeGuard[Message]:
+def _is_sound_step(message: Any) -> TypeGuard[Message]:
     """Return whether a message only makes calls that need no repair."""
     if type(message) is not dict or message.keys() != _CALLING or message["role"] != "assistant":
         return False
@@ -117,10 +117,10 @@ def _only_calls(message: Any) -> TypeGuard[Message]:
         return False
     if type(calls) is not list:
         return False
-    return all(map(_is_sound, calls)) and 0 < len({call["id"] for call in calls}) == len(calls)
+    return all(map(_is_sound_call, calls)) and 0 < len({call["id"] for call in calls}) == len(calls)
 
 
-def _is_sound(call: Any) -> bool:
+def _is_sound_call(call: Any) -> bool:
     if type(call) is not dict or call.keys() != {"id", "type", "function"}:
         return False
     function = call["function"]
@@ -133,7 +133,7 @@ def _is_sound(call: Any) -> bool:
     return call["type"] == "function" and _arguments(arguments) is arguments
 
 
-def _mended(plain: Message) -> Message:
+def _repair_fields(plain: Message) -> Message:
     """Return a plain message as a provider accepts it.
 
     `function_call` and the role `function`, OpenAI's older shape, become the newer one.
@@ -145,21 +145,21 @@ def _mended(plain: Message) -> Message:
     else:
         mended.pop("tool_call_id", None)
     if mended["role"] == "assistant":
-        if given := [*calls_in(calls), *([{"function": older}] if older else ())]:
-            mended["tool_calls"] = [*_distinct(map(_mended_call, given))]
+        if given := [*calls_list(calls), *([{"function": older}] if older else ())]:
+            mended["tool_calls"] = [*_with_distinct_ids(map(_repair_call, given))]
         if blocks := call_blocks(mended):
-            distinct = _distinct(map(_mended_block, blocks))
+            distinct = _with_distinct_ids(map(_repair_block, blocks))
             parts = mended["content"]
             mended["content"] = [next(distinct) if is_call_block(p) else p for p in parts]
     content = mended.get("content")
     if content is not None and not isinstance(content, str):
-        mended["content"] = _mended_content(content)
+        mended["content"] = _repair_content(content)
     if _is_empty(mended):
-        mended["content"] = EMPTY
-    return encodable(mended)
+        mended["content"] = EMPTY_CONTENT
+    return replace_surrogates(mended)
 
 
-def _mended_call(call: Any) -> Message:
+def _repair_call(call: Any) -> Message:
     kept = call if isinstance(call, dict) else {}
     if kept.get("type") == "custom" and kept.get("id") and isinstance(kept.get("custom"), dict):
         return kept
@@ -169,7 +169,7 @@ def _mended_call(call: Any) -> Message:
     function = kept.get("function")
     return {
         **kept,
-        "id": found.id or _made_id(name, arguments),
+        "id": found.id or _id_for(name, arguments),
         "type": "function",
         "function": {
             **(function if isinstance(function, dict) else {}),
@@ -179,25 +179,25 @@ def _mended_call(call: Any) -> Message:
     }
 
 
-def _mended_block(block: Message) -> Message:
+def _repair_block(block: Message) -> Message:
     """Return a `tool_use` block with a sound id, name and input."""
     found, given = read_call(block), block.get("input")
     if not isinstance(given, dict):
         given = json.loads(_arguments(found.arguments))
     name = found.name or "unnamed"
-    return {**block, "id": found.id or _made_id(name, given), "name": name, "input": given}
+    return {**block, "id": found.id or _id_for(name, given), "name": name, "input": given}
 
 
-def _distinct(calls: Iterable[Message]) -> Iterator[Message]:
+def _with_distinct_ids(calls: Iterable[Message]) -> Iterator[Message]:
     """Yield a message's calls with distinct ids."""
     seen: Counter[str] = Counter()
     for call in calls:
         id = call["id"]
         seen[id] += 1
-        yield call if seen[id] == 1 else {**call, "id": f"{id}{AGAIN}{seen[id]}"}
+        yield call if seen[id] == 1 else {**call, "id": f"{id}{REPEATED_ID}{seen[id]}"}
 
 
-def _made_id(name: str, arguments: Any) -> str:
+def _id_for(name: str, arguments: Any) -> str:
     return "call_" + sha256_of([name, arguments])[7:23]
 
 
@@ -205,7 +205,7 @@ def _arguments(text: str) -> str:
     """Return arguments as a JSON object, broken JSON as a string."""
     try:
         value = json.loads(text)
-        is_deep = text.count("{") + text.count("[") > DEEPEST
+        is_deep = text.count("{") + text.count("[") > MAX_DEPTH
         if isinstance(plain_value(value) if is_deep else value, dict):
             return text
     except (ValueError, RecursionError):
@@ -213,14 +213,14 @@ def _arguments(text: str) -> str:
     return json.dumps({"arguments": text} if text.strip() else {}, ensure_ascii=False)
 
 
-def _mended_content(content: Any) -> Any:
+def _repair_content(content: Any) -> Any:
     if not isinstance(content, (list, dict)):
         return str(content)
-    parts = map(_mended_part, content if isinstance(content, list) else [content])
+    parts = map(_repair_part, content if isinstance(content, list) else [content])
     return [part for part in parts if part is not None] or None
 
 
-def _mended_part(part: Any) -> Message | None:
+def _repair_part(part: Any) -> Message | None:
     """Return a part, an invalid one as text, None if empty."""
     kind = part.get("type") if isinstance(part, dict) else None
     if kind == "text" and not part.get("text"):
@@ -242,18 +242,18 @@ def _is_empty(message: Message) -> bool:
 
 # -------------------------------------------------------------- calls and their results
 
-NO_RESULT = "[no result was recorded for this tool call]"
+MISSING_RESULT = "[no result was recorded for this tool call]"
 
-WHOLE = -1
+WHOLE_MESSAGE = -1
 
 ResultPlace = tuple[int, int]
 """A message's index, and the index of its part that is a result, or WHOLE."""
 
-Placed = tuple["int | None", Message]
+PlacedMessage = tuple["int | None", Message]
 """A message and its index in the caller's list; None for an inserted stub."""
 
 
-def paired(clean: Sequence[Message]) -> Iterator[Placed]:
+def pair_results(clean: Sequence[Message]) -> Iterator[PlacedMessage]:
     """Yield calls before their results, and results without a call as text."""
     taken: set[int] = set()
     for index, message in enumerate(clean):
@@ -264,12 +264,12 @@ def paired(clean: Sequence[Message]) -> Iterator[Placed]:
         elif index in taken:
             continue
         elif is_result(message):
-            yield index, _orphan(message)
+            yield index, _orphan_as_text(message)
         else:
-            yield index, _in_order(message, {}) if result_blocks(message) else message
+            yield index, _results_first(message, {}) if result_blocks(message) else message
 
 
-def _step(clean: Sequence[Message], index: int) -> list[Placed]:
+def _step(clean: Sequence[Message], index: int) -> list[PlacedMessage]:
     """Return a message with calls, their results, and stubs for missing results."""
     message = clean[index]
     calls = tool_calls_of(message)
@@ -283,14 +283,16 @@ def _step(clean: Sequence[Message], index: int) -> list[Placed]:
         if place is not None:
             given.setdefault(place[0], {})[place[1]] = call.id
     # Results keep their order: a provider only requires that they directly follow.
-    whole = sorted(at for at in given if WHOLE in given[at])
-    brought = _brought(clean, index + 1, {at: given[at] for at in sorted(given.keys() - {*whole})})
+    whole = sorted(at for at in given if WHOLE_MESSAGE in given[at])
+    brought = _movable_results(
+        clean, index + 1, {at: given[at] for at in sorted(given.keys() - {*whole})}
+    )
     answered = {id for at in (*whole, *brought) for id in given[at].values()}
     return [
         (index, message),
-        *((at, _with(clean[at], "tool_call_id", given[at][WHOLE])) for at in whole),
+        *((at, _with_id(clean[at], "tool_call_id", given[at][WHOLE_MESSAGE])) for at in whole),
         *_stubs(message, [call for call in calls if call.id not in answered]),
-        *((at, _in_order(clean[at], given[at])) for at in brought),
+        *((at, _results_first(clean[at], given[at])) for at in brought),
     ]
 
 
@@ -310,10 +312,10 @@ class _Results:
             if is_result(message):
                 given, name = message.get("tool_call_id"), message.get("name")
                 key = str(given) if given else (str(name) if name else None,)
-                self._add(key, (index, WHOLE))
+                self._add(key, (index, WHOLE_MESSAGE))
             elif result_blocks(message):
                 for at, part in enumerate(message["content"]):
-                    if is_answer_block(part):
+                    if is_result_block(part):
                         self._add(str(part.get("tool_use_id") or ""), (index, at))
 
     def _add(self, key: Hashable, place: ResultPlace) -> None:
@@ -321,12 +323,12 @@ class _Results:
 
     def take(self, call: ToolCall) -> ResultPlace | None:
         """Return the place of the first result that may answer the call."""
-        keys = (call.id, call.id.partition(AGAIN)[0], (None,), (call.name,))
+        keys = (call.id, call.id.partition(REPEATED_ID)[0], (None,), (call.name,))
         queues = [queue for queue in map(self._queues.get, keys) if queue]
         return min(queues, key=lambda queue: queue[0]).popleft() if queues else None
 
 
-def _brought(
+def _movable_results(
     clean: Sequence[Message], start: int, blocks: Mapping[int, Mapping[int, str]]
 ) -> list[int]:
     """Return the user messages with results that may directly follow the calls.
@@ -338,48 +340,50 @@ def _brought(
     mixed = [at for at in blocks if len(blocks[at]) < len(clean[at]["content"])][:1]
     for at in mixed:
         earlier = (m for m in clean[start:at] if not is_result(m))
-        if is_spoken(clean[at]) and any(map(is_spoken, earlier)):
+        if has_user_part(clean[at]) and any(map(has_user_part, earlier)):
             return whole
     return whole + mixed
 
 
-def _stubs(message: Message, left: Sequence[ToolCall]) -> Iterator[Placed]:
+def _stubs(message: Message, left: Sequence[ToolCall]) -> Iterator[PlacedMessage]:
     """Yield stubs for missing results, each in the shape of its call."""
     beside = {call.id for call in calls_beside(message)}
     blocks = []
     for call in left:
         if call.id in beside:
-            yield None, {"role": "tool", "tool_call_id": call.id, "content": NO_RESULT}
+            yield None, {"role": "tool", "tool_call_id": call.id, "content": MISSING_RESULT}
         else:
-            blocks.append({"type": "tool_result", "tool_use_id": call.id, "content": NO_RESULT})
+            blocks.append(
+                {"type": "tool_result", "tool_use_id": call.id, "content": MISSING_RESULT}
+            )
     if blocks:
         yield None, {"role": "user", "content": blocks}
 
 
-def _with(message: Message, key: str, id: str) -> Message:
+def _with_id(message: Message, key: str, id: str) -> Message:
     return message if message.get(key) == id else {**message, key: id}
 
 
-def _orphan(message: Message) -> Message:
+def _orphan_as_text(message: Message) -> Message:
     name = message.get("name")
     by = f" ({name})" if isinstance(name, str) and name else ""
     return {"role": "user", "content": f"{ORPHAN_OPENS}{by}\n{text_of(message)}"}
 
 
-def _in_order(message: Message, ids: Mapping[int, str]) -> Message:
+def _results_first(message: Message, ids: Mapping[int, str]) -> Message:
     """Return the message with results first, those without a call as text."""
     results: list[Any] = []
     rest: list[Any] = []
     for at, part in enumerate(message["content"]):
         if at in ids:
-            results.append(_with(part, "tool_use_id", ids[at]))
+            results.append(_with_id(part, "tool_use_id", ids[at]))
         else:
-            rest += _as_text(part) if is_answer_block(part) else [part]
+            rest += _block_as_text(part) if is_result_block(part) else [part]
     content = [*results, *rest]
     return message if content == message["content"] else {**message, "content": content}
 
 
-def _as_text(block: Mapping[str, Any]) -> list[Any]:
+def _block_as_text(block: Mapping[str, Any]) -> list[Any]:
     """Return a result without a call as text, with its pictures."""
     inside = block.get("content")
     parts = inside if isinstance(inside, list) else ()

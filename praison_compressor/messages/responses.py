@@ -18,12 +18,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidMessages
-from .calls import loaded
+from .calls import parse_json
 from .shapes import (
     ITEMS,
     Message,
     is_result,
-    leading_in,
+    leading_count,
     text_of,
     to_plain,
     tool_calls_of,
@@ -35,20 +35,20 @@ ITEM = "response_item"
 
 _TEXT = frozenset({"input_text", "output_text"})
 
-_CALLED = frozenset(
+_CALL_ITEMS = frozenset(
     "function_call custom_tool_call local_shell_call shell_call apply_patch_call "
     "computer_call".split()
 )
 """Items that the client answers with an output."""
 
-_KEPT = frozenset(
+_OTHER_ITEMS = frozenset(
     "reasoning web_search_call file_search_call code_interpreter_call image_generation_call "
     "mcp_call mcp_list_tools mcp_approval_request mcp_approval_response compaction "
     "compaction_summary item_reference tool_search_call tool_search_output".split()
 )
 """Items without a chat shape: they stay items beside an answer."""
 
-_FRAME = frozenset(
+_FRAME_KEYS = frozenset(
     "type id call_id status created_by name pending_safety_checks namespace "
     "max_output_length".split()
 )
@@ -69,8 +69,8 @@ def to_messages(instructions: Any, items: Any) -> list[Message]:
     if isinstance(items, str):
         return [*messages, {"role": "user", "content": items}]
     for index, given in enumerate(items or ()):
-        item = _plain(index, given)
-        kind = _kind(index, item)
+        item = _as_mapping(index, given)
+        kind = _item_kind(index, item)
         if _is_output(kind):
             messages.append(_result(kind, item))
         elif kind == "message" and item.get("role") != "assistant":
@@ -82,7 +82,7 @@ def to_messages(instructions: Any, items: Any) -> list[Message]:
     return messages
 
 
-def _plain(index: int, item: Any) -> Mapping[str, Any]:
+def _as_mapping(index: int, item: Any) -> Mapping[str, Any]:
     if isinstance(item, Mapping):
         return item
     try:
@@ -91,11 +91,11 @@ def _plain(index: int, item: Any) -> Mapping[str, Any]:
         raise InvalidMessages(index, error.wrong, "an item of the Responses API") from error
 
 
-def _kind(index: int, item: Mapping[str, Any]) -> str:
+def _item_kind(index: int, item: Mapping[str, Any]) -> str:
     kind = item.get("type") or ("message" if "role" in item else None)
-    if str(kind) in {"message", *_CALLED, *_KEPT} or _is_output(kind):
+    if str(kind) in {"message", *_CALL_ITEMS, *_OTHER_ITEMS} or _is_output(kind):
         return str(kind)
-    known = ", ".join(sorted({"message", *_CALLED, *_KEPT}))
+    known = ", ".join(sorted({"message", *_CALL_ITEMS, *_OTHER_ITEMS}))
     raise InvalidMessages(index, f"an item of type {kind!r}", f"one of {known}, or a call's output")
 
 
@@ -108,14 +108,14 @@ def _continues(last: Message, kind: str) -> bool:
 
     An answer is reasoning, then text, then calls.
     """
-    is_open = kind in _CALLED or not (last["content"] or last.get("tool_calls"))
+    is_open = kind in _CALL_ITEMS or not (last["content"] or last.get("tool_calls"))
     return is_open and last.get("role") == "assistant"
 
 
 def _with_item(answer: Message, kind: str, item: Mapping[str, Any]) -> Message:
     """Return the answer with one more item."""
-    if kind in _CALLED:
-        return {**answer, "tool_calls": [*answer.get("tool_calls", ()), _call(kind, item)]}
+    if kind in _CALL_ITEMS:
+        return {**answer, "tool_calls": [*answer.get("tool_calls", ()), _tool_call(kind, item)]}
     if kind == "message":
         return {**answer, **_spoken(item)}
     return {**answer, ITEMS: [*answer.get(ITEMS, ()), dict(item)]}
@@ -139,7 +139,7 @@ def _chat_part(part: Any) -> Any:
     return part
 
 
-def _call(kind: str, item: Mapping[str, Any]) -> Message:
+def _tool_call(kind: str, item: Mapping[str, Any]) -> Message:
     """Return a call; the API's own tools are named by kind."""
     id = str(item.get("call_id") or item.get("id") or "")
     if kind == "custom_tool_call":
@@ -150,10 +150,10 @@ def _call(kind: str, item: Mapping[str, Any]) -> Message:
         function = {"name": item.get("name", ""), "arguments": item.get("arguments", "")}
         extra = {k: v for k, v in item.items() if k not in ("type", "call_id", *function)}
     else:
-        asked = {key: value for key, value in item.items() if key not in _FRAME}
+        asked = {key: value for key, value in item.items() if key not in _FRAME_KEYS}
         arguments = json.dumps(to_plain(asked), ensure_ascii=False)
         function = {"name": kind.removesuffix("_call"), "arguments": arguments}
-        extra = {key: item[key] for key in item if key in _FRAME and key != "call_id"}
+        extra = {key: item[key] for key in item if key in _FRAME_KEYS and key != "call_id"}
     call: Message = {"id": id, "type": "function", "function": function}
     return {**call, ITEM: extra} if extra else call
 
@@ -186,12 +186,12 @@ def _output_text(kind: str, output: Any) -> Any:
 def to_items(messages: Iterable[Message]) -> tuple[str | None, list[Message]]:
     """Return `instructions` (leading system messages) and `input` of a view."""
     view = list(messages)
-    leading = leading_in(view)
-    items = [item for message in view[leading:] for item in _items(message)]
+    leading = leading_count(view)
+    items = [item for message in view[leading:] for item in _message_items(message)]
     return "\n".join(map(text_of, view[:leading])) if leading else None, items
 
 
-def _items(message: Message) -> Iterator[Message]:
+def _message_items(message: Message) -> Iterator[Message]:
     if is_result(message):
         yield _output_item(message)
         return
@@ -206,7 +206,7 @@ def _items(message: Message) -> Iterator[Message]:
         elif kind == "custom_tool_call":
             asked = {"name": read.name, "input": read.arguments}
         else:
-            asked = loaded(read.arguments) or {}
+            asked = parse_json(read.arguments) or {}
         yield {"type": kind, "call_id": read.id, **asked, **extra}
 
 

@@ -124,7 +124,7 @@ _PRIVATE_KEY = SecretShape(
 
 _KEY = r"[ _-]?key"
 
-NAMES = (
+SECRET_NAMES = (
     rf"(?:(?<=a)pi{_KEY}|(?<=a)ccess{_KEY}|(?<=a)uth{_KEY}|(?<=a)ccount{_KEY}"
     rf"|(?<=s)ecret(?:[ _-]?access)?(?:{_KEY})?|(?<=s)igning{_KEY}|(?<=c)lient-key-data"
     r"|(?<=p)asswo?r?d|(?<=p)assphrase|(?<=t)oken|(?<=c)redentials?"
@@ -168,7 +168,7 @@ _BY_NAME = (
     # JSON inside JSON has escaped quotes.
     SecretShape(
         "assigned-secret",
-        rf"[aAcCeEsSpPtT](?i:{NAMES}{_QUOTE}\s{{0,4}}(?:[:=]|%3[dD])\s{{0,4}}{_QUOTE})"
+        rf"[aAcCeEsSpPtT](?i:{SECRET_NAMES}{_QUOTE}\s{{0,4}}(?:[:=]|%3[dD])\s{{0,4}}{_QUOTE})"
         rf"(?P<secret>{_HAS_DIGIT}{_VALUE}{{12,4000}})",
     ),
 )
@@ -178,7 +178,7 @@ SHAPES = (_PRIVATE_KEY, *_BY_ISSUER, *_BY_NAME)
 
 # -------------------------------------------------------------- redact
 
-_SECRET_NAME = re.compile(f"[acepst]{NAMES}$", re.IGNORECASE)
+_SECRET_NAME = re.compile(f"[acepst]{SECRET_NAMES}$", re.IGNORECASE)
 
 _MASK = re.compile(r"(\[secret:[\w-]+:[0-9a-f]{8}\])")
 
@@ -193,7 +193,7 @@ class Redactor:
     def __init__(self, namespace: str = "default") -> None:
         self._key = hashlib.blake2b(namespace.encode("utf-8", "replace")).digest()[:32]
 
-    def masked(self, values: Sequence[T]) -> tuple[tuple[T, ...], int]:
+    def redact(self, values: Sequence[T]) -> tuple[tuple[T, ...], int]:
         """Return messages or texts with secrets masked, and the number of secrets.
 
         Values without secrets stay the same objects.

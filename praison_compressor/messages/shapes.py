@@ -18,9 +18,9 @@ Message = dict[str, Any]
 
 T = TypeVar("T")
 
-DEEPEST = 100  # levels of lists and mappings in one message; a cycle exceeds them
+MAX_DEPTH = 100  # levels of lists and mappings in one message; a cycle exceeds them
 
-TOO_DEEP = (f"nested deeper than {DEEPEST} levels", "content that a provider can read")
+TOO_DEEP = (f"nested deeper than {MAX_DEPTH} levels", "content that a provider can read")
 
 ORPHAN_OPENS = "[tool result whose call is not in this conversation]"
 
@@ -36,7 +36,7 @@ class ToolCall(NamedTuple):
     arguments: str
 
 
-def encodable(value: T) -> T:
+def replace_surrogates(value: T) -> T:
     """Return a plain value without lone surrogates, which no request may hold.
 
     A pair of surrogates becomes one character, a lone surrogate U+FFFD.
@@ -45,9 +45,9 @@ def encodable(value: T) -> T:
     if isinstance(value, str) and not value.isascii():
         found = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     elif isinstance(value, dict):
-        found = {encodable(key): encodable(held) for key, held in value.items()}
+        found = {replace_surrogates(key): replace_surrogates(held) for key, held in value.items()}
     elif isinstance(value, list):
-        found = list(map(encodable, value))
+        found = list(map(replace_surrogates, value))
     return cast("T", found)
 
 
@@ -56,7 +56,7 @@ def is_system(message: Mapping[str, Any]) -> bool:
     return message.get("role") in ("system", "developer")
 
 
-def leading_in(messages: Iterable[Message]) -> int:
+def leading_count(messages: Iterable[Message]) -> int:
     """Return the number of system and developer messages at the front."""
     return len([*takewhile(is_system, messages)])
 
@@ -79,7 +79,7 @@ def result_blocks(message: Mapping[str, Any]) -> Sequence[Message]:
     content = message.get("content")
     if type(content) is not list or message.get("role") != "user":
         return ()
-    return [part for part in content if is_answer_block(part)]
+    return [part for part in content if is_result_block(part)]
 
 
 def is_call_block(part: Any) -> bool:
@@ -87,7 +87,7 @@ def is_call_block(part: Any) -> bool:
     return _is_dict(part) and part.get("type") == "tool_use"
 
 
-def is_answer_block(part: Any) -> bool:
+def is_result_block(part: Any) -> bool:
     """Return whether a content part is a `tool_result` block."""
     return _is_dict(part) and part.get("type") == "tool_result"
 
@@ -97,21 +97,21 @@ def _is_dict(value: Any) -> bool:
     return type(value) is dict or isinstance(value, Mapping)
 
 
-def is_tools_text(message: Mapping[str, Any]) -> bool:
+def has_tool_part(message: Mapping[str, Any]) -> bool:
     """Return whether any part of a user message is a tool's."""
-    return any(_are_tools(message))
+    return any(_tool_parts(message))
 
 
-def is_spoken(message: Mapping[str, Any]) -> bool:
+def has_user_part(message: Mapping[str, Any]) -> bool:
     """Return whether any part of a user message is not a tool's."""
-    return not all(_are_tools(message))
+    return not all(_tool_parts(message))
 
 
-def _are_tools(message: Mapping[str, Any]) -> list[bool]:
+def _tool_parts(message: Mapping[str, Any]) -> list[bool]:
     """Return for each content part whether it is a tool's."""
     content = message.get("content")
     parts = content if isinstance(content, list) else [content]
-    return [is_answer_block(part) or part_text(part).startswith(ORPHAN_OPENS) for part in parts]
+    return [is_result_block(part) or part_text(part).startswith(ORPHAN_OPENS) for part in parts]
 
 
 # ---------------------------------------------------------------- words
@@ -220,27 +220,27 @@ def without_bodies(value: Any) -> tuple[Any, Bodies]:
         sealed = value.get("encrypted_content")
         rest = {k: without_bodies(v) for k, v in value.items() if k != "encrypted_content"}
         size = len(sealed) if isinstance(sealed, str) else 0
-        return {key: kept for key, (kept, _) in rest.items()}, _sum(rest.values(), size)
+        return {key: kept for key, (kept, _) in rest.items()}, _sum_bodies(rest.values(), size)
     if isinstance(value, (list, tuple)):
         each = list(map(without_bodies, value))
-        return [kept for kept, _ in each], _sum(each)
+        return [kept for kept, _ in each], _sum_bodies(each)
     return value, Bodies()
 
 
-def _sum(each: Iterable[tuple[Any, Bodies]], sealed: int = 0) -> Bodies:
+def _sum_bodies(each: Iterable[tuple[Any, Bodies]], sealed: int = 0) -> Bodies:
     sizes = [bodies for _, bodies in each]
     return Bodies(sum(b.files for b in sizes), sealed + sum(b.sealed for b in sizes))
 
 
-def media_in(message: Mapping[str, Any]) -> int:
+def media_count(message: Mapping[str, Any]) -> int:
     """Return the number of parts without words: images, audio and files."""
     content = message.get("content")
     if not isinstance(content, list):
         return 0
     return sum(
-        media_in(part)
-        if is_answer_block(part)
-        else str(part.get("type")) not in _SILENT and not part_text(part)
+        media_count(part)
+        if is_result_block(part)
+        else str(part.get("type")) not in _NOT_MEDIA and not part_text(part)
         for part in content
         if isinstance(part, Mapping)
     )
@@ -255,7 +255,7 @@ ITEMS = "response_items"
 
 _BESIDE = frozenset({"refusal", "audio", "annotations", ITEMS})
 
-_SILENT = frozenset(
+_NOT_MEDIA = frozenset(
     "text input_text output_text refusal tool_use server_tool_use mcp_tool_use thinking "
     "redacted_thinking reasoning".split()
 )
@@ -291,15 +291,15 @@ def tool_calls_of(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
 def calls_beside(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     """Return the calls in `tool_calls`."""
     calls = message.get("tool_calls")
-    return tuple(map(read_call, calls_in(calls))) if calls else ()
+    return tuple(map(read_call, calls_list(calls))) if calls else ()
 
 
 def makes_calls(message: Mapping[str, Any]) -> bool:
     """Return whether a message has calls; faster than to read them."""
-    return bool(calls_in(message.get("tool_calls")) or call_blocks(message))
+    return bool(calls_list(message.get("tool_calls")) or call_blocks(message))
 
 
-def calls_in(value: Any) -> Sequence[Any]:
+def calls_list(value: Any) -> Sequence[Any]:
     """Return the value of `tool_calls` if it is a list, else ()."""
     return value if isinstance(value, (list, tuple)) else ()
 
@@ -344,7 +344,7 @@ def is_flat(message: Any) -> TypeGuard[Message]:
     return type(message) is dict and set(map(type, chain(message, message.values()))) == {str}
 
 
-def plain_value(value: Any, room: int = DEEPEST) -> Any:
+def plain_value(value: Any, room: int = MAX_DEPTH) -> Any:
     """Return the value in plain JSON types, a deep copy."""
     if value is None or type(value) in (str, bool, int, float):
         return value

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from .calls import loaded
-from .shapes import Message, call_blocks, calls_in, is_call_block, read_call
+from .calls import parse_json
+from .shapes import Message, call_blocks, calls_list, is_call_block, read_call
 
 _STOPS = ("\n", ". ", "! ", "? ", "。", "！", "？", "; ", ", ", " ")
 BLOCK_LINES = 8  # lines of a pasted block whose middle is cut before the words around the block
@@ -22,7 +22,7 @@ MACHINE_LINE = re.compile(
 """The form of a line of a log, of code, of data or of a page."""
 
 
-def cut(text: str, most: int) -> str:
+def cut_line(text: str, most: int) -> str:
     """Return a text on one line within `most` characters, its middle cut."""
     near = text if len(text) <= 8 * most else f"{text[: 4 * most]} {text[-4 * most :]}"
     flat = " ".join(near.split())
@@ -37,7 +37,7 @@ def cut(text: str, most: int) -> str:
     return f"{head.rstrip()} … {tail_text.lstrip()}"
 
 
-def ends(text: str, most: int) -> str:
+def keep_ends(text: str, most: int) -> str:
     """Return a text's beginning and end within `most` characters.
 
     Blocks of code, logs and files are thinned first. Both ends break at a line or a sentence. If
@@ -47,7 +47,7 @@ def ends(text: str, most: int) -> str:
         return text
     thin = text
     for keep in (*KEPT_LINES, 2) if text.count("\n") > BLOCK_LINES else ():
-        thin = thinned(text, keep)
+        thin = thin_blocks(text, keep)
         if len(thin) <= most:
             return thin
     first = most * 3 // 5
@@ -60,7 +60,7 @@ def ends(text: str, most: int) -> str:
     return text if left < 2 * len(mark) else f"{head.rstrip()}{mark}{tail.lstrip()}"
 
 
-def thinned(text: str, keep: int = 2) -> str:
+def thin_blocks(text: str, keep: int = 2) -> str:
     r"""Return a text whose pasted blocks keep `keep` lines at each end.
 
     >>> thinned("Why?\n" + "{'a': 1}\n" * 20 + "Please mend it.").splitlines()[3]
@@ -84,12 +84,12 @@ def thinned(text: str, keep: int = 2) -> str:
 LEAST_STRING_CHARS = 200  # characters of each string that always stay
 LEAST_CALL_CHARS = 1_000  # shorter arguments stay unchanged
 
-Cut = Callable[[str, int], str]
+CutText = Callable[[str, int], str]
 """Returns a text cut to about a number of characters."""
 
 
 def with_shorter_calls(
-    message: Message, chars: int, shorten: Cut, ids: Container[str] | None = None
+    message: Message, chars: int, shorten: CutText, ids: Container[str] | None = None
 ) -> Message:
     """Return the message with each call's arguments within about `chars` characters.
 
@@ -103,12 +103,12 @@ def with_shorter_calls(
         return is_long and isinstance(call, Mapping) and (ids is None or found.id in ids)
 
     kept = dict(message)
-    if calls := calls_in(message.get("tool_calls")):
-        kept["tool_calls"] = [_shorter(c, chars, shorten) if is_cut(c) else c for c in calls]
+    if calls := calls_list(message.get("tool_calls")):
+        kept["tool_calls"] = [_shorten_call(c, chars, shorten) if is_cut(c) else c for c in calls]
     if call_blocks(message):
         parts = message["content"]
         kept["content"] = [
-            {**part, "input": _object(read_call(part).arguments, chars, shorten)}
+            {**part, "input": _shorten_arguments(read_call(part).arguments, chars, shorten)}
             if is_call_block(part) and is_cut(part)
             else part
             for part in parts
@@ -116,22 +116,22 @@ def with_shorter_calls(
     return kept
 
 
-def _shorter(call: Message, chars: int, shorten: Cut) -> Message:
+def _shorten_call(call: Message, chars: int, shorten: CutText) -> Message:
     """Return an entry of `tool_calls` with shorter arguments."""
     text, function = read_call(call).arguments, call.get("function")
     if call.get("type") == "custom":
         return {**call, "custom": {**call["custom"], "input": shorten(text, chars)}}
-    cut = {"arguments": json.dumps(_object(text, chars, shorten), ensure_ascii=False)}
+    cut = {"arguments": json.dumps(_shorten_arguments(text, chars, shorten), ensure_ascii=False)}
     return {**call, **({"function": {**function, **cut}} if isinstance(function, dict) else cut)}
 
 
-def _object(arguments: str, chars: int, shorten: Cut) -> dict[str, Any]:
+def _shorten_arguments(arguments: str, chars: int, shorten: CutText) -> dict[str, Any]:
     """Return arguments as an object within about `chars` characters of JSON."""
-    value = loaded(arguments)
+    value = parse_json(arguments)
     if not isinstance(value, dict):
         return {"arguments": shorten(arguments, chars)}
     frame = len(json.dumps(_cut_strings(value, 0, lambda _, __: "")))
-    most = level(list(map(len, _strings_in(value))), chars - frame)
+    most = common_limit(list(map(len, _strings_in(value))), chars - frame)
     cut = _cut_strings(value, max(LEAST_STRING_CHARS, most), shorten)
     # An object of thousands of short strings is still too long.
     is_short = len(json.dumps(cut, ensure_ascii=False)) <= 2 * chars + LEAST_STRING_CHARS
@@ -146,7 +146,7 @@ def _strings_in(value: Any) -> Iterator[str]:
             yield from _strings_in(item)
 
 
-def level(sizes: Sequence[int], room: int) -> int:
+def common_limit(sizes: Sequence[int], room: int) -> int:
     """Return the limit to which sizes are cut to fit the room."""
     for place, size in enumerate(sorted(sizes)):
         each = room // (len(sizes) - place)
@@ -156,7 +156,7 @@ def level(sizes: Sequence[int], room: int) -> int:
     return max(sizes, default=0)
 
 
-def _cut_strings(value: Any, most: int, shorten: Cut) -> Any:
+def _cut_strings(value: Any, most: int, shorten: CutText) -> Any:
     if isinstance(value, str):
         return shorten(value, most) if len(value) > most else value
     if isinstance(value, dict):

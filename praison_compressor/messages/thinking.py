@@ -37,11 +37,11 @@ def binds_thinking(model: str | None) -> bool:
 
     These models require no thinking of the running tool loop.
     """
-    found = _VERSION.search(model or "")
+    found = _CLAUDE_VERSION.search(model or "")
     return found is not None and (int(found[1]), int(found[2])) >= (5, 1)
 
 
-_VERSION = re.compile(r"claude-[a-z]+-(\d{1,2})[-.](\d{1,2})(?!\d)", re.IGNORECASE)
+_CLAUDE_VERSION = re.compile(r"claude-[a-z]+-(\d{1,2})[-.](\d{1,2})(?!\d)", re.IGNORECASE)
 
 
 def is_thinking(part: object) -> bool:

@@ -8,8 +8,8 @@ from typing import Any
 
 from ..concurrency import lazy
 from ..errors import InvalidMessages
-from .repair import cleaned, paired
-from .shapes import Message, is_result, is_spoken, leading_in, makes_calls, result_blocks
+from .repair import pair_results, repair_message
+from .shapes import Message, has_user_part, is_result, leading_count, makes_calls, result_blocks
 
 
 @dataclass(frozen=True)
@@ -25,21 +25,21 @@ class Transcript:
     @lazy
     def leading(self) -> int:
         """Return the number of system and developer messages at the front."""
-        return leading_in(self.messages)
+        return leading_count(self.messages)
 
     @lazy
     def users(self) -> tuple[int, ...]:
         """Return the indices of user messages with more than results."""
         found = enumerate(self.messages)
-        return tuple(n for n, m in found if m.get("role") == "user" and is_spoken(m))
+        return tuple(n for n, m in found if m.get("role") == "user" and has_user_part(m))
 
     @property
-    def repaired(self) -> int:
+    def stub_count(self) -> int:
         """Number of inserted stubs."""
         return sum(origin is None for origin in self.origins)
 
 
-def read(messages: Any) -> Transcript:
+def read_transcript(messages: Any) -> Transcript:
     """Read chat messages; repair copies of those that a provider would refuse.
 
     Objects become dictionaries, private keys are dropped, empty content is marked, arguments become
@@ -49,15 +49,17 @@ def read(messages: Any) -> Transcript:
     Raises:
         InvalidMessages: not a list, a message that is no mapping, or an unknown role.
     """
-    placed = list(paired([cleaned(i, message) for i, message in enumerate(as_list(messages))]))
+    placed = list(
+        pair_results([repair_message(i, message) for i, message in enumerate(as_list(messages))])
+    )
     sent = tuple([message for _, message in placed])
     origins = tuple([origin for origin, _ in placed])
-    return Transcript(messages=sent, origins=origins, steps=tuple(steps(sent)))
+    return Transcript(messages=sent, origins=origins, steps=tuple(split_steps(sent)))
 
 
-def check(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+def find_repairs(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the places that `read` would repair."""
-    got = read(messages)
+    got = read_transcript(messages)
     placed = enumerate(zip(got.origins, got.messages, strict=True))
     return [f"messages[{at}]" for at, (old, new) in placed if old != at or new != messages[at]]
 
@@ -73,7 +75,7 @@ def as_list(messages: Any) -> Sequence[Any]:
     return messages if isinstance(messages, Sequence) else list(messages)
 
 
-def steps(messages: Sequence[Mapping[str, Any]]) -> list[range]:
+def split_steps(messages: Sequence[Mapping[str, Any]]) -> list[range]:
     """Return the steps of a valid list, as ranges in order."""
     found: list[range] = []
     start = 0

@@ -9,8 +9,8 @@ In the order in which data passes them:
 - `quoting`: `read_quotes`, one pass over the messages; `Quotes.text`; `read_calls`
 """
 
-from .quoting import Quotes, fill, read_calls, read_quotes
+from .quoting import Quotes, read_calls, read_quotes, user_words_exceed
 from .speakers import call_line
 from .telling import telling_line
 
-__all__ = ["Quotes", "call_line", "fill", "read_calls", "read_quotes", "telling_line"]
+__all__ = ["Quotes", "call_line", "read_calls", "read_quotes", "telling_line", "user_words_exceed"]

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import NamedTuple
 
-from ..messages.shortening import ends, level
+from ..messages.shortening import common_limit, keep_ends
 
-Count = Callable[[str], int]
+CountText = Callable[[str], int]
 
 HEADING = "## "
 TITLES = {
@@ -27,7 +27,7 @@ TITLES = {
 }
 
 
-class Quoted(NamedTuple):
+class QuoteEntry(NamedTuple):
     """One entry of a section."""
 
     at: int
@@ -46,7 +46,7 @@ class Section:
     """A heading and its entries, in the order of the transcript."""
 
     title: str
-    lines: Sequence[Quoted]
+    lines: Sequence[QuoteEntry]
     share: float
     """Guaranteed share of the budget."""
     least: int = 24
@@ -59,11 +59,11 @@ class Section:
     """Position -> tool: entries left out are counted by tool."""
 
 
-TOOLS_NAMED = 4  # of the calls that are left out
+TOOLS_IN_NOTE = 4  # of the calls that are left out
 NOTE_TOKENS = 20  # tokens of the line that counts what is left out
 TRIES = 4
 HEADING_TOKENS = 14
-LEAST_CHARS = 30
+LEAST_BODY_CHARS = 30
 CUT_CHARS = 34  # characters of the words that say how much is left out
 SLACK = 1.15  # of a section's estimate, for which few of its entries are counted
 
@@ -73,7 +73,7 @@ class _Part:
     """A section, its estimated tokens, and its printed text so far."""
 
     section: Section
-    lines: Sequence[Quoted]
+    lines: Sequence[QuoteEntry]
     """Its entries, lowest rank first."""
     sizes: Sequence[int]
     """Bytes of each."""
@@ -81,7 +81,7 @@ class _Part:
     """Tokens a byte: names take more than prose."""
     text: str = ""
     tokens: int = 0
-    left: Sequence[Quoted] = ()
+    left: Sequence[QuoteEntry] = ()
     """Entries left out."""
 
     def costs(self) -> list[int]:
@@ -93,7 +93,7 @@ class _Part:
 class Renderer:
     """Prints sections for one reader; to count each entry is slow."""
 
-    count: Count
+    count: CountText
     references: Sequence[str] = ()
 
     def render(self, sections: Sequence[Section], budget: int) -> str:
@@ -102,7 +102,7 @@ class Renderer:
         # Each section can count what it leaves out, whatever room the others take.
         spare = budget - NOTE_TOKENS * len(parts)
         needs = [HEADING_TOKENS + int(SLACK * sum(part.costs())) for part in parts]
-        rooms = shares(needs, [part.section.share for part in parts], max(0, spare))
+        rooms = share_budget(needs, [part.section.share for part in parts], max(0, spare))
         spare -= sum(rooms)
         # What others leave goes to the section that lacks least, then to the next.
         for n in sorted(range(len(parts)), key=lambda n: needs[n] - rooms[n]):
@@ -115,7 +115,7 @@ class Renderer:
                 self._fill(part, before + spare)
                 spare += before - part.tokens
         texts = [part.text for part in parts if part.text]
-        texts += filter(None, [self._note([part for part in parts if not part.text])])
+        texts += filter(None, [self._left_out_note([part for part in parts if not part.text])])
         is_over = sum(part.tokens for part in parts) > budget
         while is_over and texts and self.count("\n".join(texts)) > budget:
             del texts[-1]  # Less than the counts of all sections fit.
@@ -124,7 +124,7 @@ class Renderer:
     def _part(self, section: Section) -> _Part:
         """Return a section with an estimate by some of its entries."""
         some = section.lines[:: len(section.lines) // 24 + 1]
-        sample = "\n".join(self._entry(line, line.body[:200]) for line in some)
+        sample = "\n".join(self._print_entry(line, line.body[:200]) for line in some)
         ratio = (self.count(sample) + 1) / (_bytes(sample) + 1)
         lines = sorted(section.lines, key=lambda line: line.rank)
         marks = 14 if self.references else 2
@@ -134,7 +134,7 @@ class Renderer:
     def _fill(self, part: _Part, room: int) -> None:
         """Print the best ranks within `room` tokens; cut long entries alike."""
         for attempt in range(TRIES):
-            text, left = self._printed(part, room - HEADING_TOKENS)
+            text, left = self._print_part(part, room - HEADING_TOKENS)
             if not text or text == part.text:
                 break
             tokens = self.count(f"{text}\n")
@@ -145,9 +145,9 @@ class Renderer:
                 part.text, part.tokens, part.left = text, tokens, left
                 return
         if not part.text:
-            part.tokens = self.count(self._note([part])) + 1
+            part.tokens = self.count(self._left_out_note([part])) + 1
 
-    def _printed(self, part: _Part, room: int) -> tuple[str, Sequence[Quoted]]:
+    def _print_part(self, part: _Part, room: int) -> tuple[str, Sequence[QuoteEntry]]:
         """Return a text of about `room` tokens, and the entries left out."""
         section, chosen, costs = part.section, part.lines, part.costs()
         if sum(costs) > room or section.unlisted:
@@ -158,14 +158,14 @@ class Renderer:
         if not chosen:
             return "", part.lines
         # Entries that are cut take less than they are given.
-        most = level(costs, room if sum(costs) <= room else room * 11 // 10)
-        texts = {id(x): self._cut(x, c, most) for x, c in zip(chosen, costs, strict=True)}
+        most = common_limit(costs, room if sum(costs) <= room else room * 11 // 10)
+        texts = {id(x): self._cut_entry(x, c, most) for x, c in zip(chosen, costs, strict=True)}
         printed = [texts[id(line)] for line in section.lines if id(line) in texts]
         left = part.lines[len(chosen) :]
-        lines = [HEADING + section.title, *printed, self._note([replace(part, left=left)])]
+        lines = [HEADING + section.title, *printed, self._left_out_note([replace(part, left=left)])]
         return "\n".join(filter(None, lines)), left
 
-    def _note(self, parts: Sequence[_Part]) -> str:
+    def _left_out_note(self, parts: Sequence[_Part]) -> str:
         """Return the line that counts the entries left out, or ""."""
         places, counts = list[int](), list[str]()
         for part in parts:
@@ -173,7 +173,7 @@ class Renderer:
             own = [*section.unlisted, *(line.at for line in part.left)] if section.noun else []
             # Tools are named beside calls that are printed; less room has better uses.
             known = section.tools if len(part.left) < len(part.lines) else {}
-            tools = Counter(known[at] for at in own if at in known).most_common(TOOLS_NAMED)
+            tools = Counter(known[at] for at in own if at in known).most_common(TOOLS_IN_NOTE)
             named = ", ".join(f"{name} {n:,}" for name, n in tools)
             if own:
                 by_tool = f" ({named})" if named else ""
@@ -183,14 +183,14 @@ class Renderer:
         where = " to ".join(dict.fromkeys(filter(None, ends_of)))
         return f"({', '.join(counts)}{f': {where}' if where else ''})" if counts else ""
 
-    def _cut(self, line: Quoted, cost: int, most: int) -> str:
+    def _cut_entry(self, line: QuoteEntry, cost: int, most: int) -> str:
         """Return an entry of about `most` tokens."""
         if cost <= most:
-            return self._entry(line, line.body)
+            return self._print_entry(line, line.body)
         chars = len(line.lead + line.body) * most // cost - len(line.lead) - CUT_CHARS
-        return self._entry(line, ends(line.body, max(LEAST_CHARS, chars)))
+        return self._print_entry(line, keep_ends(line.body, max(LEAST_BODY_CHARS, chars)))
 
-    def _entry(self, line: Quoted, body: str) -> str:
+    def _print_entry(self, line: QuoteEntry, body: str) -> str:
         """Return an entry as printed, its further lines indented."""
         references = dict.fromkeys(map(self._reference, (line.at, line.also)))
         marks = "".join(f"[{reference}] " for reference in references if reference)
@@ -202,7 +202,7 @@ class Renderer:
         return self.references[at] if 0 <= at < len(self.references) else ""
 
 
-def shares(needs: Sequence[int], weights: Sequence[float], budget: int) -> list[int]:
+def share_budget(needs: Sequence[int], weights: Sequence[float], budget: int) -> list[int]:
     """Give each section at most its need and at least its share.
 
     >>> shares([10, 500, 500], [.5, .25, .25], 400)

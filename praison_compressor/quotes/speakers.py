@@ -10,18 +10,18 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..messages import ORPHAN_OPENS, Message, ToolCall, is_answer_block, is_tools_text, text_of
-from ..messages.calls import call_text, key_of, loaded
-from ..messages.shortening import MACHINE_LINE, cut
+from ..messages import ORPHAN_OPENS, Message, ToolCall, has_tool_part, is_result_block, text_of
+from ..messages.calls import call_text, normalize_key, parse_json
+from ..messages.shortening import MACHINE_LINE, cut_line
 
 
-class Spoken(NamedTuple):
+class SpokenPart(NamedTuple):
     """One text of a message in the user's role."""
 
     source: str
     """`user`, `host` (a note, another speaker, an environment) or `result`."""
     text: str
-    how: str = ""
+    origin: str = ""
     """Where the protocol put the words, if not simply in the message."""
     block: Mapping[str, Any] | None = None
     """The block of a result, in Anthropic's shape."""
@@ -42,10 +42,14 @@ _NOTE = re.compile(
     r"reminderInstructions|open_and_recently_viewed_files|user_instructions)\b[^>\n]*>",
     re.M | re.I,
 )
-_TAGS = "(?:task|user_query|userRequest|user_request|user_message|feedback|answer|bash-input)"
-_WRAPPING = re.compile(rf"^[ \t]*</?{_TAGS}>[ \t]*$|^\s*<{_TAGS}>|</{_TAGS}>\s*$", re.M)
+_WRAPPER_TAGS = (
+    "(?:task|user_query|userRequest|user_request|user_message|feedback|answer|bash-input)"
+)
+_WRAPPING = re.compile(
+    rf"^[ \t]*</?{_WRAPPER_TAGS}>[ \t]*$|^\s*<{_WRAPPER_TAGS}>|</{_WRAPPER_TAGS}>\s*$", re.M
+)
 # How agents without native calls return a tool's output.
-_ANSWER = re.compile(
+_TOOL_OUTPUT = re.compile(
     r"\s*(?:(?P<heading>\[\w+(?: for .{0,2000}?)?\] Result:|OBSERVATION:?|Observation:\s|"
     r"EXECUTION RESULT of \[\w+\]:)|I ran this command:\n|# \d+ SEARCH/REPLACE block|"
     r"<(?:returncode|output|tool_response|tool_result|function_results?|observation)>)",
@@ -58,60 +62,62 @@ _IN_NOTE = re.compile(
     r"|<command-args>\s*(?P<args>.+?)\s*</command-args>)\s*\Z",
     re.S,
 )
-ROLE = "in the user's role"
-TYPED = "typed as a command"
-_SILENT = ("<local-command-caveat", "<command-message", "Caveat: The messages below")
+IN_USER_ROLE = "in the user's role"
+TYPED_COMMAND = "typed as a command"
+_SILENT_NOTES = ("<local-command-caveat", "<command-message", "Caveat: The messages below")
 """How notes begin that say nothing of the conversation."""
 
 
-def spoken(message: Message) -> Iterator[Spoken]:
+def spoken_parts(message: Message) -> Iterator[SpokenPart]:
     """Yield the texts of a message in the user's role, by writer."""
     content, text = message.get("content"), text_of(message)
     if message.get("name"):
-        yield Spoken("host", text, f"{message['name']}, {ROLE}")
-    elif not is_tools_text(message):
-        yield from speakers(text)
+        yield SpokenPart("host", text, f"{message['name']}, {IN_USER_ROLE}")
+    elif not has_tool_part(message):
+        yield from parts_by_writer(text)
     elif not isinstance(content, list):
-        yield Spoken("result", text)
+        yield SpokenPart("result", text)
     else:
         for part in content:
             said = text_of({"content": [part]})
-            if is_answer_block(part):
-                yield Spoken("result", said, block=part)
+            if is_result_block(part):
+                yield SpokenPart("result", said, block=part)
             elif said.startswith(ORPHAN_OPENS):
-                yield Spoken("result", said)
+                yield SpokenPart("result", said)
             elif said:
-                yield from speakers(said)
+                yield from parts_by_writer(said)
 
 
-def speakers(text: str) -> Iterator[Spoken]:
+def parts_by_writer(text: str) -> Iterator[SpokenPart]:
     """Yield the parts of a text by user, tool and host.
 
     >>> [one.text for one in speakers("<system-reminder>be brief</system-reminder>\\nFix it.")]
     ['Fix it.', '<system-reminder>be brief</system-reminder>']
     """
-    own, notes = _parted(text)
-    if answer := _ANSWER.match(own):
-        yield Spoken("result", own[answer.end("heading") :].strip() if answer["heading"] else own)
+    own, notes = _split_notes(text)
+    if answer := _TOOL_OUTPUT.match(own):
+        yield SpokenPart(
+            "result", own[answer.end("heading") :].strip() if answer["heading"] else own
+        )
     elif own.lstrip().startswith(HOST_PREFIXES) or is_machine_text(own):
-        yield Spoken("host", own, ROLE)
+        yield SpokenPart("host", own, IN_USER_ROLE)
     elif own.strip():
-        how = TYPED if own.lstrip().startswith("<bash-input>") else ""
-        yield Spoken("user", _WRAPPING.sub("", own).strip() if "<" in own else own, how)
+        how = TYPED_COMMAND if own.lstrip().startswith("<bash-input>") else ""
+        yield SpokenPart("user", _WRAPPING.sub("", own).strip() if "<" in own else own, how)
     for note in notes:
         if inner := _IN_NOTE.match(note):
             how = "sent while the agent worked" if inner["sent"] else "with a command"
-            yield Spoken("user", inner["sent"] or inner["args"], how)
-        elif not note.startswith(_SILENT):
-            yield Spoken("host", note, ROLE)
+            yield SpokenPart("user", inner["sent"] or inner["args"], how)
+        elif not note.startswith(_SILENT_NOTES):
+            yield SpokenPart("host", note, IN_USER_ROLE)
 
 
-def is_answer(text: str) -> bool:
+def is_tool_output(text: str) -> bool:
     """Return whether a text in the user's role is a tool's output."""
-    return _ANSWER.match(_parted(text)[0]) is not None
+    return _TOOL_OUTPUT.match(_split_notes(text)[0]) is not None
 
 
-def _parted(text: str) -> tuple[str, list[str]]:
+def _split_notes(text: str) -> tuple[str, list[str]]:
     """Return the text without the host's notes, and those notes."""
     own: list[str] = []
     notes: list[str] = []
@@ -156,20 +162,21 @@ ASKING_TOOLS = frozenset(
     "askuserquestion askuserquestions clarify getuserinput humanassistance humaninput question "
     "requestuserinput userinput vscodeaskquestions".split()
 )
-"""Tools whose result is the user's answer, by exact names as `key_of` spells them."""
+"""Tools whose result is the user's answer, by exact names as `normalize_key` spells them."""
 # A host's sentence opens such a result: the user, and what the user did with the call.
-_REFUSED = r"(?:reject|den[iy]|declin|refus|cancel|interrupt|abort|skip|block|disallow)\w*"
-_DID = rf"(?:approv\w*|{_REFUSED})"
+_REFUSAL_VERBS = r"(?:reject|den[iy]|declin|refus|cancel|interrupt|abort|skip|block|disallow)\w*"
+_DECISION_VERBS = rf"(?:approv\w*|{_REFUSAL_VERBS})"
 _DECIDED = re.compile(
     r"\A[^\n<{]{0,40}?(?:(?:\bthe |\A\W*|\berror\W+)user\W+"
-    rf"(?:(?:has|have|had|just|also|then|explicitly|feedback|on|the)\W+){{0,4}}(?:{_DID}|chose|wants?|"
-    rf"(?:doesn|does|did|didn)\W(?:no)?t\b)|{_DID}(?: \w+){{0,3}}? by (?:the )?user\b(?! \w+:)|"
-    rf"{_DID}\W+(?:the )?user\W?s\b)",
+    r"(?:(?:has|have|had|just|also|then|explicitly|feedback|on|the)\W+){0,4}"
+    rf"(?:{_DECISION_VERBS}|chose|wants?|(?:doesn|does|did|didn)\W(?:no)?t\b)"
+    rf"|{_DECISION_VERBS}(?: \w+){{0,3}}? by (?:the )?user\b(?! \w+:)|"
+    rf"{_DECISION_VERBS}\W+(?:the )?user\W?s\b)",
     re.I,
 )
 # "Approved plan:" opens what the agent wrote: a comment on an approval has a word of its own.
-_SAID = re.compile(
-    rf"(?:\b(?:{_REFUSED}|by (?:the )?user|said|says|wrote|replied|answered|feedback|reason|"
+_FEEDBACK = re.compile(
+    rf"(?:\b(?:{_REFUSAL_VERBS}|by (?:the )?user|said|says|wrote|replied|answered|feedback|reason|"
     r"comment|message|guidance|note|context|instructions?|correction)(?: \w+){0,4}\"?:\s*|<(?P<tag>"
     r"feedback|user_feedback|user_message|answer|reason|comment)>)(?P<words>.+)\Z",
     re.S | re.I,
@@ -183,7 +190,7 @@ _ENVELOPE = frozenset("error message ok permissiondenied success tool toolname".
 )
 
 
-def words_in_result(text: str) -> str:
+def user_words_in(text: str) -> str:
     """Return the user's words inside a tool's result, or "".
 
     The host's own paragraph has to open the result and to introduce the words: further down stands
@@ -197,7 +204,7 @@ def words_in_result(text: str) -> str:
         return _words_in_json(text) if len(text) < 20_000 else ""
     # A look for the word takes a tenth of the pattern's time.
     opens = "user" in head.lower() and _DECIDED.match(head)
-    found = _SAID.search(text) if opens else None
+    found = _FEEDBACK.search(text) if opens else None
     if found is None or "\n\n" in text.lstrip()[: found.start()]:
         return ""
     words = _BEHIND.sub("", found["words"])
@@ -206,20 +213,22 @@ def words_in_result(text: str) -> str:
 
 def _words_in_json(text: str) -> str:
     """Return the user's words in a host's JSON decision, or ""."""
-    value = loaded(text)
-    given = {key_of(str(k)): v for k, v in value.items()} if isinstance(value, Mapping) else {}
+    value = parse_json(text)
+    given = (
+        {normalize_key(str(k)): v for k, v in value.items()} if isinstance(value, Mapping) else {}
+    )
     if not given.keys() <= _ENVELOPE:
         return ""
     texts = [item for item in given.values() if isinstance(item, str)]
     states = (str(given.get(key, "")).replace("user_", "") for key in _STATE_KEYS)
     is_decided = not given.keys().isdisjoint(_DECISION_KEYS)
     opens = any(map(_DECIDED.match, (*texts, *(f"user {state}" for state in states))))
-    handed = next(filter(None, map(words_in_result, texts)), "")
+    handed = next(filter(None, map(user_words_in, texts)), "")
     said = (given.get(key) for key in _WORDS_KEYS if is_decided or opens)
     return handed or next((one.strip() for one in said if isinstance(one, str)), "")
 
 
-def said_by(block: Mapping[str, Any]) -> str:
+def block_text(block: Mapping[str, Any]) -> str:
     """Return a result block's text, with its `is_error` flag if set."""
     text = text_of(block)
     return f"is_error: {text}" if block.get("is_error") is True else text
@@ -236,4 +245,4 @@ def without_notes(result: str) -> str:
 
 def call_line(call: ToolCall, most: int = 160) -> str:
     """Return tool and arguments on one line of `most` characters."""
-    return cut(call_text(call), most)
+    return cut_line(call_text(call), most)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..messages import ToolCall, calls
-from ..messages.shortening import cut
+from ..messages.shortening import cut_line
 
 LINE_CHARS = 150
 WHOLE_CHARS = 200  # an output of at most this many characters is quoted whole
@@ -27,16 +27,16 @@ _PLAIN_WORDS = tuple(
     "nothing to|no changes|declined|mismatch|violat|loopbackoff|unsupported|deadlock|out of memory|"
     "already in use|econn|err_|✗|✖|✘|❌|!!!|not ok".split("|")
 )
-_BAD_WORDS = (*_PLAIN_WORDS, "http/", "status", "e: ", "e  ", "! [")
+_FAILURE_WORDS = (*_PLAIN_WORDS, "http/", "status", "e: ", "e  ", "! [")
 """Words and marks in lines that report a failure."""
 _MIDDLE_WORDS = ("error", "fail", "fatal", "exception", "conflict", "panic", "denied", "reject")
-_NONE = re.compile(
+_NO_FAILURE = re.compile(
     r"\b(?:0|no|zero|without) (?:\w+ )?(?:error|fail|warning|problem|issue|conflict)\w*"
     r"|\b(?:errors?|fail\w*|skipped|timeout)[\"']?\s*[:=]\s*(?:0\b|none|null|false|\[\])",
     re.I,
 )
 # Forms that report a failure for certain: a program's error, a compiler's position, a status code.
-_STRONG = re.compile(
+_CERTAIN_FAILURE = re.compile(
     r"(?i:error|fatal|panic|rejected|conflict|traceback|npm err\S*|\[error\]|not ok)\b|! \[|E:? "
     r"|\S*(?:Error|Exception)\b|FAIL|--- FAIL|make(?:\[\d+\])?: \*\*\*|[❌✗✘✖×]"
     r"|\S+: .*(?:[Nn]o such file|not found|[Dd]enied|not permitted)"
@@ -70,7 +70,7 @@ _SAYS_NOTHING = re.compile(
     re.I,
 )
 # Lines of a file that an editing tool shows, and of a diff.
-_ECHO = re.compile(r"\s*\d+(?:\t|→|\||:\s)|[+-](?:\s{2,}|\w)|@@")
+_SHOWN_LINE = re.compile(r"\s*\d+(?:\t|→|\||:\s)|[+-](?:\s{2,}|\w)|@@")
 
 _REPORTING = frozenset("agent delegate dispatchagent newtask runsubagent subagent task".split())
 """Tools whose result is another agent's report."""
@@ -89,73 +89,77 @@ def telling_line(call: ToolCall | None, text: str) -> str:
     >>> telling_line(None, "tests/a.py::b PASSED\\n" * 40 + "2 passed, 2 errors in 1.2s\\n}\\n")
     '2 passed, 2 errors in 1.2s'
     """
-    output = calls.unwrapped(text)
-    code, said = calls.exit_code(output), _telling(call, output)
+    output = calls.unwrap_output(text)
+    code, said = calls.exit_code(output), _choose_words(call, output)
     if code in ("", "0") or calls.exit_code(said):
         return said
     return f"exit code {code}" + (f": {said}" if said else "")
 
 
-def is_bad(line: str) -> bool:
+def is_failure(line: str) -> bool:
     """Return whether a line has the form of a failure's report."""
     head = line[:HEAD_CHARS].lower()
-    if not any(map(head.__contains__, _BAD_WORDS)):
+    if not any(map(head.__contains__, _FAILURE_WORDS)):
         return False
-    head = _NONE.sub("", head)
-    return _is_strong(line) or any(map(head.__contains__, _PLAIN_WORDS))
+    head = _NO_FAILURE.sub("", head)
+    return _is_certain_failure(line) or any(map(head.__contains__, _PLAIN_WORDS))
 
 
-def _is_strong(line: str) -> bool:
-    return _STRONG.match(_NONE.sub("", line[:HEAD_CHARS])) is not None
+def _is_certain_failure(line: str) -> bool:
+    return _CERTAIN_FAILURE.match(_NO_FAILURE.sub("", line[:HEAD_CHARS])) is not None
 
 
-def _telling(call: ToolCall | None, output: str) -> str:
+def _choose_words(call: ToolCall | None, output: str) -> str:
     flat = output.strip()
     if len(flat) <= WHOLE_CHARS:
-        return _whole(flat)
+        return _join_short(flat)
     if flat[0] in "{[" and (said := _json_words(flat)):
         return said
     kind = calls.kind_of(call) if call is not None else calls.ACTS
     if call is not None and kind in (calls.SHOWS, calls.LISTS):
-        return cut(_first(call, kind, flat), LINE_CHARS)
-    lines = [line.strip() for line in _lines(flat) if _says(line)]
+        return cut_line(_first_hit(call, kind, flat), LINE_CHARS)
+    lines = [line.strip() for line in _candidate_lines(flat) if _has_content(line)]
     if call is None or calls.command_of(call):
-        return _chosen(lines)
-    if calls.key_of(call.name) in _REPORTING:
+        return _choose_lines(lines)
+    if calls.normalize_key(call.name) in _REPORTING:
         found = list(_CONCLUDES.finditer(flat))
-        return _edges([*lines, *(" ".join(one[0].split()).lstrip("# ") for one in found[-1:])])
+        return _first_and_last(
+            [*lines, *(" ".join(one[0].split()).lstrip("# ") for one in found[-1:])]
+        )
     # A result may repeat its arguments, such as an approved plan.
-    given = "\n".join(map(str, calls.named_arguments(call).values()))
+    given = "\n".join(map(str, calls.arguments_by_name(call).values()))
     echoed = {line.strip() for line in given.splitlines()}
-    return _chosen([x for x in lines if x not in (echoed if len(x) <= SHAPE_CHARS else given)])
+    return _choose_lines(
+        [x for x in lines if x not in (echoed if len(x) <= SHAPE_CHARS else given)]
+    )
 
 
-def _first(call: ToolCall, kind: str, output: str) -> str:
+def _first_hit(call: ToolCall, kind: str, output: str) -> str:
     """Return the first hit or error line, or "".
 
     The content that a call reads is not quoted: it does not say whether the call worked.
     """
-    lines = (line.strip() for line in output[:EDGE_CHARS].splitlines() if _says(line))
+    lines = (line.strip() for line in output[:EDGE_CHARS].splitlines() if _has_content(line))
     if kind == calls.LISTS:
-        asked = [f'"{value}"' for value in calls.named_arguments(call).values()]
+        asked = [f'"{value}"' for value in calls.arguments_by_name(call).values()]
         return next((line for line in lines if not any(map(line.__contains__, asked))), "")
     first = next(lines, "")
-    return first if not _ECHO.match(first) and is_bad(first[:LINE_CHARS]) else ""
+    return first if not _SHOWN_LINE.match(first) and is_failure(first[:LINE_CHARS]) else ""
 
 
-def _whole(output: str) -> str:
+def _join_short(output: str) -> str:
     """Return a short output on one line; mark lines left out."""
     lines = [line.strip() for line in output.splitlines()]
-    said = [line if _says(line) else "…" for line in lines if line]
+    said = [line if _has_content(line) else "…" for line in lines if line]
     runs = [line for n, line in enumerate(said) if line != "…" or said[n - 1 : n] != ["…"]]
     return " ".join(runs).strip(" …") if len(lines) > 1 else output
 
 
-def _says(line: str) -> bool:
+def _has_content(line: str) -> bool:
     return _SAYS_NOTHING.match(line.strip()[:LINE_CHARS]) is None
 
 
-def _lines(text: str) -> Iterator[str]:
+def _candidate_lines(text: str) -> Iterator[str]:
     """Yield both ends' lines, and the first line of each failure between."""
     if len(text) <= 2 * EDGE_CHARS:
         yield from text.splitlines()
@@ -170,39 +174,39 @@ def _lines(text: str) -> Iterator[str]:
     yield from text[-EDGE_CHARS:].splitlines()[1:]
 
 
-def _chosen(lines: Sequence[str]) -> str:
+def _choose_lines(lines: Sequence[str]) -> str:
     """Return the first error and the last tally, else the last line."""
-    own = [line for line in lines if not _ECHO.match(line)] or lines
-    bad = [line for line in own if is_bad(line)]
-    strong = [line for line in bad if _is_strong(line)]
-    failed = [line for line in bad if _FAILED_TALLY.search(_NONE.sub("", line[:HEAD_CHARS]))]
+    own = [line for line in lines if not _SHOWN_LINE.match(line)] or lines
+    bad = [line for line in own if is_failure(line)]
+    strong = [line for line in bad if _is_certain_failure(line)]
+    failed = [line for line in bad if _FAILED_TALLY.search(_NO_FAILURE.sub("", line[:HEAD_CHARS]))]
     tally = next((line for line in reversed(own) if _TALLY.search(line[:HEAD_CHARS])), "")
     if not (bad or tally):
-        return _edges(_odd(own))
+        return _first_and_last(_rare_lines(own))
     first = next(iter(strong or bad), "")
     last = (failed or [tally] * bool(tally) or bad)[-1]
-    return " … ".join(dict.fromkeys(cut(line, LINE_CHARS) for line in (first, last) if line))
+    return " … ".join(dict.fromkeys(cut_line(line, LINE_CHARS) for line in (first, last) if line))
 
 
-def _edges(lines: Sequence[str]) -> str:
+def _first_and_last(lines: Sequence[str]) -> str:
     """Return the first sentence and the last line without a closing colon."""
     lines = [line for line in lines if not line.startswith(("# ", "## ", "### "))] or lines
     first = re.sub(r"\A(.{12,}?[.!?]) .*", r"\1", next(iter(lines), ""))  # "Good." says nothing.
     last = next((line for line in reversed(lines) if not line.endswith(":")), "")
     chosen = [last] if last.startswith(first) else [first, last]
-    return " … ".join(cut(line, LINE_CHARS) for line in chosen if line)
+    return " … ".join(cut_line(line, LINE_CHARS) for line in chosen if line)
 
 
-def _odd(lines: Sequence[str]) -> Sequence[str]:
+def _rare_lines(lines: Sequence[str]) -> Sequence[str]:
     """Return the lines of a rare shape if most share a shape."""
-    shapes = [_DIGITS.sub("0", line[:SHAPE_CHARS]) for line in lines]
+    shapes = [_ANY_NUMBER.sub("0", line[:SHAPE_CHARS]) for line in lines]
     times = Counter(shapes)
     odd = [line for line, shape in zip(lines, shapes, strict=True) if times[shape] == 1]
     is_heading = odd == list(lines[:1])
     return odd if 0 < len(odd) * 4 < len(lines) and not is_heading else lines
 
 
-_DIGITS = re.compile(r"\d+")
+_ANY_NUMBER = re.compile(r"\d+")
 SHAPE_CHARS = 12
 _TELLING_KEYS = frozenset(
     "error errors success ok status state code statuscode message reason detail details warning "
@@ -212,14 +216,16 @@ _TELLING_KEYS = frozenset(
 
 def _json_words(text: str) -> str:
     """Return the deciding members of a JSON object as written."""
-    value = calls.loaded(text)
+    value = calls.parse_json(text)
     found = value.items() if isinstance(value, Mapping) else ()
     said = [
-        cut(f'"{key}": {json.dumps(item, ensure_ascii=False)}', LINE_CHARS)
+        cut_line(f'"{key}": {json.dumps(item, ensure_ascii=False)}', LINE_CHARS)
         for key, item in found
         if item not in (None, "", [], {})
         and (
-            calls.key_of(str(key)) in _TELLING_KEYS or item is False or "error" in str(key).lower()
+            calls.normalize_key(str(key)) in _TELLING_KEYS
+            or item is False
+            or "error" in str(key).lower()
         )
     ]
-    return cut(", ".join(said), 2 * LINE_CHARS)
+    return cut_line(", ".join(said), 2 * LINE_CHARS)

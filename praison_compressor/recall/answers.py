@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from ..errors import LedgerError
 from ..ledger.segments import DROPPED, Session
 from ..ledger.stores import Store
-from ..ledger.words import Hit, hits, missing, words
+from ..ledger.words import Hit, distinct_words, find_hits, missing_chunks
 from ..messages import Message
-from ..messages.display import excerpt, in_words
+from ..messages.display import message_as_text, truncate_line
 from .around import Around, Near
 from .fitting import LEAST_CHARS, LEAST_SHARE, OPENS, Fitting, ends_of, wanted_lines
 from .layout import endings, lines_of
@@ -36,13 +36,17 @@ TURN_TOKENS = 4_000
 """All answers of one turn together."""
 LEAST_TOKENS = 100
 """A smaller answer is of no use."""
+QUOTED = 1
+"""A search's matches that are quoted with the lines around them; the others have a row."""
 PASSAGES = 4
 """Passages returned when `about` is given."""
-SHORT_TOKENS = 400
+ABOUT_SHARE = 0.4
+"""Part of the budget for passages where `about` is given: the rest is saved."""
+SHORT_TOKENS = 300
 """Messages up to this size are returned whole even when `about` is given."""
-CHARS = 2
-"""Characters of a message that is shown whole, for each token of the answer."""
-BEGINNING_TOKENS = 150
+CHARS, HEAD_TOKENS = 2.5, 80
+"""Characters of quoted lines for each token of an answer, but for what stands beside them."""
+BEGINNING_TOKENS = 250
 """Size of a message's beginning and end, returned where nothing in it matches `about`."""
 LISTED, OUTLINED = 12, 24
 """Rows of the overview, and a segment's messages that it reads."""
@@ -126,7 +130,7 @@ class Recall:
     # -------------------------------------------------------------- searching
 
     def _search(self, session: Session, query: str, limit: int, room: int) -> str:
-        if not words(query):
+        if not distinct_words(query):
             return f'Nothing was asked: give a query, or {READ}("") for what is archived.'
         query = query.strip().strip(_QUOTES)
         # Other messages stand in the view, the user's question among them.
@@ -141,12 +145,20 @@ class Recall:
         ]
         if not found:
             return self._missing(session, query, room)
-        return self._fitting.found(self._answer(session, query, found, limit, room), room)
+        answer = self._answer(session, query, found, limit, room, QUOTED)
+        return self._fitting.found(answer, room)
 
     def _answer(
-        self, session: Session, query: str, found: Sequence[Found], limit: int, room: int
+        self,
+        session: Session,
+        query: str,
+        found: Sequence[Found],
+        limit: int,
+        room: int,
+        quoted: int,
     ) -> Answer:
-        return answer_of(query, found, limit, *self._near(session), whole=room * CHARS)
+        near, chars = self._near(session), int(max(0, room - HEAD_TOKENS) * CHARS)
+        return answer_of(query, found, limit, *near, whole=chars, quoted=quoted)
 
     def _near(self, session: Session) -> tuple[Near, frozenset[str]]:
         """Return a reader of nearby messages, and lines ending several."""
@@ -169,7 +181,7 @@ class Recall:
                 wanted = slice(max(0, SAMPLED - len(texts)))
                 with contextlib.suppress(LedgerError):
                     found = self.store().originals(session, entry, wanted) or []
-                    texts += map(in_words, found[wanted])
+                    texts += map(message_as_text, found[wanted])
                 if len(texts) >= SAMPLED:
                     break
             self._shared = session.head_hash, endings(texts)
@@ -182,7 +194,7 @@ class Recall:
         if seen := [hit for hit in standing if not hit.entry and hit.is_whole]:
             wanted = terms(query)
             shown = "; ".join(
-                f"{each.message.get('role')}: {few_words(in_words(each.message), wanted)}"
+                f"{each.message.get('role')}: {few_words(message_as_text(each.message), wanted)}"
                 for each in seen
             )
             return ends_of(f"{said} It is still in view: {shown}", room * 3)
@@ -197,7 +209,7 @@ class Recall:
         for entry in reversed(session.entries):
             for message in self.store().originals(session, entry) or ():
                 if message != DROPPED:
-                    found.update(dict.fromkeys(words(in_words(message))))
+                    found.update(dict.fromkeys(distinct_words(message_as_text(message))))
             if len(found) > COMPARED:
                 break
         return list(found)
@@ -243,20 +255,25 @@ class Recall:
             )
         if named.message is None and len(originals) == 1:
             named = named.of_message(1)
-        if about and named.line is None:
+        if about:
             said = self._about(session, named, asked, originals, about, room)
             if said is not None:
                 return said
+        return self._read_whole(session, named, asked, originals, room)
+
+    def _read_whole(
+        self,
+        session: Session,
+        named: Reference,
+        asked: Sequence[Reference],
+        originals: Sequence[Message],
+        room: int,
+    ) -> str:
+        """Return an outline, lines or messages."""
         if named.message is None:
             return self._outlined(outline(originals, in_order(named.segment, originals)), room)
         if named.line is not None:
-            message, remark = originals[named.message - 1], ""
-            if about:
-                lines = lines_of(in_words(message))
-                first, last = wanted_lines(named, len(lines))
-                remark = _lacking(named, ["\n".join(lines[first - 1 : last])], about)
-            text = self._fitting.lines(named, message, room - self.count(remark))
-            return "\n".join(filter(None, (remark, text)))
+            return self._fitting.lines(named, originals[named.message - 1], room)
         return self._messages(session, named, asked, originals, room)
 
     def _about(
@@ -274,9 +291,9 @@ class Recall:
         """
         last = min(named.messages.stop or len(originals), len(originals))
         places = range((named.message or 1) - 1, last)
-        pool = {n: originals[n] for n in places if originals[n] != DROPPED}
+        pool = {n: _named_lines(named, originals[n]) for n in places if originals[n] != DROPPED}
         calls: dict[int, Message] = {}
-        if len(places) == 1:
+        if len(places) == 1 and named.line is None:
             around = self._beside(session, named)
             pool |= around.apart(around.answers_of(places[0]), asked)
             made = (around.start + one.at for one in around.calls_of(places[0]))
@@ -285,21 +302,22 @@ class Recall:
         if calls and not held and (held := _hits(about, pool | calls)):
             pool |= calls
         remark = "" if any(hit.ordinal in places for hit in held) else _nothing(named, about, held)
-        is_short = sum(self.count(in_words(each)) for each in pool.values()) <= SHORT_TOKENS
+        is_short = sum(self.count(message_as_text(each)) for each in pool.values()) <= SHORT_TOKENS
         if is_short and named.message and not remark:
             return None
         if held and not (is_short and named.message):
             found = [Found(named.segment, h.ordinal, h.message, h.score, h.is_whole) for h in held]
-            answer = self._answer(session, about, found, PASSAGES, room)
+            room = max(LEAST_TOKENS, int(room * ABOUT_SHARE))
+            answer = self._answer(session, about, found, PASSAGES, room, PASSAGES)
             if len(places) == 1:
-                lacking = _lacking(named, map(in_words, pool.values()), about)
+                lacking = _lacking(named, map(message_as_text, pool.values()), about)
                 answer = replace(answer, count=remark or lacking)
-            ending = f"\n(go on: {self.reading(answer.after)})" if answer.after else ""
+            after = f"go on: {self.reading(answer.after)}" if answer.after else ""
+            ending = "; ".join(filter(None, (answer.further, after)))
+            ending = f"\n({ending})" if ending else ""
             return self._fitting.found(answer, room - self.count(ending)) + ending
-        if len(places) > 1:
-            return remark
         room = (room if is_short else min(room, BEGINNING_TOKENS)) - self.count(remark)
-        return f"{remark}\n{self._messages(session, named, asked, originals, room)}"
+        return f"{remark}\n{self._read_whole(session, named, asked, originals, room)}"
 
     def _overview(self, session: Session, room: int) -> str:
         """Return the newest segments, each with the beginning of its outline."""
@@ -328,7 +346,7 @@ class Recall:
         more = "(the rest does not fit: read the messages)"
         most = OUTLINE_CHARS
         while True:
-            answer = self._fitting.rows([excerpt(row, most) for row in rows], room, more)
+            answer = self._fitting.rows([truncate_line(row, most) for row in rows], room, more)
             if not answer.endswith(more) or len(rows) == 1:
                 return answer
             # A row cut below LEAST_CHARS says nothing: then rows share their line.
@@ -354,7 +372,7 @@ class Recall:
             where = [str(reference) for reference, _ in chosen]
             return self._outlined(outline([each for _, each in chosen], where, most=1), room)
         around = self._beside(session, named)
-        size = sum(self.count(in_words(each)) for _, each in chosen)
+        size = sum(self.count(message_as_text(each)) for _, each in chosen)
         above, ending = self._ends(around, range(named.messages.start, last), asked, room, size)
         room -= self.count(OPENS + above) + self.count(ending)
         if size > room - _FRAME_TOKENS:
@@ -415,14 +433,17 @@ _APART = re.compile(r"\s*(?:[,;]|\band\b)\s*(?=\W*s\d)|\s+(?=\W?s\d)")
 
 def _similar(query: str, known: Sequence[str]) -> list[str]:
     """Return the known words that are most like those of a query."""
-    near = [difflib.get_close_matches(each, known, n=2, cutoff=0.8) for each in words(query)[:8]]
+    near = [
+        difflib.get_close_matches(each, known, n=2, cutoff=0.8)
+        for each in distinct_words(query)[:8]
+    ]
     return list(dict.fromkeys(word for some in near for word in some))
 
 
 def _hits(about: str, pool: Mapping[int, Message]) -> list[Hit]:
     """Return the matching messages of a pool by ordinal, best first."""
     texts = {str(n): each for n, each in sorted(pool.items())}
-    return hits(about, texts, max(1, len(texts)), lambda n: ("", "", int(n)), [list(texts)])
+    return find_hits(about, texts, max(1, len(texts)), lambda n: ("", "", int(n)), [list(texts)])
 
 
 def _nothing(named: Reference, about: str, held: Sequence[Hit]) -> str:
@@ -435,8 +456,20 @@ def _nothing(named: Reference, about: str, held: Sequence[Hit]) -> str:
 
 def _lacking(named: Reference, texts: Iterable[str], about: str) -> str:
     """Return a remark on the words that no text has, "" for none."""
-    lacking = missing(about, list(texts))
-    return excerpt(f"(not in {named}: {', '.join(lacking)})", LACKING_CHARS) if lacking else ""
+    lacking = missing_chunks(about, list(texts))
+    return (
+        truncate_line(f"(not in {named}: {', '.join(lacking)})", LACKING_CHARS) if lacking else ""
+    )
+
+
+def _named_lines(named: Reference, message: Message) -> Message:
+    """Return a message with its other lines blank, if the reference names lines."""
+    if named.line is None:
+        return message
+    lines = lines_of(message_as_text(message))
+    first, last = wanted_lines(named, len(lines))
+    shown = [line if first <= n <= last else "" for n, line in enumerate(lines, 1)]
+    return {"role": message.get("role"), "content": "\n".join(shown)}
 
 
 def _quoted(asked: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ..messages import Message
 from ..messages.calls import AnsweredCall
-from ..messages.display import call_in_words, in_words
+from ..messages.display import call_as_text, message_as_text
 from ..quotes import read_calls
 from .layout import lines_of, without_ending
 from .references import Reference
@@ -30,7 +30,7 @@ class Around:
 
     def lines(self, at: int) -> list[str]:
         """Return a message's lines without those that other messages end with too."""
-        lines = lines_of(in_words(self.messages[at]))
+        lines = lines_of(message_as_text(self.messages[at]))
         return lines[: without_ending(lines, self.shared)]
 
     def where(self, at: int) -> Reference:
@@ -64,7 +64,7 @@ class Around:
         """Return the calls, of messages not `asked` for, that results at these ordinals answer."""
         calls: dict[int, list[str]] = {}
         for one in (one for ordinal in places for one in self.calls_of(ordinal)):
-            text = call_in_words(one.call) if one.call.id else one.call.arguments
+            text = call_as_text(one.call) if one.call.id else one.call.arguments
             calls.setdefault(self.start + one.at, []).append(text)
         return [
             "\n".join([f"[{Reference(self.segment, n + 1)}] {message.get('role')}", *calls[n]])

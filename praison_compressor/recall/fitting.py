@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ..ledger.segments import DROPPED
 from ..messages import Message
-from ..messages.display import in_words
-from ..messages.shortening import ends
+from ..messages.display import message_as_text
+from ..messages.shortening import keep_ends
 from .layout import condensed, lines_of, paths_of, within, without_ending
 from .matches import Answer
 from .references import Reference, in_runs
@@ -73,7 +73,7 @@ class Fitting:
         """Return the ends of the texts that fit, below each other."""
         keep = max(map(len, texts), default=0)
         while texts:
-            shown = "".join("\n" + ends(text, keep) for text in texts)
+            shown = "".join("\n" + keep_ends(text, keep) for text in texts)
             if self.count(shown) <= room:
                 return shown
             keep, texts = (keep * 3 // 4, texts) if keep > LEAST_CHARS else (keep, texts[:-1])
@@ -154,7 +154,7 @@ class Fitting:
         """Return each message within its share, gaps marked, repeated lines left out first."""
         parts, seen = [], set[str]()
         for (where, message), share in zip(named, shares, strict=True):
-            head, lines = f"[{where}] {message.get('role')}", lines_of(in_words(message))
+            head, lines = f"[{where}] {message.get('role')}", lines_of(message_as_text(message))
             known = seen.union(map(str.strip, lines[without_ending(lines, endings) :]))
             room = share - self.count(head) - 2
             body = condensed(lines, room, self.count, where.lines, known)
@@ -169,10 +169,10 @@ class Fitting:
         where = named.of_message(named.message)
         if message == DROPPED:
             return f"{where} is {DROPPED['content']}."
-        lines = lines_of(in_words(message))
+        lines = lines_of(message_as_text(message))
         first, last = wanted_lines(named, len(lines))
         head = f"\n[{where}] {message.get('role')}, lines {first}-{last} of {len(lines)}"
-        if path := paths_of(in_words(message))[first - 1]:
+        if path := paths_of(message_as_text(message))[first - 1]:
             head += f", in {path}"
         room -= self.count(OPENS + head) + _CUT_TOKENS
         shown_to = first - 1 + within(lines[first - 1 : last], room, self.count)

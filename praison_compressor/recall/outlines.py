@@ -8,21 +8,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 
 from ..ledger.segments import Entry
-from ..messages import Message, ToolCall, is_result, result_text, steps, text_of, tool_calls_of
+from ..messages import (
+    Message,
+    ToolCall,
+    is_result,
+    result_text,
+    split_steps,
+    text_of,
+    tool_calls_of,
+)
 from ..messages.calls import (
     ACTS,
     LISTS,
     argument_values,
     arguments_of,
-    changed_by,
     command_of,
     kind_of,
+    paths_changed,
     paths_in,
 )
-from ..messages.display import excerpt
+from ..messages.display import truncate_line
 from ..messages.shapes import MASK_OPENS
 from ..quotes import telling_line
-from ..quotes.telling import is_bad
+from ..quotes.telling import is_failure
 from .layout import says_nothing
 
 __all__ = ["in_order", "in_pairs", "masks_row", "outline", "runs_of"]
@@ -110,7 +118,7 @@ def in_order(segment: int, messages: Sequence[Message]) -> list[str]:
 def _stretches(messages: Sequence[Message], most: int) -> Iterator[range]:
     """Yield each user's message alone, and the work after it."""
     start, held = 0, 0
-    for step in steps(messages):
+    for step in split_steps(messages):
         is_user = messages[step.start].get("role") == "user"
         if held and (is_user or held == most):
             yield range(start, step.start)
@@ -147,7 +155,7 @@ def _said(text: str, common: frozenset[str]) -> str:
     """Return a message's first words that other messages do not have."""
     lines = _head(text)
     telling = [line for line in lines if _shape(line) not in common and not says_nothing(line)]
-    return excerpt(
+    return truncate_line(
         "\n".join(telling) if len(telling) < len(lines) and telling else text, SAID_CHARS
     )
 
@@ -172,12 +180,12 @@ def _named(calls: Sequence[ToolCall]) -> str:
     """
     ordered = sorted(calls, key=lambda call: kind_of(call) != ACTS)
     values = [command_of(call) or next(_values(call), "") for call in ordered]
-    found = [path for call in ordered for path in (paths_in(call) or changed_by(call))]
+    found = [path for call in ordered for path in (paths_in(call) or paths_changed(call))]
     found += [path for call in ordered for path in _FILE.findall(command_of(call)[:COMMAND_CHARS])]
     paths = list(dict.fromkeys(found))
     names = Counter(path.rpartition("/")[2] for path in paths)
     shown = [path if names[last := path.rpartition("/")[2]] > 1 else last for path in paths]
-    shown = shown or list(dict.fromkeys(excerpt(v, NAME_CHARS) for v in values if v.strip()))
+    shown = shown or list(dict.fromkeys(truncate_line(v, NAME_CHARS) for v in values if v.strip()))
     more = f", {len(shown) - NAMED} more" if len(shown) > NAMED else ""
     return ", ".join(shown[:NAMED]) + more
 
@@ -194,10 +202,10 @@ def _quoted(messages: Sequence[Message], calls: Sequence[ToolCall], common: froz
         call = made.get(str(message.get("tool_call_id") or ""), calls[-1])
         line = telling_line(call, result_text(message))
         is_telling = line and not says_nothing(line)
-        words = f'{call.name} -> "{excerpt(line, SAID_CHARS)}"' if is_telling else ""
+        words = f'{call.name} -> "{truncate_line(line, SAID_CHARS)}"' if is_telling else ""
         if words and command_of(call) and kind_of(call) == ACTS:
             return words
-        bad = bad or (words if is_bad(line) and kind_of(call) != LISTS else "")
+        bad = bad or (words if is_failure(line) and kind_of(call) != LISTS else "")
     if bad:
         return bad
     spoken = (m for m in reversed(messages) if m.get("role") == "assistant" and text_of(m).strip())
@@ -227,5 +235,5 @@ def masks_row(run: Sequence[tuple[int, Entry]]) -> str:
     first, last = run[0][0], run[-1][0]
     named = f"s{first}" if first == last else f"s{first} to s{last}"
     lines = [text_of(entry.segment.rendered) for _, entry in reversed(run[-MASKS:])]
-    shown = [excerpt(line.removeprefix(f"{MASK_OPENS} "), 70) for line in lines]
+    shown = [truncate_line(line.removeprefix(f"{MASK_OPENS} "), 70) for line in lines]
     return "\n  ".join([f"{named}: {len(run)} masked outputs, whole at s{last}.1 …", *shown])

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..ledger.words import EVERYWHERE, words
+from ..ledger.words import STOP_WORDS, distinct_words
 
 __all__ = ["Passage", "Term", "passages", "terms", "wanted_in"]
 
@@ -80,14 +80,14 @@ class Passage:
 def terms(query: str) -> list[Term]:
     """Return a query's phrase, identifiers and words."""
     chunks = [each for chunk in query.split() if (each := chunk.strip(_EDGES).rstrip(".:"))]
-    chunks = [each for each in chunks if each.casefold() not in EVERYWHERE] or chunks
+    chunks = [each for each in chunks if each.casefold() not in STOP_WORDS] or chunks
     found: dict[str, Term] = {}
     for chunk in chunks:
         if _IDENTIFIER.search(chunk) and not (chunk.isdigit() and len(chunk) < LEAST_NUMBER):
             parts = tuple(_WORDS.findall(_CAMEL.sub(" ", chunk).casefold()))
             found[chunk.casefold()] = Term(chunk.casefold(), IDENTIFIER_WEIGHT, parts, chunk)
         else:
-            for word in words(chunk):
+            for word in distinct_words(chunk):
                 found.setdefault(word, Term(word, 1.0))
     written = query.casefold().split()
     pairs = (f"{a} {b}".strip(f" {_EDGES}") for a, b in pairwise(written))

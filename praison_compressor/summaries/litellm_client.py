@@ -1,7 +1,7 @@
 """Ask the auxiliary model through litellm; read answers, costs and errors.
 
-Only this module imports litellm, at the first summary. With an `api_base` all requests go there,
-so that an on-premises transcript stays on its premises.
+Only this module asks litellm anything, and imports it at the first summary. With an `api_base` all
+requests go there, so that an on-premises transcript stays on its premises.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ..concurrency import begin, fork_guard
 from ..errors import SummarizerUnavailable
@@ -62,7 +62,7 @@ class LiteLLMSummarizer:
 
     async def ready(self) -> None:
         """Import litellm in a thread: it takes seconds."""
-        await _in_thread(_litellm)
+        await _in_thread(_import_litellm)
 
     async def summarize(
         self,
@@ -78,8 +78,8 @@ class LiteLLMSummarizer:
             SummarizerUnavailable: no answer came.
         """
         name = model or self.model
-        litellm = await _in_thread(_litellm)
-        thinks = any(map(_THINKS.match, bare_names(name)))
+        litellm = await _in_thread(_import_litellm)
+        thinks = any(map(_REASONERS.match, bare_names(name)))
         request = {
             "messages": messages,
             # litellm drops options that a listed model lacks, and renames the cap by provider.
@@ -98,7 +98,7 @@ class LiteLLMSummarizer:
 
     def _ask(self, litellm: Any, model: str, request: dict[str, Any]) -> SummaryReply:
         try:
-            return _reply(model, _complete(litellm, request))
+            return _reply(model, _call_litellm(litellm, request))
         except Exception as error:
             text = f"{model}: {type(error).__name__}: {error_text(error)[:400]}"
             if self.api_key:
@@ -137,7 +137,7 @@ async def _in_thread(work: Callable[[], T]) -> T:
     return await asyncio.wrap_future(begin(work, context=contextvars.Context()))
 
 
-def _litellm() -> Any:
+def _import_litellm() -> Any:
     """Import litellm without its hints and its fetch of prices."""
     variable = "LITELLM_LOCAL_MODEL_COST_MAP"
     if "litellm" not in sys.modules:
@@ -155,33 +155,50 @@ def _litellm() -> Any:
     return litellm
 
 
-def provider_of(litellm: Any, request: Mapping[str, Any]) -> str | None:
-    """Return the provider to which litellm would send a request, or None."""
+class Route(NamedTuple):
+    """Where litellm sends a request of the host."""
+
+    provider: str | None
+    """None if litellm knows no provider for the model."""
+    reports_streams: bool
+    """Whether the provider takes `stream_options`, for the usage of a stream."""
+
+
+def route_of(request: Mapping[str, Any]) -> Route:
+    """Return the route of a request that the host sends through litellm."""
+    litellm: Any = importlib.import_module("litellm")  # the host has imported it
     where = {key: request.get(key) for key in ("model", "custom_llm_provider", "api_key")}
     base = request.get("api_base") or request.get("base_url")
     try:
-        return str(litellm.get_llm_provider(**where, api_base=base)[1])
+        provider = str(litellm.get_llm_provider(**where, api_base=base)[1])
     except litellm.BadRequestError:
-        return None
+        return Route(None, False)
+    if provider not in ("openai", "azure", *getattr(litellm, "openai_compatible_providers", ())):
+        return Route(provider, False)
+    params = litellm.get_supported_openai_params(str(request.get("model")), provider) or ()
+    return Route(provider, "stream_options" in params)
 
 
-_THINKS = re.compile(r"o[134](?![a-z0-9])|gpt-5|gpt-oss|gemini-(2\.5|[3-9])|.*(reasoner|-r1|qwq)")
+_REASONERS = re.compile(
+    r"o[134](?![a-z0-9])|gpt-5|gpt-oss|gemini-(2\.5|[3-9])|.*(reasoner|-r1|qwq)"
+)
 """Names of models that think before they write."""
 
 
-def _complete(litellm: Any, request: dict[str, Any]) -> Any:
+def _call_litellm(litellm: Any, request: dict[str, Any]) -> Any:
     """Ask; repeat without each option that the deployment refuses."""
     while True:
         try:
             return litellm.completion(**request)
         except (litellm.BadRequestError, litellm.UnprocessableEntityError) as error:
-            adapted = _adapted(request, str(error)) if failure_of(error) == REFUSED else None
+            is_refused = failure_of(error) == REFUSED
+            adapted = _without_refused_option(request, str(error)) if is_refused else None
             if adapted is None:
                 raise
             request = adapted
 
 
-def _adapted(request: dict[str, Any], refusal: str) -> dict[str, Any] | None:
+def _without_refused_option(request: dict[str, Any], refusal: str) -> dict[str, Any] | None:
     """Return the request without the option that the refusal names, or None."""
     for name in ("max_tokens", "temperature", "reasoning_effort", "max_retries"):
         other = "max_completion_tokens" if name == "max_tokens" else ""
@@ -195,7 +212,7 @@ def _adapted(request: dict[str, Any], refusal: str) -> dict[str, Any] | None:
 
 
 def _reply(model: str, response: Any) -> SummaryReply:
-    usage = _usage(response)
+    usage = _read_usage(response)
     choices = getattr(response, "choices", None)
     if not choices:  # an empty answer is paid for, too
         return SummaryReply("", usage, model)
@@ -207,27 +224,27 @@ def _reply(model: str, response: Any) -> SummaryReply:
     return SummaryReply(text, usage, model, "refusal" if is_refused else choices[0].finish_reason)
 
 
-def _usage(response: Any) -> Usage:
+def _read_usage(response: Any) -> Usage:
     usage = getattr(response, "usage", None)
     details = getattr(usage, "prompt_tokens_details", None)
     return Usage(
-        prompt_tokens=_number(usage, "prompt_tokens"),
-        completion_tokens=_number(usage, "completion_tokens"),
-        cache_read_tokens=_number(details, "cached_tokens"),
-        cache_write_tokens=_number(usage, "cache_creation_input_tokens"),
+        prompt_tokens=_field_count(usage, "prompt_tokens"),
+        completion_tokens=_field_count(usage, "completion_tokens"),
+        cache_read_tokens=_field_count(details, "cached_tokens"),
+        cache_write_tokens=_field_count(usage, "cache_creation_input_tokens"),
         # US dollars by litellm's table; None without a price there.
         cost=(getattr(response, "_hidden_params", None) or {}).get("response_cost"),
     )
 
 
-def _number(usage: Any, name: str) -> int:
+def _field_count(usage: Any, name: str) -> int:
     value = getattr(usage, name, None)
     return value if isinstance(value, int) else 0
 
 
 # -------------------------------------------------------------- errors
 
-_KINDS = (
+_FAILURE_KINDS = (
     # (kind, names of classes), the most special first.
     ("timeout", {"Timeout", "APITimeoutError", "TimeoutException", "TimeoutError"}),
     ("context", {"ContextWindowExceededError"}),
@@ -238,14 +255,14 @@ _KINDS = (
 )
 REFUSED = "refused"
 """Kind of a request that would be refused again: an unknown model, an invalid request."""
-_REFUSALS = {"NotFoundError", "BadRequestError", "UnprocessableEntityError"}
+_REFUSAL_CLASSES = {"NotFoundError", "BadRequestError", "UnprocessableEntityError"}
 
 
 def failure_of(error: BaseException) -> str:
     """Return a kind of SummarizerUnavailable, from the error or its causes."""
-    names = {base.__name__ for cause in _causes(error) for base in type(cause).__mro__}
-    kinds = (kind for kind, classes in _KINDS if names & classes)
-    fallback = REFUSED if names & _REFUSALS else "provider"
+    names = {base.__name__ for cause in _chain_of(error) for base in type(cause).__mro__}
+    kinds = (kind for kind, classes in _FAILURE_KINDS if names & classes)
+    fallback = REFUSED if names & _REFUSAL_CLASSES else "provider"
     return next(kinds, None) or ("context" if overflow_of(error) is not None else fallback)
 
 
@@ -259,14 +276,14 @@ def error_text(error: BaseException) -> str:
 
 def retry_after(error: BaseException) -> float | None:
     """Return the wait in seconds that the provider asked for, or None."""
-    for cause in _causes(error):
+    for cause in _chain_of(error):
         headers = getattr(getattr(cause, "response", None), "headers", None) or {}
         with suppress(KeyError, ValueError):
             return max(0.0, float(headers["retry-after"]))
     return None
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
+def _chain_of(error: BaseException) -> Iterator[BaseException]:
     seen: set[int] = set()
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:

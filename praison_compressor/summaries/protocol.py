@@ -1,7 +1,7 @@
 """Define the values that pass between compressor, writer and summarizer.
 
 The compressor gives a `Brief` to the writer. The writer sends chat messages to a `Summarizer`,
-gets a `SummaryReply`, and returns a `Written`.
+gets a `SummaryReply`, and returns a `SegmentText`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Brief:
     """The segment's originals, in order."""
     shown: tuple[Message, ...]
     """Messages that the model reads: those without prose in `folded`."""
-    room: int
+    room_tokens: int
     """Most tokens of the framed message."""
-    prose: int
+    prose_tokens: int
     """Tokens of prose to ask of the model; 0 means the static text."""
-    quotes: int
+    quotes_tokens: int
     """Tokens of quotes beside prose; the quotes of a static text take the whole room."""
-    spare: int = 0
-    """Tokens above `room` for prose that is longer than asked, not for quotes."""
+    spare_tokens: int = 0
+    """Tokens above `room_tokens` for prose that is longer than asked, not for quotes."""
     reference: str = ""
     """The segment's name, such as "s3"; "" if nothing is recorded."""
     references: tuple[str, ...] = ()
@@ -51,8 +51,8 @@ class Brief:
 
 
 @dataclass(frozen=True)
-class Written:
-    """A framed summary and its cost."""
+class SegmentText:
+    """The text of a segment, and its cost."""
 
     message: Message
     method: str
@@ -110,10 +110,10 @@ def as_summarizer(given: Any) -> Summarizer | None:
             "`summarize`, or a callable that takes messages and returns text; give the name of a "
             "model as CompressorConfig(auxiliary_model=...)"
         )
-    return _Callable(given)
+    return _CallableSummarizer(given)
 
 
-class _Callable:
+class _CallableSummarizer:
     """Adapt a plain or async callable to the protocol."""
 
     def __init__(self, function: Callable[..., Any]) -> None:

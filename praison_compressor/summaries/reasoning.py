@@ -15,7 +15,7 @@ class Thoughts(NamedTuple):
     """Whether a closing without an opening ends reasoning, too."""
 
 
-_NAMES = (
+_TAG_NAMES = (
     r"(?:\w{1,20}[:_-])?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflect(?:ion)?|analysis|cot|"
     r"antthinking|chain[_-]of[_-]thoughts?|scratch_?pad|reasoning_?(?:scratchpad|content)|"
     r"(?:inner_?)?monologue|rationale|deliberation|planning)"
@@ -26,12 +26,12 @@ _THOUGHT = r"(?:think|thought|reason|analysis|reflect|scratch)"
 
 THOUGHTS = (
     # An empty tag, without reasoning.
-    Thoughts(rf"<\s?{_NAMES}\s*/>", r"", half=False),
+    Thoughts(rf"<\s?{_TAG_NAMES}\s*/>", r"", half=False),
     # DeepSeek, Qwen, GLM, Seed, MiniMax, LongCat, EXAONE, Hermes, Claude's prompts: <think>;
     # Kimi: ◁think▷; Magistral: [THINK]; escaped by a web page: &lt;think&gt;.
     Thoughts(
-        rf"(?:[<◁]|&lt;|\[(?=\s?think))\s?{_NAMES}(?:\s[^<>\n]{{0,200}}?)?\s?(?:[>▷\]]|&gt;)",
-        rf"(?:[<◁\[]|&lt;)\s?/\s?{_NAMES}\s*(?:[>▷\]]|&gt;)",
+        rf"(?:[<◁]|&lt;|\[(?=\s?think))\s?{_TAG_NAMES}(?:\s[^<>\n]{{0,200}}?)?\s?(?:[>▷\]]|&gt;)",
+        rf"(?:[<◁\[]|&lt;)\s?/\s?{_TAG_NAMES}\s*(?:[>▷\]]|&gt;)",
     ),
     Thoughts(r"<!--\s{0,9}(?:think\w*|reasoning|thoughts?)\b", r"-->", half=False),
     # Open WebUI.
@@ -92,7 +92,7 @@ _CLOSED = re.compile(
     f"{_CODE}|(?P<closed>{'|'.join(form.closes for form in THOUGHTS if form.half)})", _FLAGS
 )
 
-_WITHIN = tuple(
+_NESTED = tuple(
     re.compile(f"{_INLINE}|(?P<opens>{form.opens})|(?P<closes>{form.closes})", _FLAGS)
     for form in THOUGHTS
 )
@@ -109,11 +109,11 @@ _ENDED = re.compile(r"<\|(?:end|return|call)\|>")
 
 _SPECIAL = r"<[|｜][\w▁]{1,40}[|｜]>|</?s>|<eos>|<end_of_turn>"
 
-_ANSWER = r"(?:final_?)?answer|response|summary|output|final|conclusion"
+_ANSWER_TAG = r"(?:final_?)?answer|response|summary|output|final|conclusion"
 
 _WRAPPER = re.compile(
-    rf"\A(?:(?:{_SPECIAL}|<(?:{_ANSWER})(?::\w+)?>)\s*)+|"
-    rf"(?:\s*(?:{_SPECIAL}|</(?:{_ANSWER})(?::\w+)?>))+\s*\Z",
+    rf"\A(?:(?:{_SPECIAL}|<(?:{_ANSWER_TAG})(?::\w+)?>)\s*)+|"
+    rf"(?:\s*(?:{_SPECIAL}|</(?:{_ANSWER_TAG})(?::\w+)?>))+\s*\Z",
     re.IGNORECASE,
 )
 
@@ -125,20 +125,20 @@ def strip_reasoning(text: str) -> str:
     text = _final_channel(text.strip())
     kept: list[str] = []
     at = 0
-    while opened := _outside_code(_OPENED, text, at):
-        kept.append(text[at : opened.start()])
-        at = _end_of(_WITHIN[int(str(opened.lastgroup)[1:])], text, opened.end())
+    while opening := _outside_code(_OPENED, text, at):
+        kept.append(text[at : opening.start()])
+        at = _end_of(_NESTED[int(str(opening.lastgroup)[1:])], text, opening.end())
     text = "".join([*kept, text[at:]])
     at = 0
-    while closed := _outside_code(_CLOSED, text, at):
-        at = closed.end()
+    while closing := _outside_code(_CLOSED, text, at):
+        at = closing.end()
     text = _WRAPPER.sub("", text[at:].strip()).strip()
     fenced = _FENCE.match(text)
     return fenced.group(1).strip() if fenced else text
 
 
 def _outside_code(tag: re.Pattern[str], text: str, start: int) -> re.Match[str] | None:
-    return next((found for found in tag.finditer(text, start) if found.lastgroup), None)
+    return next((match for match in tag.finditer(text, start) if match.lastgroup), None)
 
 
 def _end_of(form: re.Pattern[str], text: str, start: int) -> int:
@@ -147,11 +147,11 @@ def _end_of(form: re.Pattern[str], text: str, start: int) -> int:
     It is the matching closing, else the last closing, else the end of the text.
     """
     depth, end = 1, len(text)
-    for found in form.finditer(text, start):
-        if found.lastgroup == "opens":
+    for match in form.finditer(text, start):
+        if match.lastgroup == "opens":
             depth += 1
-        elif found.lastgroup == "closes":
-            depth, end = depth - 1, found.end()
+        elif match.lastgroup == "closes":
+            depth, end = depth - 1, match.end()
             if depth == 0:
                 break
     return end

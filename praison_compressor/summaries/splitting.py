@@ -14,25 +14,25 @@ from typing import NamedTuple
 
 from ..errors import SummarizerUnavailable
 from ..events import Event
-from ..messages import Message, steps
-from ..messages.shortening import level
+from ..messages import Message, split_steps
+from ..messages.shortening import common_limit
 from ..quotes import telling_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import bare_names
-from .asking import MOST_CALLS, Asker, Tally, Unanswered
-from .prompts import merge_request, rendering, request
+from .model_calls import MOST_CALLS, ModelCaller, NoUsableAnswer, Tally
+from .prompts import merge_request, render_messages, summary_request
 from .protocol import Brief
 
 WINDOW_MARGIN = 0.9
 """Share of the summarizer's window that is used; its provider may count more than we do."""
 
-LEAST_SPACE = 0.25  # share of the window for the transcript; a smaller share makes many small parts
-LEAST_PROSE = 50  # tokens; shorter prose is not worth its calls
-MOST_SHOWN = 4_000  # tokens of one message that the model is shown; fewer in a small window
+LEAST_TRANSCRIPT_SHARE = 0.25  # of the window; a smaller share makes many small parts
+LEAST_PROSE_TOKENS = 50  # shorter prose is not worth its calls
+MOST_MESSAGE_TOKENS = 4_000  # shown of one message; fewer in a small window
 
 
 class Piece(NamedTuple):
-    """A text to show to the model."""
+    """A text shown to the model: a message, or its edges and telling line."""
 
     text: str
     messages: int = 1
@@ -41,7 +41,7 @@ class Piece(NamedTuple):
     """An upper bound; 0 means not counted."""
 
 
-SummaryRequest = Callable[[Sequence[Piece]], "list[Message]"]
+RequestMaker = Callable[[Sequence[Piece]], "list[Message]"]
 """Makes the chat messages that ask for a summary of the pieces."""
 
 
@@ -49,7 +49,7 @@ SummaryRequest = Callable[[Sequence[Piece]], "list[Message]"]
 class Drafter:
     """Ask for a brief's prose, in parts if the window is small."""
 
-    asker: Asker
+    caller: ModelCaller
     tokens: TokenCounter
 
     async def draft(self, brief: Brief, spent: Tally) -> tuple[str, Tally]:
@@ -62,45 +62,45 @@ class Drafter:
         """
         drafter = self
         while True:
-            asker = drafter.asker
+            caller = drafter.caller
             try:
-                return await drafter._drafted(brief, spent)
-            except Unanswered as failure:
+                return await drafter._draft_parts(brief, spent)
+            except NoUsableAnswer as failure:
                 spent = failure.spent
-                smaller = replace(asker, learned=spent.window or asker.learned)
-                if smaller.window == asker.window:
+                smaller = replace(caller, learned_window=spent.window or caller.learned_window)
+                if smaller.window == caller.window:
                     raise
-                drafter = replace(self, asker=smaller)
+                drafter = replace(self, caller=smaller)
 
-    async def _drafted(self, brief: Brief, spent: Tally) -> tuple[str, Tally]:
-        tokens, calls = await asyncio.to_thread(self._counter), MOST_CALLS - spent.calls
+    async def _draft_parts(self, brief: Brief, spent: Tally) -> tuple[str, Tally]:
+        tokens, calls = await asyncio.to_thread(self._model_counter), MOST_CALLS - spent.calls
         try:
-            brief, make, parts = await asyncio.to_thread(self._in_parts, brief, tokens, calls)
+            brief, make, parts = await asyncio.to_thread(self._plan_parts, brief, tokens, calls)
         except SummarizerUnavailable as error:
-            raise Unanswered(error, spent) from error
+            raise NoUsableAnswer(error, spent) from error
         texts: list[str] = []
         # One after another: a failure of the first part would repeat in the others.
         for number, part in enumerate(parts, 1):
-            text, spent = await self.asker.text(make(part), tokens, _most(brief), spent)
+            text, spent = await self.caller.text(make(part), tokens, _answer_limit(brief), spent)
             texts.append(text)
             if len(parts) > 1:
                 shown = sum(piece.messages for piece in part)
                 data = {"part": number, "parts": len(parts), "messages": shown}
-                self.asker.emit(Event("part_summarized", self.asker.session_id, data))
-        return await self._merged(texts, brief, tokens, spent)
+                self.caller.emit(Event("part_summarized", self.caller.session_id, data))
+        return await self._merge_texts(texts, brief, tokens, spent)
 
-    def _counter(self) -> TokenCounter:
+    def _model_counter(self) -> TokenCounter:
         """Return a counter for the summarizing model."""
-        name, reader, own = self.asker.model_name, self.asker.config.model, self.tokens
+        name, reader, own = self.caller.model_name, self.caller.config.model, self.tokens
         is_same = name and reader and set(bare_names(name)) & set(bare_names(reader))
         # A ratio learned for the agent's model holds for no other model.
         if is_same or (name is None and own.ratio >= 1):
             return own
         return TokenCounter(name or reader)
 
-    def _in_parts(
+    def _plan_parts(
         self, brief: Brief, tokens: TokenCounter, calls: int
-    ) -> tuple[Brief, SummaryRequest, list[list[Piece]]]:
+    ) -> tuple[Brief, RequestMaker, list[list[Piece]]]:
         """Return the brief with prose that fits, the request's maker, the parts.
 
         There are at most as many parts as `calls` can ask for and merge.
@@ -108,66 +108,66 @@ class Drafter:
         Raises:
             SummarizerUnavailable: window and calls are too small to show the messages.
         """
-        window, groups = self.asker.window, _by_step(brief.shown, tokens)
+        window, groups = self.caller.window, _group_by_step(brief.shown, tokens)
         if window is None:
-            return brief, _request(brief), packed(groups, tokens.texts)
+            return brief, _request_maker(brief), pack(groups, tokens.texts)
         alone = replace(brief, folded=(), earlier=())
-        room = _room(window, _request(alone), tokens)
+        room = _free_tokens(window, _request_maker(alone), tokens)
         # A merge reads two texts of twice the wished length, and writes a third.
         longest_prose = room // 6
-        if longest_prose < LEAST_PROSE:
+        if longest_prose < LEAST_PROSE_TOKENS:
             raise SummarizerUnavailable(
                 f"its window of {window} tokens has no room beside the instructions; name an "
                 "auxiliary model with a larger window",
                 kind="context",
             )
-        prose = min(brief.prose, longest_prose)
-        brief, alone = replace(brief, prose=prose), replace(alone, prose=prose)
-        make = _request(brief)
-        space = _room(window, make, tokens) - _most(brief)
-        if space < window * LEAST_SPACE:
+        prose = min(brief.prose_tokens, longest_prose)
+        brief, alone = replace(brief, prose_tokens=prose), replace(alone, prose_tokens=prose)
+        make = _request_maker(brief)
+        space = _free_tokens(window, make, tokens) - _answer_limit(brief)
+        if space < window * LEAST_TRANSCRIPT_SHARE:
             # Earlier summaries leave no room. Those that stay in the view are not shown. Those that
             # are replaced are shown like messages.
             groups = [*([Piece(text, messages=0)] for text in brief.folded), *groups]
-            make, space = _request(alone), room - _most(brief)
-        most = _affordable(calls, (room - _most(brief)) // prose)
-        return brief, make, packed(groups, tokens.texts, space=space, most=most)
+            make, space = _request_maker(alone), room - _answer_limit(brief)
+        most_parts = _most_parts(calls, (room - _answer_limit(brief)) // prose)
+        return brief, make, pack(groups, tokens.texts, space=space, most_parts=most_parts)
 
-    async def _merged(
+    async def _merge_texts(
         self, texts: list[str], brief: Brief, tokens: TokenCounter, spent: Tally
     ) -> tuple[str, Tally]:
         """Return partial summaries merged into one, in rounds if necessary, and the new tally."""
-        window, wish = self.asker.window, (brief.prose, brief.instructions)
-        space = math.inf if window is None else int(window * WINDOW_MARGIN) - _most(brief)
+        window, wish = self.caller.window, (brief.prose_tokens, brief.instructions)
+        space = math.inf if window is None else int(window * WINDOW_MARGIN) - _answer_limit(brief)
         while len(texts) > 1 and spent.calls < MOST_CALLS:
             taken = len(texts)
             asked = merge_request(texts, *wish)
             while taken > 2 and tokens.messages(asked) > space:
                 taken -= 1
                 asked = merge_request(texts[:taken], *wish)
-            merged, spent = await self.asker.text(asked, tokens, _most(brief), spent)
+            merged, spent = await self.caller.text(asked, tokens, _answer_limit(brief), spent)
             texts = [merged, *texts[taken:]]
         return "\n\n".join(texts), spent
 
 
-def _request(brief: Brief) -> SummaryRequest:
-    wish = (brief.prose, brief.instructions)
-    return lambda part: request(
+def _request_maker(brief: Brief) -> RequestMaker:
+    wish = (brief.prose_tokens, brief.instructions)
+    return lambda part: summary_request(
         [piece.text for piece in part], *wish, earlier=brief.earlier, folded=brief.folded
     )
 
 
-def _most(brief: Brief) -> int:
+def _answer_limit(brief: Brief) -> int:
     """Return the tokens after which the provider cuts the answer off."""
-    return 2 * brief.prose
+    return 2 * brief.prose_tokens
 
 
-def _room(window: int, make: SummaryRequest, tokens: TokenCounter) -> int:
+def _free_tokens(window: int, make: RequestMaker, tokens: TokenCounter) -> int:
     """Return the window's tokens for the transcript and the answer."""
     return int(window * WINDOW_MARGIN) - tokens.messages(make([Piece("")]))
 
 
-def _affordable(calls: int, merged: int) -> int:
+def _most_parts(calls: int, merged: int) -> int:
     """Return the most parts for these calls; a merge takes `merged` texts."""
     merges = {n: -(-(n - 1) // (merged - 1)) for n in range(1, calls + 1)}
     return max((n for n in merges if n + merges[n] <= calls), default=1)
@@ -178,62 +178,68 @@ def _affordable(calls: int, merged: int) -> int:
 Sizes = Callable[[Sequence[str]], "list[int]"]
 """Counts the tokens of each text."""
 
-JOINED = 2  # tokens between two pieces
-LEAST_SHOWN = 40  # tokens; less of a message says nothing
+JOINT_TOKENS = 2  # between two pieces
+LEAST_MESSAGE_TOKENS = 40  # less of a message says nothing
 
-FILLED = 0.9
+FILL_SHARE = 0.9
 """Share of the parts that a shortened transcript fills, since parts end between messages."""
 
-LABEL = 8  # tokens of the label with a message's speaker
+LABEL_TOKENS = 8  # of the label with a message's speaker
 
 
-def _by_step(messages: Sequence[Message], tokens: TokenCounter) -> list[list[Piece]]:
+def _group_by_step(messages: Sequence[Message], tokens: TokenCounter) -> list[list[Piece]]:
     """Return the messages as pieces, those of one step in one group."""
-    counted = zip(rendering(messages), tokens.each(tokens.cache.all(messages)), strict=True)
+    counted = zip(render_messages(messages), tokens.each(tokens.cache.all(messages)), strict=True)
     # Two upper bounds of a piece's tokens: the message's cached tokens, and the text's bytes.
     pieces = [
-        Piece(text, tokens=min(size + LABEL, len(text) * (1 if text.isascii() else 4)))
+        Piece(text, tokens=min(size + LABEL_TOKENS, len(text) * (1 if text.isascii() else 4)))
         for text, size in counted
     ]
-    return [[pieces[index] for index in step] for step in steps(messages)]
+    return [[pieces[index] for index in step] for step in split_steps(messages)]
 
 
-def packed(
-    groups: Sequence[Sequence[Piece]], count: Sizes, *, space: float = math.inf, most: int = 1
+def pack(
+    groups: Sequence[Sequence[Piece]],
+    count: Sizes,
+    *,
+    space: float = math.inf,
+    most_parts: int = 1,
 ) -> list[list[Piece]]:
-    """Return the pieces in at most `most` parts of `space` tokens.
+    """Return the pieces in at most `most_parts` parts of `space` tokens.
 
-    A group is divided only if the parts do not suffice otherwise. A piece is cut to MOST_SHOWN
-    tokens, and further if the parts do not suffice.
+    A group is divided only if the parts do not suffice otherwise. A piece is cut to
+    MOST_MESSAGE_TOKENS, and further if the parts do not suffice.
 
     Raises:
-        SummarizerUnavailable: a piece would have fewer than LEAST_SHOWN tokens.
+        SummarizerUnavailable: a piece would have fewer than LEAST_MESSAGE_TOKENS.
     """
     every = [piece for group in groups for piece in group]
-    sizes = [piece.tokens + JOINED for piece in every]
+    sizes = [piece.tokens + JOINT_TOKENS for piece in every]
     if not all(piece.tokens for piece in every) or sum(sizes) > space:
-        sizes = [size + JOINED for size in count([piece.text for piece in every])]
+        sizes = [size + JOINT_TOKENS for size in count([piece.text for piece in every])]
     sized = iter(sizes)
     whole = [[Piece(*piece[:2], next(sized)) for piece in group] for group in groups]
-    longest = int(min(MOST_SHOWN, space))
+    longest = int(min(MOST_MESSAGE_TOKENS, space))
     while True:
-        shown = [[_cut(piece, longest, count) for piece in group] for group in whole]
+        shown = [[_shorten_piece(piece, longest, count) for piece in group] for group in whole]
         singly = [[piece] for group in shown for piece in group]
         for grouped in (shown, singly):
-            parts = _in_turn(grouped, space)
-            if len(parts) <= most:
+            parts = _fill_parts(grouped, space)
+            if len(parts) <= most_parts:
                 return parts
         sizes = [piece.tokens for [piece] in singly]
-        longest = min(level(sizes, int(FILLED * space * most)), int(FILLED * max(sizes)))
-        if longest < LEAST_SHOWN:
+        longest = min(
+            common_limit(sizes, int(FILL_SHARE * space * most_parts)), int(FILL_SHARE * max(sizes))
+        )
+        if longest < LEAST_MESSAGE_TOKENS:
             raise SummarizerUnavailable(
-                f"{most} requests can show {most * space:.0f} of {sum(sizes)} tokens; name an "
-                "auxiliary model with a larger window",
+                f"{most_parts} requests can show {most_parts * space:.0f} of {sum(sizes)} tokens; "
+                "name an auxiliary model with a larger window",
                 kind="context",
             )
 
 
-def _in_turn(groups: Sequence[Sequence[Piece]], space: float) -> list[list[Piece]]:
+def _fill_parts(groups: Sequence[Sequence[Piece]], space: float) -> list[list[Piece]]:
     """Return parts of whole groups; divide only groups beyond the space."""
     parts: list[list[Piece]] = [[]]
     left = space
@@ -250,29 +256,29 @@ def _in_turn(groups: Sequence[Sequence[Piece]], space: float) -> list[list[Piece
 
 # -------------------------------------------------------------- messages that are too long
 
-SPARE = 0.95  # share kept of the characters that fit at even density: a second cut costs time
+CUT_SHARE = 0.95  # share kept of the characters that fit at even density: a second cut costs time
 
 
-def _cut(piece: Piece, longest: int, count: Sizes) -> Piece:
+def _shorten_piece(piece: Piece, longest: int, count: Sizes) -> Piece:
     shown, size, chars = piece.text, piece.tokens, len(piece.text)
     while size > longest and chars > 1:
-        chars = int(SPARE * chars * longest / size)
-        shown = abridged(piece.text, chars)
-        size = count([shown])[0] + JOINED
+        chars = int(CUT_SHARE * chars * longest / size)
+        shown = abridge(piece.text, chars)
+        size = count([shown])[0] + JOINT_TOKENS
     return Piece(shown, piece.messages, size)
 
 
-EDGE = 0.45  # share of an abridged text for its beginning; its end has an equal share
-LEAST_BETWEEN = 100  # characters
+EDGE_SHARE = 0.45  # share of an abridged text for its beginning; its end has an equal share
+LEAST_LINE_CHARS = 100  # of the telling line
 
 
-def abridged(text: str, chars: int) -> str:
+def abridge(text: str, chars: int) -> str:
     """Return a text's beginning, telling line and end, in about `chars`."""
     if len(text) <= chars:
         return text
-    edge = int(chars * EDGE)
+    edge = int(chars * EDGE_SHARE)
     middle = text[edge : len(text) - edge]
-    data = telling_line(None, middle) if chars - 2 * edge >= LEAST_BETWEEN else ""
+    data = telling_line(None, middle) if chars - 2 * edge >= LEAST_LINE_CHARS else ""
     line = f"{data[: chars - 2 * edge]}\n[…]\n" if data else ""
     note = f"[… {len(middle) - len(line)} characters left out …]\n{line}"
     return f"{text[:edge]}\n{note}{text[len(text) - edge :]}"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .checks import PARAMETERS, Refusal, Rules, check_messages, check_tools, missing
+from .checks import PARAMETERS, Refusal, Rules, check_messages, check_tools, refuse_missing
 from .replies import JSON, Asked, Call, Failure, Recorded, Reply
 
 
@@ -15,41 +15,41 @@ class ChatCompletions:
 
     path = "/chat/completions"
 
-    def check(self, body: JSON, rules: Rules) -> None:
+    def check_request(self, body: JSON, rules: Rules) -> None:
         """Raise Refusal for a body that the API refuses."""
         if not body.get("model"):
             raise Refusal("you must provide a model parameter")
         for key in body.keys() - PARAMETERS:
             raise Refusal(f"Unrecognized request argument supplied: {key}")
         if "messages" not in body:
-            missing("messages")
+            refuse_missing("messages")
         check_messages(body["messages"], rules)
         check_tools(body)
 
-    def read(self, body: JSON) -> tuple[list[JSON], list[JSON], int | None]:
+    def parse_request(self, body: JSON) -> tuple[list[JSON], list[JSON], int | None]:
         """Return the messages, the tools, and the cap on the answer."""
         cap = body.get("max_completion_tokens") or body.get("max_tokens")
         return body["messages"], body.get("tools") or [], cap
 
-    def overflow(self, window: int, prompt: int, completion: int) -> Refusal:
+    def overflow_refusal(self, window: int, prompt: int, completion: int) -> Refusal:
         """Return the refusal of a request over the window."""
-        said = f"your messages resulted in {prompt} tokens"
+        excess = f"your messages resulted in {prompt} tokens"
         if prompt <= window:
             parts = f"{prompt} in the messages, {completion} in the completion"
-            said = f"you requested {prompt + completion} tokens ({parts})"
+            excess = f"you requested {prompt + completion} tokens ({parts})"
         return Refusal(
-            f"This model's maximum context length is {window} tokens. However, {said}. "
+            f"This model's maximum context length is {window} tokens. However, {excess}. "
             "Please reduce the length of the messages.",
             param="messages",
             code="context_length_exceeded",
         )
 
-    def error(self, why: Failure) -> JSON:
+    def error_body(self, why: Failure) -> JSON:
         """Return an error body."""
         names = ("message", "type", "param", "code")
         return {"error": {name: getattr(why, name) for name in names}}
 
-    def whole(self, reply: Reply, asked: Recorded) -> JSON:
+    def response_body(self, reply: Reply, asked: Recorded) -> JSON:
         """Return the body of a reply that is not streamed."""
         message: JSON = {"role": "assistant", "content": reply.text, "refusal": reply.refusal}
         if reply.thinking:
@@ -58,9 +58,9 @@ class ChatCompletions:
             message["tool_calls"] = _calls(reply, asked)
         choice = {"index": 0, "message": message, "finish_reason": reply.finish_reason}
         body = _envelope(asked, "chat.completion")
-        return {**body, "choices": [choice], "usage": _usage(asked)}
+        return {**body, "choices": [choice], "usage": _usage_body(asked)}
 
-    def frames(self, reply: Reply, asked: Recorded) -> Iterator[bytes]:
+    def stream_events(self, reply: Reply, asked: Recorded) -> Iterator[bytes]:
         """Yield the server-sent events of a streamed reply."""
         head = _envelope(asked, "chat.completion.chunk")
         for delta in _deltas(reply, asked):
@@ -68,7 +68,7 @@ class ChatCompletions:
         end = {"index": 0, "delta": {}, "finish_reason": reply.finish_reason}
         yield sse({**head, "choices": [end]})
         if (asked.body.get("stream_options") or {}).get("include_usage"):
-            yield sse({**head, "choices": [], "usage": _usage(asked)})
+            yield sse({**head, "choices": [], "usage": _usage_body(asked)})
         yield b"data: [DONE]\n\n"
 
 
@@ -82,7 +82,7 @@ def _calls(reply: Reply, asked: Asked) -> list[JSON]:
         {
             "id": call_id(call, asked, index),
             "type": "function",
-            "function": {"name": call.name, "arguments": call.encoded()},
+            "function": {"name": call.name, "arguments": call.arguments_text()},
         }
         for index, call in enumerate(reply.calls)
     ]
@@ -90,19 +90,19 @@ def _calls(reply: Reply, asked: Asked) -> list[JSON]:
 
 def _deltas(reply: Reply, asked: Asked) -> Iterator[JSON]:
     yield {"role": "assistant", "content": None if reply.calls else ""}
-    said = {"reasoning_content": reply.thinking, "content": reply.text, "refusal": reply.refusal}
-    for key, text in said.items():
-        for piece in pieces(text or ""):
+    texts = {"reasoning_content": reply.thinking, "content": reply.text, "refusal": reply.refusal}
+    for key, text in texts.items():
+        for piece in split_for_stream(text or ""):
             yield {key: piece}
     for index, call in enumerate(_calls(reply, asked)):
         function = call["function"]
         opened = {**call, "function": {"name": function["name"], "arguments": ""}}
         yield {"tool_calls": [{"index": index, **opened}]}
-        for piece in pieces(function["arguments"]):
+        for piece in split_for_stream(function["arguments"]):
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
 
-def _usage(asked: Recorded) -> JSON:
+def _usage_body(asked: Recorded) -> JSON:
     return {
         "prompt_tokens": asked.prompt_tokens,
         "completion_tokens": asked.completion_tokens,
@@ -117,7 +117,7 @@ def sse(payload: Mapping[str, Any], event: str | None = None) -> bytes:
     return f"{name}data: {json.dumps(payload, ensure_ascii=False)}\n\n".encode()
 
 
-def pieces(text: str) -> Iterator[str]:
+def split_for_stream(text: str) -> Iterator[str]:
     """Cut a text as a stream would, in at most 64 pieces."""
     size = max(12, -(-len(text) // 64))
     return (text[start : start + size] for start in range(0, len(text), size))

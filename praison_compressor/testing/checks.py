@@ -45,19 +45,22 @@ class Refusal(Exception):
         self.failure = Failure(status, message, "invalid_request_error", code, param)
 
 
-COMMON = {"role", "content", "name"}
-KEYS = {
-    **dict.fromkeys(("system", "developer", "user", "function"), COMMON),
+COMMON_KEYS = {"role", "content", "name"}
+MESSAGE_KEYS = {
+    **dict.fromkeys(("system", "developer", "user", "function"), COMMON_KEYS),
     # `annotations` is in every reply, and OpenAI's examples append replies unchanged.
-    "assistant": {*COMMON, *"refusal audio annotations tool_calls function_call".split()},
-    "tool": {*COMMON, "tool_call_id"},
+    "assistant": {*COMMON_KEYS, *"refusal audio annotations tool_calls function_call".split()},
+    "tool": {*COMMON_KEYS, "tool_call_id"},
 }
 """Keys of a message, by role."""
 
-TEXT = {"text": {"type", "text"}}
-PARTS = {
-    "user": {**TEXT, **{kind: {"type", kind} for kind in ("image_url", "input_audio", "file")}},
-    "assistant": {**TEXT, "refusal": {"type", "refusal"}},
+TEXT_PART = {"text": {"type", "text"}}
+CONTENT_PARTS = {
+    "user": {
+        **TEXT_PART,
+        **{kind: {"type", kind} for kind in ("image_url", "input_audio", "file")},
+    },
+    "assistant": {**TEXT_PART, "refusal": {"type", "refusal"}},
 }
 """Keys of a content part, by role and type; other roles have text alone."""
 
@@ -79,84 +82,84 @@ def parse_body(raw: bytes) -> JSON:
         if not isinstance(body, dict):
             raise ValueError("expected an object")
     except (ValueError, RecursionError) as error:
-        said = f"We could not parse the JSON body of your request. ({error})"
-        raise Refusal(said, code="invalid_json") from error
+        text = f"We could not parse the JSON body of your request. ({error})"
+        raise Refusal(text, code="invalid_json") from error
     return body
 
 
 # ---------------------------------------------------------------- messages
 def check_messages(messages: Any, rules: Rules) -> None:
     """Refuse chat messages as the API would; pure, without HTTP."""
-    for index, message in enumerate(an_array(messages, "messages")):
+    for index, message in enumerate(as_array(messages, "messages")):
         _check_message(message, f"messages[{index}]", rules)
     _check_pairs(messages)
     if rules.alternate:
         check_alternation(messages)
     if rules.answered_results and ("tool", "user") in pairwise(m["role"] for m in messages):
-        said = "Unexpected role 'user' after role 'tool'"
-        raise Refusal(said, code="invalid_request_message_order")
+        text = "Unexpected role 'user' after role 'tool'"
+        raise Refusal(text, code="invalid_request_message_order")
 
 
 def _check_message(message: Any, path: str, rules: Rules) -> None:
-    role = a_string(an_object(message, path), "role", path)
-    if role not in KEYS:
-        bad_value(f"{path}.role", role, KEYS)
-    known_keys(message, KEYS[role] | rules.extra_message_keys, path)
+    role = string_under(as_object(message, path), "role", path)
+    if role not in MESSAGE_KEYS:
+        refuse_value(f"{path}.role", role, MESSAGE_KEYS)
+    check_keys(message, MESSAGE_KEYS[role] | rules.extra_message_keys, path)
     if message.get("tool_calls") is not None:
         _check_calls(message["tool_calls"], f"{path}.tool_calls")
     if role == "tool":
-        a_string(message, "tool_call_id", path)
+        string_under(message, "tool_call_id", path)
     _check_content(message, role, path)
 
 
 def _check_content(message: JSON, role: str, path: str) -> None:
     content = message.get("content")
-    otherwise = ("tool_calls", "function_call", "refusal", "audio")
-    if content in (None, "") and role == "assistant" and any(map(message.get, otherwise)):
+    instead = ("tool_calls", "function_call", "refusal", "audio")
+    if content in (None, "") and role == "assistant" and any(map(message.get, instead)):
         return
     if content is None:
-        said = "Invalid value for 'content': expected a string, got null."
-        raise Refusal(said, param=f"{path}.content")
+        text = "Invalid value for 'content': expected a string, got null."
+        raise Refusal(text, param=f"{path}.content")
     if isinstance(content, list):
-        check_parts(content, PARTS.get(role, TEXT), f"{path}.content")
+        check_content(content, CONTENT_PARTS.get(role, TEXT_PART), f"{path}.content")
     elif not isinstance(content, str):
-        wrong_type(f"{path}.content", "one of a string or array of objects", content)
+        refuse_type(f"{path}.content", "one of a string or array of objects", content)
     elif role not in ("tool", "function"):  # a command may have no output
-        filled(content, f"{path}.content")
+        check_not_empty(content, f"{path}.content")
 
 
-def check_parts(parts: Any, allowed: Mapping[str, set[str]], path: str) -> None:
+def check_content(parts: Any, allowed: Mapping[str, set[str]], path: str) -> None:
     """Refuse content that is no array of the allowed parts."""
-    for index, part in enumerate(an_array(parts, path)):
+    for index, part in enumerate(as_array(parts, path)):
         where = f"{path}[{index}]"
-        kind = a_string(an_object(part, where), "type", where)
+        kind = string_under(as_object(part, where), "type", where)
         if kind not in allowed:
-            bad_value(f"{where}.type", kind, allowed)
-        known_keys(part, allowed[kind], where)
+            refuse_value(f"{where}.type", kind, allowed)
+        check_keys(part, allowed[kind], where)
         for key in {"text", "refusal"} & allowed[kind]:
-            filled(a_string(part, key, where), f"{where}.{key}")
+            check_not_empty(string_under(part, key, where), f"{where}.{key}")
 
 
 def _check_calls(calls: Any, path: str) -> None:
     seen: set[str] = set()
-    for index, call in enumerate(an_array(calls, path)):
+    for index, call in enumerate(as_array(calls, path)):
         where = f"{path}[{index}]"
-        id = a_string(an_object(call, where), "id", where)
+        id = string_under(as_object(call, where), "id", where)
         if id in seen:
             raise Refusal(f"Duplicate value for 'tool_call_id' of '{id}' in '{path}'.", param=path)
         seen.add(id)
-        known_keys(call, {"id", "type", "function"}, where)
+        check_keys(call, {"id", "type", "function"}, where)
         function = _function_of(call, where)
-        known_keys(function, {"name", "arguments"}, f"{where}.function")
+        check_keys(function, {"name", "arguments"}, f"{where}.function")
         _check_name(function, f"{where}.function")
-        json_object_text(function, f"{where}.function")
+        check_arguments(function, f"{where}.function")
 
 
 def _function_of(holder: JSON, path: str) -> JSON:
     """Return the `function` of a tool or a call, else refuse."""
-    if a_string(holder, "type", path) != "function":
-        bad_value(f"{path}.type", holder["type"], ["function"])
-    return an_object(holder.get("function"), f"{path}.function")
+    if string_under(holder, "type", path) != "function":
+        refuse_value(f"{path}.type", holder["type"], ["function"])
+    return as_object(holder.get("function"), f"{path}.function")
 
 
 def _check_pairs(messages: Sequence[JSON]) -> None:
@@ -185,9 +188,9 @@ def _check_pairs(messages: Sequence[JSON]) -> None:
 
 def check_alternation(messages: Sequence[JSON]) -> None:
     """Refuse roles that do not alternate, calls, results and system messages aside."""
-    said = [m["role"] for m in messages if not m.get("tool_calls")]
-    said = [role for role in said if role in ("user", "assistant")]
-    if any(role != ("user", "assistant")[index % 2] for index, role in enumerate(said)):
+    roles = [m["role"] for m in messages if not m.get("tool_calls")]
+    roles = [role for role in roles if role in ("user", "assistant")]
+    if any(role != ("user", "assistant")[index % 2] for index, role in enumerate(roles)):
         raise Refusal(
             "After the optional system message, conversation roles must alternate user and "
             "assistant roles except for tool calls and results."
@@ -199,47 +202,47 @@ def check_tools(body: JSON) -> None:
     """Refuse tools that are no functions, and a choice without tools."""
     tools = body.get("tools")
     if tools is None and body.get("tool_choice") not in (None, "none"):
-        said = "'tool_choice' is only allowed when 'tools' are specified."
-        raise Refusal(f"Invalid value for 'tool_choice': {said}", param="tool_choice")
-    for index, tool in enumerate([] if tools is None else an_array(tools, "tools")):
+        text = "'tool_choice' is only allowed when 'tools' are specified."
+        raise Refusal(f"Invalid value for 'tool_choice': {text}", param="tool_choice")
+    for index, tool in enumerate([] if tools is None else as_array(tools, "tools")):
         where = f"tools[{index}]"
-        known_keys(an_object(tool, where), {"type", "function"}, where)
+        check_keys(as_object(tool, where), {"type", "function"}, where)
         check_function(_function_of(tool, where), f"{where}.function")
 
 
 def check_function(function: JSON, path: str) -> None:
     """Refuse a tool's declaration: its name, the schema of its parameters."""
     _check_name(function, path)
-    known_keys(function, {"type", "name", "description", "parameters", "strict"}, path)
-    schema = an_object(function.get("parameters") or {}, f"{path}.parameters")
+    check_keys(function, {"type", "name", "description", "parameters", "strict"}, path)
+    schema = as_object(function.get("parameters") or {}, f"{path}.parameters")
     if schema and schema.get("type") != "object":
-        said = f"schema must be a JSON Schema of 'type: \"object\"', got {schema.get('type')!r}."
-        raise Refusal(said, param=f"{path}.parameters", code="invalid_function_parameters")
+        text = f"schema must be a JSON Schema of 'type: \"object\"', got {schema.get('type')!r}."
+        raise Refusal(text, param=f"{path}.parameters", code="invalid_function_parameters")
 
 
 # ---------------------------------------------------------------- fields
-def missing(param: str) -> NoReturn:
+def refuse_missing(param: str) -> NoReturn:
     """Refuse a missing parameter."""
-    said = f"Missing required parameter: '{param}'."
-    raise Refusal(said, param=param, code="missing_required_parameter")
+    text = f"Missing required parameter: '{param}'."
+    raise Refusal(text, param=param, code="missing_required_parameter")
 
 
-def wrong_type(param: str, expected: str, got: Any) -> NoReturn:
+def refuse_type(param: str, expected: str, got: Any) -> NoReturn:
     """Refuse a value of the wrong JSON type."""
     names = {dict: "an object", list: "an array", str: "a string", type(None): "null"}
     found = names.get(type(got), "a number or boolean")
-    said = f"Invalid type for '{param}': expected {expected}, but got {found} instead."
-    raise Refusal(said, param=param, code="invalid_type")
+    text = f"Invalid type for '{param}': expected {expected}, but got {found} instead."
+    raise Refusal(text, param=param, code="invalid_type")
 
 
-def bad_value(param: str, got: Any, supported: Iterable[str]) -> NoReturn:
+def refuse_value(param: str, got: Any, supported: Iterable[str]) -> NoReturn:
     """Refuse a value outside an enumeration."""
     names = ", ".join(f"'{name}'" for name in supported)
-    said = f"Invalid value: '{got}'. Supported values are: {names}."
-    raise Refusal(said, param=param, code="invalid_value")
+    text = f"Invalid value: '{got}'. Supported values are: {names}."
+    raise Refusal(text, param=param, code="invalid_value")
 
 
-def known_keys(value: Mapping[str, Any], allowed: Collection[str], path: str) -> None:
+def check_keys(value: Mapping[str, Any], allowed: Collection[str], path: str) -> None:
     """Refuse the first key that the API does not know."""
     for key in value:
         if key not in allowed:
@@ -247,52 +250,52 @@ def known_keys(value: Mapping[str, Any], allowed: Collection[str], path: str) ->
             raise Refusal(f"Unknown parameter: '{param}'.", param=param, code="unknown_parameter")
 
 
-def an_object(value: Any, path: str) -> JSON:
+def as_object(value: Any, path: str) -> JSON:
     """Return the value if it is a JSON object, else refuse."""
     if not isinstance(value, dict):
-        wrong_type(path, "an object", value)
+        refuse_type(path, "an object", value)
     return value
 
 
-def an_array(value: Any, path: str) -> list[Any]:
+def as_array(value: Any, path: str) -> list[Any]:
     """Return the value if it is a filled array, else refuse."""
     if not isinstance(value, list):
-        wrong_type(path, "an array of objects", value)
-    filled(value, path)
+        refuse_type(path, "an array of objects", value)
+    check_not_empty(value, path)
     return value
 
 
-def a_string(holder: Mapping[str, Any], key: str, path: str) -> str:
+def string_under(holder: Mapping[str, Any], key: str, path: str) -> str:
     """Return the string under a key, else refuse."""
     if key not in holder:
-        missing(f"{path}.{key}")
+        refuse_missing(f"{path}.{key}")
     value = holder[key]
     if not isinstance(value, str):
-        wrong_type(f"{path}.{key}", "a string", value)
+        refuse_type(f"{path}.{key}", "a string", value)
     return value
 
 
-def filled(value: str | list[Any], path: str) -> None:
+def check_not_empty(value: str | list[Any], path: str) -> None:
     """Refuse an empty string or array."""
     if not value:
         what = "string" if isinstance(value, str) else "array"
-        said = f"Invalid '{path}': empty {what}. Expected {what} with minimum length 1."
-        raise Refusal(said, param=path, code=f"empty_{what}")
+        text = f"Invalid '{path}': empty {what}. Expected {what} with minimum length 1."
+        raise Refusal(text, param=path, code=f"empty_{what}")
 
 
-def json_object_text(holder: Mapping[str, Any], path: str) -> None:
+def check_arguments(holder: Mapping[str, Any], path: str) -> None:
     """Refuse a call's arguments that are no text of a JSON object."""
     param = f"{path}.arguments"
     try:
-        parsed = json.loads(a_string(holder, "arguments", path))
+        parsed = json.loads(string_under(holder, "arguments", path))
     except ValueError as error:
-        said = f"Invalid '{param}': the string is not valid JSON ({error})."
-        raise Refusal(said, param=param, code="invalid_value") from error
+        text = f"Invalid '{param}': the string is not valid JSON ({error})."
+        raise Refusal(text, param=param, code="invalid_value") from error
     if not isinstance(parsed, dict):
-        wrong_type(param, "a string that holds a JSON object", parsed)
+        refuse_type(param, "a string that holds a JSON object", parsed)
 
 
 def _check_name(function: JSON, path: str) -> None:
-    if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", a_string(function, "name", path)):
-        said = "string does not match pattern '^[a-zA-Z0-9_-]{1,64}$'."
-        raise Refusal(f"Invalid '{path}.name': {said}", param=f"{path}.name", code="invalid_value")
+    if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", string_under(function, "name", path)):
+        text = "string does not match pattern '^[a-zA-Z0-9_-]{1,64}$'."
+        raise Refusal(f"Invalid '{path}.name': {text}", param=f"{path}.name", code="invalid_value")

@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from ..messages import is_system, text_of
-from ..messages.display import in_words
+from ..messages.display import message_as_text
 
 JSON: TypeAlias = dict[str, Any]
 
@@ -25,7 +25,7 @@ class Call:
     id: str | None = None
     """None: the provider makes a unique one."""
 
-    def encoded(self) -> str:
+    def arguments_text(self) -> str:
         """Return the arguments as sent."""
         if isinstance(self.arguments, str):
             return self.arguments
@@ -94,7 +94,7 @@ class Asked:
     @property
     def text(self) -> str:
         """Contents, tool names and arguments: all that the model is shown."""
-        return "\n".join(map(in_words, self.messages))
+        return "\n".join(map(message_as_text, self.messages))
 
     @property
     def last_user(self) -> str:
@@ -176,20 +176,22 @@ class Worker:
 
     def __call__(self, asked: Asked) -> Reply:
         """Return the next round of calls, or the answer."""
-        done = _round_of(asked)
+        done = _rounds_done(asked)
         rounds = self.calls if isinstance(self.calls, int) else self.calls(asked)
         if not asked.tools or done >= rounds:
             text = self.answer if isinstance(self.answer, str) else self.answer(asked)
             return Reply(text)
-        return Reply(calls=tuple(self._call(asked, done, k) for k in range(self.parallel)))
+        return Reply(calls=tuple(self._call(asked, done, place) for place in range(self.parallel)))
 
-    def _call(self, asked: Asked, done: int, k: int) -> Call:
+    def _call(self, asked: Asked, done: int, place: int) -> Call:
         tools = [tool["function"] for tool in asked.tools]
-        chosen = [tool for tool in tools if self.tool in (None, tool["name"])]
-        nth = done * self.parallel + k
-        tool = chosen[nth % len(chosen)]
-        given = self.arguments(tool["name"], nth) if self.arguments else _filled(tool, nth)
-        return Call(tool["name"], given, id=f"call_{asked.number:06d}_{done + 1}_{k}")
+        candidates = [tool for tool in tools if self.tool in (None, tool["name"])]
+        nth = done * self.parallel + place
+        tool = candidates[nth % len(candidates)]
+        arguments = (
+            self.arguments(tool["name"], nth) if self.arguments else _schema_arguments(tool, nth)
+        )
+        return Call(tool["name"], arguments, id=f"call_{asked.number:06d}_{done + 1}_{place}")
 
 
 @dataclass
@@ -212,7 +214,7 @@ class SummaryModel:
         return "\n".join(dict.fromkeys([self.text, *(match.group(0) for match in shown)]))
 
 
-def _round_of(asked: Asked) -> int:
+def _rounds_done(asked: Asked) -> int:
     """Return the turn's number of rounds, from the newest result's id."""
     newest: JSON = next((m for m in reversed(asked.messages) if not is_system(m)), {})
     if newest.get("role") != "tool":
@@ -221,7 +223,7 @@ def _round_of(asked: Asked) -> int:
     return int(ours[1]) if ours else 1
 
 
-def _filled(tool: JSON, nth: int) -> JSON:
+def _schema_arguments(tool: JSON, nth: int) -> JSON:
     """Return arguments that fit a tool's schema: each required parameter, numbered."""
     schema = tool.get("parameters") or {}
     required: Iterable[str] = schema.get("required") or schema.get("properties") or ()

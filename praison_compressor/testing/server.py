@@ -53,12 +53,12 @@ class LocalProvider:
         protocols: Iterable[ChatCompletions] = (),
     ) -> None:
         """Take answers, a window, strictness, token counters by model, and other protocols."""
-        self._default = _answerer(Worker() if answer is None else answer)
+        self._default = _as_answerer(Worker() if answer is None else answer)
         self._routes: list[tuple[Match, Answerer]] = []
         self._window = window
         self._windows: dict[str, int] = {}
         self._counter = functools.cache(counter)
-        self._begun: set[bytes] = set()  # digests of all requests' prefixes
+        self._seen_prefixes: set[bytes] = set()  # digests of all requests' prefixes
         self._protocols = (ChatCompletions(), *protocols)
         self._rules = rules or Rules()
         self._records: list[Recorded] = []
@@ -70,11 +70,11 @@ class LocalProvider:
 
     def route(self, match: Match, answer: Answers) -> None:
         """Set answers for a model or matching requests; the newest route wins."""
-        self._routes.append((match, _answerer(answer)))
+        self._routes.append((match, _as_answerer(answer)))
 
     def answer_with(self, answer: Answers) -> None:
         """Set the answers of all models without a route."""
-        self._default = _answerer(answer)
+        self._default = _as_answerer(answer)
 
     def set_window(self, tokens: int, model: str | None = None) -> None:
         """Change one model's window, or the default window."""
@@ -165,16 +165,16 @@ class LocalProvider:
             self._admit(protocol, record, await request.read())
             return await self._serve(protocol, request, record)
         except Refusal as refusal:
-            return _failed(protocol, record, refusal.failure)
+            return _error_response(protocol, record, refusal.failure)
         except asyncio.CancelledError:
             record.cancelled = True
             raise
         except ConnectionError:
             record.cancelled = True
-            return _hung_up(request)
+            return _abort_connection(request)
         except Exception:
             # A fault in a test's model, or in this module, must not look like a bad network.
-            return _failed(protocol, record, Failure(500, traceback.format_exc(), "bug"))
+            return _error_response(protocol, record, Failure(500, traceback.format_exc(), "bug"))
         finally:
             record.ended_at = time.monotonic() - self._made_at
 
@@ -184,22 +184,24 @@ class LocalProvider:
         record.model = str(body.get("model") or "")
         record.stream = bool(body.get("stream"))
         record.window = self._windows.get(record.model, self._window)
-        protocol.check(body, self._rules)
-        record.messages, record.tools, record.max_tokens = protocol.read(body)
+        protocol.check_request(body, self._rules)
+        record.messages, record.tools, record.max_tokens = protocol.parse_request(body)
         counter = self._counter(record.model)
         record.prompt_tokens = counter.messages(record.messages) + counter.tools(record.tools)
         # A cap above the window counts as none: clients may know a larger window.
         cap = record.max_tokens or 0
         completion = cap if cap < record.window else 0
         if record.prompt_tokens + completion > record.window:
-            raise protocol.overflow(record.window, record.prompt_tokens, completion)
-        record.cached_tokens = self._cached(record)
+            raise protocol.overflow_refusal(record.window, record.prompt_tokens, completion)
+        record.cached_tokens = self._cached_prefix_tokens(record)
 
-    def _cached(self, asked: Asked) -> int:
+    def _cached_prefix_tokens(self, asked: Asked) -> int:
         """Return the tokens of the prefix shared with earlier requests; remember it."""
-        prefixes = _prefixes(asked)
-        shared = next((i for i, p in enumerate(prefixes) if p not in self._begun), len(prefixes))
-        self._begun.update(prefixes)
+        prefixes = _prefix_digests(asked)
+        shared = next(
+            (i for i, p in enumerate(prefixes) if p not in self._seen_prefixes), len(prefixes)
+        )
+        self._seen_prefixes.update(prefixes)
         if not shared:
             return 0
         counter = self._counter(asked.model)
@@ -208,8 +210,8 @@ class LocalProvider:
 
     async def _answer(self, asked: Asked) -> Answer:
         answers = (
-            found
-            for match, found in reversed(self._routes)
+            answerer
+            for match, answerer in reversed(self._routes)
             if (match(asked) if callable(match) else match == asked.model)
         )
         answer = next(answers, self._default)(asked)
@@ -222,41 +224,43 @@ class LocalProvider:
     ) -> web.StreamResponse:
         answer = record.answer = await self._answer(record)
         if isinstance(answer, Failure):
-            return _failed(protocol, record, answer)
+            return _error_response(protocol, record, answer)
         reply = answer.reply if isinstance(answer, Broken) else answer
         if reply.delay_seconds:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._closing.wait(), reply.delay_seconds)
                 raise ConnectionAbortedError("the provider stopped before the answer")
-        said = [reply.thinking or "", reply.text or "", reply.refusal or ""]
-        said += [call.name + call.encoded() for call in reply.calls]
-        record.completion_tokens = sum(map(self._counter(record.model).text, said))
+        texts = [reply.thinking or "", reply.text or "", reply.refusal or ""]
+        texts += [call.name + call.arguments_text() for call in reply.calls]
+        record.completion_tokens = sum(map(self._counter(record.model).text, texts))
         if record.stream:
-            body = b"".join(protocol.frames(reply, record))
+            body = b"".join(protocol.stream_events(reply, record))
         else:
-            body = json.dumps(protocol.whole(reply, record)).encode()
+            body = json.dumps(protocol.response_body(reply, record)).encode()
         if isinstance(answer, Broken):
             return await self._break(request, record, answer.how, body)
         record.status = 200
-        return web.Response(body=body, content_type=_type(record), charset="utf-8")
+        return web.Response(body=body, content_type=_content_type(record), charset="utf-8")
 
     async def _break(
         self, request: web.Request, record: Recorded, how: str, body: bytes
     ) -> web.StreamResponse:
         if how == "reset":
-            return _hung_up(request)
+            return _abort_connection(request)
         record.status = 200
         if how == "not_json":
             return web.Response(text="<html>Bad gateway</html>", content_type="text/html")
         if how == "invalid_utf8":
-            return web.Response(body=body.replace(b"e", b"\xff"), content_type=_type(record))
-        response = web.StreamResponse(headers={"Content-Type": _type(record)})
+            return web.Response(
+                body=body.replace(b"e", b"\xff"), content_type=_content_type(record)
+            )
+        response = web.StreamResponse(headers={"Content-Type": _content_type(record)})
         await response.prepare(request)
         await self._closing.wait()
-        return _hung_up(request)
+        return _abort_connection(request)
 
 
-def _answerer(answers: Answers) -> Answerer:
+def _as_answerer(answers: Answers) -> Answerer:
     """Return answers as a callable; an exhausted list fails with 500."""
     if callable(answers):
         return answers
@@ -264,7 +268,7 @@ def _answerer(answers: Answers) -> Answerer:
     return lambda asked: next(left, Failure(500, f"no answer left for request {asked.number}"))
 
 
-def _prefixes(asked: Asked) -> list[bytes]:
+def _prefix_digests(asked: Asked) -> list[bytes]:
     """Return a digest of each prefix of the messages."""
     choice = asked.body.get("tool_choice")
     # Anthropic caches no messages under a tool choice other than "auto".
@@ -279,18 +283,18 @@ def _prefixes(asked: Asked) -> list[bytes]:
     return digests
 
 
-def _failed(protocol: ChatCompletions, record: Recorded, why: Failure) -> web.Response:
+def _error_response(protocol: ChatCompletions, record: Recorded, why: Failure) -> web.Response:
     record.status, record.error = why.status, why.message
     retry = why.retry_after_seconds
     headers = {} if retry is None else {"retry-after": f"{retry:g}"}
-    return web.json_response(protocol.error(why), status=why.status, headers=headers)
+    return web.json_response(protocol.error_body(why), status=why.status, headers=headers)
 
 
-def _type(asked: Asked) -> str:
+def _content_type(asked: Asked) -> str:
     return "text/event-stream" if asked.stream else "application/json"
 
 
-def _hung_up(request: web.Request) -> web.Response:
+def _abort_connection(request: web.Request) -> web.Response:
     if request.transport is not None:
         request.transport.abort()
     return web.Response()

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from ..errors import ConfigError
 from ..messages import Message, calls_beside
-from ..messages.digests import MessageCache, Seen
+from ..messages.digests import CachedMessage, MessageCache
 from ..messages.shapes import items_of, part_text, text_beside, without_bodies
 from .encodings import Vocabulary, vocabulary_for
 from .images import image_rule, size_and_detail
@@ -119,7 +119,7 @@ class TokenCounter:
 
     def text(self, text: str) -> int:
         """Return the tokens of a text alone."""
-        return self._scaled(self._text(text))
+        return self._scale(self._count_text(text))
 
     def texts(self, texts: Sequence[str]) -> list[int]:
         """Return the tokens of each text."""
@@ -127,24 +127,24 @@ class TokenCounter:
 
     def message(self, message: Mapping[str, Any]) -> int:
         """Return the tokens of a message with its frame."""
-        return self._scaled(self._raw(self.cache(message)))
+        return self._scale(self._count_cached(self.cache(message)))
 
     def messages(self, messages: Iterable[Mapping[str, Any]]) -> int:
         """Return the tokens of a request's messages, with REPLY_TOKENS."""
         return REPLY_TOKENS + sum(self.each(self.cache.all(messages)))
 
-    def each(self, messages: Iterable[Seen]) -> list[int]:
+    def each(self, messages: Iterable[CachedMessage]) -> list[int]:
         """Return `message` of each entry of the cache."""
-        return self.counting(messages)()
+        return self.begin_count(messages)()
 
-    def counting(self, messages: Iterable[Seen]) -> Callable[[], list[int]]:
+    def begin_count(self, messages: Iterable[CachedMessage]) -> Callable[[], list[int]]:
         """Begin to count in threads; return a function that returns `each`."""
         rules, entries = self._rules, list(messages)
         new = [entry for entry in entries if rules not in entry.tokens]
         if len(new) < COUNTED_TOGETHER or type(self).count is not TokenCounter.count:
             new = []
         parts = [self._parts(entry.plain) for entry in new]
-        sizes = self.vocabulary.counting([text for _, texts in parts for text in texts])
+        sizes = self.vocabulary.begin_count([text for _, texts in parts for text in texts])
 
         def counted() -> list[int]:
             totals = [beside for beside, _ in parts]
@@ -153,14 +153,14 @@ class TokenCounter:
                 totals[owner] += size
             for entry, total in zip(new, totals, strict=True):
                 entry.tokens[rules] = total
-            counts = [entry.tokens.get(rules) or self._raw(entry) for entry in entries]
-            return counts if self._ratio == 1.0 else list(map(self._scaled, counts))
+            counts = [entry.tokens.get(rules) or self._count_cached(entry) for entry in entries]
+            return counts if self._ratio == 1.0 else list(map(self._scale, counts))
 
         return counted
 
     def tools(self, tools: Sequence[Mapping[str, Any]] | None) -> int:
         """Return the tokens of a request's tool schemas."""
-        return self._scaled(self._raw_tools(tools))
+        return self._scale(self._count_tools(tools))
 
     # ------------------------------------------------------------ learning
 
@@ -177,9 +177,9 @@ class TokenCounter:
         first one above four times the count. Reports that stay while requests grow correct nothing:
         return the size to which the server silently cuts those requests, else None.
         """
-        counts = sum(map(self._raw, self.cache.all(messages)))
-        counted = counts + REPLY_TOKENS + self._raw_tools(tools)
-        run = self._run_with(counted, prompt_tokens)
+        counts = sum(map(self._count_cached, self.cache.all(messages)))
+        counted = counts + REPLY_TOKENS + self._count_tools(tools)
+        run = self._update_run(counted, prompt_tokens)
         if run.length > 1:
             return run.reported if run.length >= FLAT_REPORTS else None
         least = 1 - EXACT_TOLERANCE if self.exact else LEAST_RATIO
@@ -196,7 +196,7 @@ class TokenCounter:
         self._ratio = 1.0 if self.exact and ratio < 1 + EXACT_TOLERANCE else ratio
         return None
 
-    def _run_with(self, counted: int, reported: int) -> _Run:
+    def _update_run(self, counted: int, reported: int) -> _Run:
         """Return the run of equal reports of growing requests that ends with this report."""
         run = self._run
         if run is None or abs(reported - run.reported) > max(1, reported // 500):
@@ -207,12 +207,12 @@ class TokenCounter:
         self._run = run
         return run
 
-    def _scaled(self, tokens: int) -> int:
+    def _scale(self, tokens: int) -> int:
         return tokens if self._ratio == 1.0 else round(tokens * self._ratio)
 
     # ------------------------------------------------------------ messages
 
-    def _raw(self, seen: Seen) -> int:
+    def _count_cached(self, seen: CachedMessage) -> int:
         known = seen.tokens.get(self._rules)
         if known is None:
             known = seen.tokens[self._rules] = self.count(seen.plain)
@@ -221,9 +221,9 @@ class TokenCounter:
     def count(self, message: Message) -> int:
         """Return the tokens of a plain message, uncorrected and not cached."""
         tokens, texts = self._parts(message)
-        return tokens + sum(map(self._text, texts))
+        return tokens + sum(map(self._count_text, texts))
 
-    def _text(self, text: str) -> int:
+    def _count_text(self, text: str) -> int:
         """Return a text's tokens; count recent sections only once."""
         if not SECTIONED_CHARS[0] <= len(text) <= SECTIONED_CHARS[1]:
             return self.vocabulary.count(text)
@@ -304,7 +304,7 @@ class TokenCounter:
 
     # ------------------------------------------------------------ tools
 
-    def _raw_tools(self, tools: Sequence[Mapping[str, Any]] | None) -> int:
+    def _count_tools(self, tools: Sequence[Mapping[str, Any]] | None) -> int:
         if not tools:
             return 0
         # Every request brings the same schemas: 40 of them take 10 ms to count.
@@ -315,7 +315,7 @@ class TokenCounter:
         function = tool.get("function", tool)
         if not isinstance(function, Mapping) or not function.get("name"):
             return self._tool_tokens + self._json(tool)
-        line = f"{function['name']}:{_stripped(function.get('description'))}"
+        line = f"{function['name']}:{_strip_period(function.get('description'))}"
         schema = function.get("parameters") or function.get("input_schema") or {}
         return self._tool_tokens + self.vocabulary.count(line) + self._properties(schema)
 
@@ -338,7 +338,7 @@ class TokenCounter:
         if not isinstance(schema, Mapping):
             return 3 + self.vocabulary.count(name)
         kind = schema.get("type", "")
-        line = f"{name}:{kind}:{_stripped(schema.get('description'))}"
+        line = f"{name}:{kind}:{_strip_period(schema.get('description'))}"
         choices = schema.get("enum") or ()
         listed = sum(3 + self.vocabulary.count(str(choice)) for choice in choices)
         first = 3 - 3 * bool(choices)
@@ -371,7 +371,7 @@ _TEXT_KEYS = frozenset({"type", "text", "cache_control", "prompt_cache_breakpoin
 _THINKING = ("thinking", "redacted_thinking", "reasoning")
 
 
-def _stripped(description: Any) -> str:
+def _strip_period(description: Any) -> str:
     return str(description or "").removesuffix(".")
 
 

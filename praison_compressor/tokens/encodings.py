@@ -60,10 +60,10 @@ class Vocabulary:
         if len(text) <= PIECE_CHARS:
             return self.count_piece(text)
         if len(text) > EXACT_CHARS:
-            return self._sampled(text)
-        return sum(map(self.count_piece, pieces(text)))
+            return self._estimate_by_samples(text)
+        return sum(map(self.count_piece, split_pieces(text)))
 
-    def counting(self, texts: Sequence[str]) -> Callable[[], list[int]]:
+    def begin_count(self, texts: Sequence[str]) -> Callable[[], list[int]]:
         """Start counting in a thread; return a function for the rest."""
         sizes: dict[int, int] = {}
         ends = [0, *accumulate(map(len, texts))]
@@ -73,8 +73,8 @@ class Vocabulary:
             if (count := self.count_pieces) is None:
                 return
             with suppress(Exception):  # a missing size is counted below, which raises it
-                for at in range(0, len(some), AT_ONCE):
-                    joint = [n for n in some[at : at + AT_ONCE] if _is_joint(texts[n])]
+                for at in range(0, len(some), TEXTS_PER_CALL):
+                    joint = [n for n in some[at : at + TEXTS_PER_CALL] if _is_joint(texts[n])]
                     sizes.update(zip(joint, count([texts[n] for n in joint]), strict=True))
 
         ahead: Future[None] | None = None
@@ -90,7 +90,7 @@ class Vocabulary:
 
         return counted
 
-    def _sampled(self, text: str) -> int:
+    def _estimate_by_samples(self, text: str) -> int:
         step = len(text) // SAMPLES
         samples = [text[start : start + PIECE_CHARS] for start in range(0, len(text), step)]
         tokens = sum(map(self.count_piece, samples))
@@ -100,7 +100,7 @@ class Vocabulary:
 AHEAD_SHARE = 0.6
 """Share that a thread counts, while the caller does other work before it counts the rest."""
 
-AT_ONCE = 1_024
+TEXTS_PER_CALL = 1_024
 """Texts of one call: to pass Python's lock on for each takes as long as to count the text
 (tests/benchmarks/latency.py)."""
 
@@ -120,7 +120,7 @@ _SEAM = re.compile(
 )
 
 
-def pieces(text: str) -> Iterator[str]:
+def split_pieces(text: str) -> Iterator[str]:
     """Yield parts of at most PIECE_CHARS, cut at a token's end."""
     start = 0
     while len(text) - start > PIECE_CHARS:
@@ -148,23 +148,25 @@ def vocabulary_for(model: str | None) -> Vocabulary:
     names = bare_names(model)
     with fork_guard, _loading:
         if any(_IS_O200K.match(name) for name in names):
-            return _openai(O200K, exact=True)
+            return _openai_vocabulary(O200K, exact=True)
         if any(_IS_CL100K.match(name) for name in names):
-            return _openai(CL100K, exact=True)
+            return _openai_vocabulary(CL100K, exact=True)
         # Anthropic, Google and others publish no vocabulary of their newer models.
-        return _openai(O200K, exact=False)
+        return _openai_vocabulary(O200K, exact=False)
 
 
-def _openai(bpe: Bpe, *, exact: bool) -> Vocabulary:
-    encoding = _by_tiktoken(bpe)
+def _openai_vocabulary(bpe: Bpe, *, exact: bool) -> Vocabulary:
+    encoding = _load_encoding(bpe)
     if encoding is None:
-        return Vocabulary("estimate from the number of bytes", False, _by_bytes)
+        return Vocabulary("estimate from the number of bytes", False, _estimate_by_bytes)
     name = bpe.name if exact else f"estimate by {bpe.name}"
     encode = encoding.encode_ordinary
-    return Vocabulary(name, exact, lambda text: len(encode(text)), _joined(encoding, bpe.end))
+    return Vocabulary(
+        name, exact, lambda text: len(encode(text)), _joint_counter(encoding, bpe.end)
+    )
 
 
-def _joined(encoding: Any, end: int) -> CountPieces | None:
+def _joint_counter(encoding: Any, end: int) -> CountPieces | None:
     """Return a function that counts many texts at once, or None."""
     encode = getattr(encoding._core_bpe, "encode_to_tiktoken_buffer", None)
     if encode is None:
@@ -179,7 +181,7 @@ def _joined(encoding: Any, end: int) -> CountPieces | None:
     return count
 
 
-def _by_bytes(text: str) -> int:
+def _estimate_by_bytes(text: str) -> int:
     # English has about 4 bytes a token, Chinese 3, logs and hashes 2: rather too many tokens.
     return -(-len(text.encode("utf-8", "surrogatepass")) // 3)
 
@@ -220,14 +222,14 @@ O200K = Bpe(
 
 
 @lru_cache(maxsize=4)
-def _by_tiktoken(bpe: Bpe) -> Any:
+def _load_encoding(bpe: Bpe) -> Any:
     """Return tiktoken's encoding, or None without the published file."""
     import tiktoken
     import tiktoken.registry
 
     encoding: Any = tiktoken.registry.ENCODINGS.get(bpe.name)
     if encoding is None:
-        ranks = _ranks(bpe)
+        ranks = _load_ranks(bpe)
         if ranks is None:
             return None
         encoding = tiktoken.Encoding(
@@ -236,7 +238,7 @@ def _by_tiktoken(bpe: Bpe) -> Any:
     return encoding
 
 
-def _ranks(bpe: Bpe) -> dict[bytes, int] | None:
+def _load_ranks(bpe: Bpe) -> dict[bytes, int] | None:
     # litellm's folder is found without importing litellm.
     folder = litellm_folder()
     path = folder / "litellm_core_utils" / "tokenizers" / bpe.file if folder else None

@@ -21,7 +21,7 @@ Size = tuple[int, int]
 UNKNOWN_SIZE: Size = (1024, 1024)
 """Assumed for a linked image (we download nothing) and for an unreadable format."""
 
-_HEADER_CHARS = 400_000
+_DECODED_CHARS = 400_000
 """Base64 characters decoded: in a camera's JPEG the preview precedes the size."""
 
 
@@ -40,14 +40,14 @@ class ImageRule:
         if self.per_patch:
             return ceil(_patches(width, height) * self.per_patch)
         if self.pixels_per_token:
-            width, height = _shrunk(width, height, 1568, max(width, height))
+            width, height = _shrink(width, height, 1568, max(width, height))
             return min(1600, ceil(width * height / self.pixels_per_token))
         if detail == "low":
             return self.base
         return self.base + self.tile * _tiles(width, height)
 
 
-_RULES = (
+_IMAGE_RULES = (
     (re.compile(r"gpt-4o-mini"), ImageRule(2833, 5667)),
     (re.compile(r"gpt-4\.1-mini|gpt-5-mini"), ImageRule(per_patch=1.62)),
     (re.compile(r"gpt-4\.1-nano|gpt-5-nano"), ImageRule(per_patch=2.46)),
@@ -61,20 +61,20 @@ _RULES = (
 def image_rule(model: str | None) -> ImageRule:
     """Return the rule of the model's family, else that of gpt-4o."""
     names = bare_names(model)
-    for pattern, rule in _RULES:
+    for pattern, rule in _IMAGE_RULES:
         if any(pattern.match(name) for name in names):
             return rule
     return ImageRule()
 
 
-def _shrunk(width: int, height: int, limit: int, side: int) -> Size:
+def _shrink(width: int, height: int, limit: int, side: int) -> Size:
     scale = min(1.0, limit / max(side, 1))
     return max(1, int(width * scale)), max(1, int(height * scale))
 
 
 def _tiles(width: int, height: int) -> int:
-    width, height = _shrunk(width, height, 2048, max(width, height))
-    width, height = _shrunk(width, height, 768, min(width, height))
+    width, height = _shrink(width, height, 2048, max(width, height))
+    width, height = _shrink(width, height, 768, min(width, height))
     return ceil(width / 512) * ceil(height / 512)
 
 
@@ -95,7 +95,7 @@ def image_size(url: Any) -> Size | None:
     if not isinstance(url, str) or url.startswith(("http:", "https:", "file:")):
         return None
     data = url.partition("base64,")[2] if url.startswith("data:") else url
-    start = data[:_HEADER_CHARS]
+    start = data[:_DECODED_CHARS]
     try:
         found = base64.b64decode(start[: len(start) // 4 * 4])
         if found.startswith(b"\x89PNG"):

@@ -48,11 +48,11 @@ def model_limits(model: str | None, context_window: int | None = None) -> Limits
     An unknown name is tried without its route (`openrouter/anthropic/`), tag, region and date. Then
     the window is guessed, with one warning for each model.
     """
-    known = _known(model)
+    known = _limits_in_table(model)
     if context_window is not None:
         return Limits(context_window, known.output if known else None, "context_window", False)
     if known is None:
-        _warn(model)
+        _warn_unknown(model)
         return Limits(GUESSED_WINDOW, None, "guess", True)
     return known
 
@@ -96,7 +96,7 @@ def prices_of(model: str | None) -> Prices:
 
 def _price(model: str | None, field: str) -> float | None:
     for table, _ in _tables():
-        for name in _names(model):
+        for name in _candidate_names(model):
             entry = table.get(name)
             price = entry.get(field) if isinstance(entry, Mapping) else None
             if isinstance(price, (int, float)) and price > 0:
@@ -105,7 +105,7 @@ def _price(model: str | None, field: str) -> float | None:
 
 
 @lru_cache(maxsize=256)
-def _warn(model: str | None) -> None:
+def _warn_unknown(model: str | None) -> None:
     """Warn about an unknown window, once per model by the cache."""
     subject = f"the context window of model {model!r} is unknown" if model else "no model is named"
     logger.warning(
@@ -116,9 +116,9 @@ def _warn(model: str | None) -> None:
     )
 
 
-def _known(model: str | None) -> Limits | None:
+def _limits_in_table(model: str | None) -> Limits | None:
     for table, source in _tables():
-        for name in _names(model):
+        for name in _candidate_names(model):
             limits = _limits(table.get(name), f"{source}: {name}")
             if limits is not None:
                 return limits
@@ -136,15 +136,15 @@ def _tables() -> Iterator[tuple[Mapping[str, Any], str]]:
 def _limits(entry: Any, source: str) -> Limits | None:
     if not isinstance(entry, Mapping):
         return None
-    output = _positive(entry.get("max_output_tokens"))
+    output = _positive_int(entry.get("max_output_tokens"))
     # max_tokens is the older field: the answer's limit if known, else the window.
-    window = _positive(entry.get("max_input_tokens")) or _positive(entry.get("max_tokens"))
+    window = _positive_int(entry.get("max_input_tokens")) or _positive_int(entry.get("max_tokens"))
     if window is None:
         return None
-    return Limits(window, output or _positive(entry.get("max_tokens")), source, False)
+    return Limits(window, output or _positive_int(entry.get("max_tokens")), source, False)
 
 
-def _positive(value: Any) -> int | None:
+def _positive_int(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
@@ -169,10 +169,10 @@ def _file_table() -> dict[str, dict[str, Any]]:
 # ---------------------------------------------------------------- names
 def bare_names(model: str | None) -> list[str]:
     """Return the model's possible spellings, in lower case, without routes."""
-    return [name for name in _names((model or "").lower()) if "/" not in name]
+    return [name for name in _candidate_names((model or "").lower()) if "/" not in name]
 
 
-def _names(model: str | None) -> Iterator[str]:
+def _candidate_names(model: str | None) -> Iterator[str]:
     """Yield the name, then shorter ones: the first match is best."""
     seen, routed = {""}, model or ""
     while True:
@@ -191,7 +191,7 @@ _VENDOR = re.compile(r"^(anthropic|openai|meta|mistral|amazon|cohere|deepseek|qw
 
 _DATE = re.compile(r"[-@](20\d\d-?[01]\d-?[0-3]\d|latest|default)$")
 
-_VERSION = re.compile(r"(-v\d+)?:[\w.-]*$")
+_MODEL_VERSION = re.compile(r"(-v\d+)?:[\w.-]*$")
 
 
 def _spellings(name: str) -> Iterator[str]:
@@ -202,7 +202,7 @@ def _spellings(name: str) -> Iterator[str]:
         yield f"ft:{base}"
         yield from _spellings(base)
         return
-    for pattern in (_REGION, _VERSION, _VENDOR, _DATE):
+    for pattern in (_REGION, _MODEL_VERSION, _VENDOR, _DATE):
         shorter = pattern.sub("", name)
         if shorter != name:
             name = shorter

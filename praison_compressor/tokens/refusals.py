@@ -11,10 +11,10 @@ from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-LEAST_WINDOW = 2_000
+SMALLEST_WINDOW = 2_000
 """Tokens of the smallest window that a refusal may teach."""
 
-NEAR = 1.5
+COUNT_FACTOR = 1.5
 """Factor between the provider's count of a request and ours, at most."""
 
 
@@ -78,7 +78,7 @@ _POSSIBLE = _any(
 )
 """Words that can mean length where the status is that of a refused request."""
 
-_OTHER = _any(
+_NOT_LENGTH = _any(
     r"array too long|array_above_max",
     r"too many (?:images|tools|functions|stop|files|parameters)",
     r"max_(?:completion_|output_)?tokens\W{0,3} (?:is too large|must be|should be|cannot|exceed)",
@@ -106,14 +106,14 @@ _PER_MINUTE = re.compile(
 )
 """A limit for a time, and the tokens of one request."""
 
-_FRAME = re.compile(
+_CLIENT_WORDS = re.compile(
     r"\w*(?:Error|Exception)\b|\b(?:litellm|None|no body|status|code|error|message|type|param|null"
     r"|bad request|invalid_request_error|received|body)\b|\d",
     re.IGNORECASE,
 )
 """What clients write around a server's words."""
 
-_REFUSED = frozenset((400, 413, 422))
+_REFUSED_STATUSES = frozenset((400, 413, 422))
 _CLASSES = frozenset(
     "BadRequestError ContextWindowExceededError UnprocessableEntityError RequestTooLargeError "
     "InvalidRequestError ValidationException".split()
@@ -124,12 +124,12 @@ _CLASSES = frozenset(
 _N = r"(\d[\d,_]*)"
 
 
-def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
+def _compile(*patterns: str) -> tuple[re.Pattern[str], ...]:
     """Compile patterns of one number, the surest first."""
     return tuple(re.compile(p.replace("N", _N), re.IGNORECASE) for p in patterns)
 
 
-_WINDOWS = _compiled(
+_WINDOWS = _compile(
     r"maximum context length (?:is|of|limit of) N",
     r"tokens? > N (?:tokens )?max",
     r"context limit: \d+ \+ \d+ > N",
@@ -150,7 +150,7 @@ _WINDOWS = _compiled(
     r"(?:only (?:supports?|accepts?|takes?)|up to|at most)\D{0,20}N",
 )
 
-_ASKED = _compiled(
+_ASKED = _compile(
     r"resulted in N tokens",
     r"requested (?:about |a total of )?N tokens",
     r"context limit: N \+",
@@ -165,15 +165,15 @@ _ASKED = _compiled(
     r"(?:requested|received|contains|got|actual|value)\W{0,3}N",
 )
 
-_EXCESS = _compiled(r"(?:exceed\w*|over|longer)[^.\d]{0,40} by (?:about )?N")
+_EXCESS = _compile(r"(?:exceed\w*|over|longer)[^.\d]{0,40} by (?:about )?N")
 """Tokens by which a request is too long."""
 
 # The answer's tokens, which the first pattern counts as "requested".
-_WITHIN = _compiled(r"N(?: tokens)? (?:in|for) the (?:completion|output)")
+_ANSWER_PART = _compile(r"N(?: tokens)? (?:in|for) the (?:completion|output)")
 
 _ANSWERS = (
-    *_WITHIN,
-    *_compiled(
+    *_ANSWER_PART,
+    *_compile(
         r"context limit: \d+ \+ N",
         r"requested N output tokens",
         r"is too large: N\. This model's maximum context",
@@ -201,38 +201,41 @@ def overflow_of(
             `sent` the numbers are returned as named.
         said: texts of the request, which a refusal may repeat.
     """
-    links = list(_causes(error))
-    text = " ".join(map(_words, links))
+    links = list(_error_chain(error))
+    text = " ".join(map(_error_text, links))
     for own in said:
-        if len(own) >= LEAST_REPEATED:
-            text = text.replace(own, " ").replace(own[:LEAST_REPEATED], " ")
+        if len(own) >= LEAST_ECHO_CHARS:
+            text = text.replace(own, " ").replace(own[:LEAST_ECHO_CHARS], " ")
     text = _NO_SIZE.sub(" ", _REPEATED.sub(" ", text) if _FIELD.search(text) else text)
     text = _THOUSANDS.sub(lambda found: str(round(float(found[1]) * 1_000)), text)
     statuses = {status for link in links for status in _statuses(link)}
     if 429 in statuses or _THROTTLE.search(text):
-        return _beyond_a_minute(text, sent)
+        return _minute_limit(text, sent)
     certain = bool(_CERTAIN.search(text))
     if not certain and not _can_mean_length(links, statuses, text, sent):
         return None
-    window, answer = _number(_WINDOWS, text), _number(_ANSWERS, text)
-    asked, within = _number(_ASKED, text, besides=(window, answer)), _number(_WITHIN, text)
+    window, answer = _first_number(_WINDOWS, text), _first_number(_ANSWERS, text)
+    asked, within = (
+        _first_number(_ASKED, text, besides=(window, answer)),
+        _first_number(_ANSWER_PART, text),
+    )
     if asked is not None and within is not None and asked > within:
         asked -= within
     named = Overflow(window, asked, answer, certain)
-    return named if sent is None else _believed(named, text, sent)
+    return named if sent is None else _check_numbers(named, text, sent)
 
 
 _THOUSANDS = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d+)?) ?k\b", re.IGNORECASE)
 """A number such as 6.4k."""
 
-LEAST_REPEATED = 40
+LEAST_ECHO_CHARS = 40
 """Characters of the shortest text that is taken for a repeated one."""
 
 _FIELD, _REPEATED = re.compile(r"['\"]loc['\"]"), re.compile(r"['\"]input['\"]\s*:.*", re.DOTALL)
 """A validator's list of wrong fields repeats what it was given."""
 
 
-def _beyond_a_minute(text: str, sent: int | None) -> Overflow | None:
+def _minute_limit(text: str, sent: int | None) -> Overflow | None:
     """Return a limit per minute that one request exceeds, or None."""
     found = _PER_MINUTE.search(text)
     if found is None:
@@ -241,44 +244,44 @@ def _beyond_a_minute(text: str, sent: int | None) -> Overflow | None:
     if asked <= limit:
         return None
     named = Overflow(limit, asked)
-    return named if sent is None else _believed(named, text, sent)
+    return named if sent is None else _check_numbers(named, text, sent)
 
 
 def _can_mean_length(
     links: list[BaseException], statuses: set[int], text: str, sent: int | None
 ) -> bool:
-    is_refused = statuses & _REFUSED or not {type(link).__name__ for link in links}.isdisjoint(
-        _CLASSES
-    )
-    if not is_refused or _OTHER.search(text):
+    is_refused = statuses & _REFUSED_STATUSES or not {
+        type(link).__name__ for link in links
+    }.isdisjoint(_CLASSES)
+    if not is_refused or _NOT_LENGTH.search(text):
         return False
-    near = (n for n in _numbers(text) if sent and sent / NEAR <= n <= sent * NEAR)
-    is_silent = not re.search(r"\w", _FRAME.sub("", text))
+    near = (n for n in _numbers(text) if sent and sent / COUNT_FACTOR <= n <= sent * COUNT_FACTOR)
+    is_silent = not re.search(r"\w", _CLIENT_WORDS.sub("", text))
     return 413 in statuses or is_silent or bool(_POSSIBLE.search(text)) or any(near)
 
 
-def _believed(named: Overflow, text: str, sent: int) -> Overflow:
+def _check_numbers(named: Overflow, text: str, sent: int) -> Overflow:
     """Return the refusal with the numbers that `sent` tokens allow.
 
     A window lies between half of the request and nearly all of it. It may be smaller only where
     the refusal names the request's own size as well.
     """
-    numbers = {n for n in _numbers(text) if n >= LEAST_WINDOW}
-    near = {n for n in numbers if sent / NEAR <= n <= sent * NEAR}
+    numbers = {n for n in _numbers(text) if n >= SMALLEST_WINDOW}
+    near = {n for n in numbers if sent / COUNT_FACTOR <= n <= sent * COUNT_FACTOR}
     asked, answer = named.asked, named.answer or 0
-    is_named = asked is not None and sent / NEAR <= asked <= sent * NEAR
+    is_named = asked is not None and sent / COUNT_FACTOR <= asked <= sent * COUNT_FACTOR
     if not is_named or (named.window is None and len(numbers) > 1):
         # Of two numbers the larger is the request, with or without its answer.
         largest = max(near, default=0)
         size = largest - answer if largest - answer in numbers else largest
         asked = size if any(size / 2 <= n < size for n in numbers) else None
     prompt = sent if asked is None else asked
-    excess = _number(_EXCESS, text)
+    excess = _first_number(_EXCESS, text)
     windows = [named.window if excess is None else prompt - excess]
     windows += sorted(numbers - {asked, excess, answer}, reverse=True)
     for place, window in enumerate(windows):
         least = 0 if is_named and place == 0 else prompt / 2
-        if window is not None and max(LEAST_WINDOW, least) <= window < prompt + answer:
+        if window is not None and max(SMALLEST_WINDOW, least) <= window < prompt + answer:
             return replace(named, window=window, asked=asked, confirmed=asked is not None)
     return replace(named, window=None, asked=asked)
 
@@ -286,7 +289,7 @@ def _believed(named: Overflow, text: str, sent: int) -> Overflow:
 # -------------------------------------------------------------- an error's text
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
+def _error_chain(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and its causes, without contexts."""
     seen: set[int] = set()
     link: BaseException | None = error
@@ -296,7 +299,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         link = link.__cause__
 
 
-def _words(link: BaseException) -> str:
+def _error_text(link: BaseException) -> str:
     """Return an error's class, code and text."""
     text = ""
     with suppress(Exception):  # a class may fail to say its text
@@ -324,7 +327,7 @@ def _numbers(text: str) -> Iterator[int]:
         yield _integer(found[0].rstrip(",_"))
 
 
-def _number(
+def _first_number(
     patterns: tuple[re.Pattern[str], ...], text: str, besides: Container[int | None] = ()
 ) -> int | None:
     """Return the first pattern's number that is not in `besides`."""

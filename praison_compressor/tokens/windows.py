@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isqrt
 
-from .refusals import LEAST_WINDOW, Overflow
+from .refusals import SMALLEST_WINDOW, Overflow
 
 UPWARD_AFTER = 50
 """Passing requests before a larger window is tried; quadrupled after each try."""
@@ -33,14 +33,14 @@ class LearnedWindow:
 
     def __init__(self, listed: int) -> None:
         self.window = self.listed = listed
-        self.floor = min(LEAST_WINDOW, listed // 2)
+        self.floor = min(SMALLEST_WINDOW, listed // 2)
         self.trial: Trial | None = None
         self._largest = 0  # of the requests that passed
         self._named: int | None = None
         self._is_confirmed = True
         self._wait = self._left = UPWARD_AFTER
 
-    def refused(self, refusal: Overflow, sent: int) -> int | None:
+    def learn_refusal(self, refusal: Overflow, sent: int) -> int | None:
         """Return the window to try after a refusal, or None.
 
         An uncertain refusal gets one smaller request. If that is refused too, and was at least
@@ -63,7 +63,7 @@ class LearnedWindow:
         self.window = max(min(window, self.window), self.floor)
         return self.window
 
-    def passed(self, sent: int) -> int | None:
+    def learn_pass(self, sent: int) -> int | None:
         """Learn from a request that passed; return the window if that changed."""
         trial, self.trial = self.trial, None
         before, self._largest = self._largest, max(self._largest, sent)
@@ -86,12 +86,12 @@ class LearnedWindow:
         self.window = max(min(window, self.listed), self.floor)
         return self.window
 
-    def gave_up(self) -> int:
+    def cancel_trial(self) -> int:
         """Return to the window before a trial that did not pass."""
         if self.trial is not None:
             self.window, self.trial = self.trial.before, None
         return self.window
 
-    def truncates(self, window: int) -> None:
+    def learn_truncation(self, window: int) -> None:
         """Take the size to which a server silently cuts its requests."""
         self.window, self._is_confirmed = min(window, self.window), True

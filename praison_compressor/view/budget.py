@@ -126,7 +126,7 @@ class Budget:
     """Quotes, once the tail has all it asks for."""
     fold: int
     """Most for old summaries; above it they are folded into one of this size."""
-    said: int = 0
+    per_user_message: int = 0
     """Least quotes per user message; 0: `quotes` is the whole budget."""
     min_gain: float = 0.05
     recent_turns: int = 0
@@ -204,7 +204,7 @@ class Budget:
             prose=config.summary_target_tokens,
             quotes=quotes,
             most_quotes=quotes,
-            said=said,
+            per_user_message=said,
             fold=int(target * config.fold_ratio),
             min_gain=config.min_gain_ratio,
             recent_turns=config.keep_recent_turns or 0,
@@ -224,7 +224,7 @@ class Budget:
 
     # ---------------------------------------------------------- the marks of one view
 
-    def beside(self, fixed: int) -> Budget:
+    def crowded_by(self, fixed: int) -> Budget:
         """Return the budget, its marks raised where `fixed` tokens crowd it."""
         if fixed <= CROWDED * self.trigger:
             return self
@@ -243,6 +243,6 @@ class Budget:
         target = min(self.target, int(size * FORCED_SHARE))
         return replace(self, trigger=size - 1, target=target, mask_reach=0.0)
 
-    def between(self, share: float) -> int:
+    def mark_between(self, share: float) -> int:
         """Return the tokens a share of the way from target to trigger."""
         return self.target + int(share * (self.trigger - self.target))

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..ledger.segments import Segment
 from ..messages import Message, text_of
-from ..messages.shapes import encodable
+from ..messages.shapes import replace_surrogates
 
 TAG = "conversation-summary"
 
@@ -23,7 +23,7 @@ def escape(text: str) -> str:
     A tag is recognized in other cases, with spaces, with invisible and look-alike characters, and
     as entities. Control words of chat templates are defused too: local servers obey them anywhere.
     """
-    text = encodable(text)  # a quote may come from JSON that spells half a character
+    text = replace_surrogates(text)  # a quote may come from JSON that spells half a character
     # Looking for a character costs a hundredth of a search by these patterns.
     if "<" in text:
         text = _CONTROL.sub(_entity, text)
@@ -34,13 +34,13 @@ def escape(text: str) -> str:
     return _BRACKET.sub(lambda found: _entity(found) if _opens_ours(found) else found[0], text)
 
 
-_TAGS = tuple(tag.replace("-", "") for tag in (TAG, _SOURCE, _EARLIER, _PARTS))
+_FRAME_TAGS = tuple(tag.replace("-", "") for tag in (TAG, _SOURCE, _EARLIER, _PARTS))
 
 _BRACKETS = "<＜﹤‹〈⟨《≺˂ᐸ❮❬&"
 
 _BRACKET = re.compile(f"[{_BRACKETS}]")
 
-_WRITTEN = re.compile(r"&(?:lt|#0*60|#x0*3c)\b;?", re.IGNORECASE)
+_BRACKET_ENTITY = re.compile(r"&(?:lt|#0*60|#x0*3c)\b;?", re.IGNORECASE)
 
 
 # By family: ChatML, Llama 3 and Phi; DeepSeek, with bars of another width; Llama 2; Gemma; GLM,
@@ -72,7 +72,7 @@ def _entity(found: re.Match[str]) -> str:
 def _opens_ours(found: re.Match[str]) -> bool:
     """Return whether an opening bracket begins a tag of ours."""
     text = found.string
-    opening = _WRITTEN.match(text, found.start()) if found[0] == "&" else found
+    opening = _BRACKET_ENTITY.match(text, found.start()) if found[0] == "&" else found
     if opening is None:
         return False
     between = _BETWEEN.match(text, opening.end())
@@ -82,9 +82,9 @@ def _opens_ours(found: re.Match[str]) -> bool:
         if char in _BRACKETS:
             return False  # that bracket is looked at by itself: no text is read twice
         spelled += _plain_letters(char)
-        if spelled in _TAGS:
+        if spelled in _FRAME_TAGS:
             return True
-        if not any(tag.startswith(spelled) for tag in _TAGS):
+        if not any(tag.startswith(spelled) for tag in _FRAME_TAGS):
             return False
     return False
 
@@ -96,7 +96,9 @@ def _plain_letters(char: str) -> str:
     return "".join(c for c in folded if c.isalnum())
 
 
-def frame(text: str, *, count: int, method: str, reference: str = "", recall: bool = False) -> str:
+def frame_summary(
+    text: str, *, count: int, method: str, reference: str = "", recall: bool = False
+) -> str:
     """Return the text inside a frame that marks it as reference material.
 
     Args:
@@ -167,25 +169,25 @@ READ_ON = ': read_conversation_archive("{}") reads them, search_conversation_arc
 _READ_ON = re.compile(r"s\d+\.\d+:\d+-\d+".join(map(re.escape, READ_ON.split("{}"))) + "(?= …])")
 
 
-def unreferenced(segment: Segment) -> Segment:
+def without_recall_tools(segment: Segment) -> Segment:
     """Return the segment with a rendering that names no recall tool."""
     content = segment.rendered.get("content")
     if segment.kind == "mask" or "read_conversation_archive(" not in str(content):
         return segment
     first, newline, rest = str(content).partition("\n")
     is_excerpt = segment.kind == "excerpt"
-    plain = _unreadable(content) if is_excerpt else _IN_REACH.sub("", first) + newline + rest
+    plain = _without_read_on(content) if is_excerpt else _IN_REACH.sub("", first) + newline + rest
     if plain == content:
         return segment
     return replace(segment, rendered={**segment.rendered, "content": plain})
 
 
-def _unreadable(content: Any) -> Any:
+def _without_read_on(content: Any) -> Any:
     """Return an excerpt's content without the recall tools."""
     if isinstance(content, str):
         return _READ_ON.sub("", content)
     return [
-        {**part, "content": _unreadable(part["content"])}
+        {**part, "content": _without_read_on(part["content"])}
         if isinstance(part, Mapping) and isinstance(part.get("content"), str)
         else part
         for part in content

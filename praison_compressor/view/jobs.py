@@ -92,7 +92,7 @@ class Measures(Protocol):
         """Return the tokens that the quotes of a run take of `room`."""
 
 
-class Way(NamedTuple):
+class Scope(NamedTuple):
     """Which runs a compression replaces."""
 
     folds: bool
@@ -101,10 +101,15 @@ class Way(NamedTuple):
     """Include runs much smaller than another, and a run of only one summary."""
 
 
-BESIDE, EVERY, FOLD, ALL = Way(False, False), Way(False, True), Way(True, False), Way(True, True)
+BESIDE, EVERY, FOLD, ALL = (
+    Scope(False, False),
+    Scope(False, True),
+    Scope(True, False),
+    Scope(True, True),
+)
 
 
-def runs_of(view: View, tail_start: int, way: Way) -> list[Run]:
+def replaceable_runs(view: View, tail_start: int, way: Scope) -> list[Run]:
     """Return the runs between head and tail to replace, as index pairs."""
     alone = {(tile.start, tile.end) for tile in view.tiles}
     sizes = {
@@ -112,7 +117,7 @@ def runs_of(view: View, tail_start: int, way: Way) -> list[Run]:
         for start, end in (view.open_runs if way.folds else view.new_runs)
         if start < tail_start
         and (run := (start, min(end, tail_start)))
-        and (size := view.shown(*run)) >= 2 * SMALLEST_SUMMARY
+        and (size := view.shown_tokens(*run)) >= 2 * SMALLEST_SUMMARY
         and (way.small or run not in alone)
     }
     least = 0 if way.small else MAJOR_SHARE * max(sizes.values(), default=0)
@@ -123,7 +128,7 @@ def size_without(view: View, runs: Iterable[Run]) -> int:
     """Return the view's tokens without these runs, with their bridges."""
     runs, bridge = list(runs), view.bridge.tokens if view.bridge is not None else 0
     bridges = bridge * sum(view.needs_bridge(start) for start, _ in runs)
-    return view.size() - sum(view.shown(start, end) for start, end in runs) + bridges
+    return view.size() - sum(view.shown_tokens(start, end) for start, end in runs) + bridges
 
 
 def jobs_for(
@@ -141,11 +146,13 @@ def jobs_for(
     call. Beside it stand `quotes` at most. Prose that is longer
     than asked may take `spare` tokens more.
     """
-    sizes = [view.source(*run) for run in runs]
+    sizes = [view.original_tokens(*run) for run in runs]
     main = max(range(len(runs)), key=lambda n: (sizes[n], n), default=0)
     proses, jobs = [prose if n == main else 0 for n in range(len(runs))], []
-    for run, share, asked in zip(runs, _shares(proses, needs, sizes, room), proses, strict=True):
-        own, folds = min(share, view.shown(*run) - 1), view.within(run)
+    for run, share, asked in zip(
+        runs, _share_room(proses, needs, sizes, room), proses, strict=True
+    ):
+        own, folds = min(share, view.shown_tokens(*run) - 1), view.summaries_in(run)
         # A fold's prose carries more than one segment's did.
         asked *= 2 if any(segment.method == "model" for segment in folds) else 1
         asked = max(1, min(asked, int(own * PROSE_SHARE))) if asked else 0
@@ -153,7 +160,7 @@ def jobs_for(
     return tuple(jobs)
 
 
-def _shares(
+def _share_room(
     proses: Sequence[int], needs: Sequence[int], sizes: Sequence[int], room: int
 ) -> list[int]:
     """Share the room: minimum, then prose, then quotes, then by size."""
@@ -175,21 +182,21 @@ TURN_START_COST = 0.2
 """Share of the tail that a cut on a turn start may cost (tests/compressor/test_tails.py)."""
 
 
-def cut(view: View, room: int, floor: int) -> int:
+def choose_cut(view: View, room: int, floor: int) -> int:
     """Return the tail's start: a step, or a near turn start.
 
     A turn start never brings the tail below `floor` tokens.
     """
-    step, users = view.oldest(room), set(view.transcript.users)
-    least = max(floor, view.tail(step) * (1 - TURN_START_COST))
+    step, users = view.longest_tail(room), set(view.transcript.users)
+    least = max(floor, view.tail_tokens(step) * (1 - TURN_START_COST))
     turns = (start for start in view.starts if start >= step and start in users)
-    return next((start for start in turns if view.tail(start) >= least), step)
+    return next((start for start in turns if view.tail_tokens(start) >= least), step)
 
 
 MEASURED = 3
 """Times that quotes are measured at most, while the middle becomes shorter."""
 
-FILLED = 0.95
+LEAST_FILLED = 0.95
 """Share of its room that a tail keeps when its cut moves to a turn start
 (tests/compressor/test_tails.py)."""
 
@@ -202,7 +209,7 @@ class Split(NamedTuple):
 
     start: int
     """The tail starts here."""
-    way: Way
+    way: Scope
     kept: int
     """Tokens of the view outside the runs to replace."""
     texts: int
@@ -230,7 +237,9 @@ class Summaries:
             BudgetTooSmall: no plan comes down to the limit.
         """
         found = self.split()
-        return found and if_it_pays(self._measured(*found), self.view.size(), self.budget)
+        return found and reject_small_gain(
+            self._measure_plan(*found), self.view.size(), self.budget
+        )
 
     def split(self) -> tuple[Split, int] | None:
         """Return cut and goal: target, else halfway up, else the limit.
@@ -261,12 +270,12 @@ class Summaries:
 
         If no way comes down to the goal, return the one that comes nearest.
         """
-        enough = self.view.oldest(min(self._asked, self._share(goal)))
+        enough = self.view.longest_tail(min(self._requested_tail, self._tail_share(goal)))
         # A fold may fill its share, with prose of twice the request. The next summary must still
         # fit, or each one folds.
         more = max(self._prose + self.budget.quotes, 2 * self._prose)
-        is_full = self._old > self.budget.fold + more
-        ways = (FOLD, ALL) if self._old == 0 or is_full else (BESIDE, EVERY, FOLD, ALL)
+        is_full = self._old_tokens > self.budget.fold + more
+        ways = (FOLD, ALL) if self._old_tokens == 0 or is_full else (BESIDE, EVERY, FOLD, ALL)
         found = [self._longest(goal, way, self._reserve(goal, way)) for way in ways]
         roomy = [s for s in found if s.fits(goal) and self._has_room(goal, s.way)]
         for split in roomy:
@@ -280,99 +289,107 @@ class Summaries:
             return min(found, key=lambda split: split.kept + split.texts)
         return min(fitting, key=lambda split: split.start)
 
-    def _longest(self, goal: int, way: Way, reserve: int) -> Split:
+    def _longest(self, goal: int, way: Scope, reserve: int) -> Split:
         """Return the split with the longest requested tail that fits."""
-        view, starts, asked = self.view, self.view.starts, self._asked
+        view, starts, asked = self.view, self.view.starts, self._requested_tail
         if not starts:
             return self._split(len(view.tokens), way, 0)
         at = bisect_left(
             starts, True, key=lambda start: self._split(start, way, reserve).fits(goal)
         )
-        fits = view.tail(starts[min(at, len(starts) - 1)])
-        share = self._share(goal)
-        start = cut(view, min(asked, fits), share if asked >= share else 0)
+        fits = view.tail_tokens(starts[min(at, len(starts) - 1)])
+        share = self._tail_share(goal)
+        start = choose_cut(view, min(asked, fits), share if asked >= share else 0)
         return self._split(start, way, reserve)
 
-    def _split(self, start: int, way: Way, texts: int) -> Split:
-        runs = tuple(runs_of(self.view, start, way))
+    def _split(self, start: int, way: Scope, texts: int) -> Split:
+        runs = tuple(replaceable_runs(self.view, start, way))
         texts = max(SMALLEST_SUMMARY * len(runs), texts)
         return Split(start, way, size_without(self.view, runs), texts, runs)
 
     @lazy
-    def _asked(self) -> int:
+    def _requested_tail(self) -> int:
         """Return the tokens that the tail asks for."""
         users, turns = self.view.transcript.users, self.budget.recent_turns
-        recent = self.view.tail(users[-turns:][0]) if turns and users else 0
-        least = self._share(self.budget.target) if self.budget.tail >= PLENTY else 0
+        recent = self.view.tail_tokens(users[-turns:][0]) if turns and users else 0
+        least = self._tail_share(self.budget.target) if self.budget.tail >= PLENTY else 0
         return max(self.budget.tail, recent, least)
 
-    def _share(self, goal: int) -> int:
+    def _tail_share(self, goal: int) -> int:
         """Return the tail's share of the goal, in whole steps."""
         share = int(self._beside_head(goal) * self.budget.tail_share)
-        sizes = (self.view.tail(start) for start in reversed(self.view.starts))
+        sizes = (self.view.tail_tokens(start) for start in reversed(self.view.starts))
         return next((size for size in sizes if size >= share), share)
 
     def _beside_head(self, goal: int) -> int:
-        return max(0, goal - self.view.span(0, self.view.head_end))
+        return max(0, goal - self.view.span_tokens(0, self.view.head_end))
 
     @lazy
-    def _old(self) -> int:
+    def _old_tokens(self) -> int:
         """Return the tokens of the summaries that are there."""
         return sum(segment.tokens for segment in self.view.summaries())
 
     @lazy
-    def _said(self) -> int:
+    def _user_messages(self) -> int:
         """Return how many messages of the user summaries may have to quote."""
         view = self.view
-        return sum(view.allowed[n] and n not in view.covered for n in view.transcript.users)
+        return sum(view.replaceable[n] and n not in view.covered for n in view.transcript.users)
 
     @lazy
     def _prose(self) -> int:
         """Return the tokens to ask of a model."""
         return self.budget.prose_for(self.view.size())
 
-    def _due(self, goal: int, way: Way, quotes: int) -> int:
+    def _text_room(self, goal: int, way: Scope, quotes: int) -> int:
         """Return a text's tokens if only head and tail stand beside.
 
         If summaries exist, few enough that a fold and two more fit together
         (tests/view/test_folds.py).
         """
         beside = self._beside_head(goal)
-        most = beside // (5 if way.folds else 10) if self._old else self._besides_tail(beside, goal)
+        most = (
+            beside // (5 if way.folds else 10)
+            if self._old_tokens
+            else self._besides_tail(beside, goal)
+        )
         return min(self._prose + self._quotes(way, quotes), most)
 
     def _besides_tail(self, room: int, goal: int) -> int:
         """Return the room less the tail's share; a huge step adds nothing."""
-        return max(room - self._share(goal), int(room * (1 - self.budget.tail_share)))
+        return max(room - self._tail_share(goal), int(room * (1 - self.budget.tail_share)))
 
-    def _quotes(self, way: Way, quotes: int) -> int:
+    def _quotes(self, way: Scope, quotes: int) -> int:
         """Return the tokens for quotes, at least `quotes`.
 
         Each user message gets room for its beginning; a fold may fill `budget.fold`.
         """
-        folded = self.budget.fold - self._prose if way.folds and self._old else 0
-        return max(quotes, self.budget.said * self._said, folded if self.budget.said else 0)
+        folded = self.budget.fold - self._prose if way.folds and self._old_tokens else 0
+        return max(
+            quotes,
+            self.budget.per_user_message * self._user_messages,
+            folded if self.budget.per_user_message else 0,
+        )
 
-    def _reserve(self, goal: int, way: Way) -> int:
+    def _reserve(self, goal: int, way: Scope) -> int:
         """Return the tokens that a tail of the newest step leaves texts."""
         if not self.view.starts:
             return 0
         last = self.view.starts[-1]
         # Of what texts and tail share.
-        left = goal - size_without(self.view, runs_of(self.view, last, way))
-        most = min(self._besides_tail(left + self.view.tail(last), goal), left)
-        return max(0, min(self._due(goal, way, self.budget.most_quotes), most))
+        left = goal - size_without(self.view, replaceable_runs(self.view, last, way))
+        most = min(self._besides_tail(left + self.view.tail_tokens(last), goal), left)
+        return max(0, min(self._text_room(goal, way, self.budget.most_quotes), most))
 
-    def _has_room(self, goal: int, way: Way) -> bool:
+    def _has_room(self, goal: int, way: Scope) -> bool:
         """Return whether the texts have half of the room they need.
 
         Small runs that stay beside a tail may leave next to nothing for a summary of hundreds of
         messages (tests/compressor/test_tails.py).
         """
-        least = self._due(goal, way, self.budget.quotes)
+        least = self._text_room(goal, way, self.budget.quotes)
         return not self.view.starts or 2 * self._reserve(goal, way) >= least
 
-    def _measured(self, split: Split, goal: int) -> Plan:
+    def _measure_plan(self, split: Split, goal: int) -> Plan:
         """Return the plan; give the room that quotes leave to the tail."""
         # Cap the texts, or they are folded soon.
         quotes = self._quotes(split.way, self.budget.most_quotes)
@@ -383,12 +400,12 @@ class Summaries:
         for _ in range(MEASURED):
             needs = [self._need(run, room) for run in split.runs]
             start = split.start
-            split = self._lengthened(split, goal, prose, min(most - prose, sum(needs)))
+            split = self._lengthen_tail(split, goal, prose, min(most - prose, sum(needs)))
             room = min(most, goal - split.kept)
             if split.start == start:
                 break
         # Where no budget is set, quotes take what the prose leaves.
-        beside = room if self.budget.said else quotes
+        beside = room if self.budget.per_user_message else quotes
         # A text that was paid for may take half of what is free up to the trigger.
         spare = max(0, self.budget.trigger - goal) // 2
         jobs = jobs_for(self.view, split.runs, needs, prose, room, beside, spare)
@@ -397,32 +414,36 @@ class Summaries:
     def _need(self, run: Run, room: int) -> int:
         return self.measures.quotes(self.view, run, room, self.budget)
 
-    def _lengthened(self, split: Split, goal: int, prose: int, quotes: int) -> Split:
+    def _lengthen_tail(self, split: Split, goal: int, prose: int, quotes: int) -> Split:
         """Return the split with a longer tail if its texts need less.
 
         Quotes of a shorter middle need less in proportion.
         """
-        view, tail, whole = self.view, self.view.tail(split.start), self._source(split)
+        view, tail, whole = self.view, self.view.tail_tokens(split.start), self._source(split)
 
         def at(start: int) -> Split:
             found = self._split(start, split.way, 0)
             texts = prose + quotes * self._source(found) // whole
             return found._replace(texts=max(found.texts, texts))
 
-        older = [s for s in view.starts if s < split.start and view.tail(s) <= self._asked]
+        older = [
+            s
+            for s in view.starts
+            if s < split.start and view.tail_tokens(s) <= self._requested_tail
+        ]
         longest = bisect_left(older, True, key=lambda start: at(start).fits(goal))
         if longest == len(older):
             return split._replace(texts=prose + quotes)
-        room = view.tail(older[longest])
-        longer = at(cut(view, room, max(tail + 1, int(room * FILLED))))
+        room = view.tail_tokens(older[longest])
+        longer = at(choose_cut(view, room, max(tail + 1, int(room * LEAST_FILLED))))
         is_longer = len(longer.runs) == len(split.runs) and longer.fits(goal)
         return longer if is_longer else split._replace(texts=prose + quotes)
 
     def _source(self, split: Split) -> int:
-        return sum(self.view.source(start, end) for start, end in split.runs)
+        return sum(self.view.original_tokens(start, end) for start, end in split.runs)
 
 
-def if_it_pays(found: Plan, size: int, budget: Budget) -> Plan | None:
+def reject_small_gain(found: Plan, size: int, budget: Budget) -> Plan | None:
     """Return the plan, or None if it frees too little."""
     pays = size - found.expected >= budget.min_gain * size
     return found if pays or size > budget.limit else None

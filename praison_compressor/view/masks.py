@@ -16,21 +16,21 @@ from ..config import CompressorConfig
 from ..messages import (
     Message,
     ToolCall,
-    is_answer_block,
     is_result,
+    is_result_block,
     is_system,
-    media_in,
+    media_count,
     result_blocks,
     result_text,
     text_of,
     to_plain,
     tool_calls_of,
 )
-from ..messages.display import counted, in_words
-from ..messages.shapes import MASK_OPENS, encodable, makes_calls
-from ..messages.shortening import cut, with_shorter_calls
+from ..messages.display import message_as_text, pluralize
+from ..messages.shapes import MASK_OPENS, makes_calls, replace_surrogates
+from ..messages.shortening import cut_line, with_shorter_calls
 from ..quotes import call_line, telling_line
-from ..quotes.speakers import said_by, without_notes
+from ..quotes.speakers import block_text, without_notes
 from ..recall.layout import lines_of
 from .frame import LEFT_OUT, READ_ON
 
@@ -53,18 +53,18 @@ def mask_line(call: ToolCall, text: str, own: str, reference: str = "") -> str:
     '[masked] bash cat a.py: 100 lines, 594 characters; s2.1'
     """
     lines = text.count("\n") + 1 if text else 0
-    size = f"{counted(lines, 'line')}, {len(text):,} characters"
+    size = f"{pluralize(lines, 'line')}, {len(text):,} characters"
     line = " ".join(telling_line(call, own).split())
     parts = [f"{MASK_OPENS} {call_line(call, CALL_CHARS)}: {size}"]
     if line and len(line) < len(text):
-        parts.append(f'"{cut(line, TELLING_CHARS)}"')
+        parts.append(f'"{cut_line(line, TELLING_CHARS)}"')
     return "; ".join([*parts, reference] if reference else parts)
 
 
 # -------------------------------------------------------------- masks
 
 
-Calls = Mapping[str, ToolCall]
+CallsById = Mapping[str, ToolCall]
 """Call id, as a result names it → call."""
 
 MASK, SUMMARIZE, KEEP = "mask", "summarize", "keep"
@@ -83,36 +83,36 @@ def policy_of(tool: str, config: CompressorConfig, default: str = MASK) -> str:
     return next(fitting, default)
 
 
-def answered(messages: Sequence[Message]) -> Iterator[tuple[int, Calls]]:
+def results_with_calls(messages: Sequence[Message]) -> Iterator[tuple[int, CallsById]]:
     """Yield each message with results, and their calls by id."""
     calls: dict[str, ToolCall] = {}  # of the newest step: ids may be used again
     for index, message in enumerate(messages):
-        ids = _answers(message)
+        ids = _result_ids(message)
         if not ids:
             calls = {call.id: call for call in tool_calls_of(message)}
         elif found := {id: calls[id] for id in ids if id in calls}:
             yield index, found
 
 
-def _answers(message: Message) -> list[str]:
+def _result_ids(message: Message) -> list[str]:
     """Return the call ids that a message's results name."""
     if is_result(message):
         return [str(message.get("tool_call_id") or "")]
     return [str(block.get("tool_use_id") or "") for block in result_blocks(message)]
 
 
-def maskable(
+def maskable_results(
     messages: Sequence[Message], tokens: Sequence[int], config: CompressorConfig
-) -> dict[int, Calls]:
+) -> dict[int, CallsById]:
     """Return the calls with maskable results, by message index.
 
     Such a result is large, and its tool's policy allows it.
     """
-    found: dict[int, Calls] = {}
+    found: dict[int, CallsById] = {}
     policies = config.tool_policies
     if "*" in policies and MASK not in policies.values():
         return found
-    for index, calls in answered(messages):
+    for index, calls in results_with_calls(messages):
         if tokens[index] > LEAST_MASKED:
             free = {id: call for id, call in calls.items() if policy_of(call.name, config) == MASK}
             if free:
@@ -120,7 +120,7 @@ def maskable(
     return found
 
 
-def masked_by_policy(
+def mask_by_policy(
     messages: Sequence[Message], tokens: Sequence[int], config: CompressorConfig
 ) -> tuple[Message, ...]:
     """Return the messages, large outputs masked where a policy is "mask".
@@ -128,19 +128,19 @@ def masked_by_policy(
     Outputs of tools that no policy names stay: the summarizer reads them.
     """
     shown = list(messages)
-    for index, calls in maskable(messages, tokens, config).items():
+    for index, calls in maskable_results(messages, tokens, config).items():
         named = {id: call for id, call in calls.items() if policy_of(call.name, config, "")}
         if named:
             # No reference here: the summary's frame names the whole segment.
-            shown[index] = mask(named, messages[index])
+            shown[index] = mask_results(named, messages[index])
     return tuple(shown)
 
 
-LIKE_A_NAME = "s999.1"
+SAMPLE_REFERENCE = "s999.1"
 """Placeholder reference: counts a mask before its own reference exists."""
 
 
-def kept_steps(
+def messages_to_keep(
     messages: Sequence[Message], steps: Sequence[range], config: CompressorConfig
 ) -> frozenset[int]:
     """Return the messages of steps that a "keep" policy keeps."""
@@ -154,17 +154,17 @@ def kept_steps(
     )
 
 
-def mask(calls: Calls, message: Message, reference: str = "") -> Message:
+def mask_results(calls: CallsById, message: Message, reference: str = "") -> Message:
     """Return the message, each result of these calls on one line.
 
     `reference` names the whole output; "" if it cannot be read from the archive.
     """
 
     def line_of(call: ToolCall, result: Message, _: Sequence[Any]) -> str:
-        text = result_text(result) if is_result(result) else said_by(result)
+        text = result_text(result) if is_result(result) else block_text(result)
         return mask_line(call, text, without_notes(text), reference)
 
-    return _rewritten(calls, message, line_of)
+    return _rewrite_results(calls, message, line_of)
 
 
 Rewrite = Callable[[ToolCall, Message, Sequence[Any]], str]
@@ -173,21 +173,21 @@ Rewrite = Callable[[ToolCall, Message, Sequence[Any]], str]
 The result is a message or a block."""
 
 
-def _rewritten(calls: Calls, message: Message, rewrite: Rewrite) -> Message:
+def _rewrite_results(calls: CallsById, message: Message, rewrite: Rewrite) -> Message:
     """Return the message with the results of these calls rewritten."""
     if is_result(message):
         text = rewrite(calls[str(message.get("tool_call_id") or "")], message, ())
         # Plain, because it is stored: a host may hang objects of its own on a message.
-        return encodable(to_plain({**message, "content": text}))
+        return replace_surrogates(to_plain({**message, "content": text}))
     blocks = list(message["content"])
     for place, part in enumerate(message["content"]):
-        call = calls.get(str(part.get("tool_use_id") or "")) if is_answer_block(part) else None
+        call = calls.get(str(part.get("tool_use_id") or "")) if is_result_block(part) else None
         if call is not None:
             text = rewrite(call, part, message["content"][:place])
             # A small result beside a large one is shorter than its replacement.
             if len(text) < len(str(part.get("content") or "")):
                 blocks[place] = {**part, "content": text}
-    return encodable(to_plain({**message, "content": blocks}))
+    return replace_surrogates(to_plain({**message, "content": blocks}))
 
 
 # -------------------------------------------------------------- excerpts
@@ -196,7 +196,7 @@ def _rewritten(calls: Calls, message: Message, rewrite: Rewrite) -> Message:
 class TooLarge(NamedTuple):
     """The results of a message that are too large."""
 
-    calls: Calls
+    calls: CallsById
     keep: int
     """Tokens that stay."""
 
@@ -229,8 +229,8 @@ def large_results(
             span.start + at: {
                 id: call for id, call in calls.items() if policy_of(call.name, config) != KEEP
             }
-            for at, calls in answered(step)
-            if not media_in(step[at])
+            for at, calls in results_with_calls(step)
+            if not media_count(step[at])
         }
         sizes = {index: tokens[index] for index, calls in free.items() if calls}
         each = most
@@ -241,14 +241,14 @@ def large_results(
     return found
 
 
-def _large_calls(message: Message, config: CompressorConfig) -> Calls:
+def _large_calls(message: Message, config: CompressorConfig) -> CallsById:
     """Return a message's calls if they outweigh its text."""
     calls = [call for call in tool_calls_of(message) if policy_of(call.name, config) != KEEP]
     is_large = sum(len(call.arguments) for call in calls) > len(text_of(message))
     return {call.id: call for call in calls} if is_large else {}
 
 
-def excerpt(
+def excerpt_results(
     found: TooLarge, message: Message, tokens: int, reference: str, *, reads: bool
 ) -> Message:
     """Return the message, each result as its first and last lines.
@@ -258,22 +258,24 @@ def excerpt(
     The gap states its size and, if the agent `reads` the archive by tools, its `reference`.
     `tokens` are the message's.
     """
-    whole = in_words(message)
+    whole = message_as_text(message)
     density = len(whole) / max(1, tokens)
     half = int(found.keep * density / len(found.calls)) // 2
     if makes_calls(message):
         rest = f": {reference} has them" if reference and reads else ""
-        shorten = functools.partial(_middle_out, rest=rest)
-        return encodable(to_plain(with_shorter_calls(message, 2 * half, shorten, found.calls)))
+        shorten = functools.partial(_leave_out_middle, rest=rest)
+        return replace_surrogates(
+            to_plain(with_shorter_calls(message, 2 * half, shorten, found.calls))
+        )
     length = len(lines_of(whole))
 
     def ends(call: ToolCall, result: Message, before: Sequence[Any]) -> str:
         text = result_text(result) if is_result(result) else text_of(result)
         lines = lines_of(text)
-        head, tail = _within(lines, half), len(lines) - _within(lines[::-1], half)
+        head, tail = _lines_within(lines, half), len(lines) - _lines_within(lines[::-1], half)
         if head >= tail:
             return text
-        start, end = _place(text, lines[:head]), _place(text, lines[:tail])
+        start, end = _end_of_lines(text, lines[:head]), _end_of_lines(text, lines[:tail])
         above = len(lines_of(said)) if (said := text_of({"content": list(before)})) else 0
         first, last = above + head + 1, above + tail
         rest = READ_ON.format(f"{reference}:{first}-{last}") if reference and reads else ""
@@ -281,16 +283,16 @@ def excerpt(
         line = LEFT_OUT.format(f"{first:,}", f"{last:,}", f"{length:,}", f"{size:,}", rest)
         return "\n".join([text[:start].rstrip("\n"), line, text[end:]])
 
-    return _rewritten(found.calls, message, ends)
+    return _rewrite_results(found.calls, message, ends)
 
 
-def _within(lines: Sequence[str], chars: int) -> int:
+def _lines_within(lines: Sequence[str], chars: int) -> int:
     """Return how many of the first lines fit `chars`; at least one."""
     sizes = accumulate(len(line) + 1 for line in lines)
     return max(1, sum(1 for _ in takewhile(lambda size: size <= chars, sizes)))
 
 
-def _place(text: str, lines: Sequence[str]) -> int:
+def _end_of_lines(text: str, lines: Sequence[str]) -> int:
     """Return where the first lines of a text end."""
     at = 0
     for line in lines:
@@ -302,12 +304,14 @@ def _place(text: str, lines: Sequence[str]) -> int:
 # -------------------------------------------------------------- shortening
 
 
-Count = Callable[[Sequence[Message]], int]
+CountMessages = Callable[[Sequence[Message]], int]
 
-LEAST_CHARS = 200
+LEAST_CUT_CHARS = 200
 
 
-def shorten(messages: Sequence[Message], limit: int, count: Count) -> list[Message]:
+def shorten_messages(
+    messages: Sequence[Message], limit: int, count: CountMessages
+) -> list[Message]:
     """Return the messages, the longest texts cut to fit `limit`.
 
     Cut in this order until the list fits: tool results and user messages after the first; all but
@@ -322,17 +326,17 @@ def shorten(messages: Sequence[Message], limit: int, count: Count) -> list[Messa
     for targets in (later, rest, every):
         if count(shortened) <= limit:
             return shortened
-        shortened = _level(messages, targets, limit, count, _cut)
+        shortened = _cut_evenly(messages, targets, limit, count, _cut_message)
     fits = count(shortened) <= limit or not any(map(makes_calls, messages))
-    shorter = functools.partial(with_shorter_calls, shorten=_middle_out)
-    return shortened if fits else _level(shortened, every, limit, count, shorter)
+    shorter = functools.partial(with_shorter_calls, shorten=_leave_out_middle)
+    return shortened if fits else _cut_evenly(shortened, every, limit, count, shorter)
 
 
-def _level(
+def _cut_evenly(
     messages: Sequence[Message],
     targets: Collection[int],
     limit: int,
-    count: Count,
+    count: CountMessages,
     cut: Callable[[Message, int], Message],
 ) -> list[Message]:
     """Return the list with targets cut to the largest length that fits."""
@@ -340,8 +344,8 @@ def _level(
     def at(chars: int) -> list[Message]:
         return [cut(m, chars) if n in targets else m for n, m in enumerate(messages)]
 
-    low = LEAST_CHARS
-    high, best = max([low, *(_length(messages[index]) for index in targets)]), at(low)
+    low = LEAST_CUT_CHARS
+    high, best = max([low, *(_longest_text(messages[index]) for index in targets)]), at(low)
     while high - low > max(50, low // 50):
         middle = (low + high) // 2
         tried = at(middle)
@@ -352,15 +356,15 @@ def _level(
     return best
 
 
-def _length(message: Message) -> int:
+def _longest_text(message: Message) -> int:
     asked = (len(call.arguments) for call in tool_calls_of(message))
     return max([len(str(message.get("content") or "")), *asked])
 
 
-def _cut(message: Message, chars: int) -> Message:
+def _cut_message(message: Message, chars: int) -> Message:
     content = message.get("content")
     if isinstance(content, str):
-        return {**message, "content": _middle_out(content, chars)}
+        return {**message, "content": _leave_out_middle(content, chars)}
     if isinstance(content, list):
         return {**message, "content": [_cut_part(part, chars) for part in content]}
     return message
@@ -368,13 +372,13 @@ def _cut(message: Message, chars: int) -> Message:
 
 def _cut_part(part: Any, chars: int) -> Any:
     if isinstance(part, dict) and part.get("type") in ("text", "input_text"):
-        return {**part, "text": _middle_out(str(part.get("text") or ""), chars)}
-    if is_answer_block(part):
-        return _cut(part, chars)
+        return {**part, "text": _leave_out_middle(str(part.get("text") or ""), chars)}
+    if is_result_block(part):
+        return _cut_message(part, chars)
     return part
 
 
-def _middle_out(text: str, chars: int, rest: str = ": no window takes them") -> str:
+def _leave_out_middle(text: str, chars: int, rest: str = ": no window takes them") -> str:
     if len(text) <= chars:
         return text
     half = chars // 2

@@ -27,10 +27,10 @@ from .jobs import (
     Measures,
     Plan,
     Summaries,
-    cut,
-    if_it_pays,
+    choose_cut,
     jobs_for,
-    runs_of,
+    reject_small_gain,
+    replaceable_runs,
     size_without,
 )
 from .view import View, largest_fixed
@@ -48,8 +48,8 @@ def plan(view: View, budget: Budget, measures: Measures) -> Plan | None:
     """
     excerpts = measures.excerpts(view, budget)
     shortened = tuple(excerpts)
-    view = view.adding(excerpts.values())
-    budget = _marks(view, budget)
+    view = view.with_segments(excerpts.values())
+    budget = _adjust_marks(view, budget)
     short = Plan(len(view.tokens), view.size(), excerpts=shortened) if excerpts else None
     if view.size() <= budget.trigger:
         return short
@@ -57,12 +57,12 @@ def plan(view: View, budget: Budget, measures: Measures) -> Plan | None:
     if masked is not None:
         return replace(masked, excerpts=shortened)
     share = budget.tiny_tail_share
-    if share is not None and budget.target - view.fixed() < TINY_ROOM:
+    if share is not None and budget.target - view.fixed_tokens() < TINY_ROOM:
         view, budget = view.without_first_step(), replace(budget, tail_share=share)
     behind = view.behind_a_segment()
-    found = _yielding(Summaries(behind, budget, measures))
+    found = _yield_kept(Summaries(behind, budget, measures))
     if found is None and behind is not view:
-        found = _yielding(Summaries(view, budget, measures))
+        found = _yield_kept(Summaries(view, budget, measures))
     return short if found is None else replace(found, excerpts=shortened)
 
 
@@ -71,31 +71,33 @@ def plan_range(view: View, budget: Budget, measures: Measures) -> Plan | None:
 
     Messages outside the range stay, so the tail gets no share.
     """
-    runs = runs_of(view, len(view.tokens), ALL)
-    shown = sum(view.shown(*run) for run in runs)
-    wanted = budget.prose_for(sum(view.source(*run) for run in runs))
-    said = budget.said * sum(start <= n < end for start, end in runs for n in view.transcript.users)
+    runs = replaceable_runs(view, len(view.tokens), ALL)
+    shown = sum(view.shown_tokens(*run) for run in runs)
+    wanted = budget.prose_for(sum(view.original_tokens(*run) for run in runs))
+    said = budget.per_user_message * sum(
+        start <= n < end for start, end in runs for n in view.transcript.users
+    )
     quotes = max(budget.most_quotes, said)
     room = min(wanted + quotes, int(shown * FORCED_SHARE))
     if room < SMALLEST_SUMMARY * max(1, len(runs)):
         return None
     prose = min(wanted, int(room * PROSE_SHARE)) if budget.has_model else 0
     needs = [measures.quotes(view, run, room, budget) for run in runs]
-    jobs = jobs_for(view, runs, needs, prose, room, room if budget.said else quotes, 0)
+    jobs = jobs_for(view, runs, needs, prose, room, room if budget.per_user_message else quotes, 0)
     found = Plan(runs[-1][1], size_without(view, runs) + room, jobs)
-    return if_it_pays(found, view.size(), budget)
+    return reject_small_gain(found, view.size(), budget)
 
 
-def _marks(view: View, budget: Budget) -> Budget:
+def _adjust_marks(view: View, budget: Budget) -> Budget:
     """Return the budget with the marks of this view.
 
     Raises:
         BudgetTooSmall: what cannot be dropped exceeds the limit.
     """
-    fixed = view.fixed()
+    fixed = view.fixed_tokens()
     if fixed > budget.limit:
         raise BudgetTooSmall(fixed, budget.limit, culprit=largest_fixed(view))
-    budget = _mark(view, budget.beside(fixed))
+    budget = _adjust_trigger(view, budget.crowded_by(fixed))
     budget = budget.forced(view.size()) if budget.is_forced else budget
     target = min(budget.limit, max(budget.target, fixed + SMALLEST_SUMMARY))
     return replace(budget, target=target)
@@ -111,7 +113,7 @@ LEAST_GROWTH = 0.2
 compress again too soon."""
 
 
-def _mark(view: View, budget: Budget) -> Budget:
+def _adjust_trigger(view: View, budget: Budget) -> Budget:
     """Return the budget, with the trigger moved for signed thinking.
 
     A compression in a running loop makes the loop's thinking invalid: the trigger is higher there.
@@ -123,14 +125,14 @@ def _mark(view: View, budget: Budget) -> Budget:
     raised = budget.trigger + int(BOUND_MARK * (budget.limit - budget.trigger))
     if view.is_bound:
         return replace(budget, trigger=raised)
-    users, least = view.transcript.users, budget.between(LEAST_GROWTH)
-    last = view.span(users[-2], users[-1]) if len(users) > 1 else 0
+    users, least = view.transcript.users, budget.mark_between(LEAST_GROWTH)
+    last = view.span_tokens(users[-2], users[-1]) if len(users) > 1 else 0
     return replace(budget, trigger=min(budget.trigger, max(least, raised - last)))
 
 
 def is_due(view: View, budget: Budget) -> bool:
     """Return whether the view is above the mark for compression."""
-    return view.size() > _mark(view, budget.beside(view.fixed())).trigger
+    return view.size() > _adjust_trigger(view, budget.crowded_by(view.fixed_tokens())).trigger
 
 
 # -------------------------------------------------------------- masks
@@ -148,12 +150,12 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
     target if the freed tokens pay for the reread: the prefix cache ends at the first mask.
     Otherwise a summary frees more for the same price.
     """
-    recent = cut(view, budget.mask_recent, 0)
+    recent = choose_cut(view, budget.mask_recent, 0)
     gains = {
         index: view.message_tokens(index) - tokens
         for index, tokens in masks.items()
         if view.head_end <= index < recent
-        and view.allowed[index]
+        and view.replaceable[index]
         and index not in view.covered
         and index not in view.kept
         and tokens < view.message_tokens(index)
@@ -162,19 +164,19 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
         return None
     size, gain = view.size(), sum(gains.values())
     found = Plan(recent, size - gain, masks=tuple(gains))
-    again = found.expected - view.shown(0, found.masks[0])
+    again = found.expected - view.shown_tokens(0, found.masks[0])
     pays = gain >= MASK_WORTH * again
     if budget.costs is not None and budget.costs.growth:
         pays = budget.costs.balance(gain, again).pays
     is_worth = found.expected <= budget.target or pays
-    is_enough = found.expected <= budget.between(budget.mask_reach)
-    return if_it_pays(found, size, budget) if is_enough and is_worth else None
+    is_enough = found.expected <= budget.mark_between(budget.mask_reach)
+    return reject_small_gain(found, size, budget) if is_enough and is_worth else None
 
 
 # -------------------------------------------------------------- what a policy keeps
 
 
-def _yielding(whole: Summaries) -> Plan | None:
+def _yield_kept(whole: Summaries) -> Plan | None:
     """Return the plan that summarizes the fewest kept messages, oldest first.
 
     Enough kept messages are summarized to reach the target; stopping at the limit would compress

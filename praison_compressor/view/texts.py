@@ -8,12 +8,12 @@ from ..config import CompressorConfig
 from ..ledger.segments import Segment
 from ..messages import Message
 from ..messages.secrets import Redactor
-from ..quotes import fill, read_quotes
+from ..quotes import read_quotes, user_words_exceed
 from ..recall.outlines import outline
 from ..tokens.counter import TokenCounter
 from .budget import Budget
-from .frame import frame
-from .masks import LIKE_A_NAME, excerpt, large_results, mask, maskable
+from .frame import frame_summary
+from .masks import SAMPLE_REFERENCE, excerpt_results, large_results, mask_results, maskable_results
 from .view import Run, View
 
 Names = Mapping[int, str]
@@ -32,21 +32,21 @@ class Texts:
 
     # ---------------------------------------------------------- rendered
 
-    def masked(self, view: View, names: Names | None = None) -> dict[int, Message]:
+    def mask_outputs(self, view: View, names: Names | None = None) -> dict[int, Message]:
         """Return each maskable output as its line; with `names` only these."""
         messages = view.transcript.messages
         found = {
-            index: mask(
+            index: mask_results(
                 calls,
                 messages[index],
-                LIKE_A_NAME if names is None else names[index],
+                SAMPLE_REFERENCE if names is None else names[index],
             )
-            for index, calls in maskable(messages, view.tokens, self._config).items()
+            for index, calls in maskable_results(messages, view.tokens, self._config).items()
             if names is None or index in names
         }
-        return dict(zip(found, self._stored(list(found.values())), strict=True))
+        return dict(zip(found, self._redact(list(found.values())), strict=True))
 
-    def shortened(
+    def shorten_results(
         self, view: View, most: int | None, names: Names | None = None
     ) -> dict[int, Message]:
         """Return results above `most` tokens as first and last lines."""
@@ -54,21 +54,21 @@ class Texts:
             return {}
         messages, steps = view.transcript.messages, view.transcript.steps
         large = large_results(messages, view.tokens, steps, self._config, most)
-        done = {*view.replaced, *view.covered} if large else set()
+        done = {*view.result_segments, *view.covered} if large else set()
         found: dict[int, Message] = {}
         for index in sorted(large.keys() - done):
             # Secrets are masked before the text is cut: half a secret has no shape to know it by.
-            (message,) = self._stored([messages[index]])
-            name = LIKE_A_NAME if names is None else names.get(index, "")
+            (message,) = self._redact([messages[index]])
+            name = SAMPLE_REFERENCE if names is None else names.get(index, "")
             tokens, reads = view.tokens[index], bool(self._config.recall)
-            short = excerpt(large[index], message, tokens, name, reads=reads)
+            short = excerpt_results(large[index], message, tokens, name, reads=reads)
             if self._tokens.message(short) <= tokens // 2:
                 found[index] = short
         return found
 
-    def _stored(self, messages: Sequence[Message]) -> Sequence[Message]:
+    def _redact(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return the messages as the store writes them."""
-        return messages if self._redactor is None else self._redactor.masked(messages)[0]
+        return messages if self._redactor is None else self._redactor.redact(messages)[0]
 
     # ---------------------------------------------------------- measured
 
@@ -83,7 +83,7 @@ class Texts:
                 source_tokens=view.tokens[index],
                 method="static",
             )
-            for index, short in self.shortened(view, budget.large).items()
+            for index, short in self.shorten_results(view, budget.large).items()
         }
 
     def masks(self, view: View, budget: Budget) -> dict[int, int]:
@@ -94,15 +94,19 @@ class Texts:
         """
         if not (budget.has_model or self._config.tool_policies):
             return {}
-        return {index: self._tokens.message(line) for index, line in self.masked(view).items()}
+        return {
+            index: self._tokens.message(line) for index, line in self.mask_outputs(view).items()
+        }
 
     def quotes(self, view: View, run: Run, room: int, budget: Budget) -> int:
         """Return the tokens of a run's framed quotes and carried prose."""
         messages = view.transcript.messages[slice(*run)]
-        framed = self._tokens.message({"role": "user", "content": _framed("", len(messages))})
-        carried = 0 if budget.has_model else sum(segment.tokens for segment in view.within(run))
+        framed = self._tokens.message({"role": "user", "content": _sample_frame("", len(messages))})
+        carried = (
+            0 if budget.has_model else sum(segment.tokens for segment in view.summaries_in(run))
+        )
         left = max(0, room - framed - carried)
-        if fill(messages, left):
+        if user_words_exceed(messages, left):
             # To read and print the quotes takes as long as to tokenize half of the transcript.
             return max(room, framed + carried)
         references: tuple[str, ...] = ()
@@ -120,5 +124,5 @@ class Texts:
         return framed + carried + self._tokens.text(text)
 
 
-def _framed(text: str, count: int) -> str:
-    return frame(text, count=count, method="model", reference="s99", recall=True)
+def _sample_frame(text: str, count: int) -> str:
+    return frame_summary(text, count=count, method="model", reference="s99", recall=True)

@@ -20,7 +20,7 @@ from ..messages import Message, Transcript, is_result
 from ..messages.digests import Originals
 from ..messages.shapes import to_plain
 from ..messages.thinking import without_thinking
-from .masks import answered
+from .masks import results_with_calls
 
 Run = tuple[int, int]
 """Start and end (exclusive) of messages in a row."""
@@ -36,7 +36,9 @@ class Tile(NamedTuple):
     segment: Segment
 
 
-def lay(digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[bool]) -> list[Tile]:
+def lay_summaries(
+    digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[bool]
+) -> list[Tile]:
     """Lay summaries along a transcript by position, longest first.
 
     A fold is longer than what it replaced; of equally long ones the newest is taken. `allowed[i]`
@@ -113,9 +115,9 @@ class View:
     """The framed message of the pinned texts, sent once anything is replaced."""
     bridge: Segment | None = None
     """The assistant's line between a tool's result and a summary (a user message)."""
-    own: Sequence[Message] = ()
+    own_messages: Sequence[Message] = ()
     """The caller's own messages, sent in place of the transcript's private copies."""
-    given: Originals = NOTHING
+    given_messages: Originals = NOTHING
     """The messages as they came, before repair: what the archive keeps."""
     given_tokens: int = 0
     """Tokens of the messages as they came, before renderings in them were expanded."""
@@ -131,7 +133,7 @@ class View:
     # ---------------------------------------------------------- what may be replaced
 
     @lazy
-    def allowed(self) -> tuple[bool, ...]:
+    def replaceable(self) -> tuple[bool, ...]:
         """Say of each message whether a segment may replace it.
 
         Leading system messages, the task, the newest user message, the newest step and the steps
@@ -140,7 +142,7 @@ class View:
         transcript = self.transcript
         fixed, users = {*range(transcript.leading), *self.chosen}, transcript.users
         if users:
-            fixed |= {*_step_of(users[0], transcript), *_step_of(users[-1], transcript)}
+            fixed |= {*step_at(users[0], transcript), *step_at(users[-1], transcript)}
             # A greeting before the task belongs to the first exchange where it fits.
             greeting = range(transcript.leading, users[0])
             if sum(self.tokens[i] for i in greeting) <= self.head_tokens:
@@ -156,7 +158,7 @@ class View:
         A call with its results is no answer: some APIs refuse a summary, which is a user message,
         right behind a result.
         """
-        end, allowed = 0, self.allowed
+        end, allowed = 0, self.replaceable
         while end < len(allowed) and not allowed[end]:
             end += 1
         if end == self.transcript.leading or any(tile.start == end for tile in self.tiles):
@@ -177,18 +179,18 @@ class View:
     @lazy
     def tiles(self) -> tuple[Tile, ...]:
         """Return the summaries that the view shows, in order."""
-        return tuple(lay(self.digests, self.segments, self.allowed))
+        return tuple(lay_summaries(self.digests, self.segments, self.replaceable))
 
     @lazy
-    def replaced(self) -> dict[int, Segment]:
+    def result_segments(self) -> dict[int, Segment]:
         """Return the recorded mask or excerpt of each message that has one."""
-        return lay_masks(self.digests, self.segments, self.allowed)
+        return lay_masks(self.digests, self.segments, self.replaceable)
 
     def summaries(self) -> tuple[Segment, ...]:
         """Return the summaries that the view shows, in order."""
         return tuple(tile.segment for tile in self.tiles)
 
-    def within(self, run: Run) -> tuple[Segment, ...]:
+    def summaries_in(self, run: Run) -> tuple[Segment, ...]:
         """Return the summaries that replace parts of a run."""
         return tuple(s for start, end, s in self.tiles if run[0] <= start and end <= run[1])
 
@@ -198,22 +200,22 @@ class View:
         return frozenset(index for tile in self.tiles for index in range(tile.start, tile.end))
 
     @lazy
-    def standing(self) -> tuple[Tile, ...]:
+    def all_tiles(self) -> tuple[Tile, ...]:
         """Return each replaced run with its segment, summaries and masks, in order."""
-        shorter = self.replaced.keys() - self.covered if self.replaced else ()
-        found = [Tile(index, index + 1, self.replaced[index]) for index in shorter]
+        shorter = self.result_segments.keys() - self.covered if self.result_segments else ()
+        found = [Tile(index, index + 1, self.result_segments[index]) for index in shorter]
         return tuple(sorted([*self.tiles, *found], key=lambda tile: tile.start))
 
     @lazy
-    def sent(self) -> tuple[Tile, ...]:
+    def sent_tiles(self) -> tuple[Tile, ...]:
         """Return the replaced runs, the pinned texts before the first, and bridges."""
-        tiles = self.standing
+        tiles = self.all_tiles
         if self.pinned is not None and tiles:
-            before = _step_of(min(self.head_end, tiles[0].start), self.transcript).start
+            before = step_at(min(self.head_end, tiles[0].start), self.transcript).start
             tiles = (Tile(before, before, self.pinned), *tiles)
-        return tuple(self._bridged(tiles))
+        return tuple(self._add_bridges(tiles))
 
-    def _bridged(self, tiles: Sequence[Tile]) -> Iterator[Tile]:
+    def _add_bridges(self, tiles: Sequence[Tile]) -> Iterator[Tile]:
         """Yield the tiles with bridges behind results."""
         end = -1  # Mistral's API refuses a user message right after a result
         for tile in tiles:
@@ -250,9 +252,9 @@ class View:
         If the model wants the running loop's thinking back, a loop keeps its thinking through a
         compression, until the next turn.
         """
-        if not self.signed or not self.standing:
+        if not self.signed or not self.all_tiles:
             return frozenset()
-        length = max(tile.segment.transcript_length for tile in self.standing)
+        length = max(tile.segment.transcript_length for tile in self.all_tiles)
         later = (n for n, o in enumerate(self.transcript.origins) if o is not None and o >= length)
         end = next(later, len(self.tokens))
         if not self.binds:
@@ -281,15 +283,15 @@ class View:
         earliest = max([self.head_end, *(tile.end for tile in self.tiles)])
         return tuple(step.start for step in self.transcript.steps if step.start >= earliest)
 
-    def tail(self, start: int) -> int:
+    def tail_tokens(self, start: int) -> int:
         """Return the tokens from a message on."""
-        return self.span(start, len(self.tokens))
+        return self.span_tokens(start, len(self.tokens))
 
-    def oldest(self, room: int) -> int:
+    def longest_tail(self, room: int) -> int:
         """Return the start of the longest tail within `room`."""
         if not self.starts:
             return len(self.tokens)
-        first = bisect_left(self.starts, True, key=lambda start: self.tail(start) <= room)
+        first = bisect_left(self.starts, True, key=lambda start: self.tail_tokens(start) <= room)
         return self.starts[min(first, len(self.starts) - 1)]
 
     @lazy
@@ -304,7 +306,7 @@ class View:
 
     def _runs(self, shut: AbstractSet[int]) -> Iterator[Run]:
         inside = range(self.head_end, len(self.tokens))
-        for is_open, run in groupby(inside, lambda i: self.allowed[i] and i not in shut):
+        for is_open, run in groupby(inside, lambda i: self.replaceable[i] and i not in shut):
             if is_open:
                 found = list(run)
                 yield found[0], found[-1] + 1
@@ -317,21 +319,21 @@ class View:
         A budget sets the tokens of pinned texts aside beforehand.
         """
         summaries = sum(segment.tokens for segment in self.summaries())
-        hidden = sum(self.span(tile.start, tile.end) for tile in self.tiles)
-        shown = self.span(0, len(self.tokens)) - hidden + summaries
+        hidden = sum(self.span_tokens(tile.start, tile.end) for tile in self.tiles)
+        shown = self.span_tokens(0, len(self.tokens)) - hidden + summaries
         return shown + sum(self.bridges(0, len(self.tokens)))
 
     def bridges(self, start: int, end: int) -> list[int]:
         """Return the tokens of each bridge inside a run."""
-        bridges = (tile for tile in self.sent if tile.segment is self.bridge)
+        bridges = (tile for tile in self.sent_tiles if tile.segment is self.bridge)
         return [tile.segment.tokens for tile in bridges if start <= tile.start < end]
 
     @property
     def pinned_tokens(self) -> int:
         """Return the tokens of the pinned texts that the view shows."""
-        return 0 if self.pinned is None or not self.standing else self.pinned.tokens
+        return 0 if self.pinned is None or not self.all_tiles else self.pinned.tokens
 
-    def span(self, start: int, end: int) -> int:
+    def span_tokens(self, start: int, end: int) -> int:
         """Return a run's tokens outside summaries."""
         return self._sums[max(start, end)] - self._sums[start]
 
@@ -339,32 +341,34 @@ class View:
     def _sums(self) -> tuple[int, ...]:
         # A plan asks for many runs: each costs a subtraction.
         sizes = self.tokens
-        if self.replaced or self.unbound:
+        if self.result_segments or self.unbound:
             sizes = tuple(map(self.message_tokens, range(len(sizes))))
         return (0, *accumulate(sizes))
 
     def message_tokens(self, index: int) -> int:
         """Return the tokens of one message as it is outside summaries."""
-        found = self.replaced.get(index)
+        found = self.result_segments.get(index)
         if found is not None:
             return found.tokens
         return self.signed[index] if index in self.unbound else self.tokens[index]
 
-    def source(self, start: int, end: int) -> int:
+    def original_tokens(self, start: int, end: int) -> int:
         """Return the tokens of a run's original messages."""
         return sum(self.tokens[start:end])
 
-    def shown(self, start: int, end: int) -> int:
+    def shown_tokens(self, start: int, end: int) -> int:
         """Return a run's tokens in the view, with summaries wholly inside."""
-        total = self.span(start, end)
+        total = self.span_tokens(start, end)
         for first, last, segment in self.tiles:
-            total -= self.span(max(start, first), max(start, min(end, last)))
+            total -= self.span_tokens(max(start, first), max(start, min(end, last)))
             total += segment.tokens if start <= first and last <= end else 0
         return total
 
-    def fixed(self) -> int:
+    def fixed_tokens(self) -> int:
         """Return the tokens of the messages that cannot be dropped."""
-        return sum(self.message_tokens(i) for i, may_go in enumerate(self.allowed) if not may_go)
+        return sum(
+            self.message_tokens(i) for i, may_go in enumerate(self.replaceable) if not may_go
+        )
 
     # ---------------------------------------------------------- messages
 
@@ -373,25 +377,29 @@ class View:
 
         Renderings are copies: a host may edit what it sends.
         """
-        return shown(self._sendable(self.own or self.transcript.messages), self.sent)
+        return replace_runs(
+            self._sendable(self.own_messages or self.transcript.messages), self.sent_tiles
+        )
 
-    def between(self, start: int, end: int) -> list[Message]:
+    def messages_between(self, start: int, end: int) -> list[Message]:
         """Return the view of a run of the transcript."""
-        inside = (tile for tile in self.sent if start <= tile.start < end or start < tile.end < end)
-        return shown(self._sendable(self.transcript.messages), inside, start, end)
+        inside = (
+            tile for tile in self.sent_tiles if start <= tile.start < end or start < tile.end < end
+        )
+        return replace_runs(self._sendable(self.transcript.messages), inside, start, end)
 
     def originals(self, start: int, end: int) -> Sequence[Message]:
         """Return a run's messages as they came, in their own order."""
         places = sorted(o for o in self.transcript.origins[start:end] if o is not None)
-        return self.given.at(places)
+        return self.given_messages.at(places)
 
-    def adding(self, segments: Iterable[Segment]) -> View:
+    def with_segments(self, segments: Iterable[Segment]) -> View:
         """Return the view with these segments in its ledger too."""
         more = tuple(segments)
         return replace(self, segments=self.segments + more) if more else self
 
 
-def shown(
+def replace_runs(
     messages: Sequence[Message],
     tiles: Iterable[tuple[int, int, Segment]],
     start: int = 0,
@@ -406,7 +414,7 @@ def shown(
     return found
 
 
-def _step_of(index: int, transcript: Transcript) -> range:
+def step_at(index: int, transcript: Transcript) -> range:
     """Return a message's step; words beside a result belong to it."""
     at = bisect_right(transcript.steps, index, key=lambda step: step.start) - 1
     return transcript.steps[at]
@@ -414,13 +422,13 @@ def _step_of(index: int, transcript: Transcript) -> range:
 
 def largest_fixed(view: View) -> str:
     """Describe the largest message that cannot be dropped."""
-    fixed = [index for index, may_go in enumerate(view.allowed) if not may_go]
+    fixed = [index for index, may_go in enumerate(view.replaceable) if not may_go]
     if not fixed:
         return ""
     index = max(fixed, key=view.message_tokens)
     messages = view.transcript.messages
     who = f"of the role {messages[index].get('role')}"
-    for call in dict(answered(messages)).get(index, {}).values():
+    for call in dict(results_with_calls(messages)).get(index, {}).values():
         who = f"the result of {call.name}: a tool that answers in less would help"
     place, tokens = view.transcript.origins[index], view.message_tokens(index)
     return f"messages[{index if place is None else place}] with {tokens}, {who}"

@@ -1,4 +1,4 @@
-"""Structural loss: what an oracle, which echoes every planted fact it is shown, was never shown.
+"""Count the planted facts that reach a view whose summarizer echoes each fact it is shown.
 
     python -m tests.benchmarks.oracle
 
@@ -6,13 +6,11 @@
 the published figures of other systems (first seven rows) were measured.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
 from praison_compressor import CompressorConfig, ContextCompressor, SummarizerUnavailable
-from praison_compressor.messages import Message, check, text_of
+from praison_compressor.messages import Message, find_repairs, text_of
 from tests.benchmarks.common import show
 from tests.helpers.transcripts import call
 
@@ -109,7 +107,7 @@ def main() -> None:
         (".. round 2 after round 2", second, down_second, 2),
     ):
         lost = "user {1}, tool {2}".format(*kept(static, number))
-        ours.append((name, *kept(view, number), check(view) == [], lost))
+        ours.append((name, *kept(view, number), find_repairs(view) == [], lost))
     columns = ("system", "first exchange", "user", "tool ends", "valid", "model down")
     show("planted facts that are left", columns, [*PEERS, *ours])
 

@@ -1,4 +1,4 @@
-"""Kill a program with an agent at work, run it again: what is paid twice, what is lost.
+"""Kill a program with an agent and run it again; count what is paid twice or lost.
 
     python -m tests.benchmarks.restarts [--path P] [--mode M] [--kept K] [--kills N]
 
@@ -10,8 +10,6 @@ their turns that neither has; questions and results that stand twice in one requ
 the provider refused.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import random
@@ -20,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from praison_compressor.ledger.segments import in_force
+from praison_compressor.ledger.segments import segments_in_force
 from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import text_of
 from praison_compressor.testing import Asked, LocalProvider, Worker
@@ -70,7 +68,7 @@ def _represented() -> list[tuple[str, ...]]:
     store = open_store("sqlite:///restarts.db")
     entries = store.open("default", SESSION).entries
     store.close()
-    return [segment.run for segment in in_force(entries) if segment.kind == "summary"]
+    return [segment.run for segment in segments_in_force(entries) if segment.kind == "summary"]
 
 
 def _again(before: list[tuple[str, ...]], after: list[tuple[str, ...]]) -> int:

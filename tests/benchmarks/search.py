@@ -1,4 +1,4 @@
-"""Processor time of a search in a million messages, of a commit beside them, and the index's size.
+"""Measure processor time of searches in a million messages, of a commit, and the bytes.
 
     python -m tests.benchmarks.search [--messages 1000000] [--database sqlite]
 
@@ -7,8 +7,6 @@ written before it, half after it. The large session's rows are written in bulk, 
 only a search reads them. Each figure is the median of 20 searches for what recall asks (400 hits,
 archived messages alone), this process and PostgreSQL's servers together.
 """
-
-from __future__ import annotations
 
 import random
 import secrets
@@ -22,11 +20,11 @@ from sqlalchemy import create_engine, insert, select, text
 
 from praison_compressor.ledger.sql import SqlStore
 from praison_compressor.ledger.sql.archive import MessageArchive, dump
-from praison_compressor.ledger.sql.database import Database, parse
+from praison_compressor.ledger.sql.database import Database, parse_url
 from praison_compressor.ledger.sql.schema import entries, links, messages, sessions, spans
-from praison_compressor.ledger.words import EVERYWHERE, words
+from praison_compressor.ledger.words import STOP_WORDS, distinct_words
 from tests.benchmarks.common import DATABASES, databases, options, show
-from tests.benchmarks.store import MESSAGES, conversation, long_texts, size_of
+from tests.benchmarks.store import MESSAGES, conversation, long_texts
 from tests.helpers.talks import NAMESPACE, segment
 
 MOST_MS = 50
@@ -61,7 +59,7 @@ def fill(store: SqlStore, number: int) -> None:
 
 def fill_large(url: str, count: int) -> None:
     """Write the rows of the large session."""
-    database = Database(url, None, plain_too=False, on_open=lambda: None)
+    database = Database(url, None, accepts_plain=False, on_open=lambda: None)
     database.write(lambda archive: _bulk(archive, count))
     if not database.is_sqlite:
         database.maintain("VACUUM ANALYZE")
@@ -74,7 +72,9 @@ def _bulk(archive: MessageArchive, count: int) -> None:
     query = select(entries).where(entries.c.session_key == key)
     like = {**archive.execute(query).mappings().one()}
     del like["key"]
-    bodies = [(body, [w for w in words(body) if w not in EVERYWHERE]) for body in long_texts()]
+    bodies = [
+        (body, [w for w in distinct_words(body) if w not in STOP_WORDS]) for body in long_texts()
+    ]
     packed = [archive.packer.pack(dump({"role": "user", "content": body})) for body, _ in bodies]
     if not archive.is_sqlite:
         archive.execute(text("DROP INDEX compressor_search_words"))
@@ -95,7 +95,7 @@ def _bulk(archive: MessageArchive, count: int) -> None:
                     "key": first + at,
                     "body": body,
                     "digest": digest,
-                    "words": archive.marked(held, band),
+                    "words": archive.indexed_words(held, band),
                 }
             )
             rows[-1] |= {"namespace": NAMESPACE, "entry_key": entry, "ordinal": at - start}
@@ -140,11 +140,25 @@ def _write(archive: MessageArchive, rows: list[dict[str, Any]]) -> None:
             stream.write_row([row["key"], " ".join(f"'{word}'" for word in row["words"])])
 
 
+def size_of(url: str) -> int:
+    """Return the bytes that the store takes on the disk."""
+    parsed = parse_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        file = Path(str(parsed.database))
+        return sum(part.stat().st_size for part in file.parent.glob(f"{file.name}*"))
+    query = (
+        "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c "
+        "WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace"
+    )
+    with create_engine(parsed).connect() as connection:
+        return int(connection.execute(text(query)).scalar_one())
+
+
 def processor_seconds(url: str) -> Callable[[], float]:
     """Return a function that returns this process's seconds, and those of PostgreSQL's servers."""
     if url.startswith("sqlite"):
         return time.process_time
-    engine = create_engine(parse(url), isolation_level="AUTOCOMMIT")
+    engine = create_engine(parse_url(url), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         query = (
             "SELECT pid FROM pg_stat_activity "

@@ -1,10 +1,8 @@
-"""Flip one bit in every byte of summary, archive and chain: does `verify` name it?
+"""Flip one bit in every byte of a ledger, and count the flips that `verify` does not name.
 
 python -m tests.benchmarks.tamper                every byte, SQLite and PostgreSQL
 python -m tests.benchmarks.tamper --every 10     every tenth
 """
-
-from __future__ import annotations
 
 import random
 from collections import Counter
@@ -14,7 +12,7 @@ from typing import Any
 from sqlalchemy import Engine, create_engine, text
 
 from praison_compressor.ledger.sql import SqlStore, open_store
-from praison_compressor.ledger.sql.database import parse
+from praison_compressor.ledger.sql.database import parse_url
 from tests.benchmarks.common import databases, options, show
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 
@@ -40,7 +38,7 @@ def fill(store: SqlStore) -> None:
 
 def tamper(url: str, every: int) -> tuple[Counter[str], list[str]]:
     """Flip bits; count them by part, and list those that `verify` did not name."""
-    store, engine = open_store(url), create_engine(parse(url))
+    store, engine = open_store(url), create_engine(parse_url(url))
     fill(store)
     chance = random.Random(1)
     flips: Counter[str] = Counter()

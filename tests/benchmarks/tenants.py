@@ -1,4 +1,4 @@
-"""A hundred people on one agent: words of another in what each is sent, and each one's own found.
+"""Count the words of another person that a hundred people on one agent are sent: limit 0.
 
     python -m tests.benchmarks.tenants              all rows
     python -m tests.benchmarks.tenants --people 20 --only memory
@@ -8,8 +8,6 @@ it swaps the agent's history under a lock, eight threads at once. Every sentence
 that person's mark. Each turn one person has another model (`/model`). "alone" gives each person an
 agent and a ledger of the same kind: what the calls of the summarizer are compared with.
 """
-
-from __future__ import annotations
 
 import asyncio
 import io
@@ -27,9 +25,9 @@ from typing import Any
 from praisonai_bot.bots._session import BotSessionManager
 
 from praison_compressor import TokenCounter
-from praison_compressor.cli.life import life_of_session
 from praison_compressor.cli.report import render
-from praison_compressor.messages.display import in_words
+from praison_compressor.cli.report_data import data_of_session
+from praison_compressor.messages.display import message_as_text
 from praison_compressor.recall import READ, SEARCH
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply
 from tests.benchmarks.common import databases, options, show
@@ -148,7 +146,7 @@ class Found:
 
     def read_request(self, record: Any) -> None:
         """Count a request, and whether it holds what its person asked for."""
-        asked = in_words([m for m in record.messages if m.get("role") == "user"][-1])
+        asked = message_as_text([m for m in record.messages if m.get("role") == "user"][-1])
         mark = None if record.model == "aux" else MARK.findall(asked)[-1]
         self.read(record.text, mark)
         self.tokens += record.prompt_tokens
@@ -156,7 +154,7 @@ class Found:
         self.calls += record.model == "aux"
         if WANTED in asked and record.messages[-1].get("role") == "tool":
             wanted = f"{FIRST} {mark}-SEVEN"
-            self.recalled += any(wanted in in_words(m) for m in record.messages[-2:])
+            self.recalled += any(wanted in message_as_text(m) for m in record.messages[-2:])
             self.own += wanted in record.text and words_of(str(mark), 0) in record.text
 
 
@@ -208,7 +206,7 @@ def reports(made: Any) -> Iterator[str]:
     """Yield a report's page for each conversation that the ledger has."""
     store, tokens = made.context_compressor.ledger, TokenCounter("gpt-4o-mini")
     for info in store.sessions("default") if hasattr(store, "sessions") else ():
-        yield render(life_of_session(store, "default", info.id, tokens))
+        yield render(data_of_session(store, "default", info.id, tokens))
 
 
 def alone(people: int, background: bool) -> int:

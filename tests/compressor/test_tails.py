@@ -1,7 +1,5 @@
 """What a compression keeps verbatim: the newest messages, and the user's words of the others."""
 
-from __future__ import annotations
-
 import functools
 import random
 from dataclasses import dataclass
@@ -10,12 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from praison_compressor import (
-    CompressorConfig,
-    ContextCompressor,
-    TokenCounter,
-)
-from praison_compressor.messages import check, steps, text_of
+from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
+from praison_compressor.messages import find_repairs, split_steps, text_of
 from praison_compressor.view.budget import Budget
 from praison_compressor.view.frame import is_framed
 from tests.helpers.compressing import Model, requests_of
@@ -61,7 +55,7 @@ def measured(view, messages, target) -> Kept:
     framed = [n for n, message in enumerate(view) if is_framed(message)]
     tail = view[framed[-1] + 1 :]
     start = len(messages) - len(tail)
-    before = next(step for step in reversed(steps(messages)) if step.start < start)
+    before = next(step for step in reversed(split_steps(messages)) if step.start < start)
     return Kept(
         target,
         (target - size(view[: framed[0]])) // 2,
@@ -183,7 +177,7 @@ def test_the_same_view_comes_again():
     first = ours.compress_sync(messages, target_tokens=target)
     again = ours.compress_sync(messages, target_tokens=target)
     assert again.messages == first.messages
-    assert check(first.messages) == []
+    assert find_repairs(first.messages) == []
     assert 0.85 * target <= first.tokens_after <= target
     kept = [message for message in messages if message in first.messages]
     assert TOKENS.messages(kept) > 0.5 * target

@@ -3,8 +3,6 @@
 Run `python -m tests.helpers.readme_tables`.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections import Counter
@@ -15,7 +13,7 @@ from typing import Any
 from praison_compressor import CompressorConfig, TokenCounter
 from praison_compressor.cli import build
 from praison_compressor.cli.demo import picture
-from praison_compressor.cli.demo_agent import MODEL, turns
+from praison_compressor.cli.demo_agent import MODEL, run_turns
 from praison_compressor.cli.terminal import EXIT_CODES
 from praison_compressor.praisonai.patches import READ
 
@@ -169,7 +167,7 @@ PICTURE = re.compile(r"(\n[^\n]*`praison-compressor demo`, [^`]*```\n)(.*?)(?=``
 
 def with_picture(text: str) -> str:
     """Return the README's text with the picture of the last question of the demo."""
-    *_, last = turns()
+    *_, last = run_turns()
     lines = picture(last.sent[0], TokenCounter(MODEL))
     return PICTURE.sub(lambda found: found[1] + "".join(f"{line}\n" for line in lines), text)
 

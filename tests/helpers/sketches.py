@@ -1,13 +1,10 @@
 """Layouts whose every number is written down, for tests of plans: a word a message."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from praison_compressor import Segment
-from praison_compressor.messages import Message, digest, read
+from praison_compressor.messages import Message, digest, read_transcript
 from praison_compressor.view.budget import Budget
 from praison_compressor.view.jobs import Plan
 from praison_compressor.view.plan import plan
@@ -46,14 +43,14 @@ def laid(sketch: str, *segments: tuple[int, int, int], head: int = 0) -> View:
         )
         for start, end, size in segments
     ]
-    return View(read(messages), tuple(digests), tuple(tokens), tuple(recorded), head)
+    return View(read_transcript(messages), tuple(digests), tuple(tokens), tuple(recorded), head)
 
 
 def budget(limit: int, trigger: int, target: int, **numbers: object) -> Budget:
     """Return a budget whose other numbers are 0."""
     nothing = {"tail": 0, "head": 0, "prose": 100, "quotes": 0, "most_quotes": 0}
     nothing |= {"fold": 1_000_000, "min_gain": 0}
-    return Budget(limit, trigger, target, **{**nothing, **numbers})  # type: ignore[arg-type]
+    return Budget(limit, trigger, target, **{**nothing, **numbers})
 
 
 class Sizes:
@@ -77,10 +74,3 @@ def planned(
 ) -> Plan | None:
     """Return the plan or None; `flags` are fields of the budget."""
     return plan(view, replace(given, **flags), Sizes(masks))
-
-
-def found(view: View, given: Budget, **options: Any) -> Plan:
-    """Return the plan, which must be one."""
-    made = planned(view, given, **options)
-    assert made is not None
-    return made

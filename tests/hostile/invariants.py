@@ -1,7 +1,5 @@
 """What must hold of every view: a list of the promises that a case breaks."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -17,13 +15,13 @@ from praison_compressor.messages import (
     ORPHAN_OPENS,
     Message,
     Transcript,
-    check,
-    read,
+    find_repairs,
+    read_transcript,
     text_of,
     to_plain,
     tool_calls_of,
 )
-from praison_compressor.messages.shapes import encodable
+from praison_compressor.messages.shapes import replace_surrogates
 from praison_compressor.quotes import read_quotes
 from praison_compressor.testing import Refusal, Rules, check_messages
 from tests.helpers import native
@@ -50,7 +48,7 @@ def broken_promises(case: Case, *, pays: bool = False) -> list[str]:
     """
     before = repr(case.messages)
     try:
-        transcript = read(case.messages)
+        transcript = read_transcript(case.messages)
     except InvalidMessages:
         transcript = None
     found = [*_view_promises(case, transcript, pays)]
@@ -67,7 +65,7 @@ def _read_promises(case: Case, transcript: Transcript) -> Iterator[str]:
     length = len(case.messages) if isinstance(case.messages, (list, tuple)) else 0
     if sorted(o for o in transcript.origins if o is not None) != [*range(length)]:
         yield "a message was lost or doubled by reading"
-    if read(sent).messages != sent:
+    if read_transcript(sent).messages != sent:
         yield "what was read reads otherwise"
     budget = min(case.target, 600)
     quoted = read_quotes(sent).text(budget, TOKENS.text)
@@ -127,8 +125,8 @@ def _paid_promises(
     yield from _validity(case, view)
     yield from _intact(transcript, view)
     # What the view shows as it is has no half characters any more; the session's own record does.
-    whole = [encodable(message) for message in ours.verbatim(view)]
-    if case.kind == "valid" and whole != [encodable(to_plain(m)) for m in case.messages]:
+    whole = [replace_surrogates(message) for message in ours.verbatim(view)]
+    if case.kind == "valid" and whole != [replace_surrogates(to_plain(m)) for m in case.messages]:
         yield "verbatim does not give the transcript back"
     other = ContextCompressor(CONFIG, tokens=TOKENS)
     if other.compress_sync(case.messages, target_tokens=case.target).messages != view:
@@ -163,7 +161,7 @@ def _kinds(message: Message) -> tuple[Any, ...]:
 
 def _validity(case: Case, view: Sequence[Message]) -> Iterator[str]:
     """Yield what the strict providers refuse, but for the caller's own parts."""
-    yield from (f"not valid: {problem}" for problem in check(view))
+    yield from (f"not valid: {problem}" for problem in find_repairs(view))
     if case.kind != "hostile":  # keys and part types that no provider knows are the caller's
         yield from refusals(view)
 

@@ -4,8 +4,6 @@ Nothing here asks a model whether it was fooled. What is checked is the request 
 the view that comes of it.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from typing import Any
@@ -13,7 +11,14 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, CompressResult, ContextCompressor
-from praison_compressor.messages import Message, check, is_result, read, text_of, tool_calls_of
+from praison_compressor.messages import (
+    Message,
+    find_repairs,
+    is_result,
+    read_transcript,
+    text_of,
+    tool_calls_of,
+)
 from praison_compressor.summaries.prompts import INSTRUCTIONS
 from tests.hostile.attacks import CANARY, CONTROL, Attack, attacks, transcript
 
@@ -75,7 +80,7 @@ def kind(attack: Attack) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize(("how", "where"), dict.fromkeys(map(kind, attacks())))
-def test_content_stays_inside_its_frame(how: str, where: str) -> None:
+def test_content_stays_inside_its_frame(how, where):
     """A request is our instructions and one frame; no line of content poses as a speaker.
 
     A model that repeats the attack gives one frame, without a section of the user's words.
@@ -97,18 +102,18 @@ def test_content_stays_inside_its_frame(how: str, where: str) -> None:
     assert CONTROL.findall(first) == []
     session = ours.store.open("default", ours.session_id)
     kept = [m for each in session.entries for m in ours.store.originals(session, each) or ()]
-    shown = read(kept).messages
+    shown = read_transcript(kept).messages
     spoken = sum(1 + len(() if is_result(m) else tool_calls_of(m)) for m in shown)
     assert sum(MARK.match(line) is not None for line in first.splitlines()) == spoken
 
 
 @pytest.mark.parametrize("attack", attacks(), ids=lambda attack: ", ".join(kind(attack)))
-def test_the_static_view_keeps_every_word_in_its_place(attack: Attack) -> None:
+def test_the_static_view_keeps_every_word_in_its_place(attack):
     """A static view has one frame, and only the user's words as the user's."""
     result = ContextCompressor(SMALL).compress_sync(transcript(attack))
     texts = framed(result)
     lines = [line for text in texts for line in text.splitlines()]
-    assert check(result.messages) == []
+    assert find_repairs(result.messages) == []
     assert [m for m in result.messages if m["role"] == "system"] == transcript()[:1]
     assert lines.count("## The user said") <= len(texts)
     assert [line for line in lines if POSING.match(line)] == []

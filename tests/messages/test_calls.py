@@ -1,14 +1,12 @@
 """What calls ask, and their arguments made shorter."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.messages import check, tool_calls_of
+from praison_compressor.messages import find_repairs, tool_calls_of
 from tests.helpers.native import asks, brings, result, use
 from tests.helpers.transcripts import prose, step
 
@@ -31,7 +29,7 @@ def anthropic(given: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("given", "kept"), [(GIVEN, {"path": "notes/a.txt", "mode": 420}), (ROWS, {})]
 )
-def test_a_call_larger_than_the_window_is_no_dead_end(shape: Any, given: Any, kept: Any) -> None:
+def test_a_call_larger_than_the_window_is_no_dead_end(shape, given, kept):
     """A large call's arguments are shortened to an object; the transcript keeps the whole call."""
     messages = [{"role": "user", "content": "Write it."}, *shape(given)]
     ours = ContextCompressor(CompressorConfig(model="gpt-4o", context_window=16_000))
@@ -39,7 +37,7 @@ def test_a_call_larger_than_the_window_is_no_dead_end(shape: Any, given: Any, ke
     (call,) = tool_calls_of(view.messages[1])
     assert kept.items() <= json.loads(call.arguments).items()
     assert view.tokens_after < 4_000
-    assert check(view.messages) == []
+    assert find_repairs(view.messages) == []
     assert ours.verbatim(view.messages) == messages
     longer = [*messages, {"role": "assistant", "content": "Written."}]
     longer.append({"role": "user", "content": "And now?"})

@@ -1,7 +1,5 @@
 """Lists of messages: calls paired with results, in OpenAI's and Anthropic's shape."""
 
-from __future__ import annotations
-
 import copy
 import re
 from typing import Any
@@ -12,15 +10,15 @@ from hypothesis import strategies as st
 
 from praison_compressor.messages import (
     ORPHAN_OPENS,
-    check,
     digest,
-    is_tools_text,
-    read,
-    steps,
+    find_repairs,
+    has_tool_part,
+    read_transcript,
+    split_steps,
     text_of,
     tool_calls_of,
 )
-from praison_compressor.messages.repair import NO_RESULT
+from praison_compressor.messages.repair import MISSING_RESULT
 from praison_compressor.testing import Refusal, Rules, check_messages
 from tests.helpers import native
 from tests.helpers.native import Block, asks, brings, text, use
@@ -64,76 +62,76 @@ shapes = pytest.mark.parametrize("shape", SHAPES)
 
 @shapes
 @given(data=st.data())
-def test_a_valid_transcript_is_read_as_it_is(shape: str, data: st.DataObject) -> None:
+def test_a_valid_transcript_is_read_as_it_is(shape, data):
     """A valid transcript is returned as the same objects."""
     valid, _, refusal_of = SHAPES[shape]
     messages = data.draw(valid)
-    got = read(messages)
-    assert check(messages) == []
+    got = read_transcript(messages)
+    assert find_repairs(messages) == []
     assert all(a is b for a, b in zip(got.messages, messages, strict=True))
-    assert got.repaired == 0
+    assert got.stub_count == 0
     assert refusal_of(got.messages) is None
 
 
 @shapes
 @given(data=st.data())
-def test_a_faulty_transcript_becomes_valid_and_loses_nothing(
-    shape: str, data: st.DataObject
-) -> None:
+def test_a_faulty_transcript_becomes_valid_and_loses_nothing(shape, data):
     """Any faulty transcript becomes valid, holds each message once, and reads the same again."""
     _, broken, refusal_of = SHAPES[shape]
     messages = data.draw(broken)
     before = copy.deepcopy(messages)
-    got = read(messages)
+    got = read_transcript(messages)
     assert refusal_of(got.messages) is None
-    assert read(got.messages).messages == got.messages
+    assert read_transcript(got.messages).messages == got.messages
     assert sorted(o for o in got.origins if o is not None) == list(range(len(messages)))
     assert messages == before
 
 
 @shapes
 @given(data=st.data())
-def test_no_step_parts_a_call_from_its_result(shape: str, data: st.DataObject) -> None:
+def test_no_step_parts_a_call_from_its_result(shape, data):
     """Steps cover the list in order, and each is a valid conversation alone."""
     valid, _, refusal_of = SHAPES[shape]
     messages = data.draw(valid)
-    atoms = steps(messages)
+    atoms = split_steps(messages)
     assert [index for atom in atoms for index in atom] == list(range(len(messages)))
     for atom in atoms:
         assert refusal_of([USER, *messages[atom.start : atom.stop], USER]) is None
 
 
-def test_steps_and_leading_messages_are_found() -> None:
+def test_steps_and_leading_messages_are_found():
     """A call and its results are one step, any other message is a step alone."""
     plain = [USER, calling(call("a"), call("b")), result("a"), result("b"), USER, result("c")]
-    assert steps(plain) == [range(1), range(1, 4), range(4, 5), range(5, 6)]
+    assert split_steps(plain) == [range(1), range(1, 4), range(4, 5), range(5, 6)]
     system, developer = {"role": "system", "content": "s"}, {"role": "developer", "content": "d"}
-    assert [read([system, developer, *rest]).leading for rest in ([], [USER, system])] == [2, 2]
-    assert read([USER, system]).leading == read([]).leading == 0
-    assert read(message for message in [USER, USER]).messages == (USER, USER)
+    assert [
+        read_transcript([system, developer, *rest]).leading for rest in ([], [USER, system])
+    ] == [2, 2]
+    assert read_transcript([USER, system]).leading == read_transcript([]).leading == 0
+    assert read_transcript(message for message in [USER, USER]).messages == (USER, USER)
 
 
 # ---------------------------------------------------------------- results as messages
 
 
-def test_a_missing_result_gets_a_stub_in_the_shape_of_its_call() -> None:
+def test_a_missing_result_gets_a_stub_in_the_shape_of_its_call():
     """A missing result becomes a stub at the end of its step."""
-    transcript = read([calling(call("a"), call("b"), call("c")), result("b"), USER])
+    transcript = read_transcript([calling(call("a"), call("b"), call("c")), result("b"), USER])
     assert transcript.origins == (0, 1, None, None, 2)
-    assert transcript.repaired == 2
-    assert transcript.messages[2] == result("a", NO_RESULT)
+    assert transcript.stub_count == 2
+    assert transcript.messages[2] == result("a", MISSING_RESULT)
     assert transcript.steps == (range(4), range(4, 5))
     messages = [USER, asks(use("a"), use("b")), brings(native.result("b"), text("and?"))]
-    got = read(messages)
-    assert got.messages[2:] == (brings(native.result("a", NO_RESULT)), messages[2])
+    got = read_transcript(messages)
+    assert got.messages[2:] == (brings(native.result("a", MISSING_RESULT)), messages[2])
     assert got.steps == (range(1), range(1, 4))
 
 
-def test_three_calls_with_one_id_get_three_ids_and_their_results_in_order() -> None:
+def test_three_calls_with_one_id_get_three_ids_and_their_results_in_order():
     """Repeated ids become distinct, and results keep their order."""
     given = [calling(call("x"), call("x"), call("x"), call("y"))]
     given += [result("x", "first"), result("x", "second"), result("x", "third"), result("y", "own")]
-    messages = read(given).messages
+    messages = read_transcript(given).messages
     ids = [made.id for made in tool_calls_of(messages[0])]
     assert (len(set(ids)), ids[0], ids[3]) == (4, "x", "y")
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", id) for id in ids)
@@ -142,7 +140,7 @@ def test_three_calls_with_one_id_get_three_ids_and_their_results_in_order() -> N
     assert given[0]["tool_calls"][1]["id"] == "x"
 
 
-def test_results_find_their_calls_whatever_their_order_and_names() -> None:
+def test_results_find_their_calls_whatever_their_order_and_names():
     """Results are paired by id, else by name or order, each once."""
     calls = [call("a"), call("b", "bash"), {**call("c"), "id": None}]
     results = [
@@ -151,16 +149,16 @@ def test_results_find_their_calls_whatever_their_order_and_names() -> None:
         {"role": "tool", "content": "second without id"},
         result("x", "of nobody"),
     ]
-    got = read([USER, calling(*calls), *results]).messages
+    got = read_transcript([USER, calling(*calls), *results]).messages
     said = [message["content"] for message in got if message["role"] == "tool"]
     assert said == ["of b", "first without id", "second without id"]
     assert got[-1]["content"] == f"{ORPHAN_OPENS}\nof nobody"
 
 
-def test_an_orphan_says_whose_result_it_was() -> None:
+def test_an_orphan_says_whose_result_it_was():
     """A result without a call becomes text with the tool's name."""
     given = [result("x", name="grep"), result("y"), result("z", name=["grep"])]
-    named, nameless, odd = read(given).messages
+    named, nameless, odd = read_transcript(given).messages
     assert named == {"role": "user", "content": f"{ORPHAN_OPENS} (grep)\ndone"}
     assert nameless == odd == {"role": "user", "content": f"{ORPHAN_OPENS}\ndone"}
 
@@ -168,12 +166,12 @@ def test_an_orphan_says_whose_result_it_was() -> None:
 # ---------------------------------------------------------------- results as blocks
 
 
-def test_a_result_without_a_call_becomes_text_beside_the_users() -> None:
+def test_a_result_without_a_call_becomes_text_beside_the_users():
     """An orphan block becomes text with its pictures, and is not the user's word."""
     lost = brings(native.result("gone", [text("42 rows"), PICTURE]), text("thanks"))
-    view = read([USER, asks(text("Hm.")), lost]).messages
+    view = read_transcript([USER, asks(text("Hm.")), lost]).messages
     assert view[2]["content"] == [text(f"{ORPHAN_OPENS}\n42 rows"), PICTURE, text("thanks")]
-    assert is_tools_text(view[2])
+    assert has_tool_part(view[2])
 
 
 @pytest.mark.parametrize(
@@ -184,25 +182,27 @@ def test_a_result_without_a_call_becomes_text_beside_the_users() -> None:
         ({"type": "tool_use", "id": "a", "name": "f"}, use("a", "f")),
     ],
 )
-def test_a_call_that_the_api_refuses_is_mended(block: Message, mended: Message) -> None:
+def test_a_call_that_the_api_refuses_is_mended(block, mended):
     """A block with a text input, or without name or input, is repaired."""
     messages = [USER, asks(block), brings(native.result("a"))]
-    assert check(messages) == ["messages[1]"]
-    assert read(messages).messages[1] == asks(mended)
+    assert find_repairs(messages) == ["messages[1]"]
+    assert read_transcript(messages).messages[1] == asks(mended)
 
 
-def test_only_what_the_user_says_makes_a_turn() -> None:
+def test_only_what_the_user_says_makes_a_turn():
     """A message with results alone begins no turn."""
     results = brings(native.result("a")), brings(native.result("b"), text("use port 9090"))
-    assert read([USER, asks(use("a")), results[0], asks(use("b")), results[1]]).users == (0, 4)
+    assert read_transcript(
+        [USER, asks(use("a")), results[0], asks(use("b")), results[1]]
+    ).users == (0, 4)
 
 
-def test_a_clients_objects_are_blocks() -> None:
+def test_a_clients_objects_are_blocks():
     """A client's objects are read as blocks."""
     said = Block(type="text", text="I look.", citations=None)
     called = Block(type="tool_use", id="a", name="read_file", input={"path": "x"})
     objects = {"role": "assistant", "content": [said, called]}
-    got = read([USER, objects, brings(native.result("a"))])
+    got = read_transcript([USER, objects, brings(native.result("a"))])
     assert got.messages[1] == asks(text("I look."), use("a", path="x"))
     assert got.steps == (range(1), range(1, 3))
     marked = brings(native.result("a", cache_control={"type": "ephemeral"}))

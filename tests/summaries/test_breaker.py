@@ -1,14 +1,12 @@
 """The breaker: a model that failed is left alone, longer each time, unless much has changed."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, SummarizerUnavailable
-from praison_compressor.summaries.asking import REMEMBERED, Breaker
+from praison_compressor.summaries.model_calls import MAX_FAILURES, CircuitBreaker
 from praison_compressor.testing import Failure, LocalProvider, Reply
 from tests.helpers.compressing import at
 from tests.helpers.transcripts import session
@@ -24,12 +22,12 @@ from tests.helpers.transcripts import session
     ],
 )
 def test_each_failure_in_a_row_rests_longer(kind, rests):
-    """60, 300, 900 s; what no short wait mends starts further on."""
+    """Rests grow from 60 to 900 seconds, and lasting failures begin longer."""
     now = 0.0
-    breaker = Breaker(lambda: now)
+    breaker = CircuitBreaker(lambda: now)
     for rest in rests:
         assert breaker.allows("s", "m", 1_000)
-        assert breaker.failed("s", "m", 1_000, kind) == rest
+        assert breaker.record_failure("s", "m", 1_000, kind) == rest
         now += rest - 1
         assert not breaker.allows("s", "m", 1_000)
         now += 1
@@ -37,18 +35,18 @@ def test_each_failure_in_a_row_rests_longer(kind, rests):
 
 
 def test_a_success_or_growth_releases_and_others_are_not_held():
-    """Growth by half is worth another try; other sessions and models are asked meanwhile."""
-    breaker = Breaker(lambda: 0.0)
-    breaker.failed("s", "m", 1_000, "timeout")
+    """A success, or growth by half, releases a model; other sessions and models are not held."""
+    breaker = CircuitBreaker(lambda: 0.0)
+    breaker.record_failure("s", "m", 1_000, "timeout")
     assert not breaker.allows("s", "m", 1_499)
     assert breaker.allows("s", "m", 1_500)
     assert breaker.allows("other", "m", 1_000)
     assert breaker.allows("s", "other", 1_000)
-    breaker.succeeded("s", "m")
+    breaker.record_success("s", "m")
     assert breaker.allows("s", "m", 1_000)
-    assert breaker.failed("s", "m", 1_000, "timeout") == 60
-    for number in range(REMEMBERED):  # a process that serves many sessions does not grow
-        breaker.failed(f"s{number}", "m", 1, "auth")
+    assert breaker.record_failure("s", "m", 1_000, "timeout") == 60
+    for number in range(MAX_FAILURES):  # a process that serves many sessions does not grow
+        breaker.record_failure(f"s{number}", "m", 1, "auth")
     assert breaker.allows("s", "m", 1_000)
 
 
@@ -59,9 +57,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.status)
-def test_a_refusal_that_stays_is_asked_for_once(
-    refusal: Failure, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_refusal_that_stays_is_asked_for_once(refusal, caplog):
     """A model with a lasting refusal is asked once; the next model writes all texts."""
     with LocalProvider(lambda asked: refusal) as provider:
         provider.route("there", lambda asked: Reply("## Done\nThe modules so far are in order."))
@@ -87,7 +83,7 @@ def test_force_asks_a_resting_model_once_more():
     events = []
     config = CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
     ours = ContextCompressor(config, summarizer=down, on_event=events.append)
-    ours._pipeline.writer.breaker = Breaker(lambda: 0.0)
+    ours._pipeline.writer.breaker = CircuitBreaker(lambda: 0.0)
     ours.compress_sync(session(20), session_id="s")
     events.clear()
     forced = ours.compress_sync(session(24), session_id="s", force=True)

@@ -18,8 +18,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from ...errors import ConfigError, LedgerCorrupt, StoreUnavailable
 from ...messages import Message, content_digest
 from ..segments import FORGOTTEN, Entry, Segment, Usage
-from ..stores import EVERY
-from ..words import EVERYWHERE, LEAST_PREFIX, readable, words
+from ..stores import ALL_MESSAGES
+from ..words import LEAST_PREFIX_LETTERS, STOP_WORDS, distinct_words, searchable_text
 from .schema import links, messages
 
 
@@ -73,7 +73,7 @@ class Packer:
         return algorithm.encode() + b":" + raw
 
 
-def digest_named(name: bytes) -> str:
+def digest_of_name(name: bytes) -> str:
     """Return a name's content digest in an archive without cipher."""
     algorithm, _, raw = bytes(name).partition(b":")
     return f"{algorithm.decode()}:{raw.hex()}"
@@ -118,13 +118,13 @@ def new_pepper(codec: Codec | None) -> bytes:
     return b"" if codec is None else Packer(codec).pack(secrets.token_bytes(32))
 
 
-def packer_of(pepper: bytes, codec: Codec | None, place: str, *, plain_too: bool) -> Packer:
+def packer_of(pepper: bytes, codec: Codec | None, place: str, *, accepts_plain: bool) -> Packer:
     """Return the packer of a store; its pepper proves the key.
 
     Raises:
         StoreUnavailable: the store needs another key, a key, or none.
     """
-    if not pepper and (codec is None or plain_too):
+    if not pepper and (codec is None or accepts_plain):
         return Packer()
     if not pepper:
         raise StoreUnavailable(
@@ -142,13 +142,13 @@ def packer_of(pepper: bytes, codec: Codec | None, place: str, *, plain_too: bool
 
 
 # ---------------------------------------------------------------- entries
-def sealed(packer: Packer, entry: Entry) -> bytes:
+def pack_entry(packer: Packer, entry: Entry) -> bytes:
     """Pack salt, archive digest and segment together: `forget` destroys them together."""
     lines = "\n".join((entry.salt, entry.archive, entry.segment.payload()))
     return packer.pack(lines.encode("utf-8", "surrogatepass"))
 
 
-def unsealed(packer: Packer, row: Row[Any]) -> Entry:
+def unpack_entry(packer: Packer, row: Row[Any]) -> Entry:
     """Return the entry of a row; a tombstone where it was forgotten."""
     if row.sealed is None:
         return Entry(FORGOTTEN, row.epoch, row.parent, "", row.commitment, row.hash)
@@ -173,7 +173,7 @@ def _segment_of(payload: str) -> Segment:
 # ---------------------------------------------------------------- originals
 T = TypeVar("T")
 
-_AT_ONCE = 500  # parameters of one statement
+_PARAMETERS = 500  # parameters of one statement
 
 
 class MessageArchive:
@@ -184,7 +184,7 @@ class MessageArchive:
         self.is_sqlite = connection.dialect.name == "sqlite"
         """False: PostgreSQL."""
         self.packer = packer
-        self.band = _BANDS[self.is_sqlite]
+        self.band = BAND_KEYS[self.is_sqlite]
         """Message keys among which a word's list is read at once."""
 
     def insert(self, table: Table) -> Any:
@@ -194,13 +194,13 @@ class MessageArchive:
     def add(self, namespace: str, originals: Sequence[Message]) -> list[int]:
         """Archive the messages that are missing; return each message's key, in order."""
         named = [(self.packer.name(content_digest(message)), message) for message in originals]
-        known = self._keys(namespace, [name for name, _ in named])
+        known = self._keys_of(namespace, [name for name, _ in named])
         fresh = {name: message for name, message in named if name not in known}
         if fresh:
             known |= self._insert(namespace, fresh)
         return [known[name] for name, _ in named]
 
-    def _keys(self, namespace: str, names: Iterable[bytes]) -> dict[bytes, int]:
+    def _keys_of(self, namespace: str, names: Iterable[bytes]) -> dict[bytes, int]:
         found: dict[bytes, int] = {}
         for some in batches(names):
             query = select(messages.c.digest, messages.c.key).where(
@@ -218,9 +218,9 @@ class MessageArchive:
         insertion = self.insert(messages).on_conflict_do_nothing()
         added = self.execute(insertion.returning(messages.c.digest, messages.c.key), rows)
         known = {bytes(name): key for name, key in added}
-        self._index(_ADDING, {key: fresh[name] for name, key in known.items()})
+        self._index(_ADD_WORDS, {key: fresh[name] for name, key in known.items()})
         # The others were archived by another writer at the same time.
-        return known | self._keys(namespace, fresh.keys() - known.keys())
+        return known | self._keys_of(namespace, fresh.keys() - known.keys())
 
     def link(self, entry_key: int, keys: Sequence[int]) -> None:
         """Record which messages an entry covers, in order."""
@@ -231,7 +231,7 @@ class MessageArchive:
         if rows:
             self.execute(insert(links), rows)
 
-    def linked(self, entry_keys: Iterable[int]) -> dict[int, list[int]]:
+    def keys_of_entries(self, entry_keys: Iterable[int]) -> dict[int, list[int]]:
         """Return the keys of each entry's messages, in order."""
         found: dict[int, list[int]] = {key: [] for key in entry_keys}
         for some in batches(found):
@@ -240,23 +240,23 @@ class MessageArchive:
                 found[row.entry_key].append(row.message_key)
         return found
 
-    def of_entries(
-        self, entry_keys: Iterable[int], wanted: slice = EVERY
+    def messages_of_entries(
+        self, entry_keys: Iterable[int], wanted: slice = ALL_MESSAGES
     ) -> dict[int, list[Message]]:
         """Return each entry's originals in order, `{}` for unwanted ones."""
-        linked = self.linked(entry_keys)
-        found = self.get(key for keys in linked.values() for key in keys[wanted])
+        linked = self.keys_of_entries(entry_keys)
+        found = self.messages_of(key for keys in linked.values() for key in keys[wanted])
         return {entry: [found.get(key, {}) for key in keys] for entry, keys in linked.items()}
 
-    def get(self, keys: Iterable[int]) -> dict[int, Message]:
+    def messages_of(self, keys: Iterable[int]) -> dict[int, Message]:
         """Return messages by their keys."""
         found: dict[int, Message] = {}
         for some in batches(keys):
             query = select(messages.c.key, messages.c.body).where(messages.c.key.in_(some))
-            found |= {row.key: self.read(row) for row in self.execute(query)}
+            found |= {row.key: self.message_of(row) for row in self.execute(query)}
         return found
 
-    def read(self, row: Any) -> Message:
+    def message_of(self, row: Any) -> Message:
         """Return the message of a row."""
         try:
             return load(self.packer.unpack(row.body))
@@ -266,7 +266,7 @@ class MessageArchive:
     def remove(self, keys: Iterable[int]) -> None:
         """Delete unlinked messages from archive and index."""
         for some in batches(keys):
-            self._index(_REMOVING, self.get(some))
+            self._index(_REMOVE_WORDS, self.messages_of(some))
             self.execute(delete(messages).where(messages.c.key.in_(some)))
         if self.is_sqlite:
             # FTS5 keeps removed words until its index is merged into one piece.
@@ -279,39 +279,48 @@ class MessageArchive:
             return
         join = " ".join if self.is_sqlite else list
         rows = [
-            {"key": key, "words": join(self.marked(words(readable(found[key])), key // self.band))}
+            {
+                "key": key,
+                "words": join(
+                    self.indexed_words(
+                        distinct_words(searchable_text(found[key])), key // self.band
+                    )
+                ),
+            }
             for key in sorted(found)  # FTS5 writes a piece of its index at each lower key
         ]
         self.execute(text(statements[not self.is_sqlite]), rows)
 
-    def marked(self, some: Iterable[str], band: int) -> list[str]:
+    def indexed_words(self, some: Iterable[str], band: int) -> list[str]:
         """Return words of a band's messages as they are indexed."""
-        mark, each = self._mark(band), (word for word in some if word not in EVERYWHERE)
+        mark, each = self._band_mark(band), (word for word in some if word not in STOP_WORDS)
         if not self.is_sqlite:
             return [mark + word for word in each]
         # A shorter word of a query finds only words that begin with that many letters.
-        n = LEAST_PREFIX
+        n = LEAST_PREFIX_LETTERS
         return [mark + word if word[:n].isalpha() and len(word) >= n else word for word in each]
 
-    def _mark(self, band: int) -> str:
+    def _band_mark(self, band: int) -> str:
         """Return a band's mark; distant bands may share one."""
-        high, low = divmod(band, len(_MARKS))
-        return (_MARKS[high % len(_MARKS)] if self.is_sqlite else "") + _MARKS[low % len(_MARKS)]
+        high, low = divmod(band, len(_BAND_MARKS))
+        return (_BAND_MARKS[high % len(_BAND_MARKS)] if self.is_sqlite else "") + _BAND_MARKS[
+            low % len(_BAND_MARKS)
+        ]
 
 
 # ---------------------------------------------------------------- the index of words
 # FTS5 on SQLite, GIN on PostgreSQL: words and message keys, no positions. FTS5 reads the whole list
 # of each word that a shorter one may begin, GIN that of every word: a million messages take too
 # long. So these words are indexed behind the mark of their message's band.
-_BANDS = {True: 1 << 13, False: 1 << 17}
+BAND_KEYS = {True: 1 << 13, False: 1 << 17}
 """Keys of a band, on SQLite and on PostgreSQL; smaller ones are read faster and take more bytes."""
-_MARKS = string.digits + string.ascii_lowercase
+_BAND_MARKS = string.digits + string.ascii_lowercase
 
-_ADDING = (
+_ADD_WORDS = (
     "INSERT INTO compressor_search(rowid, words) VALUES (:key, :words)",
     "INSERT INTO compressor_search VALUES (:key, array_to_tsvector(CAST(:words AS text[])))",
 )
-_REMOVING = (
+_REMOVE_WORDS = (
     # FTS5 removes a message only by the words that were indexed for the message.
     "INSERT INTO compressor_search(compressor_search, rowid, words) "
     "VALUES ('delete', :key, :words)",
@@ -322,14 +331,14 @@ _REMOVING = (
 def batches(items: Iterable[T]) -> Iterator[list[T]]:
     """Yield the distinct items in lists that one statement can name."""
     everything = list(dict.fromkeys(items))
-    for start in range(0, len(everything), _AT_ONCE):
-        yield everything[start : start + _AT_ONCE]
+    for start in range(0, len(everything), _PARAMETERS):
+        yield everything[start : start + _PARAMETERS]
 
 
-_GAP = 500  # keys between two ranges that are read as one
+_RANGE_GAP = 500  # keys between two ranges that are read as one
 
 
-def merged(ranges: Iterable[tuple[int, int]], gap: int = _GAP) -> list[tuple[int, int]]:
+def merge_ranges(ranges: Iterable[tuple[int, int]], gap: int = _RANGE_GAP) -> list[tuple[int, int]]:
     """Return ranges of keys in order, neighbours as one."""
     found: list[tuple[int, int]] = []
     for first, last in sorted(ranges):

@@ -15,42 +15,42 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, select, text, update
 
 from ...errors import LedgerConflict
-from ...messages import Message, digest, read
+from ...messages import Message, digest, read_transcript
 from ...messages.secrets import Redactor, masks_in
 from ..segments import Entry, Outline, Segment, Session, archive_digest, seal
-from .archive import MessageArchive, dump, merged, sealed
-from .queries import find, head_at, note_of, record, transcript_at
+from .archive import MessageArchive, dump, merge_ranges, pack_entry
+from .queries import find_session, head_of_epoch, read_note, record_outline, transcript_at
 from .schema import entries, leases, notes, sessions, spans, tails
 
 # ---------------------------------------------------------------- masking
-Recorded = tuple[Segment, list[Message]]
+SegmentRun = tuple[Segment, list[Message]]
 
 
-def without_secrets(namespace: str, segments: Iterable[Recorded]) -> list[Recorded]:
+def mask_segments(namespace: str, segments: Iterable[SegmentRun]) -> list[SegmentRun]:
     """Return the segments and originals to store, secrets masked."""
     redactor = Redactor(namespace)
-    return [_masked(redactor, segment, originals) for segment, originals in segments]
+    return [_mask_segment(redactor, segment, originals) for segment, originals in segments]
 
 
-def outline_without_secrets(namespace: str, outline: Outline) -> Outline:
+def mask_outline(namespace: str, outline: Outline) -> Outline:
     """Return the outline to store, its messages masked as in the archive."""
     held = [item for item in outline if not isinstance(item, int)]
-    masked = iter(Redactor(namespace).masked(held)[0])
+    masked = iter(Redactor(namespace).redact(held)[0])
     return tuple(item if isinstance(item, int) else next(masked) for item in outline)
 
 
-def _masked(redactor: Redactor, segment: Segment, originals: list[Message]) -> Recorded:
-    kept, found = redactor.masked(originals)
-    (rendered,), shown = redactor.masked([segment.rendered])
+def _mask_segment(redactor: Redactor, segment: Segment, originals: list[Message]) -> SegmentRun:
+    kept, found = redactor.redact(originals)
+    (rendered,), shown = redactor.redact([segment.rendered])
     # Masks of earlier commits count too: a view may be read as the transcript.
     count = masks_in(kept)
     if not (count or shown):
         return segment, originals
-    archived = _archived_as(segment.run, originals, kept) if found else ()
+    archived = _alias_digests(segment.run, originals, kept) if found else ()
     return replace(segment, rendered=rendered, archived_as=archived, secrets=count), list(kept)
 
 
-def _archived_as(
+def _alias_digests(
     run: Sequence[str], originals: Sequence[Message], kept: Sequence[Message]
 ) -> tuple[tuple[int, str], ...]:
     """Return the run's places whose archived digests differ, with these digests.
@@ -59,26 +59,29 @@ def _archived_as(
     repaired messages. If neither matches, return ().
     """
     for as_read in (False, True):
-        if _digests(originals, as_read) == list(run):
-            pairs = zip(run, _digests(kept, as_read), strict=True)
+        if _canonical_digests(originals, as_read) == list(run):
+            pairs = zip(run, _canonical_digests(kept, as_read), strict=True)
             return tuple((at, new) for at, (old, new) in enumerate(pairs) if new != old)
     return ()
 
 
-def _digests(messages: Sequence[Message], as_read: bool) -> list[str]:
-    return [digest(m) for m in (read(messages).messages if as_read else messages)]
+def _canonical_digests(messages: Sequence[Message], as_read: bool) -> list[str]:
+    return [digest(m) for m in (read_transcript(messages).messages if as_read else messages)]
 
 
 # ---------------------------------------------------------------- commits
-def append(
-    archive: MessageArchive, session: Session, segments: Sequence[Recorded], outline: Outline | None
+def append_segments(
+    archive: MessageArchive,
+    session: Session,
+    segments: Sequence[SegmentRun],
+    outline: Outline | None,
 ) -> None:
     """Seal the segments into the chain, archive originals, open an epoch.
 
     Raises:
         LedgerConflict: the session changed since it was read.
     """
-    row = _locked(archive, session) or _created(archive, session)
+    row = _lock_session(archive, session) or _create_locked(archive, session)
     if row is None or row.head != session.head_hash:
         tip = "gone" if row is None else "another now"
         raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
@@ -88,32 +91,34 @@ def append(
     epoch = f"{row.id}.c{row.commits + 1}-{secrets.token_hex(4)}"
     head = row.head
     keys = archive.add(row.namespace, [message for _, run in segments for message in run])
-    _widen(archive, row.key, keys)
+    _widen_spans(archive, row.key, keys)
     for segment, originals in segments:
         entry = seal(segment, head, epoch, archive=archive_digest(originals))
-        archive.link(_insert(archive, row, entry), keys[: len(originals)])
+        archive.link(_insert_entry(archive, row, entry), keys[: len(originals)])
         head, keys = entry.hash, keys[len(originals) :]
     if segments:
-        moved = {"head": head, "commits": row.commits + 1, "updated": _now(archive)}
+        moved = {"head": head, "commits": row.commits + 1, "updated": _database_time(archive)}
         archive.execute(update(sessions).where(sessions.c.key == row.key).values(moved))
     if outline is not None:
         # A background summary has the transcript from before the newest turns, so keep the tail.
-        record(archive, row.key, outline, keeps_tail=True)
+        record_outline(archive, row.key, outline, keeps_tail=True)
 
 
-def keep(archive: MessageArchive, session: Session, outline: Outline) -> bool:
+def record_transcript(archive: MessageArchive, session: Session, outline: Outline) -> bool:
     """Record the transcript, unless the session changed since it was read."""
-    row = _locked(archive, session) or _created(archive, session)
+    row = _lock_session(archive, session) or _create_locked(archive, session)
     if row is None or (row.head, row.edits) != (session.head_hash, session.edits):
         return False
-    record(archive, row.key, outline)
-    _used(archive, row)
+    record_outline(archive, row.key, outline)
+    _touch_session(archive, row)
     return True
 
 
-def extend(archive: MessageArchive, session: Session, place: int, added: Sequence[Message]) -> bool:
+def extend_transcript(
+    archive: MessageArchive, session: Session, place: int, added: Sequence[Message]
+) -> bool:
     """Replace the recorded transcript from `place` on; return whether it worked."""
-    row = _locked(archive, session)
+    row = _lock_session(archive, session)
     if row is None or row.edits != session.edits:
         return False
     own = tails.c.session_key == row.key
@@ -127,30 +132,30 @@ def extend(archive: MessageArchive, session: Session, place: int, added: Sequenc
     ]
     if rows:
         archive.execute(insert(tails), rows)
-    _used(archive, row)
+    _touch_session(archive, row)
     return True
 
 
-def _used(archive: MessageArchive, row: Row[Any]) -> None:
-    now = {"updated": _now(archive)}
+def _touch_session(archive: MessageArchive, row: Row[Any]) -> None:
+    now = {"updated": _database_time(archive)}
     archive.execute(update(sessions).where(sessions.c.key == row.key).values(now))
 
 
-def _insert(archive: MessageArchive, session: Row[Any], entry: Entry) -> int:
+def _insert_entry(archive: MessageArchive, session: Row[Any], entry: Entry) -> int:
     """Write an entry; return its key."""
     values = {name: getattr(entry, name) for name in ("epoch", "parent", "commitment", "hash")}
     values |= {"namespace": session.namespace, "session_key": session.key}
-    values |= {"kind": entry.segment.kind, "sealed": sealed(archive.packer, entry)}
+    values |= {"kind": entry.segment.kind, "sealed": pack_entry(archive.packer, entry)}
     insertion = insert(entries).values(values).returning(entries.c.key)
     return int(archive.execute(insertion).scalar_one())
 
 
-def _widen(archive: MessageArchive, session_key: int, keys: Iterable[int]) -> None:
+def _widen_spans(archive: MessageArchive, session_key: int, keys: Iterable[int]) -> None:
     """Widen the session's searched key ranges by these messages."""
     own = spans.c.session_key == session_key
     query = select(spans.c.first, spans.c.last).where(own)
     before = dict(tuple(each) for each in archive.execute(query))
-    after = dict(merged([*before.items(), *((key, key) for key in keys)]))
+    after = dict(merge_ranges([*before.items(), *((key, key) for key in keys)]))
     if gone := before.keys() - after.keys():
         archive.execute(delete(spans).where(own, spans.c.first.in_(gone)))
     changed = after.items() - before.items()
@@ -162,38 +167,40 @@ def _widen(archive: MessageArchive, session_key: int, keys: Iterable[int]) -> No
         archive.execute(insertion.on_conflict_do_update(index_elements=named, set_=last), rows)
 
 
-def _locked(archive: MessageArchive, session: Session) -> Row[Any] | None:
+def _lock_session(archive: MessageArchive, session: Session) -> Row[Any] | None:
     """Return the session's row, locked until the transaction ends."""
     query = select(sessions.c.key).where(
         sessions.c.namespace == session.namespace, sessions.c.id == session.id
     )
     archive.execute(query.with_for_update()).first()
     # Read after the lock: a commit that was waited for is seen.
-    return find(archive, session.namespace, session.id)
+    return find_session(archive, session.namespace, session.id)
 
 
-def _created(archive: MessageArchive, session: Session) -> Row[Any] | None:
+def _create_locked(archive: MessageArchive, session: Session) -> Row[Any] | None:
     """Create and lock a new session's row; None if it has epochs."""
     if session.tip != session.id:
         return None
-    create(archive, session.namespace, session.id, session.parent)
-    return _locked(archive, session)
+    create_session(archive, session.namespace, session.id, session.parent)
+    return _lock_session(archive, session)
 
 
-def create(archive: MessageArchive, namespace: str, session_id: str, parent_id: str | None) -> None:
+def create_session(
+    archive: MessageArchive, namespace: str, session_id: str, parent_id: str | None
+) -> None:
     """Insert the row of a session, unless another process was first."""
     values: dict[str, Any] = {"namespace": namespace, "id": session_id, "parent_id": parent_id}
-    values |= dict.fromkeys(("created", "updated"), _now(archive))
+    values |= dict.fromkeys(("created", "updated"), _database_time(archive))
     base = None
     if parent_id is not None and parent_id != session_id:
-        base = find(archive, namespace, parent_id)
+        base = find_session(archive, namespace, parent_id)
     if base is not None:
-        head = head_at(archive, base, str(parent_id))
+        head = head_of_epoch(archive, base, str(parent_id))
         values |= {"base_key": base.key, "base_head": head, "head": head}
     insertion = archive.insert(sessions).values(values).on_conflict_do_nothing()
     key = archive.execute(insertion.returning(sessions.c.key)).scalar()
     if key is not None and base is not None:
-        record(archive, key, transcript_at(archive, base, head))
+        record_outline(archive, key, transcript_at(archive, base, head))
 
 
 # ---------------------------------------------------------------- notes
@@ -201,16 +208,16 @@ def change_note(archive: MessageArchive, session: Session, change: Callable[[str
     """Replace the session's note by its change; return the new note."""
     values = {"namespace": session.namespace, "session_id": session.id, "body": ""}
     archive.execute(archive.insert(notes).values(values).on_conflict_do_nothing())
-    after = change(note_of(archive, session, is_locked=True))
+    after = change(read_note(archive, session, is_locked=True))
     of_session = (notes.c.namespace == session.namespace) & (notes.c.session_id == session.id)
     archive.execute(update(notes).where(of_session).values(body=after))
     return after
 
 
 # ---------------------------------------------------------------- leases
-def claim(archive: MessageArchive, session: Session, holder: str, seconds: float) -> bool:
+def claim_lease(archive: MessageArchive, session: Session, holder: str, seconds: float) -> bool:
     """Take the session's lease by the database's clock; return whether it worked."""
-    now = _now(archive)
+    now = _database_time(archive)
     taken = {"holder": holder, "until": now + seconds}
     insertion = archive.insert(leases).values(
         namespace=session.namespace, session_id=session.id, **taken
@@ -223,25 +230,27 @@ def claim(archive: MessageArchive, session: Session, holder: str, seconds: float
         )
     )
     # Read back: drivers differ in the row count of such an INSERT.
-    return bool(archive.execute(select(leases.c.holder).where(_of(session))).scalar() == holder)
+    return bool(
+        archive.execute(select(leases.c.holder).where(_is_lease_of(session))).scalar() == holder
+    )
 
 
-def is_taken(archive: MessageArchive, session: Session, holder: str) -> bool:
+def is_lease_taken(archive: MessageArchive, session: Session, holder: str) -> bool:
     """Return whether another holder has the session's lease."""
-    others = (leases.c.holder != holder) & (leases.c.until > _now(archive))
-    return archive.execute(select(leases).where(_of(session), others)).first() is not None
+    others = (leases.c.holder != holder) & (leases.c.until > _database_time(archive))
+    return archive.execute(select(leases).where(_is_lease_of(session), others)).first() is not None
 
 
-def release(archive: MessageArchive, session: Session, holder: str) -> None:
+def release_lease(archive: MessageArchive, session: Session, holder: str) -> None:
     """Give the holder's lease back."""
-    archive.execute(delete(leases).where(_of(session), leases.c.holder == holder))
+    archive.execute(delete(leases).where(_is_lease_of(session), leases.c.holder == holder))
 
 
-def _of(session: Session) -> ColumnElement[bool]:
+def _is_lease_of(session: Session) -> ColumnElement[bool]:
     return and_(leases.c.namespace == session.namespace, leases.c.session_id == session.id)
 
 
-def _now(archive: MessageArchive) -> float:
+def _database_time(archive: MessageArchive) -> float:
     """Return the database's time: clocks of machines differ."""
     if archive.is_sqlite:
         return time.time()

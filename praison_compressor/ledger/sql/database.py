@@ -30,22 +30,22 @@ from ...concurrency import fork_guard, renew_after_fork
 from ...config import STORE_KINDS
 from ...errors import CompressorError, LedgerCorrupt, StoreUnavailable
 from .archive import Codec, MessageArchive, Packer, new_pepper, packer_of
-from .faults import is_transient, translated
+from .faults import is_transient, translate_errors
 from .schema import LAYOUT, make_tables, meta
-from .sqlite_file import LOCK_SECONDS, File, engine_of, file_of, is_truncated
+from .sqlite_file import LOCK_SECONDS, FileState, file_state, is_truncated, sqlite_engine
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_MAKING = 0x70726169_736F6E63  # "praisonc", an advisory lock: one process makes the tables
+_CREATION_LOCK = 0x70726169_736F6E63  # "praisonc", an advisory lock: one process makes the tables
 _READ, _WRITE = "BEGIN", "BEGIN IMMEDIATE"
 _CONNECT_SECONDS = 2
 _TRIES = 3
 # A slow failure is repeated without a try for this many times its duration: an agent's turns must
 # not wait for a locked file or a dead server each time.
-_REST = 10
-_EXPECTED = "expected sqlite:///path or postgresql://user@host/database"
+_COOLDOWN_FACTOR = 10
+_EXPECTED_URL = "expected sqlite:///path or postgresql://user@host/database"
 
 
 def default_path(*, encrypted: bool = False) -> Path:
@@ -54,7 +54,7 @@ def default_path(*, encrypted: bool = False) -> Path:
     return Path(platformdirs.user_data_dir("praison-compressor")) / name
 
 
-def parse(url: str | os.PathLike[str] | None) -> URL:
+def parse_url(url: str | os.PathLike[str] | None) -> URL:
     """Return a database's URL from a URL, a path, or None.
 
     Raises:
@@ -62,17 +62,17 @@ def parse(url: str | os.PathLike[str] | None) -> URL:
     """
     given = str(default_path()) if url is None else os.fspath(url)
     if given in STORE_KINDS:
-        raise StoreUnavailable(f"{given!r} names a kind of store and no place; {_EXPECTED}")
+        raise StoreUnavailable(f"{given!r} names a kind of store and no place; {_EXPECTED_URL}")
     if "://" not in given:
         given = f"sqlite:///{given}"
     try:
         parsed = make_url(given)
     except (exc.ArgumentError, ValueError) as error:
         # The text may hold a password, so the error does not repeat it.
-        raise StoreUnavailable(f"the store's URL cannot be read; {_EXPECTED}") from error
+        raise StoreUnavailable(f"the store's URL cannot be read; {_EXPECTED_URL}") from error
     kind = parsed.drivername
     if kind not in STORE_KINDS:
-        raise StoreUnavailable(f"a store of the kind {kind!r} is not supported; {_EXPECTED}")
+        raise StoreUnavailable(f"a store of the kind {kind!r} is not supported; {_EXPECTED_URL}")
     if kind.startswith("postgres"):
         return parsed.set(drivername="postgresql+psycopg")
     path = given.partition(":///")[2]
@@ -81,7 +81,7 @@ def parse(url: str | os.PathLike[str] | None) -> URL:
     return URL.create("sqlite", database=os.path.abspath(os.path.expanduser(path)))
 
 
-def _place(url: URL) -> str:
+def _display_name(url: URL) -> str:
     """Return the store's name for messages, without user, password or options."""
     if url.get_backend_name() == "sqlite":
         return f"store sqlite:{url.database}"
@@ -97,15 +97,15 @@ class Database:
         self,
         url: str | os.PathLike[str] | None,
         codec: Codec | None,
-        plain_too: bool,
+        accepts_plain: bool,
         on_open: Callable[[], None],
     ) -> None:
         """Take URL and cipher; call `on_open` at each opening."""
-        self.url = parse(url)
-        self.place = _place(self.url)
+        self.url = parse_url(url)
+        self.place = _display_name(self.url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._codec = codec
-        self._plain_too = plain_too
+        self._accepts_plain = accepts_plain
         self._on_open = on_open
         self._lock = renew_after_fork(threading.RLock())
         # SQLite takes one writer at a time and serves waiting ones in no order: of hundreds of
@@ -113,9 +113,9 @@ class Database:
         self._writing = renew_after_fork(threading.Lock())
         self._engine: Engine | None = None
         self._packer = Packer()  # replaced at the first opening
-        self._file: File | None = None  # SQLite's, at the last write
+        self._file: FileState | None = None  # SQLite's, at the last write
         # Kind of transaction -> until when it is refused, and the error's text.
-        self._rests: dict[str, tuple[float, str]] = {}
+        self._cooldowns: dict[str, tuple[float, str]] = {}
         renew_after_fork(self)
 
     def _at_fork_close(self) -> None:
@@ -134,7 +134,7 @@ class Database:
             LedgerCorrupt: a value in a row has not the form in which it was written.
         """
         try:
-            return self._run(work, _READ)
+            return self._retry(work, _READ)
         except CompressorError:
             raise
         except (AttributeError, LookupError, StopIteration, TypeError, ValueError) as error:
@@ -146,11 +146,11 @@ class Database:
         with self._writing if self.is_sqlite else nullcontext():
             if self.is_sqlite and self._engine is not None:
                 self._check_file()
-            return self._run(work, _WRITE)
+            return self._retry(work, _WRITE)
 
     def _check_file(self) -> None:
         """Close a replaced file; refuse one that was cut off."""
-        before, now = self._file, file_of(self.url)
+        before, now = self._file, file_state(self.url)
         if before is None or now is None or before[:2] != now[:2]:
             # A commit to the open, deleted file would be lost.
             logger.warning(
@@ -167,12 +167,12 @@ class Database:
 
     def maintain(self, statement: str) -> list[Any]:
         """Run a statement outside a transaction; return its rows."""
-        with self._explained(), fork_guard, self._ready().connect() as connection:
+        with self._explain_errors(), fork_guard, self._get_engine().connect() as connection:
             connection = connection.execution_options(isolation_level="AUTOCOMMIT", begin="")
             result = connection.exec_driver_sql(statement)
             return list(result.all()) if result.returns_rows else []
 
-    def is_made(self) -> bool:
+    def exists(self) -> bool:
         """Return whether the database has a ledger; create nothing.
 
         Raises:
@@ -188,10 +188,10 @@ class Database:
                 raise StoreUnavailable(
                     f"{self.place}: {above} is no writable directory; check the path and its rights"
                 ) from error
-        engine = create_engine(self.url) if self.is_sqlite else _postgresql(self.url)
+        engine = create_engine(self.url) if self.is_sqlite else _postgresql_engine(self.url)
         try:
-            with self._explained(), engine.connect() as connection:
-                return bool(_about(connection))
+            with self._explain_errors(), engine.connect() as connection:
+                return bool(_read_meta(connection))
         finally:
             engine.dispose()
 
@@ -204,51 +204,51 @@ class Database:
 
     # -------------------------------------------------------------- inside
 
-    def _run(self, work: Callable[[MessageArchive], T], begin: str) -> T:
-        with self._resting(begin):
+    def _retry(self, work: Callable[[MessageArchive], T], begin: str) -> T:
+        with self._cool_down(begin):
             for _ in range(_TRIES - 1):
                 try:
-                    return self._once(work, begin)
+                    return self._attempt(work, begin)
                 except exc.DBAPIError as error:
                     # Safe: a repeated commit whose answer was lost conflicts with its own tip.
                     if not is_transient(error):
                         raise
-            return self._once(work, begin)
+            return self._attempt(work, begin)
 
-    def _once(self, work: Callable[[MessageArchive], T], begin: str) -> T:
-        with fork_guard, self._ready().connect() as connection:
+    def _attempt(self, work: Callable[[MessageArchive], T], begin: str) -> T:
+        with fork_guard, self._get_engine().connect() as connection:
             connection = connection.execution_options(begin=begin)
             with connection.begin():
                 return work(MessageArchive(connection, self._packer))
 
-    def _ready(self) -> Engine:
+    def _get_engine(self) -> Engine:
         with self._lock:
             if self._engine is None:
-                with self._resting(_READ):  # here too: others wait for this lock
-                    self._engine = self._opened()
+                with self._cool_down(_READ):  # here too: others wait for this lock
+                    self._engine = self._open_engine()
                 self._on_open()
             return self._engine
 
     @contextmanager
-    def _resting(self, begin: str) -> Iterator[None]:
+    def _cool_down(self, begin: str) -> Iterator[None]:
         started = time.monotonic()
         # A store that cannot be read cannot be written; a store locked for writing can be read.
         for kind in (_READ, begin):
-            until, reason = self._rests.get(kind, (0.0, ""))
+            until, reason = self._cooldowns.get(kind, (0.0, ""))
             if started < until:
                 raise StoreUnavailable(reason)
         try:
-            with self._explained():
+            with self._explain_errors():
                 yield
         except StoreUnavailable as error:
             now = time.monotonic()
-            self._rests[begin] = now + _REST * (now - started), str(error)
+            self._cooldowns[begin] = now + _COOLDOWN_FACTOR * (now - started), str(error)
             raise
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explain_errors(self) -> Iterator[None]:
         try:
-            with translated(self.place):
+            with translate_errors(self.place):
                 yield
         except StoreUnavailable as error:
             # Of a file that was cut off SQLite may say that it is locked.
@@ -262,18 +262,18 @@ class Database:
                 "copy, or move it away"
             ) from cause
 
-    def _opened(self) -> Engine:
+    def _open_engine(self) -> Engine:
         path = str(self.url.database)
         if self.is_sqlite and os.path.isfile(path) and not os.access(path, os.W_OK):
             # Checked at once: SQLite reports it at the first write.
             raise StoreUnavailable(
                 f"{self.place}: it is read-only; make the file and its directory writable"
             )
-        engine = engine_of(self.url) if self.is_sqlite else _postgresql(self.url)
+        engine = sqlite_engine(self.url) if self.is_sqlite else _postgresql_engine(self.url)
         try:
             with engine.connect() as connection:
                 self._packer = self._packer_of(connection)
-            self._file = file_of(self.url) if self.is_sqlite else None
+            self._file = file_state(self.url) if self.is_sqlite else None
         except BaseException:
             engine.dispose()
             raise
@@ -282,14 +282,14 @@ class Database:
     def _packer_of(self, connection: Connection) -> Packer:
         """Return the store's packer; create the tables of a new store."""
         with connection.begin():
-            known = _about(connection)
+            known = _read_meta(connection)
         if not known:
             # SQLite's only lock is taken here alone: a made store opens while others write.
             with connection.execution_options(begin=_WRITE).begin():
                 if not self.is_sqlite:  # creating tables takes longer than a commit
                     connection.execute(text("SET LOCAL lock_timeout = '60s'"))
-                    connection.execute(text(f"SELECT pg_advisory_xact_lock({_MAKING})"))
-                known = _about(connection)
+                    connection.execute(text(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})"))
+                known = _read_meta(connection)
                 if not known:
                     make_tables(connection)
                     known = {"layout": LAYOUT, "pepper": new_pepper(self._codec)}
@@ -300,13 +300,15 @@ class Database:
                 f"{self.place} was written by another version, and its layout is unknown here "
                 f"(expected {LAYOUT.decode()}); use the version that wrote it, or another store"
             )
-        packer = packer_of(known["pepper"], self._codec, self.place, plain_too=self._plain_too)
+        packer = packer_of(
+            known["pepper"], self._codec, self.place, accepts_plain=self._accepts_plain
+        )
         if self._codec is not None and not packer.encrypts:
             logger.warning("%s is not encrypted and stays so: the key is not used", self.place)
         return packer
 
 
-def _about(connection: Connection) -> dict[str, bytes]:
+def _read_meta(connection: Connection) -> dict[str, bytes]:
     """Return the store's own facts; none of a new store."""
     if not inspect(connection).has_table(meta.name):
         return {}
@@ -315,7 +317,7 @@ def _about(connection: Connection) -> dict[str, bytes]:
 
 
 # ---------------------------------------------------------------- PostgreSQL
-def _postgresql(url: URL) -> Engine:
+def _postgresql_engine(url: URL) -> Engine:
     try:
         import psycopg  # noqa: F401  # else SQLAlchemy's error names no remedy
     except ImportError as error:

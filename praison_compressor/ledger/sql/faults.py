@@ -10,8 +10,8 @@ from sqlalchemy import exc
 
 from ...errors import LedgerConflict, LedgerCorrupt, LedgerError, StoreUnavailable
 
-_DAMAGED = ("malformed", "not a database", "invalid page", "no such table")
-_REMEDIES = (
+_DAMAGE_SIGNS = ("malformed", "not a database", "invalid page", "no such table")
+_REMEDY_BY_SIGN = (
     ("disk is full", "the disk is full; free some space"),
     ("no space left", "the disk is full; free some space"),
     ("readonly", "it is read-only; make the file and its directory writable"),
@@ -26,18 +26,20 @@ _REMEDIES = (
     ("connection", "it cannot be reached; start its server, or check the store's URL"),
 )
 # psycopg quotes connection strings in some of its messages.
-_SECRET = re.compile(r"(?i)(password\s*=\s*|//[^/@\s:]*:)[^\s@&\"']+")
+_PASSWORD = re.compile(r"(?i)(password\s*=\s*|//[^/@\s:]*:)[^\s@&\"']+")
 
 
 @contextmanager
-def translated(where: str) -> Iterator[None]:
+def translate_errors(where: str) -> Iterator[None]:
     """Translate errors to `LedgerError`, with fact and remedy."""
     try:
         yield
     except exc.IntegrityError as error:
-        raise LedgerConflict(f"{where}: another writer was first ({_short(error)})") from error
+        raise LedgerConflict(
+            f"{where}: another writer was first ({_driver_message(error)})"
+        ) from error
     except exc.SQLAlchemyError as error:
-        raise _translation(where, _short(error)) from error
+        raise _ledger_error(where, _driver_message(error)) from error
     except UnicodeEncodeError as error:  # names only: messages are stored as bytes
         said = f"{where} cannot hold {error.object[:60]!r}: no text in UTF-8"
         raise LedgerError(f"{said}; use another name") from error
@@ -52,20 +54,20 @@ def is_transient(error: exc.DBAPIError) -> bool:
     return error.connection_invalidated or state in ("40001", "40P01")
 
 
-def _translation(where: str, reason: str) -> LedgerError:
+def _ledger_error(where: str, reason: str) -> LedgerError:
     folded = reason.casefold()
-    if any(sign in folded for sign in _DAMAGED):
+    if any(sign in folded for sign in _DAMAGE_SIGNS):
         return LedgerCorrupt(
             f"{where} is damaged or no ledger ({reason}); restore a copy, or move it away"
         )
-    for sign, remedy in _REMEDIES:
+    for sign, remedy in _REMEDY_BY_SIGN:
         if sign in folded:
             return StoreUnavailable(f"{where}: {remedy} ({reason})")
     return StoreUnavailable(f"{where} cannot be reached or used ({reason})")
 
 
-def _short(error: exc.SQLAlchemyError) -> str:
+def _driver_message(error: exc.SQLAlchemyError) -> str:
     """Return the driver's first line; SQLAlchemy's own text would quote statements."""
     original = getattr(error, "orig", None) or error
     lines = str(original).strip().splitlines() or [type(original).__name__]
-    return _SECRET.sub(r"\1***", lines[0])
+    return _PASSWORD.sub(r"\1***", lines[0])

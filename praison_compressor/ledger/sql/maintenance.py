@@ -18,9 +18,17 @@ from ...errors import LedgerCorrupt, SessionNotFound, StoreUnavailable
 from ...messages import content_digest, is_system
 from ..segments import FORGOTTEN, GENESIS, Entry, Outline, archive_digest, chain_faults
 from ..stores import Erased
-from .archive import MessageArchive, batches, unsealed
+from .archive import MessageArchive, batches, unpack_entry
 from .database import Database
-from .queries import SESSIONS, chain, literals, outline, outlines, record, require
+from .queries import (
+    SESSION_ROWS,
+    outline_messages,
+    read_chain,
+    read_outline,
+    read_outlines,
+    record_outline,
+    require_session,
+)
 from .schema import entries, leases, links, messages, notes, sessions, spans
 
 logger = logging.getLogger(__name__)
@@ -40,7 +48,7 @@ class Fault:
 
 def audit(archive: MessageArchive, namespace: str | None, session_id: str | None) -> list[Fault]:
     """Return the faults of the store, a namespace, or a session."""
-    query = SESSIONS
+    query = SESSION_ROWS
     if namespace is not None:
         query = query.where(sessions.c.namespace == namespace)
     if session_id is not None:
@@ -59,7 +67,7 @@ def audit(archive: MessageArchive, namespace: str | None, session_id: str | None
 def _session_faults(archive: MessageArchive, session: Row[Any]) -> Iterator[Fault]:
     """Yield the faults of one session: epochs, chain, transcript."""
     name = f"session {session.id} ({session.namespace})"
-    rows = chain(archive, session.namespace, session.head)
+    rows = read_chain(archive, session.namespace, session.head)
     expected = None
     for number, row in enumerate(rows):
         for said in _entry_faults(archive, row, expected):
@@ -71,7 +79,7 @@ def _session_faults(archive: MessageArchive, session: Row[Any]) -> Iterator[Faul
 
 def _entry_faults(archive: MessageArchive, row: Row[Any], parent: str | None) -> Iterator[str]:
     try:
-        entry = unsealed(archive.packer, row)
+        entry = unpack_entry(archive.packer, row)
     except LedgerCorrupt as error:
         yield f"it cannot be read: {error}"
         entry = Entry(FORGOTTEN, row.epoch, row.parent, "", row.commitment, row.hash)
@@ -82,7 +90,7 @@ def _entry_faults(archive: MessageArchive, row: Row[Any], parent: str | None) ->
     if entry.segment.kind != row.kind:
         yield f"it is not of the kind {row.kind!r}"
     try:
-        originals = archive.of_entries([row.key])[row.key]
+        originals = archive.messages_of_entries([row.key])[row.key]
         if archive_digest(originals) != entry.archive:
             yield "its originals are not those that were archived"
     except (LedgerCorrupt, KeyError) as error:
@@ -104,11 +112,11 @@ def _place_faults(
     if len(own) != session.commits or not all(e.startswith(f"{session.id}.c") for e in own):
         yield f"the entries are not those of its {session.commits} compressions"
     if session.base_key is not None:
-        base = archive.execute(SESSIONS.where(sessions.c.key == session.base_key)).first()
+        base = archive.execute(SESSION_ROWS.where(sessions.c.key == session.base_key)).first()
         if base is None or session.parent_id not in (base.id, *(row.epoch for row in rows)):
             yield "its parent is not the session that it was forked from"
     try:
-        recorded = outline(archive, session.key) or ()
+        recorded = read_outline(archive, session.key) or ()
     except LedgerCorrupt as error:
         yield str(error)
         return
@@ -142,7 +150,7 @@ def _message_fault(archive: MessageArchive, row: Row[Any]) -> str | None:
     if not row.covered:
         return "no segment covers it"
     try:
-        digest = content_digest(archive.read(row))
+        digest = content_digest(archive.message_of(row))
     except LedgerCorrupt as error:
         return f"it cannot be read: {error}"
     return None if archive.packer.name(digest) == bytes(row.digest) else "its content was changed"
@@ -151,28 +159,30 @@ def _message_fault(archive: MessageArchive, row: Row[Any]) -> str | None:
 # ---------------------------------------------------------------- forget
 def erase_session(archive: MessageArchive, namespace: str, target: str) -> Erased:
     """Forget the session's own entries; keep the entries of its parent."""
-    _exclusive(archive)
-    row = require(archive, namespace, target)
+    _block_commits(archive)
+    row = require_session(archive, namespace, target)
     own = entries.c.session_key == row.key
-    forks = _sessions_of(archive, _and_later(namespace, own)) - {row.key}
+    forks = _sessions_ending_in(archive, _with_descendants(namespace, own)) - {row.key}
     of_own = links.c.entry_key.in_(select(entries.c.key).where(own))
     linked = set(archive.execute(select(links.c.message_key).where(of_own)).scalars())
-    tombs = _bury(archive, own)
+    tombs = _make_tombstones(archive, own)
     archive.execute(delete(links).where(of_own))
     archive.execute(delete(spans).where(spans.c.session_key == row.key))
     for table in (leases, notes):
         named = (table.c.namespace == namespace) & (table.c.session_id == row.id)
         archive.execute(delete(table).where(named))
-    holders = _holders(archive, linked)
+    holders = _covering_sessions(archive, linked)
     gone = linked - set(holders)
     archive.remove(gone)
-    kept = literals(outline(archive, row.key))
-    record(archive, row.key, None)
+    kept = outline_messages(read_outline(archive, row.key))
+    record_outline(archive, row.key, None)
     # Ignore system messages: every session of an agent has them.
     said = {content_digest(message) for message in kept if not is_system(message)}
-    others = {*forks, *holders.values(), *_recorded_with(archive, namespace, said)}
-    _stale(archive, [row.key, *forks])
-    return Erased(tombs, len(gone) + len(kept), (row.id,), _names(archive, others - {row.key}))
+    others = {*forks, *holders.values(), *_transcripts_with(archive, namespace, said)}
+    _mark_stale(archive, [row.key, *forks])
+    return Erased(
+        tombs, len(gone) + len(kept), (row.id,), _session_ids(archive, others - {row.key})
+    )
 
 
 def erase_message(archive: MessageArchive, namespace: str, target: str) -> Erased:
@@ -180,27 +190,27 @@ def erase_message(archive: MessageArchive, namespace: str, target: str) -> Erase
 
     Every later summary of these sessions is forgotten too: its writer read the earlier summaries.
     """
-    _exclusive(archive)
-    key, keeping = stored_message(archive, namespace, target)
+    _block_commits(archive)
+    key, keeping = find_message(archive, namespace, target)
     for session_key, recorded in keeping.items():
         kept = [i for i in recorded if isinstance(i, int) or content_digest(i) != target]
-        record(archive, session_key, tuple(kept))
+        record_outline(archive, session_key, tuple(kept))
     covering = entries.c.key.in_(select(links.c.entry_key).where(links.c.message_key == key))
-    later = _and_later(namespace, covering)
-    touched = {*keeping, *_sessions_of(archive, later)}
+    later = _with_descendants(namespace, covering)
+    touched = {*keeping, *_sessions_ending_in(archive, later)}
     is_later = entries.c.key.in_(select(later.c.key))
-    tombs = _bury(archive, is_later & (covering | (entries.c.kind == "summary")))
+    tombs = _make_tombstones(archive, is_later & (covering | (entries.c.kind == "summary")))
     if key is not None:
         archive.execute(delete(links).where(links.c.message_key == key))
         archive.remove([key])
-    _stale(archive, touched)
-    names = _names(archive, touched)
+    _mark_stale(archive, touched)
+    names = _session_ids(archive, touched)
     for session_id in names:
         _drop_if_empty(archive, namespace, session_id)
     return Erased(tombs, 1, names, still_in=())
 
 
-def stored_message(
+def find_message(
     archive: MessageArchive, namespace: str, target: str
 ) -> tuple[int | None, dict[int, Outline]]:
     """Return a message's key, and the recorded transcripts that hold it.
@@ -214,7 +224,7 @@ def stored_message(
         raise SessionNotFound(f"{target!r} is no digest of a message") from error
     archived = (messages.c.namespace == namespace) & (messages.c.digest == name)
     key = archive.execute(select(messages.c.key).where(archived)).scalar()
-    keeping = _recorded_with(archive, namespace, {target})
+    keeping = _transcripts_with(archive, namespace, {target})
     if key is None and not keeping:
         raise SessionNotFound(f"no stored message {target} in namespace {namespace!r}")
     return key, keeping
@@ -222,41 +232,41 @@ def stored_message(
 
 def _drop_if_empty(archive: MessageArchive, namespace: str, session_id: str) -> None:
     """Drop a session's recorded transcript if only its system prompt is left."""
-    row = require(archive, namespace, session_id)
-    said = [m for m in literals(outline(archive, row.key)) if not is_system(m)]
-    chained = archive.linked(each.key for each in chain(archive, namespace, row.head))
+    row = require_session(archive, namespace, session_id)
+    said = [m for m in outline_messages(read_outline(archive, row.key)) if not is_system(m)]
+    chained = archive.keys_of_entries(each.key for each in read_chain(archive, namespace, row.head))
     if not said and not any(chained.values()):
-        record(archive, row.key, None)
+        record_outline(archive, row.key, None)
 
 
-def _and_later(namespace: str, first: ColumnElement[bool]) -> CTE:
+def _with_descendants(namespace: str, first: ColumnElement[bool]) -> CTE:
     """Return matching entries and all later ones of any chain."""
     step = select(entries.c.key, entries.c.hash).where(entries.c.namespace == namespace)
     walk = step.where(first).cte("walk", recursive=True)
     return walk.union(step.where(entries.c.parent == walk.c.hash))
 
 
-def _sessions_of(archive: MessageArchive, chained: CTE) -> set[int]:
+def _sessions_ending_in(archive: MessageArchive, chained: CTE) -> set[int]:
     """Return the sessions whose newest entry is among these."""
     heads = (entries.c.namespace == sessions.c.namespace) & (entries.c.hash == sessions.c.head)
     query = select(sessions.c.key).join(entries, heads)
     return set(archive.execute(query.where(entries.c.key.in_(select(chained.c.key)))).scalars())
 
 
-def _exclusive(archive: MessageArchive) -> None:
+def _block_commits(archive: MessageArchive) -> None:
     """Block commits, which could link a message during its removal."""
     if not archive.is_sqlite:
         archive.execute(text("LOCK TABLE compressor_sessions IN EXCLUSIVE MODE"))
 
 
-def _bury(archive: MessageArchive, these: ColumnElement[bool]) -> int:
+def _make_tombstones(archive: MessageArchive, these: ColumnElement[bool]) -> int:
     """Turn entries into tombstones; return how many changed."""
     burial = update(entries).where(these, entries.c.sealed.is_not(None)).values(sealed=None)
     # SQLite's driver has no `rowcount` for a statement with a CTE.
     return len(archive.execute(burial.returning(entries.c.key)).all())
 
 
-def _holders(archive: MessageArchive, keys: Iterable[int]) -> dict[int, int]:
+def _covering_sessions(archive: MessageArchive, keys: Iterable[int]) -> dict[int, int]:
     """Return messages that entries still cover, each with one session."""
     found: dict[int, int] = {}
     query = select(links.c.message_key, entries.c.session_key)
@@ -267,70 +277,70 @@ def _holders(archive: MessageArchive, keys: Iterable[int]) -> dict[int, int]:
     return found
 
 
-def _recorded_with(
+def _transcripts_with(
     archive: MessageArchive, namespace: str, digests: Collection[str]
 ) -> dict[int, Outline]:
     """Return the recorded transcripts that hold one of the messages, by session."""
     return {
         session.key: recorded
-        for session, recorded in (outlines(archive, namespace=namespace) if digests else ())
-        if any(content_digest(message) in digests for message in literals(recorded))
+        for session, recorded in (read_outlines(archive, namespace=namespace) if digests else ())
+        if any(content_digest(message) in digests for message in outline_messages(recorded))
     }
 
 
-def _names(archive: MessageArchive, keys: Iterable[int]) -> tuple[str, ...]:
+def _session_ids(archive: MessageArchive, keys: Iterable[int]) -> tuple[str, ...]:
     query = select(sessions.c.id).where(sessions.c.key.in_(list(keys)))
     return tuple(sorted(archive.execute(query).scalars()))
 
 
-def _stale(archive: MessageArchive, keys: Iterable[int]) -> None:
+def _mark_stale(archive: MessageArchive, keys: Iterable[int]) -> None:
     """Mark every process's snapshots of these sessions as stale."""
     these = sessions.c.key.in_(list(keys))
     archive.execute(update(sessions).where(these).values(edits=sessions.c.edits + 1))
 
 
 # ---------------------------------------------------------------- freed pages
-_REWRITTEN = ("entries", "messages", "links", "search", "sessions", "tails")
-_PATIENCE = 10.0
+_REWRITE_TABLES = ("entries", "messages", "links", "search", "sessions", "tails")
+_PATIENCE_SECONDS = 10.0
 """Seconds to wait for older transactions; a backup takes longer."""
-_PAUSE = 0.05
+_PAUSE_SECONDS = 0.05
 
 
-def reclaim(database: Database) -> bool:
+def clear_freed_pages(database: Database) -> bool:
     """Clear freed pages; return whether all old bytes are gone."""
     try:
-        return _of_sqlite(database) if database.is_sqlite else _of_postgresql(database)
+        return _clear_sqlite(database) if database.is_sqlite else _clear_postgresql(database)
     except StoreUnavailable as error:
         logger.warning("freed pages could not be cleared: %s", error)
         return False
 
 
-def _of_sqlite(database: Database) -> bool:
+def _clear_sqlite(database: Database) -> bool:
     # `secure_delete` overwrote freed bytes in place; the log may still hold old ones.
     ((busy, *_),) = database.maintain("PRAGMA wal_checkpoint(TRUNCATE)")
     return not busy
 
 
-def _of_postgresql(database: Database) -> bool:
+def _clear_postgresql(database: Database) -> bool:
     # A plain VACUUM leaves old bytes in reused pages, so FULL rewrites the tables. FULL copies rows
     # that an older transaction may still read: wait until such transactions have ended.
-    now = database.write(lambda a: str(a.execute(text(_TRANSACTION)).scalar()))
-    until = time.monotonic() + _PATIENCE
-    while database.read(lambda a: a.execute(_BEFORE, {"now": now}).scalar()):
+    now = database.write(lambda a: str(a.execute(text(_CURRENT_TRANSACTION)).scalar()))
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while database.read(lambda a: a.execute(_OLDER_TRANSACTIONS, {"now": now}).scalar()):
         if time.monotonic() > until:
             return False
-        time.sleep(_PAUSE)
-    for name in _REWRITTEN:
+        time.sleep(_PAUSE_SECONDS)
+    for name in _REWRITE_TABLES:
         database.maintain(f"VACUUM FULL compressor_{name}")
     return True
 
 
-_TRANSACTION = "SELECT pg_current_xact_id()::xid"
+_CURRENT_TRANSACTION = "SELECT pg_current_xact_id()::xid"
 """Query for the number of a transaction that begins after the commit of `forget`."""
 
 # Transaction numbers wrap around: compare ages. Transactions in the server's other databases count
 # too, because a new snapshot here is held back by them.
-_BEFORE = text(
+_OLDER_TRANSACTIONS = text(
     """
     SELECT count(*) FROM (
         SELECT backend_xmin AS held FROM pg_stat_activity WHERE pid <> pg_backend_pid()

@@ -20,22 +20,24 @@ from ..segments import (
     Outline,
     Segment,
     Session,
-    laid_out,
+    expand_outline,
 )
-from ..stores import EVERY, SessionInfo
-from .archive import MessageArchive, dump, load, unsealed
+from ..stores import ALL_MESSAGES, SessionInfo
+from .archive import MessageArchive, dump, load, unpack_entry
 from .schema import entries, links, notes, sessions, tails
 
 logger = logging.getLogger(__name__)
 
 # ---------------------------------------------------------------- sessions and epochs
-SESSIONS: Select[Any] = select(*(column for column in sessions.c if column.name != "transcript"))
+SESSION_ROWS: Select[Any] = select(
+    *(column for column in sessions.c if column.name != "transcript")
+)
 """Rows of sessions without their large column."""
 
 
-def find(archive: MessageArchive, namespace: str, session_id: str) -> Row[Any] | None:
+def find_session(archive: MessageArchive, namespace: str, session_id: str) -> Row[Any] | None:
     """Return the session with this id, or that opened this epoch."""
-    query = SESSIONS.where(sessions.c.namespace == namespace)
+    query = SESSION_ROWS.where(sessions.c.namespace == namespace)
     found = archive.execute(query.where(sessions.c.id == session_id)).first()
     if found is not None:
         return found
@@ -45,13 +47,13 @@ def find(archive: MessageArchive, namespace: str, session_id: str) -> Row[Any] |
     return archive.execute(query.where(sessions.c.key.in_(opener))).first()
 
 
-def require(archive: MessageArchive, namespace: str, session_id: str) -> Row[Any]:
+def require_session(archive: MessageArchive, namespace: str, session_id: str) -> Row[Any]:
     """Return the session with this id, or that opened this epoch.
 
     Raises:
         SessionNotFound: no such session in this namespace.
     """
-    row = find(archive, namespace, session_id)
+    row = find_session(archive, namespace, session_id)
     if row is None:
         raise SessionNotFound(
             f"no session {session_id!r} in namespace {namespace!r}: nothing of that name was "
@@ -60,7 +62,7 @@ def require(archive: MessageArchive, namespace: str, session_id: str) -> Row[Any
     return row
 
 
-def head_at(archive: MessageArchive, row: Row[Any], epoch: str) -> str:
+def head_of_epoch(archive: MessageArchive, row: Row[Any], epoch: str) -> str:
     """Return the newest entry at an epoch; the stable id means now."""
     if epoch == row.id:
         return str(row.head)
@@ -76,16 +78,16 @@ def lineage(archive: MessageArchive, namespace: str, session_id: str) -> list[Ep
     Raises:
         SessionNotFound: no such session in this namespace.
     """
-    row = require(archive, namespace, session_id)
-    found = _epochs(archive, row, head_at(archive, row, session_id))
+    row = require_session(archive, namespace, session_id)
+    found = _epochs(archive, row, head_of_epoch(archive, row, session_id))
     while row.base_key is not None:
         head = row.base_head
-        row = archive.execute(SESSIONS.where(sessions.c.key == row.base_key)).one()
+        row = archive.execute(SESSION_ROWS.where(sessions.c.key == row.base_key)).one()
         found = _epochs(archive, row, head) + found
     return found
 
 
-def tree(archive: MessageArchive, namespace: str, session_id: str) -> list[Epoch]:
+def epoch_tree(archive: MessageArchive, namespace: str, session_id: str) -> list[Epoch]:
     """Return the epochs of the session's whole family, parents first.
 
     Raises:
@@ -96,7 +98,7 @@ def tree(archive: MessageArchive, namespace: str, session_id: str) -> list[Epoch
     named = step.where(sessions.c.namespace == namespace, sessions.c.id == root.id)
     walk = named.cte("walk", recursive=True)
     walk = walk.union(step.where(sessions.c.base_key == walk.c.key))
-    family = SESSIONS.where(sessions.c.key.in_(select(walk.c.key))).order_by(sessions.c.key)
+    family = SESSION_ROWS.where(sessions.c.key.in_(select(walk.c.key))).order_by(sessions.c.key)
     rows = archive.execute(family).all()
     return [epoch for row in rows for epoch in _epochs(archive, row, row.head)]
 
@@ -104,14 +106,14 @@ def tree(archive: MessageArchive, namespace: str, session_id: str) -> list[Epoch
 def _epochs(archive: MessageArchive, row: Row[Any], head: str) -> list[Epoch]:
     """Return a session's own epochs up to an entry."""
     found = [Epoch(row.id, row.parent_id, row.id, float(row.created))]
-    for entry in chain(archive, row.namespace, head, row.base_head):
+    for entry in read_chain(archive, row.namespace, head, row.base_head):
         if entry.epoch != found[-1].id:
             undoes = entry.kind == "undo"
             found.append(Epoch(entry.epoch, found[-1].id, row.id, float(entry.created), undoes))
     return found
 
 
-def note_of(archive: MessageArchive, session: Session, *, is_locked: bool = False) -> str:
+def read_note(archive: MessageArchive, session: Session, *, is_locked: bool = False) -> str:
     """Return the session's note or ""; lock it if `is_locked`."""
     query = select(notes.c.body).where(
         notes.c.namespace == session.namespace, notes.c.session_id == session.id
@@ -120,7 +122,7 @@ def note_of(archive: MessageArchive, session: Session, *, is_locked: bool = Fals
 
 
 # ---------------------------------------------------------------- the list of sessions
-_FORGOTTEN = (
+_IS_FORGOTTEN = (
     (sessions.c.edits > 0)
     & sessions.c.transcript.is_(None)
     & ~exists().where(links.c.entry_key == entries.c.key, entries.c.session_key == sessions.c.key)
@@ -131,13 +133,13 @@ _FORGOTTEN = (
 _LAST_USED_FIRST = sessions.c.updated.desc(), sessions.c.key.desc()
 
 
-def namespaces_of(archive: MessageArchive) -> list[str]:
+def list_namespaces(archive: MessageArchive) -> list[str]:
     """Return the namespaces that have sessions."""
-    query = select(sessions.c.namespace).where(~_FORGOTTEN).distinct()
+    query = select(sessions.c.namespace).where(~_IS_FORGOTTEN).distinct()
     return list(archive.execute(query.order_by(sessions.c.namespace)).scalars())
 
 
-def names_below(archive: MessageArchive, namespace: str, prefix: str, limit: int) -> list[str]:
+def ids_with_prefix(archive: MessageArchive, namespace: str, prefix: str, limit: int) -> list[str]:
     """Return session ids that begin with `prefix`, last used first."""
     query = select(sessions.c.id).where(
         sessions.c.namespace == namespace, sessions.c.id.startswith(prefix, autoescape=True)
@@ -145,7 +147,7 @@ def names_below(archive: MessageArchive, namespace: str, prefix: str, limit: int
     return list(archive.execute(query.order_by(*_LAST_USED_FIRST).limit(limit)).scalars())
 
 
-def sessions_of(archive: MessageArchive, namespace: str) -> list[SessionInfo]:
+def list_sessions(archive: MessageArchive, namespace: str) -> list[SessionInfo]:
     """Return the namespace's sessions, last used first, without forgotten ones."""
     own = entries.c.session_key == sessions.c.key
     undone = select(func.count()).where(own, entries.c.kind == "undo").scalar_subquery()
@@ -159,7 +161,7 @@ def sessions_of(archive: MessageArchive, namespace: str) -> list[SessionInfo]:
             *(sessions.c.created, sessions.c.updated),
         )
         .join(newest, is_head, isouter=True)
-        .where(sessions.c.namespace == namespace, ~_FORGOTTEN)
+        .where(sessions.c.namespace == namespace, ~_IS_FORGOTTEN)
         .order_by(*_LAST_USED_FIRST)
     )
     return [
@@ -169,7 +171,7 @@ def sessions_of(archive: MessageArchive, namespace: str) -> list[SessionInfo]:
 
 
 # ---------------------------------------------------------------- the chain of entries
-def chain(
+def read_chain(
     archive: MessageArchive, namespace: str, head: str, after: str = GENESIS
 ) -> list[Row[Any]]:
     """Return the entries after a hash up to the head, oldest first."""
@@ -187,19 +189,19 @@ def chain(
     return found[::-1]
 
 
-def snapshot(archive: MessageArchive, row: Row[Any], known: Session | None) -> Session:
+def read_session(archive: MessageArchive, row: Row[Any], known: Session | None) -> Session:
     """Return the session of a row; read only entries that `known` lacks."""
     if known is not None and known.edits == row.edits:
         before, after = known.entries, known.head_hash
     else:
         before, after = (), GENESIS
-    new = chain(archive, row.namespace, row.head, after)
+    new = read_chain(archive, row.namespace, row.head, after)
     start = new[0].parent if new else row.head
     if start != after and before:
-        return snapshot(archive, row, None)  # `known` is newer than the row
+        return read_session(archive, row, None)  # `known` is newer than the row
     if start != after:
         raise LedgerCorrupt(f"session {row.id}: its chain has no entry {start}")
-    found = (*before, *(unsealed(archive.packer, each) for each in new))
+    found = (*before, *(unpack_entry(archive.packer, each) for each in new))
     own: dict[str, None] = {}  # the session's two newest epochs
     for entry in reversed(found):
         if entry.hash == row.base_head or len(own) == 2:
@@ -216,7 +218,7 @@ def snapshot(archive: MessageArchive, row: Row[Any], known: Session | None) -> S
 
 
 def originals(
-    archive: MessageArchive, session: Session, entry: Entry, wanted: slice = EVERY
+    archive: MessageArchive, session: Session, entry: Entry, wanted: slice = ALL_MESSAGES
 ) -> list[Message] | None:
     """Return the archived messages of an entry; None once forgotten."""
     query = select(entries.c.key).where(
@@ -225,10 +227,10 @@ def originals(
         entries.c.sealed.is_not(None),
     )
     key = archive.execute(query).scalar()
-    return None if key is None else archive.of_entries([key], wanted)[key]
+    return None if key is None else archive.messages_of_entries([key], wanted)[key]
 
 
-def record(
+def record_outline(
     archive: MessageArchive, session_key: int, recorded: Outline | None, *, keeps_tail: bool = False
 ) -> None:
     """Replace the recorded transcript of a session.
@@ -237,7 +239,7 @@ def record(
     """
     lines = [str(i).encode() if isinstance(i, int) else dump(i) for i in recorded or ()]
     body = None if recorded is None else archive.packer.pack(b"\n".join(lines))
-    length = _length(archive, session_key, recorded or ())
+    length = _outline_length(archive, session_key, recorded or ())
     values = {"transcript": body, "recorded": length}
     archive.execute(update(sessions).where(sessions.c.key == session_key).values(values))
     gone = tails.c.session_key == session_key
@@ -246,20 +248,20 @@ def record(
     archive.execute(delete(tails).where(gone))
 
 
-def _length(archive: MessageArchive, session_key: int, recorded: Outline) -> int:
+def _outline_length(archive: MessageArchive, session_key: int, recorded: Outline) -> int:
     """Return an outline's number of messages after leading system messages."""
     held = [item for item in recorded if isinstance(item, int)]
     leading = itertools.takewhile(lambda i: not isinstance(i, int) and is_system(i), recorded)
     length = len(recorded) - len(held) - len(list(leading))
     if held:
-        row = archive.execute(SESSIONS.where(sessions.c.key == session_key)).one()
-        keys = [each.key for each in chain(archive, row.namespace, row.head)]
-        linked = archive.linked(keys[item] for item in held)
+        row = archive.execute(SESSION_ROWS.where(sessions.c.key == session_key)).one()
+        keys = [each.key for each in read_chain(archive, row.namespace, row.head)]
+        linked = archive.keys_of_entries(keys[item] for item in held)
         length += sum(map(len, linked.values()))
     return length
 
 
-def outlines(
+def read_outlines(
     archive: MessageArchive, *, namespace: str | None = None, session_key: int | None = None
 ) -> Iterator[tuple[Row[Any], Outline]]:
     """Yield sessions with their recorded transcripts, the last used first."""
@@ -272,24 +274,24 @@ def outlines(
         try:
             lines = archive.packer.unpack(row.transcript).split(b"\n")
             found = [int(line) if line.isdigit() else load(line) for line in lines if line]
-            yield row, (*found, *_tail(archive, row.key))
+            yield row, (*found, *_read_tail(archive, row.key))
         except LedgerCorrupt as error:
             raise LedgerCorrupt(f"the recorded transcript: {error}") from error
 
 
-def _tail(archive: MessageArchive, session_key: int) -> Iterator[Message]:
+def _read_tail(archive: MessageArchive, session_key: int) -> Iterator[Message]:
     """Yield the messages that were appended to a recorded transcript."""
     query = select(tails.c.body).where(tails.c.session_key == session_key).order_by(tails.c.place)
     for body in archive.execute(query).scalars():
         yield load(archive.packer.unpack(body))
 
 
-def outline(archive: MessageArchive, session_key: int) -> Outline | None:
+def read_outline(archive: MessageArchive, session_key: int) -> Outline | None:
     """Return a session's recorded transcript, or None."""
-    return next((found for _, found in outlines(archive, session_key=session_key)), None)
+    return next((found for _, found in read_outlines(archive, session_key=session_key)), None)
 
 
-def literals(recorded: Outline | None) -> list[Message]:
+def outline_messages(recorded: Outline | None) -> list[Message]:
     """Return the messages of an outline that no segment holds."""
     return [item for item in recorded or () if not isinstance(item, int)]
 
@@ -297,42 +299,46 @@ def literals(recorded: Outline | None) -> list[Message]:
 def transcript_at(archive: MessageArchive, base: Row[Any], head: str) -> Outline | None:
     """Return a session's transcript as of an entry, or None if unknown."""
     if head == base.head:
-        return outline(archive, base.key)
-    rows = chain(archive, base.namespace, head)
-    length = unsealed(archive.packer, rows[-1]).segment.transcript_length if rows else 0
-    found = _whole(archive, base, length)
+        return read_outline(archive, base.key)
+    rows = read_chain(archive, base.namespace, head)
+    length = unpack_entry(archive.packer, rows[-1]).segment.transcript_length if rows else 0
+    found = _full_transcript(archive, base, length)
     return None if found is None else tuple(found)
 
 
 def transcript(archive: MessageArchive, session: Session) -> list[Message]:
     """Return the recorded transcript, else the originals in their order."""
-    row = find(archive, session.namespace, session.id)
+    row = find_session(archive, session.namespace, session.id)
     if row is None:
         return []
-    found = _whole(archive, row)
+    found = _full_transcript(archive, row)
     if found is None:
         logger.warning(ARCHIVE_ONLY, session.id)
-        linked = archive.linked(each.key for each in chain(archive, row.namespace, row.head))
+        linked = archive.keys_of_entries(
+            each.key for each in read_chain(archive, row.namespace, row.head)
+        )
         keys = dict.fromkeys(key for keys in linked.values() for key in keys)
-        read = archive.get(keys)
+        read = archive.messages_of(keys)
         found = [read[key] for key in keys]
     return found
 
 
-def _whole(
+def _full_transcript(
     archive: MessageArchive, row: Row[Any], length: int | None = None
 ) -> list[Message] | None:
     """Return the transcript, of `length` messages, segments replaced by originals."""
-    recorded = outline(archive, row.key)
+    recorded = read_outline(archive, row.key)
     if recorded is None:
         return None
-    rows = chain(archive, row.namespace, row.head)
-    held = archive.of_entries([rows[item].key for item in recorded if isinstance(item, int)])
+    rows = read_chain(archive, row.namespace, row.head)
+    held = archive.messages_of_entries(
+        [rows[item].key for item in recorded if isinstance(item, int)]
+    )
 
     def of_entry(number: int) -> tuple[Segment, Sequence[Message]]:
         entry = rows[number]
         # A mask covers a result inside a step, where no other message may be put.
         gone = [FORGOTTEN.rendered] if entry.sealed is None and entry.kind == "summary" else []
-        return unsealed(archive.packer, entry).segment, held[entry.key] or gone
+        return unpack_entry(archive.packer, entry).segment, held[entry.key] or gone
 
-    return laid_out(recorded, of_entry, length)
+    return expand_outline(recorded, of_entry, length)

@@ -32,7 +32,7 @@ LAYOUT = b"5"
 """The number of this layout; a store with another number is refused."""
 
 # SQLite assigns ascending row ids only to a column of exactly the type INTEGER.
-_Key = BigInteger().with_variant(Integer, "sqlite")
+_KEY_TYPE = BigInteger().with_variant(Integer, "sqlite")
 # An application's own tables in the same PostgreSQL database may be called "sessions".
 _PREFIX = "compressor_"
 metadata = MetaData()
@@ -49,13 +49,13 @@ meta = Table(
 sessions = Table(
     _PREFIX + "sessions",
     metadata,
-    Column("key", _Key, primary_key=True),
+    Column("key", _KEY_TYPE, primary_key=True),
     Column("namespace", Text, nullable=False),
     Column("id", Text, nullable=False),
     # As the caller named it; such a session need not exist.
     Column("parent_id", Text),
     # The session that it was forked from.
-    Column("base_key", _Key, ForeignKey(_PREFIX + "sessions.key"), index=True),
+    Column("base_key", _KEY_TYPE, ForeignKey(_PREFIX + "sessions.key"), index=True),
     Column("base_head", Text, nullable=False, default=GENESIS),
     Column("head", Text, nullable=False, default=GENESIS),
     # The session's own epochs, without the first, which has the session's id.
@@ -76,7 +76,7 @@ sessions = Table(
 tails = Table(
     _PREFIX + "tails",
     metadata,
-    Column("session_key", _Key, ForeignKey(sessions.c.key), primary_key=True),
+    Column("session_key", _KEY_TYPE, ForeignKey(sessions.c.key), primary_key=True),
     # Counted as `sessions.recorded` counts.
     Column("place", Integer, primary_key=True, autoincrement=False),
     Column("body", LargeBinary, nullable=False),
@@ -86,10 +86,10 @@ tails = Table(
 entries = Table(
     _PREFIX + "entries",
     metadata,
-    Column("key", _Key, primary_key=True),
+    Column("key", _KEY_TYPE, primary_key=True),
     Column("namespace", Text, nullable=False),
     # The session that committed the entry: forgetting the session forgets the entry.
-    Column("session_key", _Key, ForeignKey(sessions.c.key), nullable=False, index=True),
+    Column("session_key", _KEY_TYPE, ForeignKey(sessions.c.key), nullable=False, index=True),
     Column("kind", Text, nullable=False),
     Column("epoch", Text, nullable=False),
     Column("created", Float, nullable=False, default=time.time),
@@ -106,7 +106,7 @@ entries = Table(
 messages = Table(
     _PREFIX + "messages",
     metadata,
-    Column("key", _Key, primary_key=True),
+    Column("key", _KEY_TYPE, primary_key=True),
     Column("namespace", Text, nullable=False),
     Column("digest", LargeBinary, nullable=False),
     Column("body", LargeBinary, nullable=False),
@@ -116,9 +116,9 @@ messages = Table(
 links = Table(
     _PREFIX + "links",
     metadata,
-    Column("entry_key", _Key, ForeignKey(entries.c.key), primary_key=True),
+    Column("entry_key", _KEY_TYPE, ForeignKey(entries.c.key), primary_key=True),
     Column("ordinal", Integer, primary_key=True, autoincrement=False),
-    Column("message_key", _Key, ForeignKey(messages.c.key), nullable=False),
+    Column("message_key", _KEY_TYPE, ForeignKey(messages.c.key), nullable=False),
     Index(_PREFIX + "links_message", "message_key"),
     sqlite_with_rowid=False,
 )
@@ -127,9 +127,9 @@ links = Table(
 spans = Table(
     _PREFIX + "spans",
     metadata,
-    Column("session_key", _Key, ForeignKey(sessions.c.key), primary_key=True),
-    Column("first", _Key, primary_key=True, autoincrement=False),
-    Column("last", _Key, nullable=False),
+    Column("session_key", _KEY_TYPE, ForeignKey(sessions.c.key), primary_key=True),
+    Column("first", _KEY_TYPE, primary_key=True, autoincrement=False),
+    Column("last", _KEY_TYPE, nullable=False),
     sqlite_with_rowid=False,
 )
 
@@ -153,11 +153,11 @@ notes = Table(
 )
 
 # ---------------------------------------------------------------- statements of one dialect
-_CONTENT = (
+_COLUMNS_WITH_WORDS = (
     *(entries.c.sealed, messages.c.body, messages.c.digest),
     *(sessions.c.transcript, tails.c.body),
 )
-_STATEMENTS = {
+_INDEX_STATEMENTS = {
     "sqlite": (
         # The words are already folded: "ascii" only splits them at spaces.
         "CREATE VIRTUAL TABLE compressor_search USING fts5"
@@ -170,7 +170,10 @@ _STATEMENTS = {
         "WITH (gin_pending_list_limit = 128)",
         # The planner would keep samples of messages in a catalog that `forget` cannot reach.
         "ALTER TABLE compressor_search ALTER COLUMN words SET STATISTICS 0",
-        *(f"ALTER TABLE {c.table.name} ALTER COLUMN {c.name} SET STATISTICS 0" for c in _CONTENT),
+        *(
+            f"ALTER TABLE {c.table.name} ALTER COLUMN {c.name} SET STATISTICS 0"
+            for c in _COLUMNS_WITH_WORDS
+        ),
     ),
 }
 
@@ -178,7 +181,7 @@ _STATEMENTS = {
 def make_tables(connection: Connection) -> None:
     """Create all tables and the index in an empty database."""
     metadata.create_all(connection)
-    for statement in _STATEMENTS[connection.dialect.name]:
+    for statement in _INDEX_STATEMENTS[connection.dialect.name]:
         connection.exec_driver_sql(statement)
 
 

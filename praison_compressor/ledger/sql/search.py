@@ -18,14 +18,25 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, or_, select, text
 
 from ...messages import Message, content_digest
-from ..words import ASKED, EVERYWHERE, Hit, HitPlace, goes_on, hits, names, words
-from .archive import MessageArchive, batches, digest_named, merged
-from .queries import SESSIONS, literals, outlines, require
+from ..words import (
+    MOST_QUERY_WORDS,
+    STOP_WORDS,
+    Hit,
+    HitPlace,
+    distinct_words,
+    find_hits,
+    finds_longer,
+    query_names,
+)
+from .archive import MessageArchive, batches, digest_of_name, merge_ranges
+from .queries import SESSION_ROWS, outline_messages, read_outlines, require_session
 from .schema import entries, links, messages, sessions, spans
 
-NEAR = 8
+NEIGHBOURS = 8
 """Messages before and after a message among which its call or its results are looked for."""
-_NEAR_MOST = 40  # newest messages whose neighbours are searched, if the list of keys is incomplete
+_NEIGHBOURS_OF_MOST = (
+    40  # newest messages whose neighbours are searched, if the list of keys is incomplete
+)
 _NEAR_BANDS = 16  # newest bands whose messages are searched for neighbours
 _MOST_BANDS = 64  # bands in which a second word's keys are read
 _RANKED = 400  # candidates that a search reads and ranks
@@ -33,8 +44,8 @@ _IN_PART = 100  # the same if no message has all words
 _FEW = 400  # up to this many messages are read without the index
 _FEW_BESIDE = 100  # the same beside messages with the rarest word
 _UNINDEXED = 1_000  # the same if no word is indexed
-_LISTED = 1_000  # newest keys of a word
-_FIRST_SPAN = 4 * _LISTED  # keys
+_MOST_LISTED = 1_000  # newest keys of a word
+_FIRST_SPAN = 4 * _MOST_LISTED  # keys
 _WIDER = 8  # factor of the keys that each further statement reads
 
 
@@ -52,67 +63,69 @@ def search(
     Raises:
         SessionNotFound: no such session in this namespace.
     """
-    asked = words(" ".join(names(query)))[:ASKED]
+    asked = distinct_words(" ".join(query_names(query)))[:MOST_QUERY_WORDS]
     if not asked:
         return []
-    row = None if session_id is None else require(archive, namespace, session_id)
-    standing = {} if archived_only else _standing(archive, namespace, row)
+    row = None if session_id is None else require_session(archive, namespace, session_id)
+    standing = {} if archived_only else _messages_in_view(archive, namespace, row)
     pool = {digest: message for digest, (_, message) in standing.items()}
     places: dict[str, HitPlace] = {name: (id, "", 0) for name, (id, _) in standing.items()}
     found: list[Hit] = []
-    for placed in _candidates(archive, _reach(archive, namespace, row), asked):
-        named = _read(archive, placed)
+    for placed in _candidates(archive, _reach_of(archive, namespace, row), asked):
+        named = _read_messages(archive, placed)
         for key, (name, message) in named.items():
             newest = placed[key][0]
             pool[name], places[name] = message, (newest.id, newest.hash, newest.ordinal)
-        found = hits(query, pool, limit, places.__getitem__, _runs(placed, named))
+        found = find_hits(query, pool, limit, places.__getitem__, _entry_runs(placed, named))
         if found and found[0].is_whole:  # messages with some of the words only where none has all
             return found
     return found[:_IN_PART]
 
 
-def _standing(
+def _messages_in_view(
     archive: MessageArchive, namespace: str, row: Row[Any] | None
 ) -> dict[str, tuple[str, Message]]:
     """Return messages of recorded transcripts that no segment holds, with their session."""
     found = {}
-    for session, recorded in outlines(archive, namespace=namespace, session_key=row and row.key):
-        for message in literals(recorded):
+    for session, recorded in read_outlines(
+        archive, namespace=namespace, session_key=row and row.key
+    ):
+        for message in outline_messages(recorded):
             found[content_digest(message)] = session.id, message
     return found
 
 
-Placed = dict[int, list[Row[Any]]]
+PlacesByKey = dict[int, list[Row[Any]]]
 """Message key -> its places in reach: entry, ordinal, hash and session; the newest entry first."""
 
 
-def _read(archive: MessageArchive, placed: Placed) -> dict[int, tuple[str, Message]]:
+def _read_messages(archive: MessageArchive, placed: PlacesByKey) -> dict[int, tuple[str, Message]]:
     """Return digest and message of each key, in order."""
     found: dict[int, tuple[str, Message]] = {}
     query = select(messages.c.key, messages.c.digest, messages.c.body)
     for some in batches(sorted(placed)):
         for row in archive.execute(query.where(messages.c.key.in_(some)).order_by(messages.c.key)):
-            message = archive.read(row)
+            message = archive.message_of(row)
             # The archive's names of an encrypted store are no digests.
             is_digest = not archive.packer.encrypts
-            name = digest_named(row.digest) if is_digest else content_digest(message)
+            name = digest_of_name(row.digest) if is_digest else content_digest(message)
             found[row.key] = name, message
     return found
 
 
-def _runs(placed: Placed, named: Mapping[int, tuple[str, Message]]) -> list[list[str]]:
+def _entry_runs(placed: PlacesByKey, named: Mapping[int, tuple[str, Message]]) -> list[list[str]]:
     """Return the messages of each entry, in order."""
-    return [[named[key][0] for *_, key in run if key in named] for run in _by_entry(placed)]
+    return [[named[key][0] for *_, key in run if key in named] for run in _places_by_entry(placed)]
 
 
-def _by_entry(placed: Placed) -> list[list[tuple[int, int, int]]]:
+def _places_by_entry(placed: PlacesByKey) -> list[list[tuple[int, int, int]]]:
     """Return the places of each entry in order: entry, ordinal, message key."""
     each = sorted((p.entry_key, p.ordinal, key) for key, found in placed.items() for p in found)
     return [list(run) for _, run in groupby(each, key=lambda place: place[0])]
 
 
 # ---------------------------------------------------------------- what a search reaches
-_ABOVE = 1 << 62  # each key
+_EVERY_KEY = 1 << 62  # each key
 
 
 @dataclass(frozen=True)
@@ -124,7 +137,7 @@ class _Reach:
     """The newest first."""
 
 
-def _reach(archive: MessageArchive, namespace: str, row: Row[Any] | None) -> _Reach:
+def _reach_of(archive: MessageArchive, namespace: str, row: Row[Any] | None) -> _Reach:
     """Return the reach of a namespace, or a session with ancestors."""
     if row is None:
         held = select(sessions.c.key).where(sessions.c.namespace == namespace)
@@ -137,25 +150,25 @@ def _reach(archive: MessageArchive, namespace: str, row: Row[Any] | None) -> _Re
         )
     query = select(spans.c.first, spans.c.last).where(spans.c.session_key.in_(held))
     ranges = ((first, last) for first, last in archive.execute(query))
-    return _Reach(within, merged(ranges)[::-1])
+    return _Reach(within, merge_ranges(ranges)[::-1])
 
 
 def _lineage(archive: MessageArchive, row: Row[Any]) -> Iterator[tuple[int, int]]:
     """Yield session and ancestors, each with its newest reachable entry."""
-    yield row.key, _ABOVE
+    yield row.key, _EVERY_KEY
     while row.base_key is not None:
         head = select(entries.c.key).where(
             entries.c.namespace == row.namespace, entries.c.hash == row.base_head
         )
         yield row.base_key, archive.execute(head).scalar() or 0
-        row = archive.execute(SESSIONS.where(sessions.c.key == row.base_key)).one()
+        row = archive.execute(SESSION_ROWS.where(sessions.c.key == row.base_key)).one()
 
 
-def _placed(
+def _find_places(
     archive: MessageArchive, reach: _Reach, keys: Iterable[int], most: int | None = None
-) -> Placed:
+) -> PlacesByKey:
     """Return the places of the first `most` messages that are in reach."""
-    found: Placed = {}
+    found: PlacesByKey = {}
     for some in batches(keys):
         # First the messages: a planner may begin with all entries in reach and all their messages.
         held = select(links).where(links.c.message_key.in_(some)).cte().prefix_with("MATERIALIZED")
@@ -166,7 +179,7 @@ def _placed(
             .where(reach.entries)
             .order_by(held.c.entry_key.desc(), held.c.ordinal)
         )
-        here: Placed = {}
+        here: PlacesByKey = {}
         for place in archive.execute(query):
             here.setdefault(place.message_key, []).append(place)
         found |= {key: here[key] for key in some if key in here}
@@ -176,34 +189,38 @@ def _placed(
 
 
 # ---------------------------------------------------------------- candidates
-def _candidates(archive: MessageArchive, reach: _Reach, asked: Sequence[str]) -> Iterator[Placed]:
+def _candidates(
+    archive: MessageArchive, reach: _Reach, asked: Sequence[str]
+) -> Iterator[PlacesByKey]:
     """Yield messages that may have all words, then any.
 
     Each comes with its call or results.
     """
-    indexed = [word for word in asked if word not in EVERYWHERE]
+    indexed = [word for word in asked if word not in STOP_WORDS]
     most = _FEW + 1 if indexed else _UNINDEXED
-    newest = _newest(archive, reach, _ABOVE if archive.packer.encrypts else most)
+    newest = _newest_keys(archive, reach, _EVERY_KEY if archive.packer.encrypts else most)
     if archive.packer.encrypts or not indexed or len(newest) < most:
-        yield _placed(archive, reach, newest)
+        yield _find_places(archive, reach, newest)
         return
-    lists = [_List(archive, word, reach) for word in indexed]
-    yield _whole(archive, reach, sorted(lists, key=_List.rarity))
+    lists = [_Postings(archive, word, reach) for word in indexed]
+    yield _with_all_words(archive, reach, sorted(lists, key=_Postings.rarity))
     weights: Counter[int] = Counter()
     for each in lists:
-        weight = math.log(1 + _LISTED / max(1, len(each.newest)))
+        weight = math.log(1 + _MOST_LISTED / max(1, len(each.newest)))
         weights.update(dict.fromkeys(each.newest, weight))
     in_part = sorted(weights, key=lambda key: (-weights[key], -key))
-    yield _placed(archive, reach, in_part, _IN_PART)
+    yield _find_places(archive, reach, in_part, _IN_PART)
 
 
-class _List:
+class _Postings:
     """The messages with a word: newest known, others looked up."""
 
     def __init__(self, archive: MessageArchive, word: str, reach: _Reach) -> None:
         self._archive, self._word, self._ranges = archive, word, reach.ranges
-        self.newest = dict.fromkeys(islice(_with_word(archive, word, reach.ranges), _LISTED))
-        self.is_whole = len(self.newest) < _LISTED
+        self.newest = dict.fromkeys(
+            islice(_keys_with_word(archive, word, reach.ranges), _MOST_LISTED)
+        )
+        self.is_whole = len(self.newest) < _MOST_LISTED
         self._floor = 0 if self.is_whole else min(self.newest)
 
     def rarity(self) -> tuple[int, int]:
@@ -214,28 +231,32 @@ class _List:
         """Yield the messages, the newest first."""
         yield from self.newest
         if not self.is_whole:
-            yield from _with_word(self._archive, self._word, _below(self._ranges, self._floor))
+            yield from _keys_with_word(
+                self._archive, self._word, _ranges_below(self._ranges, self._floor)
+            )
 
     def among(self, keys: Iterable[int]) -> set[int]:
         """Return those of the messages that have the word."""
         asked = set(keys)
         found = asked & self.newest.keys()
         if not self.is_whole and (older := {key for key in asked if key < self._floor}):
-            found |= _among(self._archive, self._word, older)
+            found |= _keys_among(self._archive, self._word, older)
         return found
 
 
-def _whole(archive: MessageArchive, reach: _Reach, lists: Sequence[_List]) -> Placed:
+def _with_all_words(
+    archive: MessageArchive, reach: _Reach, lists: Sequence[_Postings]
+) -> PlacesByKey:
     """Return the newest messages that have all words, alone or with neighbours."""
     rarest, *others = lists
     bands = {key // archive.band for key in rarest.newest}
     is_few = len(rarest.newest) <= _RANKED or (rarest.is_whole and len(bands) > _MOST_BANDS)
-    found: Placed = {}
+    found: PlacesByKey = {}
     for some in _chunks(rarest):
         own = set(some)
         for each in () if is_few else others:  # a few are compared themselves
             own = each.among(own)
-        found |= _placed(archive, reach, sorted(own, reverse=True), _RANKED - len(found))
+        found |= _find_places(archive, reach, sorted(own, reverse=True), _RANKED - len(found))
         if len(found) == _RANKED:
             return found
     if not others:
@@ -243,10 +264,12 @@ def _whole(archive: MessageArchive, reach: _Reach, lists: Sequence[_List]) -> Pl
     # A call and its result are one document: one has the rarest word, the other stands beside it.
     lacking = (key for key in rarest if is_few or key not in found)
     is_known = all(each.is_whole for each in lists)
-    beside = _beside(archive, islice(lacking, None if is_known else _NEAR_MOST))
+    beside = _with_neighbours(archive, islice(lacking, None if is_known else _NEIGHBOURS_OF_MOST))
     if len(beside) > _FEW_BESIDE:
-        beside = _near(archive, reach, lists, beside)
-    return found | _placed(archive, reach, sorted(beside - found.keys(), reverse=True), _RANKED)
+        beside = _complete_with_neighbours(archive, reach, lists, beside)
+    return found | _find_places(
+        archive, reach, sorted(beside - found.keys(), reverse=True), _RANKED
+    )
 
 
 def _chunks(keys: Iterable[int]) -> Iterator[list[int]]:
@@ -256,10 +279,10 @@ def _chunks(keys: Iterable[int]) -> Iterator[list[int]]:
         yield some
 
 
-def _beside(archive: MessageArchive, keys: Iterable[int]) -> set[int]:
+def _with_neighbours(archive: MessageArchive, keys: Iterable[int]) -> set[int]:
     """Return the messages and their neighbours in each entry."""
     other = links.alias("other")
-    is_near = other.c.ordinal.between(links.c.ordinal - NEAR, links.c.ordinal + NEAR)
+    is_near = other.c.ordinal.between(links.c.ordinal - NEIGHBOURS, links.c.ordinal + NEIGHBOURS)
     query = select(other.c.message_key).join(
         links, (other.c.entry_key == links.c.entry_key) & is_near
     )
@@ -269,8 +292,8 @@ def _beside(archive: MessageArchive, keys: Iterable[int]) -> set[int]:
     return found
 
 
-def _near(
-    archive: MessageArchive, reach: _Reach, lists: Sequence[_List], keys: Collection[int]
+def _complete_with_neighbours(
+    archive: MessageArchive, reach: _Reach, lists: Sequence[_Postings], keys: Collection[int]
 ) -> set[int]:
     """Return messages that have all words together with their neighbours."""
     held: Counter[int] = Counter()
@@ -279,12 +302,12 @@ def _near(
     for place, each in enumerate(lists):
         held.update(dict.fromkeys(each.among(keys), 1 << place))
     found = set()
-    for run in _by_entry(_placed(archive, reach, held)):
+    for run in _places_by_entry(_find_places(archive, reach, held)):
         first = last = 0
         for _, ordinal, key in run:
-            while run[first][1] < ordinal - NEAR:
+            while run[first][1] < ordinal - NEIGHBOURS:
                 first += 1
-            while last < len(run) and run[last][1] <= ordinal + NEAR:
+            while last < len(run) and run[last][1] <= ordinal + NEIGHBOURS:
                 last += 1
             bits = reduce(int.__or__, (held[other] for *_, other in run[first:last]))
             if bits == 2 ** len(lists) - 1:
@@ -293,12 +316,12 @@ def _near(
 
 
 # ---------------------------------------------------------------- the index
-_AT_ONCE = 64  # ranges of one statement
-Range = tuple[int, int]
+_RANGES = 64  # ranges of one statement
+KeyRange = tuple[int, int]
 """First and last key."""
 
 # By whether the database is SQLite.
-_WITH_WORD = {
+_SELECT_WITH_WORD = {
     True: "SELECT rowid FROM compressor_search WHERE compressor_search MATCH :query "
     "AND rowid BETWEEN :first AND :last AND ({within}) ORDER BY rowid DESC LIMIT :most",
     # The planner knows nothing of words: a few rows are compared one by one, many are looked up.
@@ -306,7 +329,7 @@ _WITH_WORD = {
     "WHERE words @@ CAST(:query AS tsquery)) SELECT key FROM found "
     "WHERE key BETWEEN :first AND :last AND ({within}) ORDER BY key DESC LIMIT :most",
 }
-_AMONG = {
+_SELECT_AMONG = {
     True: "SELECT rowid FROM compressor_search WHERE compressor_search MATCH :query "
     "AND +rowid IN (SELECT value FROM json_each(:keys))",
     False: "SELECT message_key FROM compressor_search "
@@ -314,52 +337,54 @@ _AMONG = {
 }
 
 
-def _with_word(archive: MessageArchive, word: str, ranges: Sequence[Range]) -> Iterator[int]:
+def _keys_with_word(
+    archive: MessageArchive, word: str, ranges: Sequence[KeyRange]
+) -> Iterator[int]:
     """Yield messages with a word, by range, newest first."""
     key = "+rowid" if archive.is_sqlite else "key"
-    for part in _in_parts(ranges):
+    for part in _widening_parts(ranges):
         is_few = sum(last - first for first, last in part) < _FIRST_SPAN
         kept = "NOT MATERIALIZED" if is_few else "MATERIALIZED"
         size = archive.band
         bands = [b for first, last in part for b in range(first // size, last // size + 1)]
         while part:
             within = " OR ".join(f"{key} BETWEEN {first} AND {last}" for first, last in part)
-            statement = text(_WITH_WORD[archive.is_sqlite].format(within=within, kept=kept))
+            statement = text(_SELECT_WITH_WORD[archive.is_sqlite].format(within=within, kept=kept))
             values = {
-                "query": _query(archive, word, bands),
+                "query": _match_query(archive, word, bands),
                 "first": part[-1][0],
                 "last": part[0][1],
-                "most": _LISTED,
+                "most": _MOST_LISTED,
             }
             found = archive.execute(statement, values).scalars().all()
             yield from found
-            part = _below(part, found[-1]) if len(found) == _LISTED else []
+            part = _ranges_below(part, found[-1]) if len(found) == _MOST_LISTED else []
 
 
-def _below(ranges: Iterable[Range], key: int) -> list[Range]:
+def _ranges_below(ranges: Iterable[KeyRange], key: int) -> list[KeyRange]:
     """Return the parts of ranges below a key."""
     return [(first, min(last, key - 1)) for first, last in ranges if first < key]
 
 
-def _among(archive: MessageArchive, word: str, keys: set[int]) -> set[int]:
+def _keys_among(archive: MessageArchive, word: str, keys: set[int]) -> set[int]:
     """Return those of the messages that have a word."""
-    query = _query(archive, word, {key // archive.band for key in keys})
+    query = _match_query(archive, word, {key // archive.band for key in keys})
     asked: Any = json.dumps([*keys]) if archive.is_sqlite else [*keys]
-    statement = text(_AMONG[archive.is_sqlite])
+    statement = text(_SELECT_AMONG[archive.is_sqlite])
     return set(archive.execute(statement, {"query": query, "keys": asked}).scalars())
 
 
-def _in_parts(ranges: Iterable[Range]) -> Iterator[list[Range]]:
+def _widening_parts(ranges: Iterable[KeyRange]) -> Iterator[list[KeyRange]]:
     """Yield the ranges of each statement, in wider and wider parts."""
     room = width = _FIRST_SPAN
-    part: list[Range] = []
+    part: list[KeyRange] = []
     for first, last in ranges:
         while first <= last:
             start = max(first, last - room + 1)
             part.append((start, last))
             room -= last - start + 1
             last = start - 1
-            if not room or len(part) == _AT_ONCE:
+            if not room or len(part) == _RANGES:
                 yield part
                 width *= _WIDER
                 part, room = [], width
@@ -367,16 +392,16 @@ def _in_parts(ranges: Iterable[Range]) -> Iterator[list[Range]]:
         yield part
 
 
-def _query(archive: MessageArchive, word: str, bands: Iterable[int]) -> str:
+def _match_query(archive: MessageArchive, word: str, bands: Iterable[int]) -> str:
     """Return the query for a word in bands."""
     # Words are letters and digits only, so a quote cannot end early.
     quote, more, either = ('"', "*", " OR ") if archive.is_sqlite else ("'", ":*", " | ")
-    end = quote + (more if goes_on(word) else "")
-    marked = {each for band in bands for each in archive.marked([word], band)}
+    end = quote + (more if finds_longer(word) else "")
+    marked = {each for band in bands for each in archive.indexed_words([word], band)}
     return either.join(f"{quote}{each}{end}" for each in sorted(marked))
 
 
-def _newest(archive: MessageArchive, reach: _Reach, most: int) -> list[int]:
+def _newest_keys(archive: MessageArchive, reach: _Reach, most: int) -> list[int]:
     """Return the newest keys in reach."""
     found: list[int] = []
     for first, last in reach.ranges:

@@ -20,18 +20,18 @@ LOCK_SECONDS = 2
 _LOCKED_PAUSE = 0.01  # seconds between two tries
 
 
-def engine_of(url: URL) -> Engine:
+def sqlite_engine(url: URL) -> Engine:
     """Return an engine whose processes share the file; create a missing file."""
-    _private(Path(str(url.database)))
+    _create_private(Path(str(url.database)))
     engine = create_engine(
         url, hide_parameters=True, connect_args={"timeout": LOCK_SECONDS}, pool_timeout=60
     )
-    event.listen(engine, "connect", _pragmas)
-    event.listen(engine, "begin", _begin)
+    event.listen(engine, "connect", _set_pragmas)
+    event.listen(engine, "begin", _begin_transaction)
     return engine
 
 
-_SIZES = ("PRAGMA page_count", "PRAGMA page_size")
+_SIZE_PRAGMAS = ("PRAGMA page_count", "PRAGMA page_size")
 
 
 def is_truncated(url: URL) -> bool:
@@ -47,7 +47,7 @@ def is_truncated(url: URL) -> bool:
         try:
             size = path.stat().st_size
             with closing(sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True)) as file:
-                ((pages,),), ((page,),) = map(file.execute, _SIZES)
+                ((pages,),), ((page,),) = map(file.execute, _SIZE_PRAGMAS)
                 if size and size >= pages * page:
                     return False
         except sqlite3.DatabaseError as error:
@@ -58,7 +58,7 @@ def is_truncated(url: URL) -> bool:
     return True
 
 
-class File(NamedTuple):
+class FileState(NamedTuple):
     """Detect that a ledger's file was replaced or cut off."""
 
     device: int
@@ -67,16 +67,16 @@ class File(NamedTuple):
     """Bytes; the log beside the file does not count."""
 
 
-def file_of(url: URL) -> File | None:
+def file_state(url: URL) -> FileState | None:
     """Return the state of a SQLite store's file, or None without one."""
     try:
         found = os.stat(str(url.database))
     except OSError:
         return None
-    return File(found.st_dev, found.st_ino, found.st_size)
+    return FileState(found.st_dev, found.st_ino, found.st_size)
 
 
-def _private(path: Path) -> None:
+def _create_private(path: Path) -> None:
     """Create missing file and directories, for this user only."""
     for directory in reversed(path.parents):
         if not directory.exists():
@@ -95,7 +95,7 @@ def _private(path: Path) -> None:
         )
 
 
-def _pragmas(connection: Any, _record: object) -> None:
+def _set_pragmas(connection: Any, _record: object) -> None:
     # With the driver's late BEGIN two writers would both read first, and both fail.
     connection.isolation_level = None
     cursor = connection.cursor()
@@ -107,11 +107,11 @@ def _pragmas(connection: Any, _record: object) -> None:
         # `forget` overwrites in place.
         "secure_delete = ON",
     ):
-        _patiently(cursor, "PRAGMA " + pragma)
+        _execute_patiently(cursor, "PRAGMA " + pragma)
     cursor.close()
 
 
-def _patiently(cursor: Any, statement: str) -> None:
+def _execute_patiently(cursor: Any, statement: str) -> None:
     """Run a statement, waiting for a locked file.
 
     SQLite itself does not wait while a journal changes its mode: of several processes that open a
@@ -129,7 +129,7 @@ def _patiently(cursor: Any, statement: str) -> None:
             return
 
 
-def _begin(connection: Connection) -> None:
+def _begin_transaction(connection: Connection) -> None:
     statement = connection.get_execution_options().get("begin", "BEGIN")
     if statement:
         connection.exec_driver_sql(statement)

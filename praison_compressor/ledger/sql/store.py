@@ -22,22 +22,22 @@ from .database import Database
 from .maintenance import (
     Fault,
     audit,
+    clear_freed_pages,
     erase_message,
     erase_session,
-    reclaim,
-    stored_message,
+    find_message,
 )
 from .schema import check_names
 from .search import search
 
-_MOST = 256
+_MOST_SNAPSHOTS = 256
 """Sessions whose entries stay in memory, those read last."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _reading(
+def _read_method(
     work: Callable[Concatenate[MessageArchive, P], T],
 ) -> Callable[Concatenate[SqlStore, P], T]:
     """Make a method of work that reads, in one transaction."""
@@ -57,27 +57,27 @@ class SqlStore:
         url: str | os.PathLike[str] | None = None,
         *,
         codec: Codec | None = None,
-        plain_too: bool = False,
+        accepts_plain: bool = False,
         mask_secrets: bool = True,
     ) -> None:
-        """Take `open_store`'s options; `plain_too`: accept plain stores despite a codec."""
+        """Take `open_store`'s options; `accepts_plain`: accept plain stores despite a codec."""
         self.mask_secrets = mask_secrets
         self._lock = renew_after_fork(threading.Lock())
-        self._read_last: OrderedDict[tuple[str, str], Session] = OrderedDict()
-        self._database = Database(url, codec, plain_too, on_open=self._unread)
+        self._snapshots: OrderedDict[tuple[str, str], Session] = OrderedDict()
+        self._database = Database(url, codec, accepts_plain, on_open=self._forget_snapshots)
         self.place = self._database.place
         """The database's path or host, without secrets."""
 
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         """Return whether a ledger exists; create none.
 
         Raises:
             StoreUnavailable: the database cannot be reached.
         """
-        return self._database.is_made()
+        return self._database.exists()
 
     def check(self) -> None:
-        """See `Lasting.check`."""
+        """See `DurableStore.check`."""
         self._database.read(lambda archive: None)
 
     def close(self) -> None:
@@ -95,11 +95,11 @@ class SqlStore:
         A fork is written at once, because its parent moves on.
         """
         check_names(namespace, session_id, parent_session_id)
-        found = self._database.read(lambda a: self._opened(a, namespace, session_id))
+        found = self._database.read(lambda a: self._read_session(a, namespace, session_id))
         if found is None and parent_session_id is not None:
             named = namespace, session_id, parent_session_id
-            self._database.write(lambda a: commits.create(a, *named))
-            found = self._database.read(lambda a: self._opened(a, namespace, session_id))
+            self._database.write(lambda a: commits.create_session(a, *named))
+            found = self._database.read(lambda a: self._read_session(a, namespace, session_id))
         return found or Session(namespace, session_id, session_id, None)
 
     def commit(
@@ -110,56 +110,56 @@ class SqlStore:
     ) -> Session:
         """See `Store.commit`."""
         plain = [(segment, [to_plain(m) for m in originals]) for segment, originals in segments]
-        whole = None if outline is None else self._recorded(session, outline)
+        whole = None if outline is None else self._outline_to_store(session, outline)
         if self.mask_secrets:
-            plain = commits.without_secrets(session.namespace, plain)
+            plain = commits.mask_segments(session.namespace, plain)
 
         def work(archive: MessageArchive) -> Session | None:
-            commits.append(archive, session, plain, whole)
-            return self._opened(archive, session.namespace, session.id)
+            commits.append_segments(archive, session, plain, whole)
+            return self._read_session(archive, session.namespace, session.id)
 
         return self._database.write(work) or session
 
     def keep(self, session: Session, outline: Outline) -> bool:
         """See `Store.keep`."""
-        whole = self._recorded(session, outline)
-        return self._database.write(lambda a: commits.keep(a, session, whole))
+        whole = self._outline_to_store(session, outline)
+        return self._database.write(lambda a: commits.record_transcript(a, session, whole))
 
     def extend(self, session: Session, place: int, messages: Sequence[Message]) -> bool:
-        """See `Lasting.extend`."""
+        """See `DurableStore.extend`."""
         added = [to_plain(message) for message in messages]
         if self.mask_secrets:
-            added = list(Redactor(session.namespace).masked(added)[0])
-        return self._database.write(lambda a: commits.extend(a, session, place, added))
+            added = list(Redactor(session.namespace).redact(added)[0])
+        return self._database.write(lambda a: commits.extend_transcript(a, session, place, added))
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
         """See `Store.claim`."""
         # Read first: waiting holders ask often and must not block writers.
-        if self._database.read(lambda a: commits.is_taken(a, session, holder)):
+        if self._database.read(lambda a: commits.is_lease_taken(a, session, holder)):
             return False
-        return self._database.write(lambda a: commits.claim(a, session, holder, seconds))
+        return self._database.write(lambda a: commits.claim_lease(a, session, holder, seconds))
 
     def note(self, session: Session, change: Callable[[str], str] | None = None) -> str:
-        """See `Noting.note`."""
+        """See `NoteStore.note`."""
         if change is None:
-            return self._database.read(lambda a: queries.note_of(a, session))
+            return self._database.read(lambda a: queries.read_note(a, session))
         return self._database.write(lambda a: commits.change_note(a, session, change))
 
     def release(self, session: Session, holder: str) -> None:
         """See `Store.release`."""
-        self._database.write(lambda a: commits.release(a, session, holder))
+        self._database.write(lambda a: commits.release_lease(a, session, holder))
 
-    originals = _reading(queries.originals)
-    transcript = _reading(queries.transcript)
-    lineage = _reading(queries.lineage)
-    search = _reading(search)
+    originals = _read_method(queries.originals)
+    transcript = _read_method(queries.transcript)
+    lineage = _read_method(queries.lineage)
+    search = _read_method(search)
 
     # -------------------------------------------------------------- for people
 
-    namespaces = _reading(queries.namespaces_of)
-    sessions = _reading(queries.sessions_of)
-    names_below = _reading(queries.names_below)
-    tree = _reading(queries.tree)
+    namespaces = _read_method(queries.list_namespaces)
+    sessions = _read_method(queries.list_sessions)
+    ids_with_prefix = _read_method(queries.ids_with_prefix)
+    tree = _read_method(queries.epoch_tree)
 
     def verify(self, namespace: str | None = None, session_id: str | None = None) -> list[Fault]:
         """Return every hash, place or original that disagrees.
@@ -173,49 +173,51 @@ class SqlStore:
             return [Fault(self.place, str(error))]
 
     def forget(self, namespace: str, target: str) -> Erased:
-        """See `Lasting.forget`."""
+        """See `DurableStore.forget`."""
         erase = erase_message if target.startswith("sha256:") else erase_session
         done = self._database.write(lambda a: erase(a, namespace, target))
-        self._unread()
+        self._forget_snapshots()
         return replace(done, pages_cleared=self.clear_pages())
 
     def check_message(self, namespace: str, digest: str) -> None:
         """Raise `SessionNotFound` where `forget` would for a message."""
-        self._database.read(lambda a: stored_message(a, namespace, digest))
+        self._database.read(lambda a: find_message(a, namespace, digest))
 
     def clear_pages(self) -> bool:
         """Clear pages that a `forget` could not; return whether none is left."""
-        return reclaim(self._database)
+        return clear_freed_pages(self._database)
 
     # -------------------------------------------------------------- inside
 
-    def _recorded(self, session: Session, outline: Outline) -> Outline:
+    def _outline_to_store(self, session: Session, outline: Outline) -> Outline:
         plain = plain_outline(outline)
         if not self.mask_secrets:
             return plain
-        return commits.outline_without_secrets(session.namespace, plain)
+        return commits.mask_outline(session.namespace, plain)
 
-    def _opened(self, archive: MessageArchive, namespace: str, session_id: str) -> Session | None:
+    def _read_session(
+        self, archive: MessageArchive, namespace: str, session_id: str
+    ) -> Session | None:
         """Return the session; read only entries that are not in memory."""
-        row = queries.find(archive, namespace, session_id)
+        row = queries.find_session(archive, namespace, session_id)
         if row is None:
             return None
         if not isinstance(row.updated, (int, float)):
             raise LedgerCorrupt(f"session {row.id}: the time of its last write is no number")
         with self._lock:
-            known = self._read_last.get((namespace, row.id))
+            known = self._snapshots.get((namespace, row.id))
         if known is None or (known.head_hash, known.edits) != (row.head, row.edits):
-            known = queries.snapshot(archive, row, known)
+            known = queries.read_session(archive, row, known)
         with self._lock:
-            self._read_last[namespace, row.id] = known
-            self._read_last.move_to_end((namespace, row.id))
-            while len(self._read_last) > _MOST:
-                self._read_last.popitem(last=False)
+            self._snapshots[namespace, row.id] = known
+            self._snapshots.move_to_end((namespace, row.id))
+            while len(self._snapshots) > _MOST_SNAPSHOTS:
+                self._snapshots.popitem(last=False)
         return replace(known, updated=row.updated)
 
-    def _unread(self) -> None:
+    def _forget_snapshots(self) -> None:
         with self._lock:
-            self._read_last.clear()
+            self._snapshots.clear()
 
 
 def open_store(
@@ -237,5 +239,5 @@ def open_store(
         ConfigError: the key is no Fernet key.
     """
     if codec is None and key is not None:
-        return SqlStore(url, codec=codec_of(key), plain_too=True, mask_secrets=mask_secrets)
+        return SqlStore(url, codec=codec_of(key), accepts_plain=True, mask_secrets=mask_secrets)
     return SqlStore(url, codec=codec, mask_secrets=mask_secrets)

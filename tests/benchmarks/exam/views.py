@@ -1,7 +1,5 @@
 """The views that readers are given: ours, and those of two peers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,7 @@ from praison_compressor import (
     TokenCounter,
 )
 from praison_compressor.ledger.sql import SqlStore
-from praison_compressor.messages import Message, read, text_of
+from praison_compressor.messages import Message, read_transcript, text_of
 
 MODEL = "gpt-4o"
 TOKENS = TokenCounter(MODEL)
@@ -130,7 +128,7 @@ def _compressed(ours: ContextCompressor, case: Case, share: float, cut: int) -> 
 def _parts(messages: list[Message]) -> tuple[list[Message], list[list[Message]]]:
     """Return system and task; then the steps."""
     end = next(i for i, m in enumerate(messages) if m["role"] == "user") + 1
-    steps = read(messages).steps
+    steps = read_transcript(messages).steps
     later = [messages[step.start : step.stop] for step in steps if step.start >= end]
     return messages[:end], later
 

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from praison_compressor import TokenCounter
-from praison_compressor.messages import Message, read
+from praison_compressor.messages import Message, read_transcript
 from praison_compressor.tokens.models import litellm_folder
 from tests.helpers.compressing import requests_of
 
@@ -52,7 +52,6 @@ class Provider:
 @cache
 def _table() -> Mapping[str, Any]:
     folder = litellm_folder()
-    assert folder is not None
     path = folder / "model_prices_and_context_window_backup.json"
     return dict(json.loads(path.read_bytes()))
 
@@ -101,7 +100,7 @@ class Session:
         self.requests = [r for r in requests_of(messages) if r[-1]["role"] in ("user", "tool")]
         self._places = {id(message): n for n, message in enumerate(messages)}
         self._sizes: dict[Key, int] = {n: COUNTER.message(m) for n, m in enumerate(messages)}
-        self.steps = [step.start for step in read(messages).steps]
+        self.steps = [step.start for step in read_transcript(messages).steps]
 
     def keys(self, view: Sequence[Message]) -> list[Key]:
         """Return a view as keys."""

@@ -1,14 +1,12 @@
 """Anthropic's messages API: how it reads and answers, whole and streamed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
 
 from praison_compressor.testing import Asked, Failure, Recorded, Refusal, Reply, Rules
-from praison_compressor.testing.chat import ChatCompletions, call_id, pieces, sse
+from praison_compressor.testing.chat import ChatCompletions, call_id, split_for_stream, sse
 from praison_compressor.testing.checks import check_alternation
 from praison_compressor.testing.replies import JSON
 
@@ -51,7 +49,7 @@ class Anthropic(ChatCompletions):
         self._behind: dict[str, tuple[str, str]] = {}
         """Signature -> the prefix and the signature before it when it was written."""
 
-    def check(self, body: JSON, rules: Rules) -> None:
+    def check_request(self, body: JSON, rules: Rules) -> None:
         check_parameters(body)
         check_system(body.get("system"))
         check_messages(body["messages"], rules)
@@ -62,16 +60,16 @@ class Anthropic(ChatCompletions):
         check_tools(body)
         check_cache_marks(body)
         if rules.alternate:
-            check_alternation(self.read(body)[0])
+            check_alternation(self.parse_request(body)[0])
 
-    def read(self, body: JSON) -> tuple[list[JSON], list[JSON], int | None]:
+    def parse_request(self, body: JSON) -> tuple[list[JSON], list[JSON], int | None]:
         system = body.get("system")
         head = [{"role": "system", "content": _chat_content(system)}] if system else []
         messages = [chat for message in body["messages"] for chat in _chat_messages(message)]
         tools = [_chat_tool(tool) for tool in body.get("tools") or ()]
         return [*head, *messages], tools, body["max_tokens"]
 
-    def overflow(self, window: int, prompt: int, completion: int) -> Refusal:
+    def overflow_refusal(self, window: int, prompt: int, completion: int) -> Refusal:
         if prompt > window:
             return Refusal(f"prompt is too long: {prompt} tokens > {window} maximum")
         return Refusal(
@@ -79,13 +77,13 @@ class Anthropic(ChatCompletions):
             f"{window}, decrease input length or `max_tokens` and try again"
         )
 
-    def error(self, why: Failure) -> JSON:
+    def error_body(self, why: Failure) -> JSON:
         """Return an error body; its type follows from the status alone."""
         kind = ERROR_TYPES.get(why.status, "api_error")
         error = {"type": kind, "message": why.message}
         return {"type": "error", "error": error, "request_id": "req_local"}
 
-    def whole(self, reply: Reply, asked: Recorded) -> JSON:
+    def response_body(self, reply: Reply, asked: Recorded) -> JSON:
         return {
             "id": f"msg_{asked.number:06d}",
             "type": "message",
@@ -97,12 +95,12 @@ class Anthropic(ChatCompletions):
             "usage": _usage(asked),
         }
 
-    def frames(self, reply: Reply, asked: Recorded) -> Iterator[bytes]:
+    def stream_events(self, reply: Reply, asked: Recorded) -> Iterator[bytes]:
         for event in self._events(reply, asked):
             yield sse(event, event["type"])
 
     def _events(self, reply: Reply, asked: Recorded) -> Iterator[JSON]:
-        whole = self.whole(reply, asked)
+        whole = self.response_body(reply, asked)
         begun = {**whole, "content": [], "stop_reason": None}
         begun["usage"] = {**whole["usage"], "output_tokens": 1}
         yield {"type": "message_start", "message": begun}
@@ -266,7 +264,7 @@ def _chat_tool(tool: JSON) -> JSON:
 def _blocks(reply: Reply, asked: Asked) -> list[JSON]:
     blocks: list[JSON] = [{"type": "text", "text": reply.text}] if reply.text else []
     for index, call in enumerate(reply.calls):
-        input = json.loads(call.encoded())
+        input = json.loads(call.arguments_text())
         id = call_id(call, asked, index)
         blocks.append({"type": "tool_use", "id": id, "name": call.name, "input": input})
     return blocks
@@ -275,13 +273,19 @@ def _blocks(reply: Reply, asked: Asked) -> list[JSON]:
 def _pieces_of(block: JSON) -> tuple[JSON, list[JSON]]:
     """Return a block's opening and its deltas."""
     if block["type"] == "text":
-        deltas = [{"type": "text_delta", "text": piece} for piece in pieces(block["text"])]
+        deltas = [
+            {"type": "text_delta", "text": piece} for piece in split_for_stream(block["text"])
+        ]
         return {"type": "text", "text": ""}, deltas
     if block["type"] == "tool_use":
         encoded = json.dumps(block["input"], ensure_ascii=False)
-        deltas = [{"type": "input_json_delta", "partial_json": p} for p in pieces(encoded)]
+        deltas = [
+            {"type": "input_json_delta", "partial_json": p} for p in split_for_stream(encoded)
+        ]
         return {**block, "input": {}}, deltas
-    deltas = [{"type": "thinking_delta", "thinking": p} for p in pieces(block["thinking"])]
+    deltas = [
+        {"type": "thinking_delta", "thinking": p} for p in split_for_stream(block["thinking"])
+    ]
     deltas.append({"type": "signature_delta", "signature": block["signature"]})
     return {"type": "thinking", "thinking": "", "signature": ""}, deltas
 

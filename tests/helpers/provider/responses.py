@@ -1,26 +1,24 @@
 """OpenAI's responses API: what it refuses, how it reads and answers, whole and streamed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from praison_compressor.messages.responses import to_messages
 from praison_compressor.testing import Asked, Recorded, Refusal, Reply, Rules
-from praison_compressor.testing.chat import ChatCompletions, call_id, pieces, sse
+from praison_compressor.testing.chat import ChatCompletions, call_id, split_for_stream, sse
 from praison_compressor.testing.checks import (
-    a_string,
-    an_array,
-    an_object,
-    bad_value,
+    as_array,
+    as_object,
     check_alternation,
+    check_arguments,
+    check_content,
     check_function,
-    check_parts,
-    filled,
-    json_object_text,
-    known_keys,
-    missing,
-    wrong_type,
+    check_keys,
+    check_not_empty,
+    refuse_missing,
+    refuse_type,
+    refuse_value,
+    string_under,
 )
 from praison_compressor.testing.replies import JSON
 
@@ -63,23 +61,23 @@ class Responses(ChatCompletions):
         self._reasoning_of: dict[str, str] = {}
         """Item id -> the id of the reasoning item it was issued with."""
 
-    def check(self, body: JSON, rules: Rules) -> None:
+    def check_request(self, body: JSON, rules: Rules) -> None:
         if not body.get("model"):
-            missing("model")
-        known_keys(body, PARAMETERS, "")
+            refuse_missing("model")
+        check_keys(body, PARAMETERS, "")
         check_input(body, rules)
         check_pairs(_items(body))
         self._check_reasoning(_items(body))
         check_tools(body)
         if rules.alternate:
-            check_alternation(self.read(body)[0])
+            check_alternation(self.parse_request(body)[0])
 
-    def read(self, body: JSON) -> tuple[list[JSON], list[JSON], int | None]:
+    def parse_request(self, body: JSON) -> tuple[list[JSON], list[JSON], int | None]:
         tools = [_chat_tool(tool) for tool in body.get("tools") or ()]
         messages = to_messages(body.get("instructions"), body["input"])
         return messages, tools, body.get("max_output_tokens")
 
-    def overflow(self, window: int, prompt: int, completion: int) -> Refusal:
+    def overflow_refusal(self, window: int, prompt: int, completion: int) -> Refusal:
         return Refusal(
             "Your input exceeds the context window of this model. Please adjust your input and "
             "try again.",
@@ -87,17 +85,17 @@ class Responses(ChatCompletions):
             code="context_length_exceeded",
         )
 
-    def whole(self, reply: Reply, asked: Recorded) -> JSON:
+    def response_body(self, reply: Reply, asked: Recorded) -> JSON:
         output = self._issue(reply, asked)
         body = _envelope(asked, "completed")
         return {**body, "output": output, "usage": _usage(asked)}
 
-    def frames(self, reply: Reply, asked: Recorded) -> Iterator[bytes]:
+    def stream_events(self, reply: Reply, asked: Recorded) -> Iterator[bytes]:
         for number, event in enumerate(self._events(reply, asked)):
             yield sse({**event, "sequence_number": number}, event["type"])
 
     def _events(self, reply: Reply, asked: Recorded) -> Iterator[JSON]:
-        whole = self.whole(reply, asked)
+        whole = self.response_body(reply, asked)
         begun = {**_envelope(asked, "in_progress"), "output": [], "usage": None}
         yield {"type": "response.created", "response": begun}
         yield {"type": "response.in_progress", "response": begun}
@@ -172,7 +170,7 @@ def _output(reply: Reply, asked: Asked) -> list[JSON]:
     status = "completed"
     for index, call in enumerate(reply.calls):
         ids = {"id": _id("fc", asked, index), "call_id": call_id(call, asked, index)}
-        called = {"name": call.name, "arguments": call.encoded(), "status": status}
+        called = {"name": call.name, "arguments": call.arguments_text(), "status": status}
         output.append({"type": "function_call", **ids, **called})
     return output
 
@@ -194,7 +192,7 @@ def _text_events(item: JSON, place: JSON) -> Iterator[JSON]:
     place = {**place, "content_index": 0}
     yield {"type": "response.content_part.added", **place, "part": {**part, "text": ""}}
     name = "response.output_text"
-    for piece in pieces(part["text"]):
+    for piece in split_for_stream(part["text"]):
         yield {"type": f"{name}.delta", **place, "delta": piece, "logprobs": []}
     yield {"type": f"{name}.done", **place, "text": part["text"], "logprobs": []}
     yield {"type": "response.content_part.done", **place, "part": part}
@@ -205,7 +203,7 @@ def _summary_events(item: JSON, place: JSON) -> Iterator[JSON]:
     place = {**place, "summary_index": 0}
     name = "response.reasoning_summary"
     yield {"type": f"{name}_part.added", **place, "part": {**part, "text": ""}}
-    for piece in pieces(part["text"]):
+    for piece in split_for_stream(part["text"]):
         yield {"type": f"{name}_text.delta", **place, "delta": piece}
     yield {"type": f"{name}_text.done", **place, "text": part["text"]}
     yield {"type": f"{name}_part.done", **place, "part": part}
@@ -213,7 +211,7 @@ def _summary_events(item: JSON, place: JSON) -> Iterator[JSON]:
 
 def _call_events(item: JSON, place: JSON) -> Iterator[JSON]:
     name = "response.function_call_arguments"
-    for piece in pieces(item["arguments"]):
+    for piece in split_for_stream(item["arguments"]):
         yield {"type": f"{name}.delta", **place, "delta": piece}
     done = {"name": item["name"], "arguments": item["arguments"]}
     yield {"type": f"{name}.done", **place, **done}
@@ -236,42 +234,42 @@ def check_input(body: JSON, rules: Rules) -> None:
     """Refuse an input that is neither a text nor a list of sound items."""
     given = body.get("input")
     if given is None:
-        missing("input")
+        refuse_missing("input")
     if isinstance(given, str):
-        filled(given, "input")
+        check_not_empty(given, "input")
         return
-    for index, item in enumerate(an_array(given, "input")):
-        _check_item(an_object(item, f"input[{index}]"), f"input[{index}]", rules)
+    for index, item in enumerate(as_array(given, "input")):
+        _check_item(as_object(item, f"input[{index}]"), f"input[{index}]", rules)
 
 
 def _check_item(item: JSON, path: str, rules: Rules) -> None:
     kind = item.get("type", "message")
     if kind not in ITEMS:
-        bad_value(f"{path}.type", kind, ITEMS)
-    known_keys(item, ITEMS[kind] | rules.extra_message_keys, path)
+        refuse_value(f"{path}.type", kind, ITEMS)
+    check_keys(item, ITEMS[kind] | rules.extra_message_keys, path)
     for key in REQUIRED[kind]:
         if key not in item:
-            missing(f"{path}.{key}")
+            refuse_missing(f"{path}.{key}")
         if key in ("id", "call_id", "name", "role"):
-            a_string(item, key, path)
+            string_under(item, key, path)
     if kind == "message":
         if item["role"] not in ROLES:
-            bad_value(f"{path}.role", item["role"], ROLES)
+            refuse_value(f"{path}.role", item["role"], ROLES)
         allowed = OUTPUT_PARTS if item["role"] == "assistant" else INPUT_PARTS
         _check_content(item["content"], allowed, f"{path}.content")
     elif kind == "function_call":
-        json_object_text(item, path)
+        check_arguments(item, path)
     elif kind == "function_call_output" and item["output"] != "":
         _check_content(item["output"], INPUT_PARTS, f"{path}.output")
 
 
 def _check_content(content: Any, allowed: dict[str, set[str]], path: str) -> None:
     if isinstance(content, str):
-        filled(content, path)
+        check_not_empty(content, path)
     elif isinstance(content, list):
-        check_parts(content, allowed, path)
+        check_content(content, allowed, path)
     else:
-        wrong_type(path, "one of an array of objects or string", content)
+        refuse_type(path, "one of an array of objects or string", content)
 
 
 def check_reasoning_is_followed(items: Sequence[JSON]) -> None:
@@ -315,5 +313,5 @@ def check_tools(body: JSON) -> None:
     """Refuse tools that are not declared as functions."""
     for index, tool in enumerate(body.get("tools") or ()):
         where = f"tools[{index}]"
-        if a_string(tool, "type", where) == "function":
+        if string_under(tool, "type", where) == "function":
             check_function(tool, where)

@@ -32,7 +32,7 @@ T = TypeVar("T")
 MOST_CALLS = 16  # requests for one compression, refused and repeated ones included
 REJECTED_TRIES = 2  # texts asked of one model: a second one may be good
 
-_PASSING = frozenset({"network", "quota", "provider"})
+_RETRIED_KINDS = frozenset({"network", "quota", "provider"})
 """Kinds of failure worth a retry. A timeout is not: it has used the whole time."""
 
 
@@ -52,7 +52,7 @@ class Tally:
         return Tally(self.calls + other.calls, self.usage + other.usage, model, window)
 
 
-class Unanswered(Exception):
+class NoUsableAnswer(Exception):
     """No text was accepted: the last failure, and the tally of all requests."""
 
     def __init__(self, error: SummaryError, spent: Tally) -> None:
@@ -62,7 +62,7 @@ class Unanswered(Exception):
 
 
 @dataclass(frozen=True)
-class Asker:
+class ModelCaller:
     """Ask one model for the texts of one summary."""
 
     config: CompressorConfig
@@ -71,24 +71,26 @@ class Asker:
     session_id: str
     model: str | None = None
     """The model to ask; None means the summarizer's own."""
-    learned: int | None = None
+    learned_window: int | None = None
     """The window that the model's refusals teach; None before the first."""
 
     @property
     def model_name(self) -> str | None:
         """Return the name of the model to ask, or None if unknown."""
-        return self.model or _stated(self.summarizer, "model", str)
+        return self.model or _read_attribute(self.summarizer, "model", str)
 
     @property
     def window(self) -> int | None:
         """Return the window in tokens, or None for any number."""
-        listed = _listed_window(self.summarizer, self.model)
-        return min((each for each in (self.learned, listed) if each is not None), default=None)
+        listed = _window_stated_by(self.summarizer, self.model)
+        return min(
+            (each for each in (self.learned_window, listed) if each is not None), default=None
+        )
 
     async def text(
-        self, messages: list[Message], tokens: TokenCounter, most: int, spent: Tally
+        self, messages: list[Message], tokens: TokenCounter, max_tokens: int, spent: Tally
     ) -> tuple[str, Tally]:
-        """Return one accepted text of at most `most` tokens, and the new tally.
+        """Return one accepted text of at most `max_tokens` tokens, and the new tally.
 
         A refusal as too long teaches the model's window, counted by `tokens`.
 
@@ -99,50 +101,60 @@ class Asker:
         while spent.calls < MOST_CALLS:
             spent += Tally(calls=1)
             try:
-                reply = await self._answer(messages, most)
+                reply = await self._answer(messages, max_tokens)
                 spent += Tally(usage=reply.usage, model=reply.model)
                 return await asyncio.to_thread(accept, reply, messages), spent
             except SummaryRejected as error:
                 rejected += 1
                 if rejected >= REJECTED_TRIES:
-                    raise Unanswered(error, spent) from error
+                    raise NoUsableAnswer(error, spent) from error
             except SummarizerUnavailable as error:
                 failed += 1
                 if error.kind == "context":
-                    sent, name = tokens.messages(messages), self.model_name
-                    spent += Tally(window=lesson(error, name, self.learned, sent=sent, most=most))
+                    sent_tokens, name = tokens.messages(messages), self.model_name
+                    spent += Tally(
+                        window=learn_window(
+                            error,
+                            name,
+                            self.learned_window,
+                            sent_tokens=sent_tokens,
+                            max_tokens=max_tokens,
+                        )
+                    )
                 wait = self._wait(error, failed)
                 if wait is None:
-                    raise Unanswered(error, spent) from error
+                    raise NoUsableAnswer(error, spent) from error
                 await asyncio.sleep(wait)
         exhausted = SummarizerUnavailable(
             f"one compression may make {MOST_CALLS} requests, and all are spent; name an "
             "auxiliary model with a larger window",
             kind="context",
         )
-        raise Unanswered(exhausted, spent)
+        raise NoUsableAnswer(exhausted, spent)
 
     def _wait(self, error: SummarizerUnavailable, failed: int) -> float | None:
         """Return the seconds before the next try, or None without one."""
-        if error.kind not in _PASSING or failed > self.config.summary_max_retries:
+        if error.kind not in _RETRIED_KINDS or failed > self.config.summary_max_retries:
             return None
         wait = error.retry_after if error.retry_after is not None else 0.5 * 2**failed
         return None if wait > self.config.timeout_seconds else wait
 
-    async def _answer(self, messages: list[Message], most: int) -> SummaryReply:
+    async def _answer(self, messages: list[Message], max_tokens: int) -> SummaryReply:
         """Return one answer; emit an event before and after it.
 
         Raises:
             SummaryError: no answer came.
         """
-        ready = _stated(self.summarizer, "ready", object)
+        ready = _read_attribute(self.summarizer, "ready", object)
         if callable(ready):
-            await _done(ready, STARTING_UP)
+            await _await_work(ready, STARTUP_SECONDS)
         data: dict[str, Any] = {"model": self.model_name}
         self.emit(Event("model_called", self.session_id, data))
         began = time.monotonic()
         try:
-            reply = await _done(partial(self._ask, messages, most), self.config.timeout_seconds)
+            reply = await _await_work(
+                partial(self._ask, messages, max_tokens), self.config.timeout_seconds
+            )
             data = {**asdict(reply.usage), "model": reply.model or self.model_name}
             return reply
         except BaseException as error:
@@ -152,13 +164,13 @@ class Asker:
             data = {**data, "seconds": time.monotonic() - began}
             self.emit(Event("model_answered", self.session_id, data))
 
-    async def _ask(self, messages: list[Message], most: int) -> SummaryReply:
+    async def _ask(self, messages: list[Message], max_tokens: int) -> SummaryReply:
         """Return the summarizer's answer, its fields checked."""
-        return _checked(
+        return _check_reply(
             await self.summarizer.summarize(
                 # Copies, since a user's summarizer may edit them.
                 [dict(message) for message in messages],
-                max_tokens=most,
+                max_tokens=max_tokens,
                 model=self.model,
                 timeout_seconds=self.config.timeout_seconds,
             )
@@ -167,21 +179,21 @@ class Asker:
 
 # -------------------------------------------------------------- a user's own summarizer
 
-STARTING_UP = 60.0  # seconds in which a summarizer gets ready, outside the model's timeout
+STARTUP_SECONDS = 60.0  # seconds in which a summarizer gets ready, outside the model's timeout
 
 
-def _stated(given: Any, name: str, kind: type[T] | tuple[type[T], ...]) -> T | None:
+def _read_attribute(summarizer: Any, name: str, kind: type[T] | tuple[type[T], ...]) -> T | None:
     """Return an attribute, or None if unreadable or of another type."""
     with suppress(Exception):
-        value = getattr(given, name, None)
+        value = getattr(summarizer, name, None)
         return value if isinstance(value, kind) and not isinstance(value, bool) else None
     return None
 
 
-def _listed_window(summarizer: Any, model: str | None) -> int | None:
+def _window_stated_by(summarizer: Any, model: str | None) -> int | None:
     """Return the window that a summarizer states, or None."""
-    window = _stated(summarizer, "window", int)
-    ask = _stated(summarizer, "window_for", object)
+    window = _read_attribute(summarizer, "window", int)
+    ask = _read_attribute(summarizer, "window_for", object)
     if callable(ask):
         with suppress(Exception):
             window = ask(model)
@@ -189,7 +201,7 @@ def _listed_window(summarizer: Any, model: str | None) -> int | None:
     return window if type(window) is int and window > 0 else None
 
 
-def _checked(reply: Any) -> SummaryReply:
+def _check_reply(reply: Any) -> SummaryReply:
     """Return the reply, or raise TypeError for a field of another type."""
     if not isinstance(reply, SummaryReply):
         raise TypeError(f"it gave {type(reply).__name__}, not a SummaryReply")
@@ -200,13 +212,13 @@ def _checked(reply: Any) -> SummaryReply:
     return replace(reply, usage=Usage() + reply.usage)  # the sum raises TypeError for texts
 
 
-async def _done(work: Callable[[], Awaitable[T]], seconds: float) -> T:
+async def _await_work(work: Callable[[], Awaitable[T]], seconds: float) -> T:
     """Await a summarizer's work for at most `seconds`.
 
     Raises:
         SummaryError: the work failed, was cancelled or took longer.
     """
-    task = await run_for(_contained(work), seconds)
+    task = await run_for(_catch_errors(work), seconds)
     if task is None:
         raise SummarizerUnavailable(
             f"no answer in {seconds:g} s; raise timeout_seconds or use a faster model",
@@ -220,7 +232,7 @@ async def _done(work: Callable[[], Awaitable[T]], seconds: float) -> T:
     return ended
 
 
-async def _contained(work: Callable[[], Awaitable[T]]) -> T | SummaryError:
+async def _catch_errors(work: Callable[[], Awaitable[T]]) -> T | SummaryError:
     """Do the work; return its exception as a SummaryError of ours."""
     try:
         return await work()
@@ -229,15 +241,18 @@ async def _contained(work: Callable[[], Awaitable[T]]) -> T | SummaryError:
     except BaseException as error:
         # Returned, not raised: SystemExit would end the event loop, and a closed coroutine may not
         # raise another error.
-        return _as_ours(error)
+        return _to_summary_error(error)
 
 
-def _as_ours(error: BaseException) -> SummaryError:
+def _to_summary_error(error: BaseException) -> SummaryError:
     """Return an exception as a SummaryError with attributes of sound types."""
     if type(error) is SummaryRejected:
         return error
     if isinstance(error, SummarizerUnavailable):
-        kind, wait = _stated(error, "kind", str), _stated(error, "retry_after", (int, float))
+        kind, wait = (
+            _read_attribute(error, "kind", str),
+            _read_attribute(error, "retry_after", (int, float)),
+        )
         ours = SummarizerUnavailable(error_text(error), kind=kind or "provider", retry_after=wait)
     else:
         text = f"{type(error).__name__}: {error_text(error)}"
@@ -251,19 +266,19 @@ def _as_ours(error: BaseException) -> SummaryError:
 COOLDOWNS = (60.0, 300.0, 900.0)
 """Seconds after the first, second and every further failure in a row."""
 
-FIRST = {"quota": 1, "auth": 2}
+FIRST_COOLDOWN = {"quota": 1, "auth": 2}
 """Kind of failure → its first index in COOLDOWNS; other kinds begin at 0."""
 
-LASTING = {"auth", REFUSED}
+LASTING_KINDS = {"auth", REFUSED}
 """Kinds that end only with time; a longer segment does not retry the model earlier."""
 
-GROWTH = 1.5  # a segment longer by this factor is worth a try after other kinds
+RETRY_GROWTH = 1.5  # a segment longer by this factor is worth a try after other kinds
 
-REMEMBERED = 1_024
+MAX_FAILURES = 1_024
 """Failures held; the oldest are forgotten, so that a long-lived process does not grow."""
 
 
-class Breaker:
+class CircuitBreaker:
     """A circuit breaker per model and session; thread-safe. `clock` returns seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -277,15 +292,15 @@ class Breaker:
         until, grown, _ = self._failures.get((session_id, model), (0.0, 0, 0))
         return self._clock() >= until or tokens >= grown
 
-    def failed(self, session_id: str, model: str | None, tokens: int, kind: str) -> float:
+    def record_failure(self, session_id: str, model: str | None, tokens: int, kind: str) -> float:
         """Record a failure; return the seconds for which the model rests."""
         key, now = (session_id, model), self._clock()
         with self._lock:
             *_, before = self._failures.pop(key, (-1,))
-            step = min(max(before + 1, FIRST.get(kind, 0)), len(COOLDOWNS) - 1)
-            grown = math.inf if kind in LASTING else GROWTH * tokens
+            step = min(max(before + 1, FIRST_COOLDOWN.get(kind, 0)), len(COOLDOWNS) - 1)
+            grown = math.inf if kind in LASTING_KINDS else RETRY_GROWTH * tokens
             self._failures[key] = (now + COOLDOWNS[step], grown, step)
-            while len(self._failures) > REMEMBERED:
+            while len(self._failures) > MAX_FAILURES:
                 del self._failures[next(iter(self._failures))]
             return COOLDOWNS[step]
 
@@ -296,7 +311,7 @@ class Breaker:
                 if key[0] == session_id:
                     self._failures[key] = (-math.inf, grown, step)
 
-    def succeeded(self, session_id: str, model: str | None) -> None:
+    def record_success(self, session_id: str, model: str | None) -> None:
         """Forget the failures of a model that answers again."""
         with self._lock:
             self._failures.pop((session_id, model), None)
@@ -304,29 +319,34 @@ class Breaker:
 
 # -------------------------------------------------------------- windows
 
-LEAST_WINDOW = 2_000  # tokens; a smaller window has no room for a part worth its call
+LEAST_LEARNED_WINDOW = 2_000  # tokens; a smaller window has no room for a part worth its call
 
 
-def lesson(
-    error: Exception, model: str | None, learned: int | None, *, sent: int, most: int
+def learn_window(
+    error: Exception,
+    model: str | None,
+    learned_window: int | None,
+    *,
+    sent_tokens: int,
+    max_tokens: int,
 ) -> int | None:
     """Return the smaller window that a refusal as too long teaches, or None.
 
     It is the refusal's number if that is below the request and the learned window, else half of the
-    request. `sent` are the request's tokens, `most` those of its answer.
+    request. `sent_tokens` are the request's tokens, `max_tokens` those of its answer.
     """
     refused = overflow_of(error)
     if refused is None:
         return None
-    before = sent + most if learned is None else learned
-    named, half = refused.window, sent // 2 + most
-    window = named if named is not None and named < min(before, sent + most) else half
-    if not LEAST_WINDOW <= window < before:
+    before = sent_tokens + max_tokens if learned_window is None else learned_window
+    named, half = refused.window, sent_tokens // 2 + max_tokens
+    window = named if named is not None and named < min(before, sent_tokens + max_tokens) else half
+    if not LEAST_LEARNED_WINDOW <= window < before:
         return None
     logger.warning(
         "%s refused a request of %d tokens as too long; its window counts as %d tokens now",
         model or "the auxiliary model",
-        sent,
+        sent_tokens,
         window,
     )
     return window

@@ -19,18 +19,18 @@ from ..config import CompressorConfig
 from ..errors import SessionNotFound
 from ..ledger.segments import Entry, Epoch, Segment, Usage
 from ..ledger.stores import Store
-from ..messages import Message, content_digest, read, text_of
+from ..messages import Message, content_digest, read_transcript, text_of
 from ..recall.outlines import in_order
-from ..summaries.prompts import rendering
+from ..summaries.prompts import render_messages
 from ..tokens.counter import TokenCounter
 from ..tokens.models import input_price, model_limits
 from ..view.budget import Budget
 from ..view.frame import is_framed, unframe
-from .stored import FOLDED, IN_VIEW, states
+from .store_commands import FOLDED, IN_VIEW, segment_states
 
-WHOLE = "The transcript that the store has; each answer of the model ends a request."
+WHOLE_NOTE = "The transcript that the store has; each answer of the model ends a request."
 
-ARCHIVED = "The store has not the whole transcript, so its size over time is not shown."
+PARTIAL_NOTE = "The store has not the whole transcript, so its size over time is not shown."
 
 MOST_POINTS = 600
 """Points of the chart: a screen has no more columns, and each costs a call of the compressor."""
@@ -76,7 +76,7 @@ class Card:
         A folded segment yields nothing: the segment that replaced it has the same originals.
         """
         if self.standing:
-            texts = rendering([dict(message) for message in self.messages])
+            texts = render_messages([dict(message) for message in self.messages])
             names = in_order(self.number, self.messages)
             for name, message, text in zip(names, self.messages, texts, strict=True):
                 cut = text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + " …"
@@ -84,7 +84,7 @@ class Card:
 
 
 @dataclass(frozen=True)
-class Life:
+class ReportData:
     """The size of a session over time, its summaries, its cost."""
 
     title: str
@@ -153,13 +153,13 @@ class Life:
         return self.price * self.not_sent if self.price and self.points else None
 
 
-def life_of_transcript(
+def data_of_transcript(
     messages: Sequence[Any],
     compressor: ContextCompressor,
     *,
     title: str,
     step: Callable[[], None] = lambda: None,
-) -> Life:
+) -> ReportData:
     """Send the transcript as it grew through the compressor.
 
     `step` is called after each request.
@@ -172,19 +172,21 @@ def life_of_transcript(
         compressor.compress_sync(messages[:end], session_id=session)
         step()
     note = "The transcript, sent again as it grew, with these options."
-    found = Life("", "")
+    data = ReportData("", "")
     with contextlib.suppress(SessionNotFound):  # what was never compressed is not stored
-        found = _collected(compressor.store, compressor.config.namespace, session)
-    found = replace(found, title=title, note=note, lines=window_and_trigger(compressor.config))
-    return with_points(with_next(found, messages, compressor, session), messages, compressor.tokens)
+        data = _read_session(compressor.store, compressor.config.namespace, session)
+    data = replace(data, title=title, note=note, lines=window_and_trigger(compressor.config))
+    return _with_points(
+        with_preview(data, messages, compressor, session), messages, compressor.tokens
+    )
 
 
-def with_next(
-    life: Life, messages: Sequence[Any], compressor: ContextCompressor, session: str
-) -> Life:
+def with_preview(
+    data: ReportData, messages: Sequence[Any], compressor: ContextCompressor, session: str
+) -> ReportData:
     """Return the life with the compression to come."""
     seen = compressor.preview(messages, session_id=session, force=True)
-    return replace(life, next=seen if seen.would_compress else None)
+    return replace(data, next=seen if seen.would_compress else None)
 
 
 def window_and_trigger(config: CompressorConfig) -> dict[str, int]:
@@ -195,33 +197,35 @@ def window_and_trigger(config: CompressorConfig) -> dict[str, int]:
     return {"window": window, "trigger": Budget.of(config, window).trigger}
 
 
-def life_of_session(store: Store, namespace: str, session_id: str, tokens: TokenCounter) -> Life:
+def data_of_session(
+    store: Store, namespace: str, session_id: str, tokens: TokenCounter
+) -> ReportData:
     """Read the life of a stored session.
 
     Raises:
         LedgerError: the store cannot be read, or has no such session.
     """
-    found = _collected(store, namespace, session_id)
+    data = _read_session(store, namespace, session_id)
     messages = store.transcript(store.open(namespace, session_id))
-    lengths = [card.segment.transcript_length for card in (*found.cards, *found.masks)]
+    lengths = [card.segment.transcript_length for card in (*data.cards, *data.masks)]
     if not messages or 0 in lengths or max(lengths, default=0) > len(messages):
-        return replace(found, note=ARCHIVED, price=input_price(tokens.model))
-    return with_points(replace(found, note=WHOLE), messages, tokens)
+        return replace(data, note=PARTIAL_NOTE, price=input_price(tokens.model))
+    return _with_points(replace(data, note=WHOLE_NOTE), messages, tokens)
 
 
-def _collected(store: Store, namespace: str, session_id: str) -> Life:
+def _read_session(store: Store, namespace: str, session_id: str) -> ReportData:
     """Return a session's life without points."""
     # A database knows the whole family; the store in memory only the chain.
     epochs = getattr(store, "tree", store.lineage)(namespace, session_id)
     session = store.open(namespace, session_id)
-    found = enumerate(zip(session.entries, states(session.entries), strict=True), 1)
+    numbered = enumerate(zip(session.entries, segment_states(session.entries), strict=True), 1)
     # An undone segment counts as paid for, and is not shown.
     cards = [
         _card(n, entry, state == IN_VIEW, store.originals(session, entry) or [])
-        for n, (entry, state) in found
+        for n, (entry, state) in numbered
         if state in (IN_VIEW, FOLDED)
     ]
-    return Life(
+    return ReportData(
         title=session.id,
         note="",
         cards=tuple(card for card in cards if card.segment.kind == "summary"),
@@ -247,20 +251,20 @@ def requests_in(messages: Sequence[Message]) -> dict[int, int]:
 
     An assistant message answers a request. What comes after the last answer waits for one.
     """
-    transcript = read(messages)
+    transcript = read_transcript(messages)
     firsts = (step[0] for step in transcript.steps)
     answers = [at for at in firsts if transcript.messages[at].get("role") == "assistant"]
-    found = [transcript.origins[at] for at in answers]
-    ends = [end for end in found if end]  # a repair answers none
+    origins = [transcript.origins[at] for at in answers]
+    ends = [end for end in origins if end]  # a repair answers none
     if not ends or messages[-1].get("role") != "assistant":
         ends.append(len(messages))
     stride = -(-len(ends) // MOST_POINTS)
     return dict([*enumerate(ends, 1)][::-stride][::-1])
 
 
-def with_points(found: Life, messages: Sequence[Message], tokens: TokenCounter) -> Life:
+def _with_points(data: ReportData, messages: Sequence[Message], tokens: TokenCounter) -> ReportData:
     """Return the life with its points and the price of a token."""
-    cards = sorted((*found.cards, *found.masks), key=lambda card: card.number)
+    cards = sorted((*data.cards, *data.masks), key=lambda card: card.number)
     sizes = map(tokens.message, messages)
     whole = [*itertools.accumulate(sizes, initial=tokens.messages([]))]
     waiting, requests = list(_cuts(messages, cards)), requests_in(messages)
@@ -280,7 +284,7 @@ def with_points(found: Life, messages: Sequence[Message], tokens: TokenCounter) 
             begun.setdefault(card.epoch, request)
         points.append(Point(request, end, whole[end], whole[end] - sum(saved.values()), bool(now)))
     return replace(
-        found,
+        data,
         messages=len(messages),
         tokens=whole[-1],
         points=tuple(points),

@@ -1,0 +1,73 @@
+"""Open the store that a command names; find a session in it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..config import CompressorConfig, nearest_name
+from ..errors import SessionNotFound, StoreUnavailable
+from ..ledger.segments import Session
+
+if TYPE_CHECKING:
+    from ..ledger.sql.store import SqlStore
+
+STORED_WHEN = (
+    "A session is stored when it is first compressed: by an agent with "
+    "CompressorContext(store_url=...) or PRAISON_COMPRESSOR_STORE, or by "
+    "praison-compressor compress FILE --store URL --session ID."
+)
+
+
+@contextlib.contextmanager
+def open_ledger(url: str | None, *, new: bool = False) -> Iterator[SqlStore]:
+    """Open the named store, that of the environment, or the user's.
+
+    Without `new` a missing ledger is an error: a mistyped path is no empty store. The key of an
+    encrypted ledger is in the environment, since others can read a command line.
+    """
+    from ..ledger.sql.database import default_path
+    from ..ledger.sql.store import open_store
+
+    config = CompressorConfig(store_url=url).with_environment()
+    encrypted = config.store_key is not None and not default_path().exists()
+    place = config.store_url or default_path(encrypted=encrypted)
+    store = open_store(place, key=config.store_key)
+    try:
+        if not new and not store.exists():
+            raise StoreUnavailable(
+                f"{store.place}: there is no such file, or no ledger in it; check --store. "
+                + STORED_WHEN
+            )
+        yield store
+    finally:
+        store.close()
+
+
+def existing_session(store: SqlStore, namespace: str, name: str) -> Session:
+    """Return the stored session of an id or an epoch's id.
+
+    Raises:
+        SessionNotFound: there is none; the error has the nearest id.
+    """
+    try:
+        store.lineage(namespace, name)  # `open` makes a session of an unknown name
+    except SessionNotFound as error:
+        meant = nearest_name(name, (info.id for info in store.sessions(namespace)))
+        hint = f" (did you mean {meant!r}?)" if meant else ""
+        raise SessionNotFound(f"{error}{hint}") from error
+    return store.open(namespace, name)
+
+
+def remembered_session(store: SqlStore, namespace: str, name: str) -> Session:
+    """Return the stored session unless all of it was forgotten.
+
+    Raises:
+        SessionNotFound: there is none, or only tombstones of it.
+    """
+    session = existing_session(store, namespace, name)
+    is_gone = session.entries and all(entry.forgotten for entry in session.entries)
+    if is_gone and not store.transcript(session):
+        raise SessionNotFound(f"session {name!r} was forgotten; only its tombstones are left")
+    return session
