@@ -33,8 +33,8 @@ from .request import (
     Options,
     Request,
     SessionKey,
-    check_arguments,
-    check_options,
+    check_call_options,
+    check_constructor,
     request_of,
 )
 from .result import CompressResult
@@ -79,7 +79,7 @@ class ContextCompressor:
         sessions: SessionStates | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        check_arguments(config, store, tokens, on_event, telemetry, before_compression, clock)
+        check_constructor(config, store, tokens, on_event, telemetry, before_compression, clock)
         self.config = (config or CompressorConfig()).with_environment()
         self.tokens = tokens or TokenCounter(self.config.model)
         self.store = store if store is not None else default_store(self.config)
@@ -320,7 +320,7 @@ class ContextCompressor:
         return lambda: self.store.open(self.config.namespace, name)
 
     def _session_name(self, session_id: str | None) -> str:
-        return check_options({"session_id": session_id}).get("session_id") or self.session_id
+        return check_call_options({"session_id": session_id}).get("session_id") or self.session_id
 
     def undo(self, session_id: str | None = None) -> tuple[Segment, ...]:
         """Undo the newest compression; return its segments, () without one.
@@ -374,7 +374,7 @@ class ContextCompressor:
     ) -> Request:
         return request_of(
             messages,
-            check_options(options),
+            check_call_options(options),
             self.config,
             self.tokens,
             session_id=self.session_id,

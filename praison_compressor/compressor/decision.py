@@ -208,10 +208,8 @@ def is_cold(request: Request, last: float, now: float) -> bool:
     if not last or seconds <= cache_seconds(request.config):
         return False
     is_kept = request.config.cache_ttl_seconds is None and seconds <= HOUR_SECONDS
-    return not (
-        is_kept
-        and any(trigger_of.get("ttl") == "1h" for trigger_of in _cache_marks(request.messages))
-    )
+    is_marked = is_kept and any(m.get("ttl") == "1h" for m in _cache_marks(request.messages))
+    return not is_marked
 
 
 def cache_seconds(config: CompressorConfig) -> float:
@@ -230,6 +228,6 @@ def _cache_marks(messages: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
     for message in messages:
         content = message.get("content") if isinstance(message, Mapping) else None
         for part in (message, *(content if isinstance(content, list) else ())):
-            trigger_of = part.get("cache_control") if isinstance(part, Mapping) else None
-            if isinstance(trigger_of, Mapping):
-                yield trigger_of
+            mark = part.get("cache_control") if isinstance(part, Mapping) else None
+            if isinstance(mark, Mapping):
+                yield mark

@@ -223,7 +223,7 @@ OPTION_CHECKS: Mapping[str, OptionCheck] = {
 """Checks of options that no step checks later; None passes."""
 
 
-def check_options(options: Options) -> Options:
+def check_call_options(options: Options) -> Options:
     """Return the options that are not None, or raise ConfigError."""
     unknown = sorted(set(options) - set(Options.__annotations__))
     if unknown:
@@ -234,7 +234,7 @@ def check_options(options: Options) -> Options:
     return cast("Options", given)
 
 
-def check_arguments(config: Any, store: Any, tokens: Any, *functions: Any) -> None:
+def check_constructor(config: Any, store: Any, tokens: Any, *functions: Any) -> None:
     """Raise ConfigError for a compressor's argument of a wrong type."""
     mapping = "a CompressorConfig; CompressorConfig.from_mapping takes a dictionary"
     url = "a store; a URL belongs in CompressorConfig(store_url=...)"
