@@ -156,7 +156,7 @@ class ContextCompressor:
     ) -> CompressResult:
         """Return `best_view` with its counts and status; never raise."""
         try:
-            request = self._request(messages, options, Mode.FALLBACK)
+            request = self._request(messages, options, Mode.READ_ONLY)
             return self._pipeline.best(request, logged)
         except CompressorError as error:
             logger.warning("sent as it is: %s", error)
@@ -181,7 +181,7 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        request = self._request(messages, options, Mode.PREVIEW)
+        request = self._request(messages, options, Mode.READ_ONLY)
         return self._pipeline.preview(request, is_written=write)
 
     def context_use(self, messages: Sequence[Any], **options: Unpack[Options]) -> ContextUse:
@@ -190,7 +190,7 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        request = self._request(messages, options, Mode.PREVIEW)
+        request = self._request(messages, options, Mode.READ_ONLY)
         return context_use_of(request, self._pipeline.look(request), self.tokens)
 
     def idle(self, messages: Sequence[Any] | None = None, **options: Unpack[Options]) -> bool:
@@ -383,7 +383,7 @@ class ContextCompressor:
         )
 
     def _stored_request(self, messages: Sequence[Any], name: str) -> Request:
-        return self._request(messages, {"session_id": name}, Mode.FALLBACK)
+        return self._request(messages, {"session_id": name}, Mode.READ_ONLY)
 
     def _with_tools(self, request: Request, result: CompressResult) -> CompressResult:
         """Return the result with the recall tools where anything is archived."""

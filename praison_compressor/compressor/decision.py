@@ -63,7 +63,7 @@ class Decision:
         )
         return is_same and view.digests[: len(before.digests)] == before.digests
 
-    def names_in(self, view: View) -> Mapping[str, int]:
+    def references_in(self, view: View) -> Mapping[str, int]:
         """Return the references that this decision showed for the view."""
         return self.references if self.holds_for(view) else {}
 
@@ -82,7 +82,8 @@ class Decision:
     def shown_with(self, texts: tuple[SegmentText, ...], before: Decision | None) -> Decision:
         """Return the decision as a preview shows it, with texts and references."""
         request, view = self.request, self.view
-        resolved = resolve_choices(request, view, {} if before is None else before.names_in(view))
+        known = {} if before is None else before.references_in(view)
+        resolved = resolve_choices(request, view, known)
         names = new_references(view, self.plan) | requested_references(request, resolved, view)
         return replace(self, request=resolved, texts=texts, references=names)
 

@@ -1,7 +1,7 @@
 """`Pipeline`: look, decide, write, commit and return the result.
 
 Each step returns the next step's argument: a view, a decision, texts, a session, a result. The mode
-of the request names its last step.
+of the request says what is recorded, and who waits for the model.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Pipeline:
         if request.mode is Mode.BACKGROUND and not view.signed:
             return self._answer_now(request, view)
         decision = self._committer.decide(request, view)
-        if request.mode is Mode.FALLBACK:
+        if request.mode is Mode.READ_ONLY:
             return self._finish_without_model(decision)
         self._report_missing(decision)
         if not decision.compresses:

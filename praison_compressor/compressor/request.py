@@ -48,16 +48,14 @@ class Options(TypedDict, total=False):
 
 
 class Mode(Enum):
-    """The last step of a request: plan, write or commit."""
+    """What a request records, and who waits for the model."""
 
     COMMIT = "commit"
-    """Every step; the caller waits for the model."""
+    """Commits are recorded; the caller waits for the model."""
     BACKGROUND = "background"
-    """Every step, with summaries written off the request path."""
-    FALLBACK = "fallback"
-    """Texts without a model, and no commit."""
-    PREVIEW = "preview"
-    """The plan."""
+    """Commits are recorded; summaries are written off the request path."""
+    READ_ONLY = "read only"
+    """Nothing is recorded; no model is asked unless a preview is to be written."""
 
 
 SessionKey = tuple[str, str]
@@ -105,7 +103,7 @@ class Request:
     @property
     def is_recorded(self) -> bool:
         """Whether the session remembers this request."""
-        return self.mode in (Mode.COMMIT, Mode.BACKGROUND)
+        return self.mode is not Mode.READ_ONLY
 
     @property
     def is_asked(self) -> bool:
@@ -164,7 +162,7 @@ def request_of(
         overhead_tokens=options.get("overhead_tokens", 0),
     )
     if mode is None and not options.get("extends", True):
-        return replace(request, mode=Mode.FALLBACK)
+        return replace(request, mode=Mode.READ_ONLY)
     can_wait = config.background and has_model and not request.is_asked
     return replace(request, mode=Mode.BACKGROUND) if mode is None and can_wait else request
 
