@@ -86,21 +86,21 @@ class Pipeline:
         started = await asyncio.to_thread(self.start, request)
         if isinstance(started, Decision):
             started = await self._committer.carry_out(started)
-        return self._finish(request, started)
+        return self._with_bill(request, started)
 
     def compress_sync(self, request: Request) -> CompressResult:
         """Return the request's result, from anywhere."""
         started = self.start(request)
         if isinstance(started, Decision):
             started = run(self._committer.carry_out(started))
-        return self._finish(request, started)
+        return self._with_bill(request, started)
 
     def start(self, request: Request) -> CompressResult | Decision:
         """Return the result, or the compression that the caller must wait for."""
         session = self.projector.open(request)
         if request.is_recorded:
             request = self._with_cache_state(request, session)
-            self.sessions.begin(request, session, self.clock())
+            self.sessions.begin_request(request, session, self.clock())
             self.sessions.settle(self._store, session.key)
         limit = quiet_limit(request, session, is_busy=self.background.is_busy(session.key))
         state = self.sessions.state(session.key)
@@ -109,7 +109,7 @@ class Pipeline:
             return self.start_in_full(self._with_prices(request, session), session)
         turn, result = quiet
         if request.is_recorded:
-            self.sessions.remember(turn)
+            self.sessions.remember_turn(turn)
         return result
 
     def start_in_full(self, request: Request, session: Session) -> CompressResult | Decision:
@@ -124,7 +124,7 @@ class Pipeline:
             return self._finish_without_model(decision)
         self._report_missing(decision)
         if not decision.compresses:
-            return self._committer.finish(request, view)
+            return self._committer.finish_view(request, view)
         # Inside the hook, waiting would deadlock.
         is_inside = is_inside_hook(view.session.key)
         return self._committer.refuse(decision) if is_inside else decision
@@ -159,12 +159,12 @@ class Pipeline:
             why = "costs more than it saves yet" if reason == PRICE else "would free too little"
             logger.info("session %s: compressing it now %s", name, why)
 
-    def _finish(self, request: Request, result: CompressResult) -> CompressResult:
+    def _with_bill(self, request: Request, result: CompressResult) -> CompressResult:
         """Return a recorded request's result with owed cost and bill."""
         if not request.is_recorded:
             return result
         key = self.sessions.stable_key(request.key)
-        result = self.sessions.finish(key, result)
+        result = self.sessions.finish_request(key, result)
         if result.written or result.newly_masked:
             settle = self.sessions.state(key).account.settle
             run_off_loop(functools.partial(settle, self._store, always=True))
@@ -180,12 +180,12 @@ class Pipeline:
     def _finish_without_model(self, decision: Decision) -> CompressResult:
         """Return the view after the compression due, recorded nowhere."""
         view = self._texts.apply_without_model(decision)
-        return self._committer.finish(decision.request, view)
+        return self._committer.finish_view(decision.request, view)
 
     def verbatim_result(self, request: Request) -> CompressResult:
         """Return the result with every message verbatim."""
         session = replace(self.projector.open(request), entries=())
-        return self._committer.finish(request, self.projector.look(request, session))
+        return self._committer.finish_view(request, self.projector.look(request, session))
 
     def preview(self, request: Request, *, is_written: bool) -> Preview:
         """Return the compression that the next commit of the request takes.
@@ -222,7 +222,7 @@ class Pipeline:
             self._prepare(request, view)
         if decision is not None and decision.compresses and not fits:
             held = self._hold_placeholder(decision)
-        return self._committer.finish(request, held or view)
+        return self._committer.finish_view(request, held or view)
 
     def _commit_masks(self, decision: Decision) -> CompressResult:
         """Commit masks and excerpts unless a summary of the session is written.
@@ -332,7 +332,7 @@ class Pipeline:
         except BudgetTooSmall as error:
             logger.info("shortened to go on: %s", error)  # each request; the caller logs it once
         short = replace(self._shorten(request, view), given_tokens=view.given_tokens)
-        result = self._committer.finish(request, short)
+        result = self._committer.finish_view(request, short)
         # Messages cut in their middle are masked, as outputs are.
         return result if result.segments else replace(result, context_status="masked")
 
