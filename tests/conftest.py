@@ -1,9 +1,6 @@
 """Fixtures that every test may use."""
 
-from __future__ import annotations
-
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +15,7 @@ os.environ.pop("PRAISON_COMPRESSOR_STORE", None)
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
 
-from praison_compressor.testing import LocalProvider, SummaryModel, Worker
+from praison_compressor.testing import SummaryModel, Worker
 from tests.helpers import host_faults
 from tests.helpers.provider import strict_provider
 
@@ -35,16 +32,14 @@ settings.load_profile("anywhere")
 
 
 @pytest.fixture
-def provider() -> Iterator[LocalProvider]:
+def provider():
     """Run a strict local provider on a free loopback port."""
     with strict_provider() as running:
         yield running
 
 
 @pytest.fixture
-def host(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, provider: LocalProvider
-) -> Iterator[LocalProvider]:
+def host(monkeypatch, tmp_path, provider):
     """Give the host the strict provider and our installation."""
     from tests.helpers.hosting import at_home
 

@@ -113,20 +113,22 @@ def _effective_config(config: CompressorConfig) -> tuple[CompressorConfig, Findi
 
 def _host_options(options: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
     """Return the usable options of the host's files, each with its file."""
-    from ..praisonai.context_param import usable
-    from ..praisonai.plugin import IN_FILES, asked, file_of
+    from ..praisonai.context_param import check_options
+    from ..praisonai.plugin import OPTION_KEYS, configuration_file, read_host_configuration
 
-    request = asked()
+    request = read_host_configuration()
     values = {}
     if request.on:
         values = {
-            name: (value, file_of(*IN_FILES, name)) for name, value in request.options.items()
+            name: (value, configuration_file(*OPTION_KEYS, name))
+            for name, value in request.options.items()
         }
     if request.model:
-        values["model"] = request.model, file_of("defaults", "model")
+        values["model"] = request.model, configuration_file("defaults", "model")
     additional = {name: value for name, value in values.items() if name not in options}
     # The check of the plugin reports unusable ones.
-    accepted, _ = usable({**options, **{name: value for name, (value, _) in additional.items()}})
+    given = {name: value for name, (value, _) in additional.items()}
+    accepted, _ = check_options({**options, **given})
     return {name: value for name, value in additional.items() if name in accepted}
 
 
@@ -157,14 +159,14 @@ def _check_host(config: CompressorConfig) -> Finding:
 
 def _check_plugin(config: CompressorConfig) -> Finding:
     """Read what the host's configuration asks of the plugin."""
-    from ..praisonai.plugin import NAME, asked
+    from ..praisonai.plugin import PLUGIN, read_host_configuration
 
-    request, names = asked(), os.environ.get("PRAISONAI_PLUGINS")
+    request, names = read_host_configuration(), os.environ.get("PRAISONAI_PLUGINS")
     sources = [f"PRAISONAI_PLUGINS={names}" if names else "no PRAISONAI_PLUGINS"]
     sources_read = ", ".join([*sources, *(request.files or ["no .praisonai/config.yaml"])])
     if request.faults:
         return Finding(FAIL, f"{'; '.join(request.faults)} ({sources_read})")
-    if not entry_points(group="praisonai.plugins", name=NAME):
+    if not entry_points(group="praisonai.plugins", name=PLUGIN):
         remedy = "install the package with pip, so that the host finds it"
         state = f"not registered with the host, so only code switches it on ({sources_read})"
         return Finding(FAIL if request.on else NOTE, state, remedy)
@@ -179,9 +181,10 @@ def _check_plugin(config: CompressorConfig) -> Finding:
 def _check_agents(config: CompressorConfig) -> Finding:
     """Find which agents are compressed, and have one outgrow its window."""
     from ..praisonai.context_param import STRATEGY_VARIABLE
-    from ..praisonai.plugin import asked
+    from ..praisonai.plugin import read_host_configuration
 
-    result, is_enabled, strategy = _run_trial(config), asked().on, os.environ.get(STRATEGY_VARIABLE)
+    result, strategy = _run_trial(config), os.environ.get(STRATEGY_VARIABLE)
+    is_enabled = read_host_configuration().on
     sentence = _trial_sentence(result, keeps_steps=config.keep_tool_steps)
     if result["sent"] >= result["tokens"] or result["sent"] > result["window"]:
         return Finding(FAIL, sentence, "report it, with this output")

@@ -444,10 +444,9 @@ def forget(target: str | None, yes: bool, tenant: Tenant, as_json: bool) -> None
         question = f"Erase {one_line(target)} for good, and with it what its forks inherited?"
         if not yes and not click.confirm(question, err=True):
             raise Unusable("nothing was erased")
-        from ..praisonai.agent_ledger import default_host
-        from ..praisonai.agent_ledger import forget as forget_in_host_too
+        from ..praisonai.agent_ledger import default_host, erase
 
-        erasure = forget_in_host_too(opened, tenant.namespace, target, default_host())
+        erasure = erase(opened, tenant.namespace, target, default_host())
     print_answer({**asdict(erasure.erased), "left": erasure.left}, _erasure_lines(erasure), as_json)
 
 

@@ -1,4 +1,4 @@
-"""`agent.context_compressor`: an agent's users read and steer its compression here."""
+"""Let an agent's user read and steer its compression, as `agent.context_compressor`."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ from ..ledger.stores import SessionInfo, Store, as_durable_store
 from ..messages import Message, leading_count
 from ..messages.dropped_steps import CarriedHistory, CompletedRequest, history_from
 from ..recall.tools import recall_tools
-from .agent_ledger import Forgotten, forget, host_session
+from .agent_ledger import Forgotten, erase, host_session
 from .agent_requests import AgentRequests
 from .context_param import RequestedContext, Settings
 from .conversation_finder import is_under
-from .conversations import Choices, Conversation, Conversations, Place, Status
-from .journal import KeptSteps, kept_of
+from .conversations import Choices, Conversation, Conversations, MessagePlace
+from .journal import KeptSteps, count_kept_steps
 from .model_compressors import ModelCompressors
 from .notices import Notices
-from .recall_tools import RecallTools, archive_of, drop_copied, wants_recall
+from .recall_tools import RecallTools, drop_copied, readable_archive, wants_recall
 from .request_shapes import HostRequest
-from .running_turn import Turn, named_by_bot
+from .running_turn import Turn, bot_conversation
+from .status import Status, status_of
 
 
 class AgentCompressor:
@@ -40,20 +41,21 @@ class AgentCompressor:
     The methods raise a `CompressorError` where those of `ContextCompressor` do.
     """
 
-    def __init__(self, agent: Any, asked: RequestedContext, config: CompressorConfig) -> None:
+    def __init__(self, agent: Any, requested: RequestedContext, config: CompressorConfig) -> None:
         self._agent = weakref.ref(agent)
-        self.asked = asked
+        self.requested = requested
         drop_copied(agent)
         is_wanted = config.recall
         config = replace(config, recall=wants_recall(agent, is_wanted))
         self._conversations = Conversations()
         self._notices = Notices(self._agent, self._conversations.get)
-        self._compressors = ModelCompressors(config, self._agent, asked.own_model, self._notices)
-        self._settings = Settings(agent, asked)
-        self._recall = RecallTools(_tools_of(weakref.ref(self)))
+        own_model = requested.own_model
+        self._compressors = ModelCompressors(config, self._agent, own_model, self._notices)
+        self._settings = Settings(agent, requested)
+        self._recall = RecallTools(_make_recall_tools(weakref.ref(self)))
         self.requests = AgentRequests(
             *(self._agent, self._compressors, self._conversations, self._notices, self._recall),
-            automatic=asked.automatic,
+            automatic=requested.automatic,
         )
         self._finder = self.requests.finder
         if is_wanted:
@@ -65,13 +67,13 @@ class AgentCompressor:
         return self.requests.turn()
 
     def leave(self) -> None:
-        """Give the agent back what it had."""
+        """Restore the agent's own settings and tools."""
         agent = self._agent()
         if agent is not None:
             self._recall.take_back(agent)
             self._settings.restore(agent)
 
-    # ------------------------------------------------------------ what it reads
+    # ------------------------------------------------------------ the conversation now
 
     @property
     def config(self) -> CompressorConfig:
@@ -81,12 +83,12 @@ class AgentCompressor:
     @property
     def ledger(self) -> Store:
         """Return the store of this agent's conversations."""
-        return self._compressors.open()
+        return self._compressors.open_ledger()
 
     @property
     def conversation(self) -> Conversation:
         """Return the running turn's conversation, else the history's."""
-        return self._finder.now
+        return self._finder.current
 
     @property
     def session_id(self) -> str:
@@ -111,7 +113,7 @@ class AgentCompressor:
 
     def engine(self, model: str | None = None) -> ContextCompressor:
         """Return the compressor for a model; all share the agent's ledger."""
-        return self._compressors.of(model)
+        return self._compressors.for_model(model)
 
     def subscribe(self, listener: Listener) -> None:
         """Pass every event of this agent's compressions to `listener`, with its numbers."""
@@ -121,28 +123,28 @@ class AgentCompressor:
         """Return the conversation's tokens, window and session as of its last request."""
         conversation = self.conversation
         engine = self.engine(conversation.model)
-        return conversation.status(engine, engine.bill(conversation.session_id))
+        return status_of(conversation, engine, engine.bill(conversation.session_id))
 
-    def kept(self) -> KeptSteps:
+    def kept_steps(self) -> KeptSteps:
         """Return the steps of earlier turns that a request would carry now."""
-        return kept_of(self._now().back, self.engine())
+        return count_kept_steps(self._next_request().back, self.engine())
 
     def context_use(self) -> ContextUse:
         """Return the window's parts, in tokens, for a request sent now."""
         conversation = self.conversation
         options = {**conversation.options, "overhead_tokens": conversation.tool_tokens}
-        return self.engine().context_use(self._now().messages, **options)
+        return self.engine().context_use(self._next_request().messages, **options)
 
-    def carried(self) -> list[Message]:
+    def next_messages(self) -> list[Message]:
         """Return the messages that a request would carry now, before compression."""
-        return self._now().messages
+        return self._next_request().messages
 
     def preview(self, *, write: bool = False) -> Preview:
         """Return what `compress` would keep, mask and summarize now; record nothing.
 
         With `write` a model writes the summaries, and the next `compress` commits them.
         """
-        return self._shown(self.conversation.choices, write=write)
+        return self._show_preview(self.conversation.choices, write=write)
 
     def choose(
         self,
@@ -152,7 +154,7 @@ class AgentCompressor:
         until: str | None = None,
         focus: str | None = None,
     ) -> Preview:
-        """Choose what the next `compress` keeps and summarizes; return its preview.
+        """Change what the next `compress` keeps and summarizes; return its preview.
 
         Args:
             keep: references, in the last preview, of messages that no compression will summarize.
@@ -166,47 +168,47 @@ class AgentCompressor:
         conversation = self.conversation
         shown, choices = conversation.shown or self.preview(), conversation.choices
         if keep:
-            places = (place for each in keep if (place := _place(shown, each)) is not None)
-            kept = dict.fromkeys((*choices.keep, *places))
-            return self._shown(replace(choices, keep=tuple(kept)))
+            places = (place for name in keep if (place := _locate(shown, name)) is not None)
+            keeps = dict.fromkeys((*choices.keep, *places))
+            return self._show_preview(replace(choices, keep=tuple(keeps)))
         if focus is not None:
-            return self._shown(replace(choices, focus=focus or None))
-        start, end = _place(shown, since), _place(shown, until)
-        return self._shown(replace(choices, since=start, until=end))
+            return self._show_preview(replace(choices, focus=focus or None))
+        start, end = _locate(shown, since), _locate(shown, until)
+        return self._show_preview(replace(choices, since=start, until=end))
 
-    def _shown(self, choices: Choices, *, write: bool = False) -> Preview:
+    def _show_preview(self, choices: Choices, *, write: bool = False) -> Preview:
         """Return the preview with these choices; keep both."""
-        conversation, messages = self.conversation, self._now().messages
+        conversation, messages = self.conversation, self._next_request().messages
         options = {**conversation.options, **choices.options(messages)}
-        engine = self._compressors.focused(choices.focus)
-        shown = engine.preview(messages, write=write, force=True, **options)
-        conversation.choices, conversation.shown = choices, shown
-        return shown
+        engine = self._compressors.with_focus(choices.focus)
+        preview = engine.preview(messages, write=write, force=True, **options)
+        conversation.choose(choices, preview)
+        return preview
 
-    def _now(self) -> CompletedRequest:
+    def _next_request(self) -> CompletedRequest:
         """Return the conversation as a request would carry it now."""
         conversation = self.conversation
         # The host keeps no system messages in its history.
-        system, said = conversation.transcript, self._finder.history or []
-        messages = [*system[: leading_count(system)], *said[leading_count(said) :]]
+        transcript, history = conversation.transcript, self._finder.history or []
+        messages = [*transcript[: leading_count(transcript)], *history[leading_count(history) :]]
         if not self.config.keep_tool_steps:
             return CompletedRequest(messages, CarriedHistory(), [], [])
         return conversation.journal.peek(messages, self.engine())
 
-    # ------------------------------------------------------------ what it does
+    # ------------------------------------------------------------ compression and sessions
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
         """Compress the conversation now; the summary keeps the subject `focus`."""
-        conversation, now = self.conversation, self._now()
+        conversation, now = self.conversation, self._next_request()
         choices = replace(conversation.choices, focus=focus) if focus else conversation.choices
-        request = HostRequest(now.messages, back=now.back)
+        request = HostRequest(now.messages, restored=now.back)
         async with self._notices.during(request):
-            engine = await asyncio.to_thread(self._compressors.focused, choices.focus)
+            engine = await asyncio.to_thread(self._compressors.with_focus, choices.focus)
             options = {**conversation.options, **choices.options(now.messages), "force": True}
             result = await engine.compress(now.messages, **options)
-        conversation.choices, conversation.shown = Choices(), None
-        beside = conversation.overhead_tokens
-        self.requests.remember(conversation, request, result, beside, is_sent=False)
+        conversation.choose(Choices(), None)
+        overhead = conversation.overhead_tokens
+        self.requests.remember(conversation, request, result, overhead, is_sent=False)
         return result
 
     def compress(self, focus: str | None = None) -> CompressResult:
@@ -229,7 +231,7 @@ class AgentCompressor:
     def pin(self, text: str) -> tuple[str, ...]:
         """Keep a text in every view word for word; return all pins."""
         conversation = self.conversation
-        conversation.pinned = tuple(dict.fromkeys((*conversation.pinned, text)))
+        conversation.pin(text)
         return conversation.pinned
 
     def undo(self) -> tuple[Segment, ...]:
@@ -237,117 +239,123 @@ class AgentCompressor:
         conversation, engine = self.conversation, self.engine()
         undone = engine.undo(conversation.session_id)
         if undone:
-            now = self._now()
+            now = self._next_request()
             result = engine.best(now.messages, **conversation.options)
-            request = HostRequest(now.messages, conversation.model, back=now.back)
-            conversation.remember(
-                result, engine, request, conversation.overhead_tokens, is_sent=False
-            )
+            request = HostRequest(now.messages, conversation.model, restored=now.back)
+            overhead = conversation.overhead_tokens
+            conversation.remember(result, engine, request, overhead, is_sent=False)
         return undone
 
     def new_session(self) -> str:
         """Begin a conversation with an empty archive; return its session id."""
-        agent, earlier = self._agent(), self._finder.leaving()
+        agent, earlier = self._agent(), self._finder.user_sessions()
         if agent is not None:
             agent.clear_history()
         return self._finder.start(earlier).session_id
 
     def resume(self, session_id: str) -> str:
-        """Go on with a stored session, named by any epoch's id.
+        """Go on with a stored session; return its id.
 
-        Return the id of the session itself.
+        `session_id` may be the id of any of its epochs.
 
         The agent's history becomes the session's questions and answers; the next request has the
         tool steps again. Without `keep_tool_steps` the history becomes the whole transcript if that
         fits, else its view. An agent that is already in that session keeps its history.
 
         Raises:
-            SessionNotFound: the store has no such session in this namespace, or, in a bot's turn,
-                none under the bot's own key: the session is another person's.
+            SessionNotFound: the store has no such session in this namespace. In a bot's turn also:
+                the session is not under the bot's key, so it is another person's.
         """
         root = self.ledger.lineage(self.config.namespace, session_id)[-1].session_id
         agent = self._agent()
-        if not is_under(root, named_by_bot(agent)[0]):
+        if not is_under(root, bot_conversation(agent)[0]):
             raise SessionNotFound(f"no session {session_id} of this conversation")
         if agent is None or (root == self.session_id and agent.chat_history):
             return root
         engine = self.engine()
         result = engine.resume(root)
-        messages = result.messages
-        if self.config.keep_tool_steps:
-            session = engine.store.open(self.config.namespace, root)
-            carried = history_from(engine.store.transcript(session), engine.tokens.cache)
-            messages = carried.spoken
-        earlier = self._finder.leaving()
+        earlier, history = self._finder.user_sessions(), self._resumed_history(root, result)
         agent.clear_history()
-        agent.chat_history = list(messages[leading_count(messages) :])
+        agent.chat_history = history
         request = HostRequest(result.messages)
         self._finder.adopt(root, earlier).remember(result, engine, request, 0, is_sent=False)
         return root
+
+    def _resumed_history(self, session_id: str, result: CompressResult) -> list[Message]:
+        messages = result.messages
+        if self.config.keep_tool_steps:
+            session = self.ledger.open(self.config.namespace, session_id)
+            transcript = self.ledger.transcript(session)
+            messages = history_from(transcript, self.engine().tokens.cache).spoken
+        return list(messages[leading_count(messages) :])
 
     def sessions(self) -> list[SessionInfo]:
         """Return the stored sessions of the conversation's user, the newest first.
 
         These have the host's id, or the user left them by `/new` or `/resume`.
         """
-        store, key, own = as_durable_store(self.ledger), self._finder.key, self._finder.leaving()
-        found = [] if store is None else store.sessions(self.config.namespace)
-        mine = [e for e in found if e.id in own or (key is not None and is_under(e.id, key))]
-        return sorted(mine, key=lambda each: each.updated, reverse=True)
+        store, key, own = (
+            as_durable_store(self.ledger),
+            self._finder.key,
+            self._finder.user_sessions(),
+        )
+        stored = [] if store is None else store.sessions(self.config.namespace)
+        listed = (s for s in stored if s.id in own or (key is not None and is_under(s.id, key)))
+        return sorted(listed, key=lambda session: session.updated, reverse=True)
 
     def save(self) -> int:
         """Record the conversations for `resume`; return how many are recorded.
 
-        With `keep_tool_steps` and a store on disk each request and each answer is recorded by
-        itself.
+        With `keep_tool_steps` and a store on disk, requests and answers are recorded without this
+        call.
         """
         self.engine().sessions.settle(self.ledger)
         if self.config.keep_tool_steps and as_durable_store(self.ledger):
-            known, engine = self._conversations.newest(), self.engine()
-            for conversation in known:
+            conversations, engine = self._conversations.newest(), self.engine()
+            for conversation in conversations:
                 conversation.journal.settle(engine)
-            return sum(conversation.journal.is_recorded for conversation in known)
+            return sum(conversation.journal.is_recorded for conversation in conversations)
         return self.engine().save_all()
 
     def forget(self, target: str | None = None) -> Forgotten:
-        """Remove a session or a message, by its digest, from the ledger.
+        """Remove a session or a message from the ledger.
 
-        None removes the conversation's session. The agent's own history and the host's session
-        store are not changed.
+        `target` is a session's id or a message's digest; None is the conversation's session. The
+        agent's own history and the host's session store are not changed.
 
         Raises:
             SessionNotFound: the store has none of that name in this namespace.
             StoreUnavailable: it cannot be reached, or it is this process's memory.
         """
         session = host_session(self._agent())
-        there = None if session is None else session[0]
-        return forget(self.ledger, self.config.namespace, target or self.session_id, there)
+        host_store = None if session is None else session[0]
+        return erase(self.ledger, self.config.namespace, target or self.session_id, host_store)
 
 
-def _place(shown: Preview, reference: str | None) -> Place | None:
-    """Return the place of a message that a preview shows."""
+def _locate(shown: Preview, reference: str | None) -> MessagePlace | None:
+    """Return the place of the message that a reference names."""
     if shown.repaired or not reference or reference not in shown.references:
         return reference
     return shown.references.index(reference) - leading_count(shown.messages)
 
 
-def _tools_of(compressor: weakref.ref[AgentCompressor]) -> list[Callable[..., str]]:
+def _make_recall_tools(compressor: weakref.ref[AgentCompressor]) -> list[Callable[..., str]]:
     """Return the recall tools, which must not keep the compressor alive."""
 
     def ours() -> AgentCompressor:
-        found = compressor()
-        if found is None:
+        alive = compressor()
+        if alive is None:
             raise StoreUnavailable("the conversation's archive is closed")
-        return found
+        return alive
 
     def asking() -> Conversation:  # at each call: each turn has its own conversation
-        return ours()._finder.asking
+        return ours()._finder.recall_conversation
 
     def session() -> Session:
         return ours().ledger.open(ours().config.namespace, asking().session_id)
 
     return recall_tools(
-        lambda: archive_of(ours().ledger, session(), asking().reads),
+        lambda: readable_archive(ours().ledger, session(), asking().may_recall),
         session,
         lambda text: ours().engine().tokens.text(text),
         turn=lambda: (asking().session_id, asking().progress),

@@ -20,30 +20,30 @@ from ..messages import digest
 log = logging.getLogger(__name__)
 
 
-def title_of(agent: Any) -> str:
+def agent_title(agent: Any) -> str:
     """Return the agent's name for a log line."""
     return str(getattr(agent, "display_name", "(gone)"))
 
 
 def session_id_of(agent: Any) -> str | None:
     """Return the session id from the host, else from `context=`, or None."""
-    given = getattr(agent._context_param, "session_for", lambda agent: None)
-    return hosts_session_id(agent) or given(agent)
+    from_context = getattr(agent._context_param, "session_for", lambda agent: None)
+    return host_session_id(agent) or from_context(agent)
 
 
-def hosts_session_id(agent: Any) -> str | None:
+def host_session_id(agent: Any) -> str | None:
     """Return the host's session id of the agent, or None."""
-    given = (getattr(agent, name, None) for name in ("_history_session_id", "_session_id"))
-    return next((each for each in given if isinstance(each, str) and each), None)
+    ids = (getattr(agent, name, None) for name in ("_history_session_id", "_session_id"))
+    return next((name for name in ids if isinstance(name, str) and name), None)
 
 
 def host_session(agent: Any) -> tuple[Any, str] | None:
     """Return the host's store on disk and the agent's session id.
 
-    A database adapter (`db=`) or a store without a directory may be on another machine, whose
-    conversations must not be written to a disk here.
+    A database adapter (`db=`) or a store without a directory may be on another machine. Its
+    conversations must not be written to a disk of this one.
     """
-    session_id, nothing = hosts_session_id(agent), object()
+    session_id, nothing = host_session_id(agent), object()
     store = getattr(agent, "_session_store", nothing)
     if session_id is None or store is nothing or getattr(agent, "_db", nothing) is not None:
         return None
@@ -61,25 +61,25 @@ def host_session(agent: Any) -> tuple[Any, str] | None:
     return (store, session_id) if on_disk else None
 
 
-def ledger_of(config: CompressorConfig, agent: Any) -> Store:
-    """Return the store for an agent's ledger; log its place.
+def open_agent_ledger(config: CompressorConfig, agent: Any) -> Store:
+    """Open the store of an agent's ledger, or one in memory; log its place.
 
-    If the store cannot be opened, the ledger is in memory; the reason is logged.
+    If the store cannot be opened, the reason is logged too.
     """
-    name = title_of(agent)
+    name = agent_title(agent)
     try:
-        store = _opened(config, agent)
-        if (kept := as_durable_store(store)) is not None:
-            kept.check()
+        store = _open_store(config, agent)
+        if (durable := as_durable_store(store)) is not None:
+            durable.check()
     except (ConfigError, LedgerError) as error:
         store = MemoryStore()
-        said = "agent %s: its ledger stays in memory and ends with this process: %s"
-        log.error(said, name, error)
-    log.info("agent %s: its ledger is in %s", name, place_of(store))
+        warning = "agent %s: its ledger stays in memory and ends with this process: %s"
+        log.error(warning, name, error)
+    log.info("agent %s: its ledger is in %s", name, store_place(store))
     return store
 
 
-def _opened(config: CompressorConfig, agent: Any) -> Store:
+def _open_store(config: CompressorConfig, agent: Any) -> Store:
     session = host_session(agent)
     if config.store_url is None and session is None:
         return MemoryStore()
@@ -97,13 +97,13 @@ def _codec_of(hosts: Any) -> Any:
     codec = getattr(hosts, "_fernet", None)
     if hasattr(codec, "encrypt") and hasattr(codec, "decrypt"):
         return codec
-    kind = type(hosts).__name__
+    name = type(hosts).__name__
     raise ConfigError(
-        f"the agent's sessions are encrypted by a {kind}, which has no usable key; name store_url"
+        f"the agent's sessions are encrypted by a {name}, which has no usable key; name store_url"
     )
 
 
-def place_of(store: Store) -> str:
+def store_place(store: Store) -> str:
     """Return the place of a ledger in words without a secret."""
     return str(getattr(store, "place", "memory"))
 
@@ -117,7 +117,7 @@ class Forgotten:
     """One sentence for each session that the host still has."""
 
 
-def forget(ledger: Store, namespace: str, target: str, host: Any = None) -> Forgotten:
+def erase(ledger: Store, namespace: str, target: str, host: Any = None) -> Forgotten:
     """Remove a session or a message (by its digest) from the ledger.
 
     `host` is the host's session store, whose sessions are only reported.
@@ -126,18 +126,18 @@ def forget(ledger: Store, namespace: str, target: str, host: Any = None) -> Forg
         SessionNotFound: no such session or message in this namespace.
         StoreUnavailable: the ledger cannot be reached, or it is this process's memory.
     """
-    kept = as_durable_store(ledger)
-    if kept is None:
+    durable = as_durable_store(ledger)
+    if durable is None:
         raise StoreUnavailable(
             "the ledger is in memory: nothing of it is kept, and it ends with this process"
         )
-    erased = kept.forget(namespace, target)
-    there = () if host is None else (name for name in erased.sessions if _is_there(host, name))
-    said = "the host's own session {} has its transcript; delete it there"
-    return Forgotten(erased, tuple(said.format(name) for name in there))
+    erased = durable.forget(namespace, target)
+    left = [name for name in erased.sessions if host is not None and _is_stored(host, name)]
+    sentence = "the host's own session {} has its transcript; delete it there"
+    return Forgotten(erased, tuple(map(sentence.format, left)))
 
 
-def _is_there(host: Any, session_id: str) -> bool:
+def _is_stored(host: Any, session_id: str) -> bool:
     try:
         return bool(host.session_exists(session_id))
     except Exception:
@@ -156,22 +156,23 @@ def default_host() -> Any:
     return get_default_session_store() if get_sessions_dir().is_dir() else None
 
 
-LOOKED_AT = 8
+MOST_SESSIONS_COMPARED = 8
 """Newest stored sessions under one host id that are compared with a request."""
 
 
-def stored_under(store: Store, namespace: str, key: str) -> Iterator[Session]:
+def stored_sessions(store: Store, namespace: str, key: str) -> Iterator[Session]:
     """Yield a ledger's sessions under a host's id, the newest first."""
-    kept = as_durable_store(store)
-    below = [] if kept is None else kept.ids_with_prefix(namespace, f"{key}~", LOOKED_AT)
+    durable = as_durable_store(store)
+    prefix, most = f"{key}~", MOST_SESSIONS_COMPARED
+    below = [] if durable is None else durable.ids_with_prefix(namespace, prefix, most)
     for name in (*below, key):
         session = store.open(namespace, name)
         if session.entries or store.transcript(session):
             yield session
 
 
-def has_one_of(store: Store, session: Session, sent: Sequence[str]) -> bool:
-    """Return whether a stored session has one of the later messages."""
-    known = {name for entry in session.entries for name in entry.segment.run}
-    known.update(map(digest, store.transcript(session)))
-    return not known.isdisjoint(sent[1:])
+def has_any_message(store: Store, session: Session, sent: Sequence[str]) -> bool:
+    """Return whether a stored session has a message of `sent` after its first."""
+    digests = {name for entry in session.entries for name in entry.segment.run}
+    digests.update(map(digest, store.transcript(session)))
+    return not digests.isdisjoint(sent[1:])

@@ -21,21 +21,28 @@ from ..messages import Message, text_of
 from ..messages.dropped_steps import common_length
 from ..messages.thinking import signatures, without_thinking
 from ..tokens.refusals import overflow_of
-from .agent_ledger import title_of
+from .agent_ledger import agent_title
 from .conversation_finder import ConversationFinder, carries_conversation, without_window
 from .conversations import Choices, Conversation, Conversations
 from .model_compressors import ModelCompressors
 from .notices import Notices
-from .provider_rules import ROLES, alternating, is_bound_elsewhere, refused_in, unbound
+from .provider_rules import (
+    ROLE_ORDER,
+    alternate_roles,
+    is_thinking_refused,
+    refused_key,
+    without_model_keys,
+)
 from .recall_tools import RecallTools
 from .request_shapes import HostRequest
-from .running_turn import Turn, running
+from .running_turn import Turn, running_turn
+from .status import status_of
 
 log = logging.getLogger(__name__)
 
 
 class AgentRequests:
-    """The requests of one agent; no error of ours ends its turns.
+    """Handle the requests of one agent; no error of ours ends its turns.
 
     A `Conversation` holds the state of one conversation. This object holds the state that all
     conversations share: refused keys, invalid thinking, and failures that were logged once.
@@ -59,7 +66,7 @@ class AgentRequests:
         self._recall = recall
         self._automatic = automatic
         self.finder = ConversationFinder(agent, compressors, conversations)
-        self.passed = 0
+        self.request_count = 0
         """Requests of this agent that have passed in this process."""
         self._failures: set[str] = set()
         self._refused: set[tuple[str | None, str]] = set()
@@ -72,7 +79,7 @@ class AgentRequests:
     @contextmanager
     def turn(self) -> Iterator[Turn]:
         """Run a turn of the agent; log once if no request passed."""
-        before, turn = self.passed, self.finder.turn_of(self)
+        before, turn = self.request_count, self.finder.turn_of(self)
         has_failed = False
         try:
             yield turn
@@ -81,56 +88,56 @@ class AgentRequests:
             raise
         finally:
             self.finder.end(turn)
-            if (conversation := self.finder.of(turn)) is not None:
-                with self._harmless("the turn's answer is not remembered"):
-                    engine, history = self._compressors.of(None), self.finder.history or ()
+            if (conversation := self.finder.conversation_of(turn)) is not None:
+                with self._log_failure("the turn's answer is not remembered"):
+                    engine, history = self._compressors.for_model(None), self.finder.history or ()
                     conversation.journal.end(history, engine, has_failed=has_failed)
-        if self.passed == before and self._is_new("unseen"):
+        if self.request_count == before and self._is_new("unseen"):
             log.warning(
                 "agent %s: a turn ended and no request passed the compressor: something else "
                 "answered, or the host has changed; run `praison-compressor doctor`",
-                title_of(self._agent()),
+                agent_title(self._agent()),
             )
 
     def settle(self, turn: Turn) -> None:
         """Record a finished turn's bill and answer in the store; never raise."""
-        conversation = self.finder.of(turn)
+        conversation = self.finder.conversation_of(turn)
         if conversation is None:
             return
-        with self._harmless("the turn's answer is not recorded"):
-            engine = self._compressors.of(None)
+        with self._log_failure("the turn's answer is not recorded"):
+            engine = self._compressors.for_model(None)
             engine.account(conversation.session_id).settle(engine.store)
             if engine.config.keep_tool_steps:
                 conversation.journal.settle(engine)
                 self._conversations.bound_journals()
 
     @contextmanager
-    def _harmless(self, what: str) -> Iterator[None]:
+    def _log_failure(self, what: str) -> Iterator[None]:
         """Log a failure of ours, which must not end the turn."""
         try:
             yield
         except Exception:
-            log.exception("agent %s: %s", title_of(self._agent()), what)
+            log.exception("agent %s: %s", agent_title(self._agent()), what)
 
     # ------------------------------------------------------------ views
 
     async def view(self, request: HostRequest) -> Sequence[Message]:
         """Return the messages to send; never block the event loop."""
-        self.passed += 1
+        self.request_count += 1
         conversation: Conversation | None = None
         try:
             # In a thread: the first request opens a store and reads a vocabulary.
-            conversation, request = await asyncio.to_thread(self._completed, request)
-            is_unsure = self._compressors.is_unsure
-            if conversation is not None and self._automatic and not is_unsure(request.model):
+            conversation, request = await asyncio.to_thread(self._complete_request, request)
+            is_uncertain = self._compressors.is_trial_uncertain(request.model)
+            if conversation is not None and self._automatic and not is_uncertain:
                 view = await self._compress(conversation, request)
             else:
-                view = await asyncio.to_thread(self._in_room, conversation, request)
+                view = await asyncio.to_thread(self._view_in_room, conversation, request)
         except Exception as error:
-            view = await asyncio.to_thread(self._best, conversation, request, error)
-        return self._adapted(request, view)
+            view = await asyncio.to_thread(self._view_after_failure, conversation, request, error)
+        return self._adapt_to_model(request, view)
 
-    def _completed(self, request: HostRequest) -> tuple[Conversation | None, HostRequest]:
+    def _complete_request(self, request: HostRequest) -> tuple[Conversation | None, HostRequest]:
         """Return a request's conversation, and the request with its dropped steps.
 
         The conversation is None for a request that carries no part of one, such as a title's.
@@ -141,44 +148,42 @@ class AgentRequests:
             log.debug(
                 "agent %s: a request of %d messages to %s is no part of the conversation: not "
                 "recorded",
-                *(title_of(agent), len(request.messages), request.model),
+                *(agent_title(agent), len(request.messages), request.model),
             )
             return None, request
-        here = running()
+        here, finder = running_turn(), self.finder
         turn = here if here is not None and here.owner is self else None
-        conversation = self.finder.carrying(request.messages, turn or self.finder.turn_of(self))
+        conversation = finder.match_request(request.messages, turn or finder.turn_of(self))
         if self._compressors.config.keep_tool_steps:
-            with self._harmless("sent without the steps of earlier turns"):
-                done = conversation.journal.complete(
-                    request.messages, self._compressors.of(None), turn
+            with self._log_failure("sent without the steps of earlier turns"):
+                engine = self._compressors.for_model(None)
+                whole = conversation.journal.complete(request.messages, engine, turn)
+                restored, foreign = whole.back, whole.foreign
+                request = replace(
+                    request, messages=whole.messages, restored=restored, foreign=foreign
                 )
-                messages, back, foreign = done.messages, done.back, done.foreign
-                request = replace(request, messages=messages, back=back, foreign=foreign)
         return conversation, request
 
-    def _adapted(self, request: HostRequest, view: Sequence[Message]) -> Sequence[Message]:
+    def _adapt_to_model(self, request: HostRequest, view: Sequence[Message]) -> Sequence[Message]:
         """Return the view without what the request's model has refused."""
         foreign = {id(message) for message in request.foreign}
-        view = [unbound(message) if id(message) in foreign else message for message in view]
+        view = [without_model_keys(m) if id(m) in foreign else m for m in view]
         if self._invalid_thinking:
-            view = [
-                without_thinking(m) if signatures(m) & self._invalid_thinking else m for m in view
-            ]
-        return alternating(view) if ROLES in self.refused(request) else view
+            refused = self._invalid_thinking
+            view = [without_thinking(m) if signatures(m) & refused else m for m in view]
+        return alternate_roles(view) if ROLE_ORDER in self.refused_keys(request) else view
 
     async def _compress(
         self, conversation: Conversation, request: HostRequest
     ) -> Sequence[Message]:
         async with self._notices.during(request):
-            keep = Choices(keep=conversation.choices.keep)
-            options = {**conversation.options, **keep.options(request.messages)}
+            kept = Choices(keep=conversation.choices.keep)
+            options = {**conversation.options, **kept.options(request.messages)}
             overhead = await asyncio.to_thread(self._compressors.overhead, request)
-            engine = self._compressors.of(request.model)
+            engine = self._compressors.for_model(request.model)
             result = await engine.compress(request.messages, **options, overhead_tokens=overhead)
-        conversation.choices = replace(
-            conversation.choices, keep=conversation.choices.keep[len(keep.keep) :]
-        )
-        self.remember(conversation, request, result, self._compressors.measured(request))
+        conversation.drop_kept(len(kept.keep))
+        self.remember(conversation, request, result, self._compressors.schema_tokens(request))
         return result.messages
 
     def remember(
@@ -186,19 +191,20 @@ class AgentRequests:
         conversation: Conversation,
         request: HostRequest,
         result: CompressResult,
-        beside: int,
+        overhead: int,
         is_sent: bool = True,
     ) -> None:
-        """Remember a result; offer recall, bill and report the compression."""
-        engine = self._compressors.of(request.model)
-        conversation.remember(result, engine, request, beside, is_sent=is_sent)
+        """Remember a result; give the recall tools, bill and report the compression."""
+        engine = self._compressors.for_model(request.model)
+        conversation.remember(result, engine, request, overhead, is_sent=is_sent)
         if self._compressors.config.recall and (result.segments or result.masked):
             self._recall.give(self._agent())
         _charge(self._agent(), result.usage)
         if result.written or result.newly_masked:
-            conversation.notice = self._notices.compressed(conversation.status(engine))
+            line = self._notices.report_compression(status_of(conversation, engine))
+            conversation.notify(line)
 
-    def _best(
+    def _view_after_failure(
         self, conversation: Conversation | None, request: HostRequest, error: Exception
     ) -> Sequence[Message]:
         """Return the best view after a failure; log the cause once.
@@ -209,29 +215,30 @@ class AgentRequests:
         # A failure that differs only in its numbers is logged once.
         if self._is_new(re.sub(r"\d+", "#", cause)):
             is_logged = conversation is not None and conversation.journal.failure == str(error)
-            said = "the store's failure, as logged" if is_logged else cause
-            log.warning("agent %s: sent as well as it fits: %s", title_of(self._agent()), said)
-        self._notices(Event("failed", self.finder.for_reading.session_id, {"reason": cause}))
-        with self._harmless("sent as it is"):
+            reason = "the store's failure, as logged" if is_logged else cause
+            log.warning("agent %s: sent as well as it fits: %s", agent_title(self._agent()), reason)
+        self._notices(Event("failed", self.finder.running_or_blank.session_id, {"reason": cause}))
+        with self._log_failure("sent as it is"):
             overhead = self._compressors.overhead(request)
-            return self._fitted(conversation, request, logged=error, overhead_tokens=overhead)
+            return self._fit_view(conversation, request, logged=error, overhead_tokens=overhead)
         return request.messages
 
-    def _in_room(
+    def _view_in_room(
         self, conversation: Conversation | None, request: HostRequest
     ) -> Sequence[Message]:
         """Return the ledger's view, smaller only if the model would refuse it."""
         room = self._compressors.room(request)
-        return self._fitted(conversation, request, target_tokens=room)
+        return self._fit_view(conversation, request, target_tokens=room)
 
-    def _fitted(
+    def _fit_view(
         self, conversation: Conversation | None, request: HostRequest, **options: Any
     ) -> Sequence[Message]:
         """Return the best view without recording it in the ledger."""
-        engine, of = self._compressors.of(request.model), conversation or self.finder.for_reading
-        result = engine.best(request.messages, **of.options, **options)
+        engine = self._compressors.for_model(request.model)
+        target = conversation or self.finder.running_or_blank
+        result = engine.best(request.messages, **target.options, **options)
         if conversation is not None:
-            conversation.remember(result, engine, request, self._compressors.measured(request))
+            conversation.remember(result, engine, request, self._compressors.schema_tokens(request))
         return result.messages
 
     def _is_new(self, failure: str) -> bool:
@@ -243,23 +250,23 @@ class AgentRequests:
 
     # ------------------------------------------------------------ answers
 
-    def offering(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    def offer_recall(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the request's parameters, with the recall tools after the first compression."""
-        with self._harmless("sent without the recall tools"):
-            return self._recall.offered(self._agent(), params)
+        with self._log_failure("sent without the recall tools"):
+            return self._recall.add_to_request(self._agent(), params)
         return params
 
-    async def called(self, request: HostRequest, made: Message) -> None:
+    async def on_calls(self, request: HostRequest, message: Message) -> None:
         """Record an answer's calls: the turn may stop before their results."""
         conversation = self.finder.running
         if conversation is None or not self._compressors.config.keep_tool_steps:
             return
-        with self._harmless("the calls of an answer are not recorded"):
+        with self._log_failure("the calls of an answer are not recorded"):
             if carries_conversation(self._agent(), request.messages):
-                engine = self._compressors.of(request.model)
-                await asyncio.to_thread(conversation.journal.call, made, engine)
+                engine = self._compressors.for_model(request.model)
+                await asyncio.to_thread(conversation.journal.call, message, engine)
 
-    def used(
+    def on_usage(
         self,
         request: HostRequest,
         sent: Sequence[Message],
@@ -270,18 +277,18 @@ class AgentRequests:
 
         `before` is the report's state before its newest part: a stream reports in parts.
         """
-        with self._harmless("nothing learned from the usage"):
+        with self._log_failure("nothing learned from the usage"):
             if not before.input:
-                self._compressors.used(request, sent, usage.input)
+                self._compressors.on_usage(request, sent, usage.input)
             conversation = self.finder.running
             if conversation is not None and usage != before:
-                engine = self._compressors.of(request.model)
-                new = self._billed(request, conversation, usage, before)
-                engine.account(conversation.session_id).add(new)
-                seen = engine.tokens.cache.all(request.messages)
-                conversation.last_sent = tuple(each.digest for each in seen)
+                engine = self._compressors.for_model(request.model)
+                bill = self._bill_report(request, conversation, usage, before)
+                engine.account(conversation.session_id).add(bill)
+                messages = engine.tokens.cache.all(request.messages)
+                conversation.record_sent([message.digest for message in messages])
 
-    def _billed(
+    def _bill_report(
         self,
         request: HostRequest,
         conversation: Conversation,
@@ -290,66 +297,68 @@ class AgentRequests:
     ) -> Bill:
         """Return what a request's newest report adds to the bill."""
         is_new = not before.input
-        hosts = self._as_the_host(request, conversation, usage) if is_new else RequestUsage()
-        hosts = replace(hosts, output=usage.output - before.output)
-        new = Bill.of(usage - before, hosts, request.model, is_new=is_new)
+        host_usage = self._host_usage(request, conversation, usage) if is_new else RequestUsage()
+        host_usage = replace(host_usage, output=usage.output - before.output)
+        bill = Bill.of(usage - before, host_usage, request.model, is_new=is_new)
         kept = conversation.kept
-        return replace(new, kept_steps=kept.steps, kept_tokens=kept.tokens) if is_new else new
+        return replace(bill, kept_steps=kept.steps, kept_tokens=kept.tokens) if is_new else bill
 
-    def _as_the_host(
+    def _host_usage(
         self, request: HostRequest, conversation: Conversation, usage: RequestUsage
     ) -> RequestUsage:
         """Return what the host's own request would have used, by our count."""
-        tokens = self._compressors.of(request.model).tokens
-        seen = tokens.cache.all(request.messages)
-        sizes = tokens.each(seen)
-        common = common_length([each.digest for each in seen], conversation.last_sent)
+        tokens = self._compressors.for_model(request.model).tokens
+        messages = tokens.cache.all(request.messages)
+        sizes = tokens.each(messages)
+        common = common_length([message.digest for message in messages], conversation.last_sent)
         # A provider that caches only marked parts would cache nothing of the host's request.
         is_warm = usage.cached > 0 and not (usage.written or usage.written_1h)
-        whole = sum(sizes) + self._compressors.measured(request)
+        whole = sum(sizes) + self._compressors.schema_tokens(request)
         return RequestUsage(whole, sum(sizes[:common]) if is_warm else 0)
 
-    def accepted(self, request: HostRequest, sent: Sequence[Message]) -> None:
+    def on_accepted(self, request: HostRequest, sent: Sequence[Message]) -> None:
         """Learn from a request that the provider took."""
-        with self._harmless("nothing learned from an answer"):
-            self._compressors.passed(request, sent)
+        with self._log_failure("nothing learned from an answer"):
+            self._compressors.on_passed(request, sent)
 
     # ------------------------------------------------------------ refusals
 
-    def gave_up(self, request: HostRequest) -> None:
+    def give_up(self, request: HostRequest) -> None:
         """Forget the window that was tried for a request in vain."""
-        self._compressors.gave_up(request)
+        self._compressors.end_trial(request)
 
     @property
     def cache_ttl(self) -> str | None:
         """Return the life of cache marks, or None for the provider's own."""
         return self._compressors.config.cache_ttl
 
-    def refused(self, request: HostRequest) -> frozenset[str]:
+    def refused_keys(self, request: HostRequest) -> frozenset[str]:
         """Return what the request's model has refused."""
         return frozenset(what for model, what in self._refused if model == request.model)
 
-    async def other_view(
+    async def next_view(
         self, request: HostRequest, sent: Sequence[Message], error: Exception
     ) -> Sequence[Message] | None:
-        """Return another view if the refusal teaches anything, else None."""
-        learned = await asyncio.to_thread(self._learned, request, sent, error)
-        return await self.view(request) if learned else None
+        """Return another view after a refusal, or None if none may pass."""
+        is_learned = await asyncio.to_thread(self._learn_from_refusal, request, sent, error)
+        return await self.view(request) if is_learned else None
 
-    def _learned(self, request: HostRequest, sent: Sequence[Message], error: Exception) -> bool:
+    def _learn_from_refusal(
+        self, request: HostRequest, sent: Sequence[Message], error: Exception
+    ) -> bool:
         """Learn from a refusal; return whether another view may pass."""
-        if is_bound_elsewhere(error):
+        if is_thinking_refused(error):
             thinking = frozenset[str]().union(*map(signatures, sent)) - self._invalid_thinking
             self._invalid_thinking |= thinking
             return bool(thinking)
-        name, what = title_of(self._agent()), refused_in(error)
-        if what is not None and what not in self.refused(request):
-            log.info("agent %s: %s does not take %s", name, request.model, what)
-            self._refused.add((request.model, what))
+        name, key = agent_title(self._agent()), refused_key(error)
+        if key is not None and key not in self.refused_keys(request):
+            log.info("agent %s: %s does not take %s", name, request.model, key)
+            self._refused.add((request.model, key))
             return True
         size = self._compressors.size(request, sent)
-        refused = overflow_of(error, size, map(text_of, sent))
-        if refused is None or not self._compressors.shrink(request, sent, refused, str(error)):
+        overflow = overflow_of(error, size, map(text_of, sent))
+        if overflow is None or not self._compressors.shrink(request, sent, overflow, str(error)):
             return False
         log.info("agent %s: %s refused a request as too long", name, request.model)
         return True

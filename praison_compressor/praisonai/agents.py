@@ -13,74 +13,82 @@ from typing import Any, NamedTuple
 from ..concurrency import renew_after_fork
 from . import context_param
 from .agent_compressor import AgentCompressor
-from .agent_ledger import title_of
-from .running_turn import current
+from .agent_ledger import agent_title
+from .running_turn import current_requests
 
 log = logging.getLogger(__name__)
 
 
-# ------------------------------------------------------------ who asked
+# ------------------------------------------------------------ agents that request compression
 
 
 class Agents:
-    """The compressors of the agents that asked; keeps no agent alive."""
+    """The compressors of agents that request compression; keeps no agent alive."""
 
-    def __init__(self, before_turn: Callable[[], None]) -> None:
-        """`before_turn` is called whenever an agent's compressor is asked for."""
-        self._before_turn = before_turn
+    def __init__(self, before_look_up: Callable[[], None]) -> None:
+        """`before_look_up` is called before each look-up of a compressor."""
+        self._before_look_up = before_look_up
         self.defaults: dict[str, Any] = {}
         """Options of `CompressorConfig` for agents that name no others."""
-        self.in_code = False
+        self._in_code = False
         """Whether `install()` was called, which counts beside a plugin that is switched off."""
-        self.plugin: Callable[[], bool] | None = None
-        """Returns whether the plugin is enabled now; None without a plugin."""
+        self._is_plugin_enabled: Callable[[], bool] = lambda: False
         self._lock = renew_after_fork(threading.RLock())
         self._open = True
         self._made: weakref.WeakKeyDictionary[Any, AgentCompressor] = weakref.WeakKeyDictionary()
         self._failed: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    @property
-    def by_default(self) -> bool:
-        """Return whether agents without a strategy ask too: the plugin is on."""
-        return self.plugin is not None and self.plugin()
+    def configure(
+        self,
+        defaults: Mapping[str, Any] | None,
+        in_code: bool,
+        is_plugin_enabled: Callable[[], bool] | None,
+    ) -> None:
+        """Add a reason to be active; replace the defaults unless they are None."""
+        self._in_code = self._in_code or in_code
+        self._is_plugin_enabled = is_plugin_enabled or self._is_plugin_enabled
+        if defaults is not None:
+            self.defaults = dict(defaults)
 
     @property
-    def are_served(self) -> bool:
-        """Return whether agents that ask are compressed now."""
-        return self._open and (self.in_code or self.by_default)
+    def is_active(self) -> bool:
+        """Return whether agents that request compression get it now."""
+        return self._open and (self._in_code or self._is_plugin_enabled())
 
-    def of(self, agent: Any) -> AgentCompressor | None:
-        """Return the agent's compressor; None if it does not ask."""
-        self._before_turn()
+    def compressor_of(self, agent: Any) -> AgentCompressor | None:
+        """Return the agent's compressor; None if the agent does not request one."""
+        self._before_look_up()
         with self._lock:
             try:
-                return self._of(agent)
+                return self._compressor_of(agent)
             except Exception:  # a host in an unknown state
                 if agent not in self._failed:
-                    log.exception("agent %s goes on uncompressed", title_of(agent))
+                    log.exception("agent %s goes on uncompressed", agent_title(agent))
                 self._failed.add(agent)
                 return None
 
-    def _of(self, agent: Any) -> AgentCompressor | None:
+    def _compressor_of(self, agent: Any) -> AgentCompressor | None:
         """Return the agent's compressor, made again if its `context=` has changed."""
-        asked = context_param.asked_by(agent, self.by_default) if self.are_served else None
-        made = self._made.get(agent)
-        if made is not None and made.asked != asked:
-            made.leave()
+        requested = None
+        if self.is_active:
+            requested = context_param.requested_context(agent, self._is_plugin_enabled())
+        compressor = self._made.get(agent)
+        if compressor is not None and compressor.requested != requested:
+            compressor.leave()
             del self._made[agent]
-            made = None
-        if made is None and asked is not None:
+            compressor = None
+        if compressor is None and requested is not None:
             model = getattr(agent, "llm", None)
-            config = asked.config(model if isinstance(model, str) else None, self.defaults)
-            made = self._made[agent] = AgentCompressor(agent, asked, config)
-        return made
+            config = requested.config(model if isinstance(model, str) else None, self.defaults)
+            compressor = self._made[agent] = AgentCompressor(agent, requested, config)
+        return compressor
 
     def close(self) -> None:
         """Restore every agent's own settings and tools."""
         with self._lock:
             self._open = False
-            for made in list(self._made.values()):
-                made.leave()
+            for compressor in list(self._made.values()):
+                compressor.leave()
             self._made.clear()
 
 
@@ -103,20 +111,20 @@ class HostCall(NamedTuple):
 
     def argument(self, name: str) -> Any:
         """Return an argument's value, or None."""
-        place = _place(self.original, name)
-        return self.args[place] if place < len(self.args) else self.kwargs.get(name)
+        index = _position_of(self.original, name)
+        return self.args[index] if index < len(self.args) else self.kwargs.get(name)
 
     def with_argument(self, name: str, value: Any) -> HostCall:
         """Return the call with another value for an argument."""
-        place, args = _place(self.original, name), [*self.args]
-        if place >= len(args):
+        index, args = _position_of(self.original, name), [*self.args]
+        if index >= len(args):
             return self._replace(kwargs={**self.kwargs, name: value})
-        args[place] = value
+        args[index] = value
         return self._replace(args=tuple(args))
 
 
 @functools.lru_cache
-def _place(method: Callable[..., Any], name: str) -> int:
+def _position_of(method: Callable[..., Any], name: str) -> int:
     """Return a parameter's place after `self`; 0 if it has no name."""
     names = list(inspect.signature(method).parameters)[1:]
     return names.index(name) if name in names else 0
@@ -131,14 +139,14 @@ def replacing(answer: Callable[[HostCall], Any]) -> Replacement:
 
     def make(original: Any, agents: Agents) -> Any:
         @functools.wraps(original)
-        def replaced(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def call_replacement(self: Any, *args: Any, **kwargs: Any) -> Any:
             return answer(HostCall(original, agents, self, args, kwargs))
 
         @functools.wraps(original)
-        async def areplaced(self: Any, *args: Any, **kwargs: Any) -> Any:
+        async def call_async_replacement(self: Any, *args: Any, **kwargs: Any) -> Any:
             return await answer(HostCall(original, agents, self, args, kwargs))
 
-        return areplaced if inspect.iscoroutinefunction(answer) else replaced
+        return call_async_replacement if inspect.iscoroutinefunction(answer) else call_replacement
 
     return make
 
@@ -152,8 +160,8 @@ def attribute(name: str, get: Callable[[Any], Any]) -> property:
 
 
 def context_compressor(original: object, agents: Agents) -> property:
-    """Return `agent.context_compressor`: None on an agent that did not ask."""
-    return property(agents.of)
+    """Return `agent.context_compressor`: None on other agents."""
+    return property(agents.compressor_of)
 
 
 def context_config(original: object, agents: Agents) -> property:
@@ -163,19 +171,19 @@ def context_config(original: object, agents: Agents) -> property:
     """
 
     def get(self: Any) -> Any:
-        given = self._context_param if agents.of(self) is not None else None
-        return vars(self).get("_context_config", given)
+        value = self._context_param if agents.compressor_of(self) is not None else None
+        return vars(self).get("_context_config", value)
 
     return attribute("_context_config", get)
 
 
 @replacing
-def unmanaged(call: HostCall) -> Any:
+def keep_messages(call: HostCall) -> Any:
     """Replace the host's context management: our agents keep their messages.
 
     The host's would drop repeated results and separate calls from their results.
     """
-    if call.agents.of(call.owner) is None:
+    if call.agents.compressor_of(call.owner) is None:
         return call.go_on()
     return call.argument("messages"), None
 
@@ -183,10 +191,10 @@ def unmanaged(call: HostCall) -> Any:
 def in_loop_compaction(original: object, agents: Agents) -> property:
     """Return the host's switch for compaction in loops: off in our turns.
 
-    It belongs to an `LLM`, which agents that did not ask may share.
+    It belongs to an `LLM`, which other agents may share.
     """
     name = "_in_loop_compaction"
-    return attribute(name, lambda self: current() is None and vars(self).get(name, True))
+    return attribute(name, lambda self: current_requests() is None and vars(self).get(name, True))
 
 
 @replacing
@@ -197,7 +205,7 @@ def team_init(call: HostCall) -> None:
     """
     call.go_on()
     team = call.owner
-    if not call.agents.are_served or context_param.asked_in(team._context_param) is None:
+    if not call.agents.is_active or context_param.parse_context(team._context_param) is None:
         return
     for member in team.agents:
         # The host turns a missing `context=` into True if the agent has tools.
@@ -222,9 +230,9 @@ _ALIASES = {
 def parse_workflow_data(call: HostCall) -> Any:
     """Replace the workflow parser: keep `context: summarize` and our keys."""
     workflow, data = call.go_on(), call.argument("data")
-    given = data.get("context") if isinstance(data, Mapping) else None
-    written = given if isinstance(given, Mapping) else {"strategy": given}
-    if call.agents.are_served and context_param.is_summarize(written.get("strategy")):
+    param = data.get("context") if isinstance(data, Mapping) else None
+    mapping = param if isinstance(param, Mapping) else {"strategy": param}
+    if call.agents.is_active and context_param.is_summarize(mapping.get("strategy")):
         # The host passes it to each step's agent as `context=`.
-        workflow.context = {_ALIASES.get(key, key): value for key, value in written.items()}
+        workflow.context = {_ALIASES.get(key, key): value for key, value in mapping.items()}
     return workflow

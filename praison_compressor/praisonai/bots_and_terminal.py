@@ -15,28 +15,31 @@ from typing import Any
 from ..concurrency import begin, run
 from .agent_compressor import AgentCompressor
 from .agents import Agents, HostCall, attribute, replacing
-from .commands import answer
-from .running_turn import name_conversation, unnamed
+from .commands import answer_command, find_command
+from .running_turn import name_conversation, without_bot_name
 
 log = logging.getLogger(__name__)
 
 
-def _served(agent: Any, agents: Agents) -> AgentCompressor | None:
+def _compressor_for(agent: Any, agents: Agents) -> AgentCompressor | None:
     """Return the agent's compressor; None for an object that is no agent."""
-    return agents.of(agent) if hasattr(agent, "_context_param") else None
+    return agents.compressor_of(agent) if hasattr(agent, "_context_param") else None
 
 
 # ------------------------------------------------------------ the terminal
 
 
 def _of_terminal(call: HostCall) -> AgentCompressor | None:
-    return _served(getattr(call.owner, "_agent", None), call.agents)
+    return _compressor_for(getattr(call.owner, "_agent", None), call.agents)
 
 
-def _say(terminal: Any, words: str) -> None:
-    """Show an answer in the terminal as the terminal's own commands do."""
-    message = sys.modules[type(terminal).__module__].ChatMessage
-    terminal.messages.append(message(role="system", content=words))
+def _answer_in(terminal: Any, compressor: AgentCompressor, name: str, argument: str = "") -> None:
+    """Answer a command in the terminal as the terminal's own commands do."""
+    typed = find_command(name, argument)
+    if typed is not None:
+        message = sys.modules[type(terminal).__module__].ChatMessage
+        reply = run(answer_command(compressor, typed))
+        terminal.messages.append(message(role="system", content=reply))
 
 
 @replacing
@@ -53,8 +56,8 @@ def compact_context(call: HostCall) -> Any:
         return call.go_on()
     if call.argument("manual") is False:
         return False
-    before, words = compressor.last_result, str(call.argument("args") or "").strip()
-    _say(call.owner, run(answer(compressor, "compact", words)))
+    before, argument = compressor.last_result, str(call.argument("args") or "").strip()
+    _answer_in(call.owner, compressor, "compact", argument)
     return compressor.last_result is not before
 
 
@@ -76,7 +79,7 @@ def handle_command(call: HostCall) -> Any:
     before, compacted = compressor.last_result, vars(call.owner).pop(COMPACTED, None)
     is_ours = name == "context" or (name == "undo" and compacted is before is not None)
     if is_ours or name == "status":
-        _say(call.owner, run(answer(compressor, name, "")))
+        _answer_in(call.owner, compressor, name)
     if is_ours:
         return True
     handled = call.go_on()
@@ -94,18 +97,18 @@ def idle_candidates(call: HostCall) -> Any:
 
     A session that is not connected has no agent. It is left out if any agent is ours.
     """
-    found, gateway = call.go_on(), call.owner
-    served = {name: _served(agent, call.agents) for name, agent in gateway._agents.items()}
+    candidates, gateway = call.go_on(), call.owner
+    served = {name: _compressor_for(agent, call.agents) for name, agent in gateway._agents.items()}
     ours = {name: compressor for name, compressor in served.items() if compressor is not None}
     if not ours:
-        return found
+        return candidates
     for compressor in ours.values():  # off the gateway's event loop
-        begin(functools.partial(_rest, compressor))
-    others = {n for n, live in gateway._sessions.items() if live.agent_id not in ours}
-    return [each for each in found if each[0] in others]
+        begin(functools.partial(_compress_idle, compressor))
+    others = {name for name, live in gateway._sessions.items() if live.agent_id not in ours}
+    return [candidate for candidate in candidates if candidate[0] in others]
 
 
-def _rest(compressor: AgentCompressor) -> None:
+def _compress_idle(compressor: AgentCompressor) -> None:
     try:
         compressor.idle()
     except Exception:
@@ -115,7 +118,7 @@ def _rest(compressor: AgentCompressor) -> None:
 @replacing
 async def bot_chat(call: HostCall) -> Any:
     """Replace a bot's `chat`: its conversation's name ends with the turn."""
-    with unnamed():
+    with without_bot_name():
         return await call.go_on()
 
 
@@ -141,6 +144,6 @@ def compaction_enabled(original: object, agents: Agents) -> property:
 
     def get(self: Any) -> Any:
         agent = vars(self).get(ANSWERING, lambda: None)()
-        return vars(self).get(name, False) and _served(agent, agents) is None
+        return vars(self).get(name, False) and _compressor_for(agent, agents) is None
 
     return attribute(name, get)

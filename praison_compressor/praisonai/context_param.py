@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 SUMMARIZE = OptimizerStrategy.SUMMARIZE
 STRATEGY_VARIABLE = "PRAISONAI_CONTEXT_STRATEGY"
 """The host's own variable, for agents that name no strategy."""
-OURS = frozenset(CompressorConfig.names()) - {"model"}
-HOSTS = frozenset(item.name for item in fields(ContextConfig))
+OUR_OPTIONS = frozenset(CompressorConfig.names()) - {"model"}
+HOST_OPTIONS = frozenset(item.name for item in fields(ContextConfig))
 
 
 @dataclass(frozen=True)
@@ -45,30 +45,31 @@ class RequestedContext:
         """Return the agent's configuration; `defaults` fill options that it does not set."""
         # The agent's own come first: a default that contradicts them is left out.
         unset = {name: value for name, value in defaults.items() if name not in self.options}
-        options, faults = usable({"model": model, **self.options, **unset})
+        options, faults = check_options({"model": model, **self.options, **unset})
         for fault in faults.values():
             # Not raised: a dictionary in `context=` is first read inside a turn.
             log.error("options of context=: %s", fault)
-        given = CompressorConfig.from_mapping(options)
-        found = given.with_environment()
-        return found if self.own_model else replace(found, auxiliary_model=given.auxiliary_model)
+        config = CompressorConfig.from_mapping(options)
+        complete = config.with_environment()
+        auxiliary = complete.auxiliary_model if self.own_model else config.auxiliary_model
+        return replace(complete, auxiliary_model=auxiliary)
 
 
-def usable(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+def check_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the options that work together, and the others' faults."""
-    kept: dict[str, Any] = {}
+    valid: dict[str, Any] = {}
     faults: dict[str, str] = {}
     for name, value in options.items():
         try:
-            CompressorConfig.from_mapping({**kept, name: value})
+            CompressorConfig.from_mapping({**valid, name: value})
         except ConfigError as error:
             faults[name] = f"{error}; left out"
         else:
-            kept[name] = value
-    return kept, faults
+            valid[name] = value
+    return valid, faults
 
 
-def asked_by(agent: Any, by_default: bool = False) -> RequestedContext | None:
+def requested_context(agent: Any, by_default: bool = False) -> RequestedContext | None:
     """Return an agent's request for compression as of now, or None.
 
     Once the host has initialized the agent's manager, the manager overrides `context=`. With
@@ -77,22 +78,22 @@ def asked_by(agent: Any, by_default: bool = False) -> RequestedContext | None:
     """
     param, manager = agent._context_param, agent._context_manager
     by_default = by_default and is_summarize(os.environ.get(STRATEGY_VARIABLE) or SUMMARIZE)
-    filled = _with_strategy(param) if by_default else None
-    asked = asked_in(param if filled is None else filled)
+    completed = _add_strategy(param) if by_default else None
+    requested = parse_context(param if completed is None else completed)
     if not agent._context_manager_initialized:
-        return asked
+        return requested
     if manager is None:
         # The host makes none for `context=None`, or for a dictionary with one of our options.
-        return asked if param is None or isinstance(param, Mapping) else None
+        return requested if param is None or isinstance(param, Mapping) else None
     hosts_default = ContextConfig().strategy
     is_default = type(manager) is ContextManager and manager.config.strategy is hosts_default
-    if filled is not None and is_default:
-        return asked
-    by_manager = asked_in(manager)
-    return (asked or by_manager) if by_manager is not None else None
+    if completed is not None and is_default:
+        return requested
+    by_manager = parse_context(manager)
+    return (requested or by_manager) if by_manager is not None else None
 
 
-def _with_strategy(param: Any) -> Any:
+def _add_strategy(param: Any) -> Any:
     """Return a `context=` with our strategy; None if it names one."""
     if isinstance(param, Mapping) and param.get("strategy") is None:
         return {**param, "strategy": SUMMARIZE}
@@ -101,17 +102,17 @@ def _with_strategy(param: Any) -> Any:
     return None
 
 
-def asked_in(param: Any) -> RequestedContext | None:
+def parse_context(param: Any) -> RequestedContext | None:
     """Return the request in one `context=`, or None."""
     if param is True:
-        return _asked(ContextConfig.from_env())
+        return _request_from(ContextConfig.from_env())
     if isinstance(param, str):
-        return _asked(ContextConfig(strategy=SUMMARIZE)) if is_summarize(param) else None
+        return _request_from(ContextConfig(strategy=SUMMARIZE)) if is_summarize(param) else None
     if isinstance(param, Mapping):
         return _from_mapping(param)
     if type(param) is ContextManager:  # not a subclass of the user's own
-        return _asked(param.config)
-    return _asked(param) if isinstance(param, ContextConfig) else None
+        return _request_from(param.config)
+    return _request_from(param) if isinstance(param, ContextConfig) else None
 
 
 def is_summarize(strategy: Any) -> bool:
@@ -124,14 +125,15 @@ def is_summarize(strategy: Any) -> bool:
 def _from_mapping(param: Mapping[str, Any]) -> RequestedContext | None:
     if not is_summarize(param.get("strategy")):
         return None
-    for key in sorted(set(map(str, param)) - HOSTS - OURS):
-        log.warning("context=: %s; it is left out", unknown_name("option", key, HOSTS | OURS))
-    context = ContextConfig(**{key: value for key, value in param.items() if key in HOSTS})
-    ours = {key: value for key, value in param.items() if key in OURS - HOSTS}
-    return _asked(context, ours, own_model=param.get("llm_summarize") is not False)
+    names = HOST_OPTIONS | OUR_OPTIONS
+    for key in sorted(set(map(str, param)) - names):
+        log.warning("context=: %s; it is left out", unknown_name("option", key, names))
+    context = ContextConfig(**{key: value for key, value in param.items() if key in HOST_OPTIONS})
+    ours = {key: value for key, value in param.items() if key in OUR_OPTIONS - HOST_OPTIONS}
+    return _request_from(context, ours, own_model=param.get("llm_summarize") is not False)
 
 
-def _asked(
+def _request_from(
     context: Any, more: Mapping[str, Any] | None = None, own_model: bool = True
 ) -> RequestedContext | None:
     if context is None or not is_summarize(context.strategy):
@@ -149,27 +151,27 @@ def options_in(context: Any, more: Mapping[str, Any] | None = None) -> dict[str,
         item.name: item.default if item.default_factory is MISSING else item.default_factory()
         for item in fields(context)
     }
-    found = {
+    options = {
         name: getattr(context, name)
-        for name in OURS & set(defaults)
+        for name in OUR_OPTIONS & set(defaults)
         if getattr(context, name) != defaults[name]
     }
     if context.compact_threshold != defaults["compact_threshold"]:
-        found["trigger_ratio"] = context.compact_threshold
-    found.update(more or {})
+        options["trigger_ratio"] = context.compact_threshold
+    options.update(more or {})
     if context.protected_tools:
-        policies = found.get("tool_policies", {})
-        found["tool_policies"] = _protecting(context.protected_tools, policies)
-    return found
+        policies = options.get("tool_policies", {})
+        options["tool_policies"] = _keep_policies(context.protected_tools, policies)
+    return options
 
 
-def _protecting(tools: Sequence[str], policies: Any) -> Any:
+def _keep_policies(tools: Sequence[str], policies: Any) -> Any:
     """Return tool policies that keep those tools; invalid policies stay."""
     try:
-        given = CompressorConfig(tool_policies=policies).tool_policies
+        valid = CompressorConfig(tool_policies=policies).tool_policies
     except ConfigError:
         return policies
-    return {**dict.fromkeys(tools, "keep"), **given}
+    return {**dict.fromkeys(tools, "keep"), **valid}
 
 
 # ------------------------------------------------------------ the agent's host settings
@@ -179,21 +181,21 @@ NO_LIMIT = sys.maxsize
 """`tool_output_limit` in characters that no result reaches."""
 
 
-def as_it_is(tool_name: str, output: Any, *more: Any, **named: Any) -> Any:
+def whole_result(tool_name: str, output: Any, *more: Any, **named: Any) -> Any:
     """Return a tool's result whole; the host's function would cut it."""
     return output
 
 
-def takes_whole_results(agent: Any, asked: RequestedContext) -> bool:
+def takes_whole_results(agent: Any, requested: RequestedContext) -> bool:
     """Return whether the host's cut of tool results is to be off.
 
     Not for compression on command (`automatic` False), a changed host limit, or a host artifact
     store.
     """
-    host, plain = asked.context, ContextConfig()
+    host, plain = requested.context, ContextConfig()
     limits = "tool_output_max default_tool_output_max tool_limits tool_budgets".split()
     return (
-        asked.automatic
+        requested.automatic
         and all(getattr(host, name) == getattr(plain, name) for name in limits)
         and getattr(agent, "tool_output_limit", None) in (DEFAULT_TOOL_OUTPUT_LIMIT, NO_LIMIT)
         and getattr(agent, "_artifact_store", None) is None
@@ -203,13 +205,13 @@ def takes_whole_results(agent: Any, asked: RequestedContext) -> bool:
 class Settings:
     """One agent's host settings: compaction and the limit of tool results."""
 
-    def __init__(self, agent: Any, asked: RequestedContext) -> None:
+    def __init__(self, agent: Any, requested: RequestedContext) -> None:
         self._uncompacted: Any = None
         self._execution: Any = None
         self.compress_alone(agent)
-        if takes_whole_results(agent, asked):
+        if takes_whole_results(agent, requested):
             agent.tool_output_limit = NO_LIMIT
-            agent._truncate_tool_output = as_it_is
+            agent._truncate_tool_output = whole_result
 
     def compress_alone(self, agent: Any) -> None:
         """Switch the host's `context_compaction` off, so that exactly one system compresses.

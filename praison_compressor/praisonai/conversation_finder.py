@@ -17,16 +17,15 @@ from typing import Any, NamedTuple
 from ..errors import StoreUnavailable
 from ..messages import Message, digest, is_system, leading_count, text_of
 from ..messages.digests import CachedMessage
-from .agent_ledger import has_one_of, session_id_of, stored_under
-from .conversations import Choices, Conversation, Conversations, digests_of
+from .agent_ledger import has_any_message, session_id_of, stored_sessions
+from .conversations import Conversation, Conversations, digests_of
 from .model_compressors import ModelCompressors
-from .running_turn import Turn, named_by_bot, running
+from .running_turn import Turn, bot_conversation, running_turn
 
 
-def another_id(key: str | None) -> str:
+def new_session_id(key: str | None) -> str:
     """Return a random session id, below the host's id if any."""
-    begins = "agent-" if key is None else f"{key}~"
-    return begins + secrets.token_hex(8)
+    return f"{'agent-' if key is None else f'{key}~'}{secrets.token_hex(8)}"
 
 
 def is_under(session_id: str, key: str | None) -> bool:
@@ -58,9 +57,9 @@ class ConversationFinder:
         self._conversations = conversations
         self._entered: weakref.WeakKeyDictionary[Turn, _Entered] = weakref.WeakKeyDictionary()
 
-    # -------------------------------------------------------- asked in a turn
+    # -------------------------------------------------------- in a turn
 
-    def of(self, turn: Turn | None) -> Conversation | None:
+    def conversation_of(self, turn: Turn | None) -> Conversation | None:
         """Return a turn's conversation; None before its first request."""
         entered = None if turn is None else self._entered.get(turn)
         return None if entered is None else entered.conversation
@@ -68,181 +67,180 @@ class ConversationFinder:
     @property
     def running(self) -> Conversation | None:
         """Return the running turn's conversation; None before its first request."""
-        return self.of(running())
+        return self.conversation_of(running_turn())
 
     @property
-    def for_reading(self) -> Conversation:
+    def running_or_blank(self) -> Conversation:
         """Return the running turn's conversation, or a blank one."""
-        return self.running or Conversation(another_id(None))
+        return self.running or Conversation(new_session_id(None))
 
     @property
-    def asking(self) -> Conversation:
+    def recall_conversation(self) -> Conversation:
         """Return the conversation whose turn calls a recall tool here.
 
         Raises:
             StoreUnavailable: no request of such a turn has passed.
         """
-        found = self.running
-        if found is None:
+        conversation = self.running
+        if conversation is None:
             raise StoreUnavailable(
                 "no turn of this agent runs here, so it is not known whose conversation to read; "
                 "nothing was read"
             )
-        return found
+        return conversation
 
     @property
-    def now(self) -> Conversation:
+    def current(self) -> Conversation:
         """Return the running turn's conversation, else the history's."""
-        return self.running or self._at_rest()
+        return self.running or self._conversation_at_rest()
 
     def turn_of(self, owner: Any) -> Turn:
         """Return a turn that begins with the agent's history."""
-        history, (_, bound) = self.history, named_by_bot(self._agent())
-        return Turn(owner, history, digests_of(self._seen(history)), bound)
+        history, (_, bound) = self.history, bot_conversation(self._agent())
+        return Turn(owner, history, digests_of(self._digest_messages(history)), bound)
 
-    def carrying(self, messages: Sequence[Message], turn: Turn) -> Conversation:
+    def match_request(self, messages: Sequence[Message], turn: Turn) -> Conversation:
         """Return the conversation of a turn's request; remember the request in it."""
-        seen, known = self._seen(messages), self._conversations
-        key, sent = self.key, digests_of(seen)
-        with known.lock:
+        seen = self._digest_messages(messages)
+        with self._conversations.lock:
             entered = self._entered.get(turn)
             if entered is None:
-                # The user's newest message is new to every conversation.
-                is_asked = bool(seen) and seen[-1].plain.get("role") == "user"
-                before = digests_of(seen[:-1] if is_asked else seen)
-                found = self._find(key, before, turn.history) or self._begin(key, before, sent)
-                entered = self._entered[turn] = self._enter(turn, found, sent)
-            found = entered.conversation
-            found.carry(sent, entered.begun)
-            found.transcript = tuple(each.plain for each in seen)
-            return known.keep(found)
+                entered = self._entered[turn] = self._enter(turn, seen)
+            entered.conversation.receive(seen, entered.begun)
+            return self._conversations.keep(entered.conversation)
+
+    def _enter(self, turn: Turn, seen: Sequence[CachedMessage]) -> _Entered:
+        """Begin a turn in the conversation of its first request."""
+        key, sent = self.key, digests_of(seen)
+        # The user's newest message is new to every conversation.
+        is_question = bool(seen) and seen[-1].plain.get("role") == "user"
+        before = digests_of(seen[:-1] if is_question else seen)
+        conversation = self._find(key, before, turn.history) or self._begin(key, before, sent)
+        offset, begun = conversation.begin_turn(sent)
+        self._conversations.assign_history(conversation, turn.history)
+        return _Entered(conversation, offset, begun)
 
     def end(self, turn: Turn) -> None:
         """Remember the host's history after a turn, if still that turn's."""
         entered, history = self._entered.get(turn), self.history
         if entered is None:
             return
-        seen, known, found = self._seen(history), self._conversations, entered.conversation
+        seen, conversation = self._digest_messages(history), entered.conversation
         now, length = digests_of(seen), len(turn.digests)
-        with known.lock:
+        with self._conversations.lock:
             if now[:length] != turn.digests:
-                found.history = None  # another conversation's by now, or cut
+                conversation.release_history()  # another conversation's by now, or cut
                 return
-            added = [each for each in seen if not is_system(each.plain)][length:]
+            added = [message for message in seen if not is_system(message.plain)][length:]
             # Two people may begin with one page: their first question identifies nobody.
-            known.identify_by(found, added if entered.begun else added[1:])
-            found.digests = (*found.digests[: max(0, entered.offset)], *now)
-            known.assign_history(found, history)
+            self._conversations.identify_by(conversation, added if entered.begun else added[1:])
+            conversation.end_turn(entered.offset, now)
+            self._conversations.assign_history(conversation, history)
 
-    # -------------------------------------------------------- asked between turns
+    # -------------------------------------------------------- between turns
 
     @property
     def key(self) -> str | None:
         """Return the host's id: the bot's key, else the agent's session id."""
         agent = self._agent()
-        return named_by_bot(agent)[0] or session_id_of(agent)
+        return bot_conversation(agent)[0] or session_id_of(agent)
 
     @property
     def history(self) -> list[Any] | None:
         """Return the host's list of the agent's messages."""
-        found = getattr(self._agent(), "chat_history", None)
-        return found if isinstance(found, list) else None
+        history = getattr(self._agent(), "chat_history", None)
+        return history if isinstance(history, list) else None
 
     def start(self, earlier: tuple[str, ...]) -> Conversation:
         """Begin an empty conversation, after `earlier` sessions of its user."""
-        return self._conversations.keep(Conversation(another_id(self.key), self.key, earlier))
+        return self._conversations.keep(Conversation(new_session_id(self.key), self.key, earlier))
 
-    def leaving(self) -> tuple[str, ...]:
+    def user_sessions(self) -> tuple[str, ...]:
         """Return the sessions of this conversation's user, for the next conversation."""
-        found = self.now
-        return tuple(dict.fromkeys((*found.earlier, found.session_id)))
+        current = self.current
+        return tuple(dict.fromkeys((*current.earlier, current.session_id)))
 
     def adopt(self, session_id: str, earlier: tuple[str, ...]) -> Conversation:
         """Go on with a stored session that the agent's history has."""
-        history, known = self.history, self._conversations
-        seen = self._seen(history)
-        with known.lock:
-            found = Conversation(session_id, self.key, earlier, digests=digests_of(seen))
-            found.carry(found.digests, 0)
-            known.identify_by(found, seen)
-            known.assign_history(found, history)
-            return known.keep(found)
+        history = self.history
+        seen = self._digest_messages(history)
+        digests = digests_of(seen)
+        with self._conversations.lock:
+            conversation = Conversation(session_id, self.key, earlier, digests=digests)
+            conversation.carry(digests, 0)
+            self._conversations.identify_by(conversation, seen)
+            self._conversations.assign_history(conversation, history)
+            return self._conversations.keep(conversation)
 
     # -------------------------------------------------------- decided by messages
 
-    def _at_rest(self) -> Conversation:
-        key, history, known = self.key, self.history, self._conversations
-        seen = self._seen(history)
-        with known.lock:
-            found = self._find(key, digests_of(seen), history) or known.unused(key)
-            if found is None:
+    def _conversation_at_rest(self) -> Conversation:
+        key, history, conversations = self.key, self.history, self._conversations
+        digests = digests_of(self._digest_messages(history))
+        with conversations.lock:
+            conversation = self._find(key, digests, history) or conversations.find_unused(key)
+            if conversation is None:
                 # The first request decides whether a stored session of that name goes on.
-                free = another_id(key) if key is None or known.under(key) else key
-                found = Conversation(free, key)
-            return known.keep(found)
+                free = new_session_id(key) if key is None or conversations.with_key(key) else key
+                conversation = Conversation(free, key)
+            return conversations.keep(conversation)
 
     def _find(
         self, key: str | None, before: tuple[str, ...], history: list[Any] | None
     ) -> Conversation | None:
         """Return the conversation that goes on with these messages, or None."""
-        pool = self._conversations.under(key)
-        for each in pool if history is not None else ():
-            known = each.digests
-            if known and each.history is history and before[: len(known)] == known:
-                return each
+        pool = self._conversations.with_key(key)
+        for conversation in pool if history is not None else ():
+            digests = conversation.digests
+            is_same_list = bool(digests) and conversation.history is history
+            if is_same_list and before[: len(digests)] == digests:
+                return conversation
         if key is not None:
-            return _of_one_host_id(pool, before)
-        hits = {each: self._conversations.hits(each, before) for each in pool}
-        some = [each for each in pool if hits[each]]
-        continued = [each for each in some if each.is_continued_by(before)]
-        return _only_best(continued, hits) or _only_best(some, hits)
+            return _most_shared(pool, before)
+        hits = {some: self._conversations.count_hits(some, before) for some in pool}
+        hit = [conversation for conversation in pool if hits[conversation]]
+        continued = [conversation for conversation in hit if conversation.is_continued_by(before)]
+        return _single_best(continued, hits) or _single_best(hit, hits)
 
     def _begin(self, key: str | None, before: Sequence[str], sent: Sequence[str]) -> Conversation:
         """Begin another conversation, or go on with a stored one."""
-        known = self._conversations
-        known.share(sent)
-        blank = known.unused(key)
+        conversations = self._conversations
+        conversations.share(sent)
+        blank = conversations.find_unused(key)
         if blank is not None and blank.session_id != key:
             return blank
         if blank is not None:  # it got the host's id before a request could decide
-            known.forget(blank)
-        if key is None or known.get(key) is not None:
-            return Conversation(another_id(key), key)
-        store, pins = self._compressors.open(), () if blank is None else blank.pinned
-        stored = [*stored_under(store, self._compressors.config.namespace, key)]
-        for session in () if known.under(key) else stored:
-            if has_one_of(store, session, before):
+            conversations.forget(blank)
+        if key is None or conversations.get(key) is not None:
+            return Conversation(new_session_id(key), key)
+        store, pins = self._compressors.open_ledger(), () if blank is None else blank.pinned
+        stored = [*stored_sessions(store, self._compressors.config.namespace, key)]
+        for session in () if conversations.with_key(key) else stored:
+            if has_any_message(store, session, before):
                 return Conversation(session.id, key, digests=tuple(before), pinned=pins)
         is_taken = key in {session.id for session in stored}
-        return Conversation(another_id(key) if is_taken else key, key, pinned=pins)
+        return Conversation(new_session_id(key) if is_taken else key, key, pinned=pins)
 
-    def _enter(self, turn: Turn, found: Conversation, sent: Sequence[str]) -> _Entered:
-        """Assign a turn to a conversation; take back what its request lacks."""
-        offset, begun = found.aligned(sent)
-        if begun < len(found.digests):
-            found.rewind(begun, sent)
-            found.choices, found.shown = Choices(), None
-        self._conversations.assign_history(found, turn.history)
-        return _Entered(found, offset, begun)
-
-    def _seen(self, messages: Iterable[Any] | None) -> list[CachedMessage]:
+    def _digest_messages(self, messages: Iterable[Any] | None) -> list[CachedMessage]:
         """Return each message with its digests, from a copy of the list."""
-        cache = self._compressors.of(None).tokens.cache
+        cache = self._compressors.for_model(None).tokens.cache
         return cache.all([m for m in list(messages or ()) if isinstance(m, Mapping)])
 
 
-def _of_one_host_id(pool: Sequence[Conversation], before: tuple[str, ...]) -> Conversation | None:
+def _most_shared(pool: Sequence[Conversation], before: tuple[str, ...]) -> Conversation | None:
     """Return the conversation that shares more than its first message."""
-    full = next((each for each in pool if each.is_continued_by(before)), None)
-    if full is not None:
-        return full
-    shared = {each: len(set(each.digests[1:]).intersection(before)) for each in pool}
+    continued = next((some for some in pool if some.is_continued_by(before)), None)
+    if continued is not None:
+        return continued
+    shared = {some: len(set(some.digests[1:]).intersection(before)) for some in pool}
     return max(pool, key=shared.__getitem__) if any(shared.values()) else None
 
 
-def _only_best(found: Sequence[Conversation], hits: dict[Conversation, int]) -> Conversation | None:
+def _single_best(
+    candidates: Sequence[Conversation], hits: dict[Conversation, int]
+) -> Conversation | None:
     """Return the conversation with most hits; None if two have equally many."""
-    best = sorted(found, key=hits.__getitem__, reverse=True)[:2]
+    best = sorted(candidates, key=hits.__getitem__, reverse=True)[:2]
     if not best or (len(best) == 2 and hits[best[0]] == hits[best[1]]):
         return None
     return best[0]
@@ -258,16 +256,16 @@ def carries_conversation(agent: Any, messages: Sequence[Message]) -> bool:
     extraction, guardrails, titles and planners send other messages.
     """
     history = list(getattr(agent, "chat_history", None) or ())
-    known, sent = _first_said(history), _first_said(messages)
-    if known is None or sent is None or digest(known) == digest(sent):
+    first, sent = _first_message(history), _first_message(messages)
+    if first is None or sent is None or digest(first) == digest(sent):
         return True
     # In the first turn the host may send more than it records: a template, retrieved text.
-    if len(history) <= 2 and text_of(known) in text_of(sent):
+    if len(history) <= 2 and text_of(first) in text_of(sent):
         return True
     return len(set(map(digest, history)).intersection(map(digest, messages))) > 1
 
 
-def _first_said(messages: Sequence[Message]) -> Message | None:
+def _first_message(messages: Sequence[Message]) -> Message | None:
     return next((message for message in messages if not is_system(message)), None)
 
 

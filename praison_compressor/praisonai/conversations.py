@@ -1,14 +1,16 @@
-"""Hold the state of an agent's conversations between requests."""
+"""Hold the state of an agent's conversations between requests.
+
+Only this module changes a `Conversation`; the others call its methods.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..compressor.bills import Bill, short_count
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
 from ..compressor.result import CompressResult
@@ -16,12 +18,8 @@ from ..concurrency import renew_after_fork
 from ..ledger.segments import Entry
 from ..messages import Message, is_system, leading_count, text_of
 from ..messages.digests import CachedMessage
-from ..tokens.models import model_limits
-from .agent_ledger import place_of
-from .journal import Journal, KeptSteps, kept_of
+from .journal import Journal, KeptSteps, count_kept_steps
 from .request_shapes import HostRequest
-
-NOTHING = Bill()
 
 MOST_DIGESTS = 50_000
 """Messages of one conversation that are remembered by their digests."""
@@ -29,7 +27,7 @@ MOST_DIGESTS = 50_000
 TURN_MESSAGES = 40
 """After that number of messages a long turn may read the archive again."""
 
-REMEMBERED = 256
+MOST_CONVERSATIONS = 256
 """Conversations of one agent that are remembered, the newest ones."""
 
 JOURNALED_TOKENS = 8_000_000
@@ -38,7 +36,7 @@ JOURNALED_TOKENS = 8_000_000
 IDENTIFYING_CHARS = 40
 """Shorter messages ("hi", "yes, go on") occur in many conversations."""
 
-Place = int | str
+MessagePlace = int | str
 """A message's index after the leading system messages, or a reference not yet resolved."""
 
 
@@ -46,11 +44,11 @@ Place = int | str
 class Choices:
     """The user's choices for the next compression of a conversation."""
 
-    keep: tuple[Place, ...] = ()
+    keep: tuple[MessagePlace, ...] = ()
     """Messages that stay verbatim; the next request records them in the ledger."""
-    since: Place | None = None
+    since: MessagePlace | None = None
     """The first message to compress."""
-    until: Place | None = None
+    until: MessagePlace | None = None
     """The first message after them."""
     focus: str | None = None
     """A subject that the summary must keep."""
@@ -59,12 +57,12 @@ class Choices:
         """Return the choices as options for a compression of these messages."""
         leading = leading_count(messages)
 
-        def at(place: Place) -> Place:
+        def index(place: MessagePlace) -> MessagePlace:
             return place + leading if isinstance(place, int) else place
 
-        found: dict[str, Any] = {"keep": [*map(at, self.keep)]} if self.keep else {}
+        options: dict[str, Any] = {"keep": [*map(index, self.keep)]} if self.keep else {}
         ends = {"since": self.since, "until": self.until}
-        return found | {name: at(place) for name, place in ends.items() if place is not None}
+        return options | {name: index(place) for name, place in ends.items() if place is not None}
 
 
 @dataclass(eq=False)
@@ -115,6 +113,74 @@ class Conversation:
     taken_back: set[str] = field(default_factory=set)
     """Digests of messages that the user took back (undo, retry, edit): recall omits them."""
 
+    def __post_init__(self) -> None:
+        self.journal = Journal(self.session_id)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Return the options of every compression of this conversation."""
+        pins = {"pinned": self.pinned} if self.pinned else {}
+        return {"session_id": self.session_id, **pins}
+
+    def may_recall(self, entry: Entry) -> bool:
+        """Return whether recall may read an entry: no message was taken back."""
+        return self.taken_back.isdisjoint(entry.segment.run)
+
+    def is_continued_by(self, sent: Sequence[str]) -> bool:
+        """Return whether `sent` contains the end of `digests` unbroken."""
+        if not self.digests or self.digests[-1] not in sent:
+            return False
+        last = len(sent) - 1 - sent[::-1].index(self.digests[-1])
+        common = min(last + 1, len(self.digests))
+        return sent[last + 1 - common : last + 1] == self.digests[len(self.digests) - common :]
+
+    # ------------------------------------------------------------ its turns
+
+    def begin_turn(self, sent: Sequence[str]) -> tuple[int, int]:
+        """Take back what a turn's first request lacks.
+
+        Return the number of messages before that request's first one, and of those that stay.
+        """
+        offset, begun = self._align(sent)
+        if begun < len(self.digests):
+            self._rewind(begun, sent)
+            self.choose(Choices(), None)
+        return offset, begun
+
+    def _align(self, sent: Sequence[str]) -> tuple[int, int]:
+        """Return where in `digests` `sent` begins, and how many digests stay."""
+        indices = {digest: index for index, digest in enumerate(sent)}
+        for end in range(len(self.digests), 0, -1):
+            index = indices.get(self.digests[end - 1])
+            if index is not None:
+                # A question that is asked again takes back the first answer.
+                is_retry = end < len(self.digests) and index == len(sent) - 1
+                return end - 1 - index, end - is_retry
+        return 0, 0
+
+    def _rewind(self, length: int, sent: Sequence[str]) -> None:
+        """Take back the messages after the first `length` that `sent` lacks."""
+        gone = {digest for digest, mark in self.carried.items() if mark >= length}
+        gone = (gone | set(self.digests[length:])) - set(sent)
+        self.taken_back |= gone
+        self.identifying -= gone
+        self.digests = self.digests[:length]
+        for digest in gone:
+            self.carried.pop(digest, None)
+
+    def carry(self, sent: Sequence[str], begun: int) -> None:
+        """Remember digests of a request; `begun`: `digests`' length before its turn."""
+        for digest in sent:
+            self.carried.setdefault(digest, begun)
+        while len(self.carried) > MOST_DIGESTS:
+            del self.carried[next(iter(self.carried))]
+        self.taken_back.difference_update(sent)
+
+    def receive(self, request: Sequence[CachedMessage], begun: int) -> None:
+        """Take a request's messages; `begun`: `digests`' length before its turn."""
+        self.carry(digests_of(request), begun)
+        self.transcript = tuple(message.plain for message in request)
+
     def remember(
         self,
         result: CompressResult,
@@ -128,83 +194,39 @@ class Conversation:
         self.result, self.model, self.is_sent = result, request.model, is_sent
         self.overhead_tokens = overhead_tokens
         self.tool_tokens = overhead_tokens or self.tool_tokens
-        self.kept = kept_of(request.back, engine, result.messages)
+        self.kept = count_kept_steps(request.restored, engine, result.messages)
         users = sum(message.get("role") == "user" for message in request.messages)
         self.progress = users, len(request.messages) // TURN_MESSAGES
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """Return the options of every compression of this conversation."""
-        pins = {"pinned": self.pinned} if self.pinned else {}
-        return {"session_id": self.session_id, **pins}
+    def record_sent(self, sent: Sequence[str]) -> None:
+        """Take the digests of the messages that the host sent."""
+        self.last_sent = tuple(sent)
 
-    def status(self, engine: ContextCompressor, bill: Bill = NOTHING) -> Status:
-        """Return the status of the last request, with zeros before the first."""
-        config, result = engine.config, self.result
-        messages, segments = (result.messages, result.segments) if result else ((), ())
-        system = sum(map(engine.tokens.message, filter(is_system, messages)))
-        summaries = sum(segment.tokens for segment in segments)
-        return Status(
-            session_id=self.session_id,
-            epoch=result.session_id if result else self.session_id,
-            context_status=result.context_status if result else "full",
-            model=config.model,
-            window=model_limits(config.model, config.context_window).window,
-            tokens_before=result.tokens_before + self.overhead_tokens if result else 0,
-            system_tokens=system,
-            summary_tokens=summaries,
-            kept_tokens=max(0, result.tokens_after - system - summaries) if result else 0,
-            tool_tokens=self.overhead_tokens,
-            summaries=len(segments),
-            store=place_of(engine.store),
-            earlier=self.kept,
-            is_sent=self.is_sent,
-            bill=bill,
-        )
+    def end_turn(self, offset: int, history: Sequence[str]) -> None:
+        """Take the host's history after a turn, behind `offset` dropped messages."""
+        self.digests = (*self.digests[: max(0, offset)], *history)
 
-    def __post_init__(self) -> None:
-        self.journal = Journal(self.session_id)
+    def release_history(self) -> None:
+        """Forget the host's list, which another conversation uses or which was cut."""
+        self.history = None
 
-    def reads(self, entry: Entry) -> bool:
-        """Return whether recall may read an entry: no message was taken back."""
-        return self.taken_back.isdisjoint(entry.segment.run)
+    # ------------------------------------------------------------ its user
 
-    def aligned(self, sent: Sequence[str]) -> tuple[int, int]:
-        """Return where in `digests` `sent` begins, and how many digests stay."""
-        places = {digest: at for at, digest in enumerate(sent)}
-        for end in range(len(self.digests), 0, -1):
-            at = places.get(self.digests[end - 1])
-            if at is not None:
-                # A question that is asked again takes back the first answer.
-                is_retry = end < len(self.digests) and at == len(sent) - 1
-                return end - 1 - at, end - is_retry
-        return 0, 0
+    def choose(self, choices: Choices, shown: Preview | None) -> None:
+        """Take the user's choices, and the preview that shows them."""
+        self.choices, self.shown = choices, shown
 
-    def is_continued_by(self, sent: Sequence[str]) -> bool:
-        """Return whether `sent` contains the end of `digests` unbroken."""
-        if not self.digests or self.digests[-1] not in sent:
-            return False
-        at = len(sent) - 1 - sent[::-1].index(self.digests[-1])
-        common = min(at + 1, len(self.digests))
-        return sent[at + 1 - common : at + 1] == self.digests[len(self.digests) - common :]
+    def drop_kept(self, count: int) -> None:
+        """Drop the first messages to keep, which the ledger has by now."""
+        self.choices = replace(self.choices, keep=self.choices.keep[count:])
 
-    def carry(self, sent: Sequence[str], begun: int) -> None:
-        """Remember a request's messages; `begun`: `digests`' length before its turn."""
-        for each in sent:
-            self.carried.setdefault(each, begun)
-        while len(self.carried) > MOST_DIGESTS:
-            del self.carried[next(iter(self.carried))]
-        self.taken_back.difference_update(sent)
+    def pin(self, text: str) -> None:
+        """Keep a text in every compressed view."""
+        self.pinned = tuple(dict.fromkeys((*self.pinned, text)))
 
-    def rewind(self, length: int, sent: Sequence[str]) -> None:
-        """Take back the messages after the first `length` that `sent` lacks."""
-        gone = {digest for digest, mark in self.carried.items() if mark >= length}
-        gone = (gone | set(self.digests[length:])) - set(sent)
-        self.taken_back |= gone
-        self.identifying -= gone
-        self.digests = self.digests[:length]
-        for each in gone:
-            self.carried.pop(each, None)
+    def notify(self, line: str) -> None:
+        """Take the line that reported a compression."""
+        self.notice = line
 
 
 # ------------------------------------------------------------ an agent's conversations
@@ -218,131 +240,78 @@ class Conversations:
 
     def __init__(self) -> None:
         self.lock = renew_after_fork(threading.RLock())
-        self._known: OrderedDict[str, Conversation] = OrderedDict()
+        self._by_session: OrderedDict[str, Conversation] = OrderedDict()
         self._owners: dict[str, str | None] = {}
         """Digest of a long message -> session id; None where two conversations have it."""
 
     def get(self, session_id: str) -> Conversation | None:
         """Return the conversation of a ledger's session, if it is remembered."""
-        return self._known.get(session_id)
+        return self._by_session.get(session_id)
 
     def newest(self) -> list[Conversation]:
         """Return the conversations, the newest first."""
         with self.lock:
-            return [*reversed(self._known.values())]
+            return [*reversed(self._by_session.values())]
 
-    def under(self, key: str | None) -> list[Conversation]:
+    def with_key(self, key: str | None) -> list[Conversation]:
         """Return the conversations with a host's id, the newest first."""
-        return [each for each in self.newest() if each.key == key]
+        return [conversation for conversation in self.newest() if conversation.key == key]
 
-    def unused(self, key: str | None) -> Conversation | None:
+    def find_unused(self, key: str | None) -> Conversation | None:
         """Return a conversation with that id which no request has carried yet."""
-        return next((each for each in self.under(key) if not each.carried), None)
+        return next((some for some in self.with_key(key) if not some.carried), None)
 
-    def keep(self, found: Conversation) -> Conversation:
-        """Remember a conversation as the newest; forget the oldest beyond REMEMBERED."""
+    def keep(self, conversation: Conversation) -> Conversation:
+        """Remember a conversation as the newest; forget the oldest."""
         with self.lock:
-            self._known[found.session_id] = found
-            self._known.move_to_end(found.session_id)
-            while len(self._known) > REMEMBERED:
-                _, gone = self._known.popitem(last=False)
-                for each in gone.identifying:
-                    if self._owners.get(each) == gone.session_id:
-                        del self._owners[each]
-        return found
+            self._by_session[conversation.session_id] = conversation
+            self._by_session.move_to_end(conversation.session_id)
+            while len(self._by_session) > MOST_CONVERSATIONS:
+                _, oldest = self._by_session.popitem(last=False)
+                for digest in oldest.identifying:
+                    if self._owners.get(digest) == oldest.session_id:
+                        del self._owners[digest]
+        return conversation
 
-    def forget(self, found: Conversation) -> None:
+    def forget(self, conversation: Conversation) -> None:
         """Forget a conversation that no request has carried."""
-        del self._known[found.session_id]
+        del self._by_session[conversation.session_id]
 
-    def assign_history(self, found: Conversation, history: list[Any] | None) -> None:
+    def assign_history(self, conversation: Conversation, history: list[Any] | None) -> None:
         """Record the host's list as this conversation's alone."""
-        for each in self._known.values():
-            if each.history is history:
-                each.history = None
-        found.history = history
+        for other in self._by_session.values():
+            if other.history is history:
+                other.release_history()
+        conversation.history = history
 
-    def identify_by(self, found: Conversation, seen: Iterable[CachedMessage]) -> None:
+    def identify_by(self, conversation: Conversation, messages: Iterable[CachedMessage]) -> None:
         """Record the long messages that this conversation's own turns added."""
-        for each in seen:
-            if len(text_of(each.plain)) < IDENTIFYING_CHARS:
+        for message in messages:
+            if len(text_of(message.plain)) < IDENTIFYING_CHARS:
                 continue
-            owner = self._owners.setdefault(each.digest, found.session_id)
-            if owner != found.session_id:
-                self._owners[each.digest] = None
-            found.identifying.add(each.digest)
+            owner = self._owners.setdefault(message.digest, conversation.session_id)
+            if owner != conversation.session_id:
+                self._owners[message.digest] = None
+            conversation.identifying.add(message.digest)
 
     def share(self, sent: Iterable[str]) -> None:
         """Let messages of another conversation identify none from now on."""
         self._owners.update(dict.fromkeys(self._owners.keys() & {*sent}))
 
-    def hits(self, each: Conversation, before: Collection[str]) -> int:
+    def count_hits(self, conversation: Conversation, before: Collection[str]) -> int:
         """Return the number of messages that only this conversation has."""
-        common = each.identifying.intersection(before)
-        return sum(self._owners.get(digest) == each.session_id for digest in common)
+        common = conversation.identifying.intersection(before)
+        return sum(self._owners.get(digest) == conversation.session_id for digest in common)
 
     def bound_journals(self) -> None:
         """Drop the oldest conversations' journals, until the rest fits."""
         left = JOURNALED_TOKENS
-        for found in self.newest():
-            left -= found.journal.tokens
+        for conversation in self.newest():
+            left -= conversation.journal.tokens
             if left < 0:
-                found.journal = Journal(found.session_id)
+                conversation.journal = Journal(conversation.session_id)
 
 
-# ------------------------------------------------------------ its status
-
-
-@dataclass(frozen=True)
-class Status:
-    """The parts of a conversation's last or next request, in tokens."""
-
-    session_id: str
-    epoch: str
-    """The newest epoch; the session's id before the first compression."""
-    context_status: str
-    model: str | None
-    window: int
-    tokens_before: int
-    """Tokens of the whole conversation, with tool schemas."""
-    system_tokens: int = 0
-    summary_tokens: int = 0
-    kept_tokens: int = 0
-    tool_tokens: int = 0
-    summaries: int = 0
-    store: str = "memory"
-    """The ledger's place."""
-    earlier: KeptSteps = field(default_factory=KeptSteps)
-    """Dropped steps of earlier turns, a part of the kept tokens."""
-    is_sent: bool = True
-    """False: the numbers describe the next request, which a command changed."""
-    bill: Bill = NOTHING
-    """The conversation's cost so far."""
-
-    @property
-    def tokens(self) -> int:
-        """Return the tokens that were sent."""
-        return self.system_tokens + self.summary_tokens + self.kept_tokens + self.tool_tokens
-
-    def __str__(self) -> str:
-        return f"{self.parts} ({self.context_status}){self.of_earlier}"
-
-    @property
-    def parts(self) -> str:
-        """Return the parts, their sum and share of the window, in words."""
-        share = round(100 * self.tokens / self.window)
-        return (
-            f"{short_count(self.tokens)} (system {short_count(self.system_tokens)}, "
-            f"summary {short_count(self.summary_tokens)}, kept {short_count(self.kept_tokens)}, "
-            f"tools {short_count(self.tool_tokens)}) · {share} % of {short_count(self.window)}"
-        )
-
-    @property
-    def of_earlier(self) -> str:
-        """Return words for the kept steps of earlier turns, "" without any."""
-        return f"; {self.earlier}" if self.earlier.steps else ""
-
-
-def digests_of(seen: Iterable[CachedMessage]) -> tuple[str, ...]:
+def digests_of(messages: Iterable[CachedMessage]) -> tuple[str, ...]:
     """Return the digests of messages, without those of system messages."""
-    return tuple(each.digest for each in seen if not is_system(each.plain))
+    return tuple(message.digest for message in messages if not is_system(message.plain))

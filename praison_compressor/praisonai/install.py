@@ -18,13 +18,13 @@ from ..config import CompressorConfig, check_store, unknown_name
 from ..errors import ConfigError
 from . import patches
 from .agents import Agents
-from .context_param import HOSTS, OURS, options_in
+from .context_param import HOST_OPTIONS, OUR_OPTIONS, options_in
 
 log = logging.getLogger(__name__)
 
 
 class Installation:
-    """The agents that asked, and every replaced name of the host.
+    """The agents that request compression, and every replaced name of the host.
 
     `close` restores what a class held under each name, or deletes the name. If another package has
     wrapped our replacement since, its wrapper stays, and our replacement passes all calls on.
@@ -38,7 +38,7 @@ class Installation:
         """
         targets, self.lacking = patches.probe()
         """Part that this host cannot support -> the reason."""
-        _warn(self.lacking)
+        _warn_lacking(self.lacking)
         self.agents = Agents(self._replace_imported)
         self.patches: list[tuple[Any, str, Any, Any]] = []
         """Owner, name, what the owner held before, and our replacement."""
@@ -56,7 +56,7 @@ class Installation:
 
     def _replace_imported(self) -> None:
         """Replace the names in modules that the host has imported since."""
-        rows = [row for row in self._waiting if patches.arrived(row)]
+        rows = [row for row in self._waiting if patches.is_imported(row)]
         if not rows:
             return
         with _lock:
@@ -64,7 +64,7 @@ class Installation:
             self._waiting.difference_update(rows)
             targets, lacking = patches.probe(rows, ())
             self._replace(targets)
-        _warn(lacking)
+        _warn_lacking(lacking)
         self.lacking.update(lacking)
 
     @property
@@ -86,7 +86,7 @@ class Installation:
                 setattr(owner, name, before)
 
 
-def _warn(lacking: Mapping[str, str]) -> None:
+def _warn_lacking(lacking: Mapping[str, str]) -> None:
     for part, reason in lacking.items():
         host = version("praisonaiagents")
         log.warning("praisonaiagents %s has %s; left out: %s", host, reason, part)
@@ -100,8 +100,7 @@ _installation: Installation | None = None
 def install(defaults: Mapping[str, Any] | None = None) -> Installation:
     """Make `Agent(context="summarize")`, in every spelling, compress as this package does.
 
-    Agents that do not ask for the SUMMARIZE strategy behave as before. A second call changes only
-    the defaults.
+    Agents with another strategy behave as before. A second call changes only the defaults.
 
     Args:
         defaults: options of `CompressorConfig` for agents that do not set them; None leaves the
@@ -117,17 +116,14 @@ def installation(
     defaults: Mapping[str, Any] | None,
     *,
     in_code: bool = False,
-    plugin: Callable[[], bool] | None = None,
+    is_plugin_enabled: Callable[[], bool] | None = None,
 ) -> Installation:
     """Return the process's installation; make it once from the arguments."""
     global _installation
     with _lock:
-        done = _installation = _installation or Installation()
-        agents = done.agents
-        agents.in_code, agents.plugin = agents.in_code or in_code, plugin or agents.plugin
-        if defaults is not None:
-            agents.defaults = dict(defaults)
-        return done
+        current = _installation = _installation or Installation()
+        current.agents.configure(defaults, in_code, is_plugin_enabled)
+        return current
 
 
 def uninstall() -> None:
@@ -147,10 +143,10 @@ def installed() -> Installation | None:
 # ------------------------------------------------------------ one agent
 
 
-def _fields() -> list[tuple[str, Any, Field[Any]]]:
+def _option_fields() -> list[tuple[str, Any, Field[Any]]]:
     """Return our options that the host's configuration lacks, for `make_dataclass`."""
-    ours = [option for option in fields(CompressorConfig) if option.name in OURS - HOSTS]
-    return [(option.name, option.type, copy(option)) for option in ours]
+    names, options = OUR_OPTIONS - HOST_OPTIONS, fields(CompressorConfig)
+    return [(option.name, option.type, copy(option)) for option in options if option.name in names]
 
 
 if TYPE_CHECKING:
@@ -160,7 +156,7 @@ if TYPE_CHECKING:
         """The fields as type checkers and editors see them."""
 
 else:
-    _Options = make_dataclass("_Options", _fields(), bases=(ContextConfig,))
+    _Options = make_dataclass("_Options", _option_fields(), bases=(ContextConfig,))
 
 
 @dataclass
@@ -186,11 +182,11 @@ class CompressorContext(_Options):  # type: ignore[misc]  # ours are frozen
     _owner: weakref.ref[Any] | None = field(default=None, init=False, repr=False, compare=False)
     """The agent that has `session_id`; its clones and other members of its team have others."""
 
-    def __new__(cls, *args: Any, **given: Any) -> CompressorContext:
+    def __new__(cls, *args: Any, **options: Any) -> CompressorContext:
         """Return a new configuration; refuse unknown options with the nearest name."""
-        known = {item.name for item in fields(cls)}
-        for name in given.keys() - known:
-            raise ConfigError(unknown_name("option", name, known))
+        names = {item.name for item in fields(cls)}
+        for name in options.keys() - names:
+            raise ConfigError(unknown_name("option", name, names))
         return object.__new__(cls)
 
     def session_for(self, agent: Any) -> str | None:

@@ -45,14 +45,14 @@ class KeptSteps:
         return f"kept from earlier turns: {steps}, {pluralize(self.tokens, 'token')}"
 
 
-def kept_of(
-    back: Sequence[Message], engine: ContextCompressor, view: Sequence[Message] | None = None
+def count_kept_steps(
+    restored: Sequence[Message], engine: ContextCompressor, view: Sequence[Message] | None = None
 ) -> KeptSteps:
     """Count the restored messages, with a `view` only its verbatim ones."""
     if view is not None:
-        there = {id(message) for message in view}
-        back = [message for message in back if id(message) in there]
-    return KeptSteps(sum(map(makes_calls, back)), sum(map(engine.tokens.message, back)))
+        sent = {id(message) for message in view}
+        restored = [message for message in restored if id(message) in sent]
+    return KeptSteps(sum(map(makes_calls, restored)), sum(map(engine.tokens.message, restored)))
 
 
 class Journal:
@@ -77,28 +77,28 @@ class Journal:
     def is_recorded(self) -> bool:
         """Return whether the store has the whole transcript."""
         carried = self._carried
-        return carried is not None and () != self._recorded == _names(carried.record)
+        return carried is not None and () != self._recorded == _content_digests(carried.record)
 
     def complete(
-        self, given: Sequence[Message], engine: ContextCompressor, turn: Turn | None
+        self, messages: Sequence[Message], engine: ContextCompressor, turn: Turn | None
     ) -> CompletedRequest:
         """Return a request with the messages the host left out; record it."""
         session, cache, model = self._session(engine), engine.tokens.cache, engine.config.model
         bound = 0 if turn is None else turn.bound
         with self._lock:
-            carried = self._loaded(given, engine, session)
-            done = complete_request(carried, given, cache, turn=turn, bound=bound, model=model)
-            self._system = list(given[: leading_count(given)])
-            self._carried = done.carried
+            carried = self._load(messages, engine, session)
+            result = complete_request(carried, messages, cache, turn=turn, bound=bound, model=model)
+            self._system = list(messages[: leading_count(messages)])
+            self._carried = result.carried
             self._record(engine, session)
-        return done
+        return result
 
-    def peek(self, given: Sequence[Message], engine: ContextCompressor) -> CompletedRequest:
+    def peek(self, messages: Sequence[Message], engine: ContextCompressor) -> CompletedRequest:
         """Return the messages with those that the host left out; record nothing."""
         session = self._session(engine)
         with self._lock:
-            carried = self._loaded(given, engine, session)
-        return complete_request(carried, given, engine.tokens.cache)
+            carried = self._load(messages, engine, session)
+        return complete_request(carried, messages, engine.tokens.cache)
 
     @property
     def transcript(self) -> Sequence[Message]:
@@ -145,8 +145,8 @@ class Journal:
             self._log_failure(error)
             return None
 
-    def _loaded(
-        self, given: Sequence[Message], engine: ContextCompressor, session: Session | None
+    def _load(
+        self, messages: Sequence[Message], engine: ContextCompressor, session: Session | None
     ) -> CarriedHistory:
         """Return the conversation's exchanges, from memory or from the store."""
         is_stale = session is not None and self._edits not in (-1, session.edits)
@@ -160,10 +160,10 @@ class Journal:
             self._log_failure(error)
             return CarriedHistory()
         if masks_secrets(engine.store):
-            transcript = _unmasked(transcript, given, session.namespace)
-        found = history_from(transcript, engine.tokens.cache)
-        self._recorded, self._edits = _names(found.entries), session.edits
-        return found
+            transcript = _restore_secrets(transcript, messages, session.namespace)
+        loaded = history_from(transcript, engine.tokens.cache)
+        self._recorded, self._edits = _content_digests(loaded.entries), session.edits
+        return loaded
 
     def _record(self, engine: ContextCompressor, session: Session | None) -> None:
         """Write the messages that the store lacks; log its failure."""
@@ -171,19 +171,21 @@ class Journal:
         if session is None or self._carried is None or store is None:
             return
         record = self._carried.record
-        names, messages = _names(record), [each.plain for each in record]
-        place = common_length(self._recorded, names)
-        if place == len(names) == len(self._recorded):
+        digests, messages = _content_digests(record), [message.plain for message in record]
+        common = common_length(self._recorded, digests)
+        if common == len(digests) == len(self._recorded):
             return
         try:
-            done = bool(self._recorded) and store.extend(session, place, messages[place:])
-            done = done or engine.save([*self._system, *messages], session_id=self._session_id)
+            is_written = bool(self._recorded) and store.extend(session, common, messages[common:])
+            if not is_written:
+                whole = [*self._system, *messages]
+                is_written = engine.save(whole, session_id=self._session_id)
         except CompressorError as error:
             self._log_failure(error)
             return
         self.failure = ""
-        if done:
-            self._recorded, self._edits = names, session.edits
+        if is_written:
+            self._recorded, self._edits = digests, session.edits
 
     def _log_failure(self, error: CompressorError) -> None:
         level = logging.DEBUG if self.failure else logging.WARNING
@@ -191,16 +193,17 @@ class Journal:
         log.log(level, "session %s: not recorded for now: %s", self._session_id, error)
 
 
-def _names(seen: Sequence[CachedMessage]) -> tuple[str, ...]:
+def _content_digests(seen: Sequence[CachedMessage]) -> tuple[str, ...]:
     # Digests of whole messages: a call read from an answer may have keys that the host omits.
-    return tuple(each.content_digest for each in seen)
+    return tuple(message.content_digest for message in seen)
 
 
-def _unmasked(
-    transcript: Sequence[Message], given: Sequence[Message], namespace: str
+def _restore_secrets(
+    transcript: Sequence[Message], messages: Sequence[Message], namespace: str
 ) -> list[Message]:
     """Return a stored transcript with the host's messages for masked ones."""
-    masked = Redactor(namespace).redact(given)[0]
-    pairs = zip(given, masked, strict=True)
-    own = {digest(hidden): message for message, hidden in pairs if hidden != message}
-    return [own.get(digest(message), message) for message in transcript] if own else [*transcript]
+    masked = Redactor(namespace).redact(messages)[0]
+    pairs = zip(messages, masked, strict=True)
+    originals = {digest(hidden): message for message, hidden in pairs if hidden != message}
+    # Without masked messages nothing is digested.
+    return [originals.get(digest(m), m) for m in transcript] if originals else [*transcript]

@@ -25,14 +25,14 @@ from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from ..tokens.refusals import Overflow
 from ..tokens.windows import LearnedWindow
-from .agent_ledger import ledger_of, title_of
+from .agent_ledger import agent_title, open_agent_ledger
 from .notices import Notices
 from .request_shapes import HostRequest
 
 log = logging.getLogger(__name__)
 
 # Parameters of the agent's own answers; a summary has others.
-_OF_THE_ANSWER = frozenset(
+_ANSWER_PARAMETERS = frozenset(
     "frequency_penalty function_call functions logit_bias logprobs max_completion_tokens "
     "max_tokens messages n presence_penalty response_format seed stop stream stream_options "
     "temperature timeout tool_choice tools top_logprobs top_p web_search_options".split()
@@ -50,7 +50,7 @@ def own_summarizer(agent: Any, window: int | None) -> Summarizer | None:
         build = getattr(getattr(agent, "llm_instance", None), "_build_completion_params", None)
         if not callable(build):
             return None
-        extra = {key: value for key, value in build().items() if key not in _OF_THE_ANSWER}
+        extra = {key: value for key, value in build().items() if key not in _ANSWER_PARAMETERS}
         model, key = extra.pop("model"), extra.pop("api_key", None)
         base = extra.pop("base_url", None)
         base = extra.pop("api_base", None) or base
@@ -64,15 +64,15 @@ def own_summarizer(agent: Any, window: int | None) -> Summarizer | None:
     return LiteLLMSummarizer(model, api_base=base, api_key=key, extra=extra, context_window=window)
 
 
-def same_model(one: str | None, other: str | None) -> bool:
+def is_same_model(name: str | None, other: str | None) -> bool:
     """Return whether two names mean one model: the host changes provider prefixes."""
-    if one is None or other is None:
+    if name is None or other is None:
         return True
-    return one.rsplit("/", 1)[-1] == other.rsplit("/", 1)[-1]
+    return name.rsplit("/", 1)[-1] == other.rsplit("/", 1)[-1]
 
 
 @dataclass(frozen=True)
-class _Refused:
+class _Trial:
     """A refused request, for which a smaller window is tried."""
 
     reserve: int | None
@@ -92,7 +92,7 @@ class _Model:
     def __init__(self, compressor: ContextCompressor) -> None:
         self.compressor = compressor
         self.learned = LearnedWindow(_window_of(compressor.config))
-        self.trial: _Refused | None = None
+        self.trial: _Trial | None = None
         self.vain: set[str] = set()
         """Uncertain refusals, without numbers, that a smaller request got again."""
 
@@ -112,31 +112,31 @@ class ModelCompressors:
         self._store: Store | None = None
         self._sessions = Sessions()
 
-    def of(self, model: str | None) -> ContextCompressor:
+    def for_model(self, model: str | None) -> ContextCompressor:
         """Return the compressor for a model; None is the agent's own."""
         return self._model(model).compressor
 
     def _model(self, model: str | None) -> _Model:
         own = self.config.model
-        name = own if same_model(model, own) else model
+        name = own if is_same_model(model, own) else model
         with self._lock:
             if name not in self._models:
                 window = self.config.context_window if name == own else None
                 config = replace(self.config, model=name, context_window=window)
-                known, reserve = _window_of(config), config.output_reserve
-                if _usable(reserve, known) != reserve:
+                window, reserve = _window_of(config), config.output_reserve
+                if _usable_reserve(reserve, window) != reserve:
                     log.warning(
                         "output_reserve=%d leaves nothing of the %d tokens that %s takes: the "
                         "usual reserve is kept; lower output_reserve",
-                        *(reserve, known, name or "the model"),
+                        *(reserve, window, name or "the model"),
                     )
                     config = replace(config, output_reserve=None)
                 self._models[name] = _Model(self._make(config, TokenCounter(name)))
             return self._models[name]
 
-    def focused(self, focus: str | None) -> ContextCompressor:
+    def with_focus(self, focus: str | None) -> ContextCompressor:
         """Return the agent's own compressor, with a focus for the summarizer."""
-        own = self.of(None)
+        own = self.for_model(None)
         if not focus:
             return own
         before = own.config.summary_instructions or ""
@@ -147,7 +147,7 @@ class ModelCompressors:
         return ContextCompressor(
             config,
             summarizer=self._summarizer(config),
-            store=self.open(),
+            store=self.open_ledger(),
             tokens=tokens,
             on_event=self._notices,
             before_compression=self._notices.before_compression,
@@ -155,11 +155,11 @@ class ModelCompressors:
             sessions=self._sessions,
         )
 
-    def open(self) -> Store:
+    def open_ledger(self) -> Store:
         """Return the agent's ledger; open it at the first call."""
         with self._lock:
             if self._store is None:
-                self._store = ledger_of(self.config, self._agent())
+                self._store = open_agent_ledger(self.config, self._agent())
             return self._store
 
     def _summarizer(self, config: CompressorConfig) -> Summarizer | None:
@@ -167,7 +167,7 @@ class ModelCompressors:
         agent = self._agent()
         if config.auxiliary_model or not self._own_model or agent is None:
             return None  # the compressor then makes one from the configuration, if it names one
-        own = config if config.model == self.config.model else self.of(None).config
+        own = config if config.model == self.config.model else self.for_model(None).config
         try:
             return own_summarizer(agent, own.context_window)
         except Exception:  # a host in an unknown state
@@ -178,26 +178,26 @@ class ModelCompressors:
 
     def overhead(self, request: HostRequest, window: int | None = None) -> int:
         """Return a request's tokens beside messages and the usual answer."""
-        config = self.of(request.model).config
-        usual = _reserved(config.output_reserve, window or _window_of(config))
-        return self.measured(request) + max(0, request.output_tokens - usual)
+        config = self.for_model(request.model).config
+        usual = _reserve(config.output_reserve, window or _window_of(config))
+        return self.schema_tokens(request) + max(0, request.output_tokens - usual)
 
-    def measured(self, request: HostRequest) -> int:
+    def schema_tokens(self, request: HostRequest) -> int:
         """Return the tokens of a request's tools and of its answer's format."""
-        counter = self.of(request.model).tokens
+        counter = self.for_model(request.model).tokens
         tools = counter.tools(request.tools) if request.tools else 0
         return tools + (counter.text(request.schema) if request.schema else 0)
 
     def room(self, request: HostRequest) -> int:
         """Return the tokens that a request's messages may take."""
-        config = self.of(request.model).config
+        config = self.for_model(request.model).config
         window = _window_of(config)
-        return max(1, window - _reserved(config.output_reserve, window) - self.overhead(request))
+        return max(1, window - _reserve(config.output_reserve, window) - self.overhead(request))
 
     def size(self, request: HostRequest, sent: Sequence[Message]) -> int:
         """Return a sent request's tokens, with its cap on the answer."""
-        counted = self.of(request.model).tokens.messages(sent)
-        return counted + self.measured(request) + request.output_tokens
+        message_tokens = self.for_model(request.model).tokens.messages(sent)
+        return message_tokens + self.schema_tokens(request) + request.output_tokens
 
     # ------------------------------------------------------------ learned windows
 
@@ -210,80 +210,80 @@ class ModelCompressors:
         """
         kind = re.sub(r"\d+", "#", words)
         with self._lock:
-            known, size = self._model(request.model), self.size(request, sent)
-            config, tokens = known.compressor.config, known.compressor.tokens
-            window = None if kind in known.vain else known.learned.learn_refusal(refused, size)
+            model, size = self._model(request.model), self.size(request, sent)
+            config, tokens = model.compressor.config, model.compressor.tokens
+            window = None if kind in model.vain else model.learned.learn_refusal(refused, size)
             if window is None:
                 return False
-            first = known.trial or _Refused(
+            trial = model.trial or _Trial(
                 config.output_reserve, request, sent, refused.certain, kind
             )
-            known.trial = replace(first, certain=refused.certain, kind=kind)
-            reserve, answer = config.output_reserve, refused.answer or 0
-            if answer > max(_reserved(reserve, window), request.output_tokens):
+            model.trial = replace(trial, certain=refused.certain, kind=kind)
+            reserve, answer_tokens = config.output_reserve, refused.answer or 0
+            if answer_tokens > max(_reserve(reserve, window), request.output_tokens):
                 # litellm asks Claude for its longest answer if the caller named no length.
-                reserve = min(answer, window - 1)
+                reserve = min(answer_tokens, window - 1)
             needed = tokens.messages(sent) + self.overhead(request, window)
             # The request did not fit, even if it fits by our count.
-            while needed <= window - _reserved(reserve, window) and window > known.learned.floor:
-                window = max(window // 2, known.learned.floor)
-            known.learned.window = window
-            self._resize(known, window, reserve)
+            while needed <= window - _reserve(reserve, window) and window > model.learned.floor:
+                window = max(window // 2, model.learned.floor)
+            model.learned.window = window
+            self._resize(model, window, reserve)
             return True
 
-    def passed(self, request: HostRequest, sent: Sequence[Message]) -> None:
+    def on_passed(self, request: HostRequest, sent: Sequence[Message]) -> None:
         """Learn from a request that passed; log a changed window."""
         with self._lock:
-            known = self._model(request.model)
-            trial, known.trial = known.trial, None
-            asked = None if known.learned.trial is None else known.learned.trial.asked
-            window = known.learned.learn_pass(self.size(request, sent))
-            if trial is not None and asked is not None:
-                known.compressor.tokens.calibrate(trial.sent, asked, trial.request.tools)
+            model = self._model(request.model)
+            trial, model.trial = model.trial, None
+            asked_tokens = None if model.learned.trial is None else model.learned.trial.asked
+            window = model.learned.learn_pass(self.size(request, sent))
+            if trial is not None and asked_tokens is not None:
+                model.compressor.tokens.calibrate(trial.sent, asked_tokens, trial.request.tools)
             if window is None:
                 return
-            self._resize(known, window, known.compressor.config.output_reserve)
+            self._resize(model, window, model.compressor.config.output_reserve)
         log.warning(
             "agent %s: the window of %s is now taken as %d tokens, by what it refused and took",
-            *(title_of(self._agent()), request.model, window),
+            *(agent_title(self._agent()), request.model, window),
         )
 
-    def gave_up(self, request: HostRequest) -> None:
+    def end_trial(self, request: HostRequest) -> None:
         """Return to the window before a trial that did not pass."""
         with self._lock:
-            known = self._model(request.model)
-            trial, known.trial = known.trial, None
+            model = self._model(request.model)
+            trial, model.trial = model.trial, None
             if trial is None:
                 return
-            self._resize(known, known.learned.cancel_trial(), trial.reserve)
+            self._resize(model, model.learned.cancel_trial(), trial.reserve)
             if not trial.certain:
-                known.vain.add(trial.kind)
+                model.vain.add(trial.kind)
 
-    def is_unsure(self, model: str | None) -> bool:
+    def is_trial_uncertain(self, model: str | None) -> bool:
         """Return whether a smaller window is tried after an uncertain refusal."""
         trial = self._model(model).trial
         return trial is not None and not trial.certain
 
-    def used(self, request: HostRequest, sent: Sequence[Message], reported: int) -> None:
+    def on_usage(self, request: HostRequest, sent: Sequence[Message], reported: int) -> None:
         """Learn from reported prompt tokens; log a truncating server's window."""
         with self._lock:
-            known = self._model(request.model)
-            window = known.compressor.tokens.calibrate(sent, reported, request.tools)
-            if window is None or window >= _window_of(known.compressor.config):
+            model = self._model(request.model)
+            window = model.compressor.tokens.calibrate(sent, reported, request.tools)
+            if window is None or window >= _window_of(model.compressor.config):
                 return
-            known.learned.learn_truncation(window)
-            self._resize(known, window, known.compressor.config.output_reserve)
+            model.learned.learn_truncation(window)
+            self._resize(model, window, model.compressor.config.output_reserve)
         log.warning(
             "agent %s: %s silently reads at most %d tokens of a request: its window is now taken "
             "as that",
-            *(title_of(self._agent()), request.model, window),
+            *(agent_title(self._agent()), request.model, window),
         )
 
-    def _resize(self, known: _Model, window: int, reserve: int | None) -> None:
+    def _resize(self, model: _Model, window: int, reserve: int | None) -> None:
         """Give a model a compressor with another window and output reserve."""
-        reserve = _usable(reserve, window)
-        config = replace(known.compressor.config, context_window=window, output_reserve=reserve)
-        known.compressor = self._make(config, known.compressor.tokens)
+        reserve = _usable_reserve(reserve, window)
+        config = replace(model.compressor.config, context_window=window, output_reserve=reserve)
+        model.compressor = self._make(config, model.compressor.tokens)
 
 
 def _window_of(config: CompressorConfig) -> int:
@@ -291,11 +291,11 @@ def _window_of(config: CompressorConfig) -> int:
     return model_limits(config.model, config.context_window).window
 
 
-def _usable(reserve: int | None, window: int) -> int | None:
+def _usable_reserve(reserve: int | None, window: int) -> int | None:
     """Return the output reserve if it is below the window."""
     return reserve if reserve is not None and reserve < window else None
 
 
-def _reserved(reserve: int | None, window: int) -> int:
-    usable = _usable(reserve, window)
+def _reserve(reserve: int | None, window: int) -> int:
+    usable = _usable_reserve(reserve, window)
     return min(8_000, window // 4) if usable is None else usable

@@ -1,7 +1,6 @@
-"""Report a conversation's status, and each of its compressions.
+"""Report compressions to the host's hooks and memory, the log and the screen.
 
-Compressions are reported to the host's hooks, its memory, the log and, with `output="verbose"`, the
-screen. A silent agent stays silent.
+Only an agent with `output="verbose"` prints on the screen.
 """
 
 from __future__ import annotations
@@ -22,8 +21,9 @@ from ..concurrency import run_in_thread
 from ..events import Event, Listener
 from ..messages import Message
 from ..messages.display import one_line
-from .conversations import Conversation, Status
+from .conversations import Conversation
 from .request_shapes import HostRequest
+from .status import Status
 
 log = logging.getLogger(__name__)
 
@@ -33,14 +33,14 @@ _EXIT_REFUSES = 2
 
 
 class _Hooks:
-    """Run the hooks of one request's compression in threads, in order."""
+    """The hooks of one request's compression, which run in threads, in order."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self.messages = messages
         self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self, work: Callable[[], None]) -> None:
-        """Begin a hook beside the compression, after those before it."""
+        """Begin a hook, which runs after earlier hooks and beside the compression."""
         before = self._tasks[-1:]
 
         async def run() -> None:
@@ -55,12 +55,12 @@ class _Hooks:
         for task in self._tasks:
             task.cancel()
 
-    async def ended(self) -> None:
+    async def wait(self) -> None:
         """Wait until all hooks have ended."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-_running: ContextVar[_Hooks | None] = ContextVar("praison_compressor_hooks", default=None)
+_request_hooks: ContextVar[_Hooks | None] = ContextVar("praison_compressor_hooks", default=None)
 """The hooks of the request that is compressed here; None in the background."""
 
 
@@ -68,12 +68,12 @@ class Notices:
     """Report the compressions of one agent; log a listener's failure."""
 
     def __init__(
-        self, agent: weakref.ref[Any], named: Callable[[str], Conversation | None]
+        self, agent: weakref.ref[Any], find_conversation: Callable[[str], Conversation | None]
     ) -> None:
-        """`named`: the conversation of a session, for what ends in the background."""
+        """`find_conversation` finds a session's conversation for background compressions."""
         self._agent = agent
         self._listeners: list[Listener] = []
-        self._named = named
+        self._find_conversation = find_conversation
 
     def subscribe(self, listener: Listener) -> None:
         """Pass every event on to `listener` too."""
@@ -83,46 +83,47 @@ class Notices:
     async def during(self, request: HostRequest) -> AsyncIterator[None]:
         """Run a block that compresses a request; wait for its hooks."""
         hooks = _Hooks(request.messages)
-        token = _running.set(hooks)
+        token = _request_hooks.set(hooks)
         try:
             yield
         except BaseException:
             hooks.cancel()
             raise
         finally:
-            _running.reset(token)
-            await hooks.ended()
+            _request_hooks.reset(token)
+            await hooks.wait()
 
     def __call__(self, event: Event) -> None:
-        """Take an event of the compressor."""
+        """Pass an event of the compressor to listeners, screen, hooks and memory."""
         for listener in list(self._listeners):
-            _guarded(functools.partial(listener, event))
-        found, words = self._named(event.session_id), _words(event)
-        hooks = _running.get()
-        if words and hooks is None:
-            self._print(f"in the background: {words}")
-        elif words:
-            self._print(words, only_on_terminal=event.name == "started")
-        if event.name not in ("started", "committed"):
-            return
-        if hooks is not None:
+            _call_listener(functools.partial(listener, event))
+        hooks, text = _request_hooks.get(), _event_words(event)
+        if text and hooks is None:
+            self._print(f"in the background: {text}")
+        elif text:
+            self._print(text, only_on_terminal=event.name == "started")
+        if event.name in ("started", "committed") and hooks is not None:
             hooks.begin(functools.partial(self._report, event, hooks.messages))
-            return
-        messages = () if found is None else found.transcript
+        elif event.name in ("started", "committed"):
+            self._report_background(event)
+
+    def _report_background(self, event: Event) -> None:
+        conversation = self._find_conversation(event.session_id)
+        messages = () if conversation is None else conversation.transcript
         run_in_thread(lambda: self._report(event, messages))  # this thread may wait for the hooks
         if event.name == "committed":
             before, after = event.data["tokens_before"], event.data["tokens_after"]
             sizes = f"{short_count(after)} instead of {short_count(before)}"
-            line = self._say(f"Compressed: the next request has {sizes}, in the background")
-            if found is not None:
-                found.notice = line
+            line = self._announce(f"Compressed: the next request has {sizes}, in the background")
+            if conversation is not None:
+                conversation.notify(line)
 
-    def compressed(self, status: Status) -> str:
+    def report_compression(self, status: Status) -> str:
         """Report a compression in one line; return the line."""
         line = f"Compressed the conversation: {short_count(status.tokens_before)} → {status.parts}"
-        return self._say(line + status.of_earlier)
+        return self._announce(line + status.of_earlier)
 
-    def _say(self, words: str) -> str:
+    def _announce(self, words: str) -> str:
         log.info("%s", words)
         self._print(words)
         return words
@@ -131,29 +132,30 @@ class Notices:
         """Report to the memory before a compression, to hooks after it."""
         memory: Any = getattr(self._agent(), "_memory_instance", None)
         if event.name == "committed":
-            _guarded(lambda: self._ran("AFTER_COMPACTION", event))
+            _call_listener(lambda: self._run_hooks("AFTER_COMPACTION", event))
         elif hasattr(memory, "on_pre_compress"):
-            _guarded(lambda: memory.on_pre_compress(list(messages)))
+            _call_listener(lambda: memory.on_pre_compress(list(messages)))
 
     def before_compression(self, event: Event) -> str | bool | None:
         """Return False if a hook refuses, else the hooks' text.
 
         A hook that fails refuses nothing here; for the host it refuses.
         """
-        ran = self._ran("BEFORE_COMPACTION", event)
-        said = [one.output for one in ran if one.success or one.exit_code == _EXIT_REFUSES]
-        if any(output and output.is_denied() for output in said):
+        results = self._run_hooks("BEFORE_COMPACTION", event)
+        decided = (r for r in results if r.success or r.exit_code == _EXIT_REFUSES)
+        outputs = [result.output for result in decided if result.output]
+        if any(output.is_denied() for output in outputs):
             return False
-        return "\n".join(o.additional_context for o in said if o and o.additional_context) or None
+        return "\n".join(filter(None, (o.additional_context for o in outputs))) or None
 
-    def _ran(self, name: str, event: Event) -> Sequence[Any]:
+    def _run_hooks(self, name: str, event: Event) -> Sequence[Any]:
         """Return the results of the agent's hooks of that name."""
         runner = getattr(self._agent(), "_hook_runner", None)
         if runner is None:
             return ()
         from praisonaiagents.hooks.types import HookEvent, HookInput
 
-        given = HookInput(
+        hook_input = HookInput(
             session_id=event.session_id,
             cwd=os.getcwd(),
             event_name=name.lower(),
@@ -161,8 +163,8 @@ class Notices:
             agent_name=getattr(self._agent(), "name", None),
             extra=dict(event.data),
         )
-        ran: Sequence[Any] = runner.execute_sync(HookEvent[name], given)
-        return ran
+        results: Sequence[Any] = runner.execute_sync(HookEvent[name], hook_input)
+        return results
 
     def _print(self, words: str, *, only_on_terminal: bool = False) -> None:
         """Print on the host's console, if the agent is verbose."""
@@ -174,17 +176,24 @@ class Notices:
         if console is not None and (console.is_terminal or not only_on_terminal):
             from rich.text import Text
 
-            _guarded(lambda: console.print(Text(f"▸ {words}", style="dim")))
+            _call_listener(lambda: console.print(Text(f"▸ {words}", style="dim")))
 
 
-def _guarded(work: Callable[[], Any]) -> None:
+def _call_listener(work: Callable[[], Any]) -> None:
     try:
         work()
     except Exception:
         log.warning("a listener to compressions failed", exc_info=True)
 
 
-def _words(event: Event) -> str:
+_SKIP_REASONS = {
+    "veto": "a hook refused it",
+    "no gain": "it would free too little",
+    "price": "it costs more than it saves yet",
+}
+
+
+def _event_words(event: Event) -> str:
     """Return an event's words for the screen, or ""."""
     data = event.data
     if event.name == "started":
@@ -193,11 +202,6 @@ def _words(event: Event) -> str:
         return ""
     if data["reason"] == "cooldown":
         return f"{one_line(str(data['model']))} rests after a failure and is not asked"
-    size = f"not compressed at {short_count(data['tokens'])} tokens"
-    if data["reason"] == "veto":
-        return f"{size}: a hook refused it"
-    if data["reason"] == "no gain":
-        return f"{size}: it would free too little"
-    if data["reason"] == "price":
-        return f"{size}: it costs more than it saves yet"
-    return f"{size}: what cannot be dropped takes more than {short_count(data['trigger'])}"
+    skipped = f"not compressed at {short_count(data['tokens'])} tokens"
+    too_small = f"what cannot be dropped takes more than {short_count(data.get('trigger', 0))}"
+    return f"{skipped}: {_SKIP_REASONS.get(data['reason'], too_small)}"

@@ -59,13 +59,13 @@ TEAMS = "context= of an AgentTeam for its members"
 FLOWS = "context: in workflow files"
 ATTRIBUTE = "agent.context_compressor"
 OWN_MODEL = "summaries by the agent's own model"
-SESSIONS = "a ledger beside the host's sessions (memory without store_url)"
+HOST_SESSIONS = "a ledger beside the host's sessions (memory without store_url)"
 LARGE = "results of more than 16,000 characters whole in the archive"
 COSTS = "the cost of summaries in agent.cost_summary"
 HOOKS = "the host's hooks around a compression"
 RESTARTS = "sessions restored whole, with the tool calls"
 AUTOMATIC = "the terminal's own compaction before a turn is off"
-TYPED = "/compact, /status, /context and /undo in the terminal"
+SLASHES = "/compact, /status, /context and /undo in the terminal"
 IDLE = "the gateway's own compaction of idle sessions is off"
 SAVED = "the bots' own compaction of saved histories is off"
 
@@ -83,7 +83,7 @@ REPLACED = (
     Replaced(_LLM, "_stream_responses_api", wire.stream_responses, METHOD, "params"),
     Replaced(_LLM, "_stream_responses_api_async", wire.astream_responses, COROUTINE, "params"),
     # The host's own compaction, before a turn and in its tool loop.
-    Replaced(_AGENT, "_apply_context_management", agents.unmanaged, takes="messages"),
+    Replaced(_AGENT, "_apply_context_management", agents.keep_messages, takes="messages"),
     Replaced(_LLM, "_in_loop_compaction", agents.in_loop_compaction, NEW),
     # `context=`.
     Replaced(_AGENT, "context_compressor", agents.context_compressor, NEW, without=ATTRIBUTE),
@@ -94,8 +94,8 @@ REPLACED = (
 
 IN_OTHER_PACKAGES = (
     Replaced(_TERMINAL, "_maybe_auto_compact", apps.maybe_auto_compact, without=AUTOMATIC),
-    Replaced(_TERMINAL, "_compact_context", apps.compact_context, METHOD, "manual", TYPED),
-    Replaced(_TERMINAL, "_handle_command", apps.handle_command, METHOD, "command", TYPED),
+    Replaced(_TERMINAL, "_compact_context", apps.compact_context, METHOD, "manual", SLASHES),
+    Replaced(_TERMINAL, "_handle_command", apps.handle_command, METHOD, "command", SLASHES),
     Replaced(_GATEWAY, "_idle_compaction_candidates", apps.idle_candidates, without=IDLE),
     Replaced(_BOTS, "chat", apps.bot_chat, COROUTINE, "agent", BOTS),
     Replaced(_BOTS, "_maybe_fire_session_start", apps.bot_session_start, METHOD, "agent", BOTS),
@@ -115,8 +115,8 @@ READ = (
     Read(_TEAM, "agents _context_param", TEAMS),
     Read(_AGENT, "_using_custom_llm llm_instance _openai_client", OWN_MODEL),
     Read(_LLM, "_build_completion_params", OWN_MODEL),
-    Read(_AGENT, "_db _session_store _session_id _history_session_id", SESSIONS),
-    Read("session", "get_default_session_store", SESSIONS),
+    Read(_AGENT, "_db _session_store _session_id _history_session_id", HOST_SESSIONS),
+    Read("session", "get_default_session_store", HOST_SESSIONS),
     Read(_AGENT, "_cost_lock _total_cost _total_tokens_in _total_tokens_out", COSTS),
     Read(_AGENT, "tool_output_limit _truncate_tool_output", LARGE),
     Read(_AGENT, "_hook_runner", HOOKS),
@@ -147,7 +147,7 @@ def probe(
     """
     targets = [_target(row) for row in rows]
     lacking: dict[str, str] = {}
-    for part, name, wanted in (*_misfits(targets), *_unread(reads)):
+    for part, name, wanted in (*_misfits(targets), *_missing_names(reads)):
         where = _full(name).replace(":", ".")
         if not part:
             raise HostMoved(where, wanted)
@@ -159,11 +159,11 @@ def in_installed_packages() -> tuple[Replaced, ...]:
     """Return `IN_OTHER_PACKAGES` of installed packages; import the bots' module."""
     rows = [r for r in IN_OTHER_PACKAGES if find_spec(r.owner[1:].partition(".")[0]) is not None]
     if any(row.owner == _BOTS for row in rows):
-        _resolved(_BOTS)
+        _resolve(_BOTS)
     return tuple(rows)
 
 
-def arrived(row: Replaced) -> bool:
+def is_imported(row: Replaced) -> bool:
     """Return whether the host has finished importing the row's module."""
     module = sys.modules.get(row.owner[1:].partition(":")[0])
     spec = getattr(module, "__spec__", None)
@@ -172,7 +172,7 @@ def arrived(row: Replaced) -> bool:
 
 def _target(row: Replaced) -> Target:
     """Return a row's place; `vars` returns a property itself."""
-    owner = _resolved(row.owner)
+    owner = _resolve(row.owner)
     for holder in getattr(owner, "__mro__", ()):
         if row.name in vars(holder):
             return Target(row, holder, vars(holder)[row.name])
@@ -181,12 +181,12 @@ def _target(row: Replaced) -> Target:
 
 def _misfits(targets: list[Target]) -> Iterator[tuple[str, str, str]]:
     for row, holder, before in targets:
-        if holder is None or not _fits(row, before):
+        if holder is None or not _has_shape(row, before):
             wanted = row.kind + (f" with a parameter {row.takes}" if row.takes.isalpha() else "")
             yield row.without, f"{row.owner}.{row.name}", wanted
 
 
-def _fits(row: Replaced, before: Any) -> bool:
+def _has_shape(row: Replaced, before: Any) -> bool:
     if row.kind == NEW or before is ABSENT:
         return (row.kind == NEW) is (before is ABSENT)
     if row.kind == PROPERTY:
@@ -203,17 +203,17 @@ def _fits(row: Replaced, before: Any) -> bool:
 
 
 def _takes(parameters: Any, name: str) -> bool:
-    kinds = {each.kind for each in parameters}
+    kinds = {parameter.kind for parameter in parameters}
     if name == "**":
         return inspect.Parameter.VAR_KEYWORD in kinds
     is_open = inspect.Parameter.VAR_POSITIONAL in kinds
-    return not name or is_open or any(each.name == name for each in parameters)
+    return not name or is_open or any(parameter.name == name for parameter in parameters)
 
 
-def _unread(reads: Sequence[Read]) -> Iterator[tuple[str, str, str]]:
+def _missing_names(reads: Sequence[Read]) -> Iterator[tuple[str, str, str]]:
     for read in reads:
-        owner = _resolved(read.owner)
-        named = _named_by(owner)
+        owner = _resolve(read.owner)
+        named = _names_in_code(owner)
         for name in read.names.split():
             if not hasattr(owner, name) and name not in named:
                 yield read.without, f"{read.owner}.{name}", "attribute"
@@ -223,7 +223,7 @@ def _full(path: str) -> str:
     return path[1:] if path.startswith("/") else f"praisonaiagents.{path}"
 
 
-def _resolved(path: str) -> Any:
+def _resolve(path: str) -> Any:
     """Return a module, class or method of the host, or None."""
     try:
         return pkgutil.resolve_name(_full(path))
@@ -231,13 +231,13 @@ def _resolved(path: str) -> Any:
         return None
 
 
-def _named_by(owner: Any) -> set[str]:
+def _names_in_code(owner: Any) -> set[str]:
     """Return the names and strings in a function's or constructor's code."""
     makers = [vars(kind).get("__init__") for kind in getattr(owner, "__mro__", ())]
-    found: set[str] = set()
+    names: set[str] = set()
     for maker in (owner, *makers):
         code = getattr(inspect.unwrap(maker), "__code__", None) if callable(maker) else None
         if code is not None:
             words = code.co_consts if maker is owner else ()
-            found.update(code.co_names, (each for each in words if isinstance(each, str)))
-    return found
+            names.update(code.co_names, (word for word in words if isinstance(word, str)))
+    return names

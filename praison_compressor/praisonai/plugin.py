@@ -17,14 +17,14 @@ from praisonaiagents.plugins.manager import get_plugin_manager
 from praisonaiagents.plugins.plugin import Plugin, PluginInfo
 
 from ..config import nearest_name, unknown_name
-from .context_param import OURS, usable
+from .context_param import OUR_OPTIONS, check_options
 from .install import installation
 
 log = logging.getLogger(__name__)
 
-NAME = "praison-compressor"
+PLUGIN = "praison-compressor"
 
-HOST_OPTIONS = frozenset({"allow_conversation", "enabled"})
+PLUGIN_OPTIONS = frozenset({"allow_conversation", "enabled"})
 """Keys in a plugin's options that the host itself reads."""
 
 
@@ -42,7 +42,7 @@ class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
         from .. import __version__
 
         return PluginInfo(
-            name=NAME,
+            name=PLUGIN,
             version=__version__,
             description="Compresses the context of every agent that names no other strategy.",
             hooks=[],
@@ -54,24 +54,24 @@ class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
 
         The host calls this when it loads any plugin, so a misspelled name of ours is seen here.
         """
-        installation(None, plugin=is_enabled)
+        installation(None, is_plugin_enabled=is_enabled)
         # `plugins.enable([...])` in code fills this list of the host.
         names = getattr(plugins, "_enabled_plugin_names", None) or loader.get_enabled_plugins()
-        for fault in _misspelled([*(names or ()), *loader.get_plugin_options()]):
+        for fault in _misspelling_faults([*(names or ()), *loader.get_plugin_options()]):
             log.warning("%s", fault)
 
     def on_config(self, config: dict[str, Any]) -> dict[str, Any]:
         """Take `plugins: {praison-compressor: {...}}` as the agents' defaults."""
-        options, faults = _read(config)
+        options, faults = _read_options(config)
         for fault in faults:
             log.warning("%s", fault)
-        installation(options, plugin=is_enabled)
+        installation(options, is_plugin_enabled=is_enabled)
         return config
 
 
 def is_enabled() -> bool:
     """Return whether the host's plugin manager has this plugin enabled now."""
-    return bool(get_plugin_manager().is_enabled(NAME))
+    return bool(get_plugin_manager().is_enabled(PLUGIN))
 
 
 plugin = CompressorPlugin
@@ -96,7 +96,7 @@ class HostConfiguration:
     """Settings without effect, each with the nearest valid one."""
 
 
-def asked() -> HostConfiguration:
+def read_host_configuration() -> HostConfiguration:
     """Read the environment and the files as the host does.
 
     `doctor` shows the result: if the host loads no plugin, no other code of ours runs.
@@ -115,47 +115,49 @@ def asked() -> HostConfiguration:
         faults += [
             unknown_name("section", k, ["plugins"]) for k in whole if nearest_name(k, ["plugins"])
         ]
-    if not isinstance(section.get(NAME, {}), Mapping):
-        faults.append(f"plugins.{NAME}: {section[NAME]!r}: the host passes over it; {_WRITE}")
+    if not isinstance(section.get(PLUGIN, {}), Mapping):
+        faults.append(f"plugins.{PLUGIN}: {section[PLUGIN]!r}: the host passes over it; {_WRITE}")
     model = loader.get_config(reload=True).defaults.model
     names = loader.get_enabled_plugins()
-    options, wrong = _read(loader.get_plugin_options().get(NAME, {}))
-    faults += [*_misspelled([*(names or ()), *section]), *wrong]
-    on = loader.is_plugins_enabled() and (names is None or NAME in names)
+    options, wrong = _read_options(loader.get_plugin_options().get(PLUGIN, {}))
+    faults += [*_misspelling_faults([*(names or ()), *section]), *wrong]
+    on = loader.is_plugins_enabled() and (names is None or PLUGIN in names)
     on = on and not get_plugin_manager().is_discovery_disabled()
     return HostConfiguration(on, options, model, files, tuple(faults))
 
 
-_WRITE = f"write `plugins: {{{NAME}: {{enabled: true}}}}`"
+_WRITE = f"write `plugins: {{{PLUGIN}: {{enabled: true}}}}`"
 
 
-def _misspelled(names: Iterable[object]) -> list[str]:
+def _misspelling_faults(names: Iterable[object]) -> list[str]:
     """Return a fault for each name that is nearly ours."""
-    strange = dict.fromkeys(str(name) for name in names if name != NAME)
-    return [unknown_name("plugin", name, [NAME]) for name in strange if nearest_name(name, [NAME])]
+    strange = dict.fromkeys(str(name) for name in names if name != PLUGIN)
+    return [
+        unknown_name("plugin", name, [PLUGIN]) for name in strange if nearest_name(name, [PLUGIN])
+    ]
 
 
-def _read(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def _read_options(section: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the valid options under our name, and the others' faults."""
-    options, faults = usable({key: given[key] for key in given if key in OURS})
-    for name in sorted(set(map(str, given)) - OURS - HOST_OPTIONS):
-        faults[name] = unknown_name("option", name, OURS)
-    files = {name: file_of(*IN_FILES, name) for name in faults}
-    return options, [f"plugins.{NAME}: {faults[name]} ({files[name]})" for name in faults]
+    options, faults = check_options({key: section[key] for key in section if key in OUR_OPTIONS})
+    for name in sorted(set(map(str, section)) - OUR_OPTIONS - PLUGIN_OPTIONS):
+        faults[name] = unknown_name("option", name, OUR_OPTIONS)
+    files = {name: configuration_file(*OPTION_KEYS, name) for name in faults}
+    return options, [f"plugins.{PLUGIN}: {faults[name]} ({files[name]})" for name in faults]
 
 
-IN_FILES = ("plugins", NAME)
+OPTION_KEYS = ("plugins", PLUGIN)
 """Keys of our options in the host's files."""
 
 
-def file_of(*keys: str) -> str:
+def configuration_file(*keys: str) -> str:
     """Return the nearest configuration file with these keys, else `plugins.enable()`."""
     for path in reversed(loader._discover_config_files()):
-        found = loader._parse_config_file(path)
+        value = loader._parse_config_file(path)
         for key in keys:
-            if not (isinstance(found, Mapping) and key in found):
+            if not (isinstance(value, Mapping) and key in value):
                 break
-            found = found[key]
+            value = value[key]
         else:
             return str(path)
     return "plugins.enable()"

@@ -19,7 +19,7 @@ from ..view.frame import is_framed
 
 MARKS, USAGE = "cache_control", "stream_options"
 TTL = "ttl of cache_control"
-ROLES = "roles that do not alternate"
+ROLE_ORDER = "roles that do not alternate"
 _ROLES_REFUSED = re.compile(
     r"(?:must|should) alternate|unexpected role\W+(?:\w+\.)?(?:user|assistant)", re.IGNORECASE
 )
@@ -28,16 +28,16 @@ _ROLES_REFUSED = re.compile(
 # ------------------------------------------------------------ refusals
 
 
-def refused_in(error: BaseException) -> str | None:
-    """Return a refusal's cause: MARKS, USAGE, TTL, ROLES or None."""
+def refused_key(error: BaseException) -> str | None:
+    """Return a refusal's cause: MARKS, USAGE, TTL, ROLE_ORDER or None."""
     if _ROLES_REFUSED.search(str(error)):
-        return ROLES
+        return ROLE_ORDER
     if MARKS in str(error) and "ttl" in str(error):
         return TTL
     return next((key for key in (MARKS, USAGE) if key in str(error)), None)
 
 
-def is_bound_elsewhere(error: BaseException) -> bool:
+def is_thinking_refused(error: BaseException) -> bool:
     """Return whether a provider refuses thinking after a changed prefix or model."""
     return _INVALID_THINKING.search(str(error)) is not None
 
@@ -52,7 +52,7 @@ _INVALID_THINKING = re.compile(
 # ------------------------------------------------------------ cache marks
 
 
-LARGEST = 4
+MOST_MARKS = 4
 """Marks that a request may have, with those on its tools."""
 
 _CLAUDE = re.compile(r"(^|[/.@:_-])(claude|anthropic)([/.@:_-]|$)", re.IGNORECASE)
@@ -74,7 +74,7 @@ def takes_marks(provider: str | None, model: str) -> bool:
     return served or provider == "anthropic"
 
 
-def marked(
+def add_cache_marks(
     messages: Sequence[Message],
     tools: Sequence[Mapping[str, Any]] | None = None,
     ttl: str | None = None,
@@ -88,13 +88,13 @@ def marked(
     API refuses a mark of an hour after one of minutes.
     """
     hosts = _marks_in([*messages, *(tools or ())])
-    free = max(0, LARGEST - hosts)
+    free = max(0, MOST_MARKS - hosts)
     mark = {"type": "ephemeral", **({"ttl": ttl} if ttl and not hosts else {})}
-    places = [place for place in _places(messages) if not _marks_in(messages[place])][:free]
+    places = [place for place in _mark_places(messages) if not _marks_in(messages[place])][:free]
     return [_with_mark(m, mark) if index in places else m for index, m in enumerate(messages)]
 
 
-def _places(messages: Sequence[Message]) -> list[int]:
+def _mark_places(messages: Sequence[Message]) -> list[int]:
     """Return the indices to mark, the most valuable first."""
     carries = [index for index, message in enumerate(messages) if _can_carry(message)]
     # Later system messages come and go.
@@ -110,7 +110,7 @@ def _places(messages: Sequence[Message]) -> list[int]:
             if is_result(messages[i]) and text_of(messages[i]).startswith(MASK_OPENS)
         ],
     )
-    return list(dict.fromkeys(found[-1] for found in kinds if found))
+    return list(dict.fromkeys(indices[-1] for indices in kinds if indices))
 
 
 def _can_carry(message: Message) -> bool:
@@ -146,10 +146,10 @@ def _marks_in(value: Any) -> int:
 
 def without_calls(messages: Sequence[Message]) -> list[Message]:
     """Return the messages with calls and results as text."""
-    return [_as_text(message) for message in messages]
+    return [_calls_as_text(message) for message in messages]
 
 
-def _as_text(message: Message) -> Message:
+def _calls_as_text(message: Message) -> Message:
     if is_result(message):
         name = message.get("name")
         by = f" of {name}" if isinstance(name, str) and name else ""
@@ -163,16 +163,16 @@ _BOUND = ("thinking_blocks", "reasoning_content", "reasoning", "provider_specifi
 """Keys whose values are valid only for the model that wrote them."""
 
 
-def unbound(message: Message) -> Message:
+def without_model_keys(message: Message) -> Message:
     """Return a message without thinking, which only its own model takes."""
-    kept = {key: value for key, value in message.items() if key not in (*_BOUND, ITEMS)}
-    content, calls = kept.get("content"), kept.get("tool_calls")
+    plain = {key: value for key, value in message.items() if key not in (*_BOUND, ITEMS)}
+    content, calls = plain.get("content"), plain.get("tool_calls")
     if isinstance(content, list):
-        kept["content"] = [part for part in content if not is_thinking(part)]
+        plain["content"] = [part for part in content if not is_thinking(part)]
     if isinstance(calls, list):
         # The API demands an item's reasoning together with its id.
-        kept["tool_calls"] = list(map(_without_item_id, calls))
-    return kept
+        plain["tool_calls"] = list(map(_without_item_id, calls))
+    return plain
 
 
 def _without_item_id(call: Mapping[str, Any]) -> Message:
@@ -185,49 +185,49 @@ def _without_item_id(call: Mapping[str, Any]) -> Message:
 # ------------------------------------------------------------ alternating roles
 
 
-ANSWERED: Message = {"role": "assistant", "content": "Understood."}
-ASKED: Message = {"role": "user", "content": "Go on."}
+FILLER_ASSISTANT: Message = {"role": "assistant", "content": "Understood."}
+FILLER_USER: Message = {"role": "user", "content": "Go on."}
 """Messages inserted between roles that do not alternate."""
 
 
-def alternating(messages: Sequence[Message]) -> list[Message]:
+def alternate_roles(messages: Sequence[Message]) -> list[Message]:
     """Return the messages with alternating users and assistants.
 
     Neighbours of one role are joined; between others a short message is inserted. Mistral's API
     also refuses a user after a tool. Chat templates ignore assistants with calls.
     """
-    found: list[Message] = []
+    alternating: list[Message] = []
     last = ""
-    for message in _merged(messages):
+    for message in _merge_neighbours(messages):
         role = "" if tool_calls_of(message) else message.get("role")
-        if role == "user" and (last == "user" or (found and is_result(found[-1]))):
-            found.append(ANSWERED)
+        if role == "user" and (last == "user" or (alternating and is_result(alternating[-1]))):
+            alternating.append(FILLER_ASSISTANT)
         elif role == "assistant" and last != "user":
-            found.append(ASKED)
-        found.append(message)
+            alternating.append(FILLER_USER)
+        alternating.append(message)
         last = role if role in ("user", "assistant") else last
-    return found
+    return alternating
 
 
-def _merged(messages: Sequence[Message]) -> list[Message]:
+def _merge_neighbours(messages: Sequence[Message]) -> list[Message]:
     merged: list[Message] = []
     for message in messages:
         if merged and _may_join(merged[-1], message):
-            merged[-1] = {**message, "content": _joined(merged[-1], message)}
+            merged[-1] = {**message, "content": _join_contents(merged[-1], message)}
         else:
             merged.append(message)
     return merged
 
 
-def _may_join(one: Message, two: Message) -> bool:
+def _may_join(first: Message, second: Message) -> bool:
     """Return whether two neighbours can be joined: the first without calls."""
-    if one.get("role") != two.get("role") or one.get("role") not in ("user", "assistant"):
+    if first.get("role") != second.get("role") or first.get("role") not in ("user", "assistant"):
         return False
-    return not tool_calls_of(one)
+    return not tool_calls_of(first)
 
 
-def _joined(one: Message, two: Message) -> Any:
-    first, second = one.get("content"), two.get("content")
+def _join_contents(one: Message, other: Message) -> Any:
+    first, second = one.get("content"), other.get("content")
     if not first or not second:
         return first or second
     if isinstance(first, str) and isinstance(second, str):

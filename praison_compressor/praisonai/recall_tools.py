@@ -2,7 +2,7 @@
 
 An agent gets the tools with its first compression. That changes the request's prefix anyway, so the
 tools lose no cache. The host lists the tools of a turn when the turn begins: in the running turn
-`offered` adds ours to each request; in later turns they are on the agent's own list.
+`add_to_request` adds ours to each request; in later turns they are on the agent's own list.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from ..ledger.stores import ALL_MESSAGES, Store
 from ..ledger.words import Hit
 from ..messages import Message
 from ..recall.tools import SCHEMAS, recall_tools, schemas_for
-from .agent_ledger import title_of
+from .agent_ledger import agent_title
 
 log = logging.getLogger(__name__)
 
 Tool = Callable[..., str]
 
 
-def wants_recall(agent: Any, asked: bool | None) -> bool:
+def wants_recall(agent: Any, option: bool | None) -> bool:
     """Return whether an agent gets the tools; by default beside others."""
     allows = getattr(agent, "_tool_name_allowed", None)
     names = [schema["function"]["name"] for schema in SCHEMAS]
     if callable(allows) and not all(map(allows, names)):
         return False
-    return bool(tools_of(agent)) if asked is None else asked
+    return bool(tools_of(agent)) if option is None else option
 
 
 class RecallTools:
@@ -48,20 +48,20 @@ class RecallTools:
         """
         if agent is None:
             return
-        has = tools_of(agent)
+        listed = tools_of(agent)
         if self._given is None:
-            self._given = self._free(agent, {name_of(tool) for tool in has})
-        missing = [tool for tool in self._given if tool not in has]
+            self._given = self._tools_with_free_names(agent, {tool_name(tool) for tool in listed})
+        missing = [tool for tool in self._given if tool not in listed]
         if missing:
-            agent.tools = [*has, *missing]
+            agent.tools = [*listed, *missing]
 
-    def _free(self, agent: Any, names: Container[str | None]) -> list[Tool]:
+    def _tools_with_free_names(self, agent: Any, names: Container[str | None]) -> list[Tool]:
         """Return the tools whose names are free; log the others."""
         for tool in self._tools:
             if tool.__name__ in names:
                 log.warning(
                     "agent %s: its own tool %s is kept; the recall tool of that name is not given",
-                    *(title_of(agent), tool.__name__),
+                    *(agent_title(agent), tool.__name__),
                 )
         return [tool for tool in self._tools if tool.__name__ not in names]
 
@@ -71,24 +71,24 @@ class RecallTools:
             agent.tools = [tool for tool in tools_of(agent) if tool not in self._given]
         self._given = None
 
-    def offered(self, agent: Any, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    def add_to_request(self, agent: Any, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a request's parameters with the recall tools that it lacks.
 
         Nothing is added if the request lacks one of the agent's own tools, or if the agent's list
         lacks ours: the host would not find our functions.
         """
-        sent, has = params.get("tools"), tools_of(agent)
-        given = [tool for tool in self._given or () if tool in has]
-        if not given or not isinstance(sent, (list, tuple)) or not sent:
+        sent, listed = params.get("tools"), tools_of(agent)
+        offered = [tool for tool in self._given or () if tool in listed]
+        if not offered or not isinstance(sent, (list, tuple)) or not sent:
             return params
-        names = {name_of(tool) for tool in sent}
-        ours = {tool.__name__ for tool in given}
-        own = {name_of(tool) for tool in has} - ours - {None}
+        names = {tool_name(tool) for tool in sent}
+        ours = {tool.__name__ for tool in offered}
+        own = {tool_name(tool) for tool in listed} - ours - {None}
         if not own <= names:
             return params
-        described = schemas_for("responses" if "input" in params else "chat")
-        more = [each for each in described if name_of(each) in ours - names]
-        return {**params, "tools": [*sent, *more]} if more else params
+        schemas = schemas_for("responses" if "input" in params else "chat")
+        missing = [schema for schema in schemas if tool_name(schema) in ours - names]
+        return {**params, "tools": [*sent, *missing]} if missing else params
 
 
 def tools_of(agent: Any) -> list[Any]:
@@ -101,13 +101,13 @@ def tools_of(agent: Any) -> list[Any]:
 
 def drop_copied(agent: Any) -> None:
     """Remove another agent's recall tools from a copied list."""
-    has = tools_of(agent)
-    own = [tool for tool in has if getattr(tool, "__module__", None) != recall_tools.__module__]
-    if len(own) < len(has):
+    listed = tools_of(agent)
+    own = [tool for tool in listed if getattr(tool, "__module__", None) != recall_tools.__module__]
+    if len(own) < len(listed):
         agent.tools = own
 
 
-def name_of(tool: Any) -> str | None:
+def tool_name(tool: Any) -> str | None:
     """Return the name of a tool in any form, or None."""
     if isinstance(tool, str):
         return tool
@@ -136,13 +136,13 @@ class Archive:
         """Return an entry's archived messages; None if the entry is hidden."""
         return None if entry.hash in self.hidden else self.store.originals(session, entry, wanted)
 
-    def search(self, *asked: Any, **options: Any) -> list[Hit]:
+    def search(self, *query: Any, **options: Any) -> list[Hit]:
         """Return the messages that match, best first."""
-        found = self.store.search(*asked, **options)
-        return [hit for hit in found if hit.entry not in self.hidden]
+        hits = self.store.search(*query, **options)
+        return [hit for hit in hits if hit.entry not in self.hidden]
 
 
-def archive_of(store: Store, session: Session, reads: Callable[[Entry], bool]) -> Store:
+def readable_archive(store: Store, session: Session, reads: Callable[[Entry], bool]) -> Store:
     """Return a session's archive, without the entries that recall may not read."""
     archive = Archive(store, frozenset(e.hash for e in session.entries if not reads(e)))
     return cast("Store", archive)  # it has every method of a store that recall calls

@@ -1,21 +1,20 @@
 """Read the host's request as messages; write its view, per API.
 
 Two keys are added if the provider takes them: cache marks, and `stream_options` for the usage of a
-stream. A model that refuses a key does not get that key again (`provider_rules.refused_in`).
+stream. A model that refuses a key does not get that key again (`provider_rules.refused_key`).
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..errors import InvalidMessages
 from ..messages import Message, responses
-from ..summaries.litellm_client import provider_of
-from .provider_rules import MARKS, TTL, USAGE, marked, takes_marks, without_calls
+from ..summaries.litellm_client import route_of
+from .provider_rules import MARKS, TTL, USAGE, add_cache_marks, takes_marks, without_calls
 
 
 @dataclass(frozen=True)
@@ -29,10 +28,10 @@ class HostRequest:
     """The longest answer that it asks for; 0 if it names none."""
     schema: str = ""
     """The JSON of the answer's format, which the provider counts as input; "" without one."""
-    back: Sequence[Message] = ()
-    """Messages that the host had left out and the journal added."""
+    restored: Sequence[Message] = ()
+    """Messages that the host had dropped and the journal restored."""
     foreign: Sequence[Message] = ()
-    """Messages of `back` that another model wrote."""
+    """Restored messages that another model wrote."""
 
 
 Params = Mapping[str, Any]
@@ -54,7 +53,7 @@ def _read_chat(params: Params) -> HostRequest | None:
     if not isinstance(messages, (list, tuple)):
         return None
     output = params.get("max_completion_tokens") or params.get("max_tokens")
-    return _request(params, messages, output, params.get("response_format"))
+    return _host_request(params, messages, output, params.get("response_format"))
 
 
 def _write_chat(
@@ -71,19 +70,17 @@ def _write_chat(
 def _write_litellm(
     params: Params, view: Sequence[Message], refused: Container[str], ttl: str | None
 ) -> dict[str, Any]:
-    litellm = sys.modules["litellm"]  # imported by the host, which sends with it
-    model = str(params.get("model"))
-    provider = provider_of(litellm, params)
-    takes = takes_marks(provider, model)
-    asks = not takes and _reports_streams(litellm, provider, model)
+    route = route_of(params)
+    takes = takes_marks(route.provider, str(params.get("model")))
+    asks = not takes and route.reports_streams
     # Claude's APIs refuse calls in a request without tools. litellm adds a dummy tool, which the
     # model then calls.
-    if not params.get("tools") and (takes or str(provider).startswith("bedrock")):
+    if not params.get("tools") and (takes or str(route.provider).startswith("bedrock")):
         view = without_calls(view)
     written = _write_chat(params, view, refused if asks else (USAGE,))
     if takes and MARKS not in refused:
         life = None if TTL in refused else ttl
-        written["messages"] = marked(view, params.get("tools") or None, life)
+        written["messages"] = add_cache_marks(view, params.get("tools") or None, life)
     return written
 
 
@@ -99,7 +96,7 @@ def _read_responses(params: Params) -> HostRequest | None:
         messages = responses.to_messages(params.get("instructions"), items)
     except InvalidMessages:
         return None  # an item that is newer than this package
-    return _request(params, messages, params.get("max_output_tokens"), params.get("text"))
+    return _host_request(params, messages, params.get("max_output_tokens"), params.get("text"))
 
 
 def _write_responses(
@@ -116,19 +113,14 @@ LITELLM_CHAT = Shape(_read_chat, _write_litellm)
 RESPONSES = Shape(_read_responses, _write_responses)
 
 
-def _reports_streams(litellm: Any, provider: str | None, model: str) -> bool:
-    """Return whether litellm's provider takes `stream_options`."""
-    if provider not in ("openai", "azure", *getattr(litellm, "openai_compatible_providers", ())):
-        return False
-    return USAGE in (litellm.get_supported_openai_params(model, provider) or ())
-
-
-def _request(params: Params, messages: Sequence[Message], output: Any, form: Any) -> HostRequest:
+def _host_request(
+    params: Params, messages: Sequence[Message], output: Any, form: Any
+) -> HostRequest:
     if hasattr(form, "model_json_schema"):  # `parse` takes the class itself
         form = form.model_json_schema()
     model, tools = params.get("model"), params.get("tools")
     return HostRequest(
-        messages=_said_once(messages),
+        messages=_without_repeats(messages),
         model=model if isinstance(model, str) else None,
         tools=[t for t in tools if isinstance(t, Mapping)] if isinstance(tools, list) else (),
         output_tokens=output if isinstance(output, int) else 0,
@@ -136,7 +128,7 @@ def _request(params: Params, messages: Sequence[Message], output: Any, form: Any
     )
 
 
-def _said_once(messages: Sequence[Message]) -> list[Message]:
+def _without_repeats(messages: Sequence[Message]) -> list[Message]:
     """Return the messages without a user message repeated in a row.
 
     On the litellm paths the host appends the current message although its history has that message

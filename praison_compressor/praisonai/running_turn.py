@@ -28,17 +28,17 @@ class Turn:
     """Messages to which the host bounds that list; 0: unknown."""
 
 
-_running: ContextVar[Turn | None] = ContextVar("praison_compressor_turn", default=None)
+_turn_here: ContextVar[Turn | None] = ContextVar("praison_compressor_turn", default=None)
 
 
-def running() -> Turn | None:
+def running_turn() -> Turn | None:
     """Return the turn that is running in this context, or None."""
-    return _running.get()
+    return _turn_here.get()
 
 
-def current() -> Any:
+def current_requests() -> Any:
     """Return the `AgentRequests` of the agent whose turn runs here, or None."""
-    turn = running()
+    turn = running_turn()
     return None if turn is None else turn.owner
 
 
@@ -51,14 +51,12 @@ def _set(variable: ContextVar[T], value: T) -> Iterator[None]:
         variable.reset(token)
 
 
-def during(turn: Turn | None) -> AbstractContextManager[None]:
+def in_turn(turn: Turn | None) -> AbstractContextManager[None]:
     """Run a block in a turn; None hides a caller's turn."""
-    return _set(_running, turn)
+    return _set(_turn_here, turn)
 
 
-def each_step_during(
-    turn: Turn | None, stream: Generator[Any, Any, Any]
-) -> Generator[Any, Any, Any]:
+def stream_in_turn(turn: Turn | None, stream: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
     """Yield from a stream; set the turn only during each step.
 
     A generator runs in the context of the caller that asks for its next item. Set once at the
@@ -67,35 +65,35 @@ def each_step_during(
     """
     try:
         while True:
-            with during(turn):
+            with in_turn(turn):
                 try:
                     item = next(stream)
                 except StopIteration as stop:
                     return stop.value
             yield item
     finally:
-        with during(turn):
+        with in_turn(turn):
             stream.close()
 
 
 # ------------------------------------------------------------ a bot's id
 
-_named: ContextVar[tuple[weakref.ref[Any], str, int] | None] = ContextVar(
+_bot_key: ContextVar[tuple[weakref.ref[Any], str, int] | None] = ContextVar(
     "praison_compressor_host_key", default=None
 )
 
 
 def name_conversation(agent: Any, key: str, bound: int) -> None:
     """Set the bot's key for the conversation and its list's bound."""
-    _named.set((weakref.ref(agent), key, bound))
+    _bot_key.set((weakref.ref(agent), key, bound))
 
 
-def unnamed() -> AbstractContextManager[None]:
+def without_bot_name() -> AbstractContextManager[None]:
     """Run a block in which no bot has named a conversation yet."""
-    return _set(_named, None)
+    return _set(_bot_key, None)
 
 
-def named_by_bot(agent: Any) -> tuple[str | None, int]:
+def bot_conversation(agent: Any) -> tuple[str | None, int]:
     """Return the calling bot's key and its lists' bound, or (None, 0)."""
-    named = _named.get()
+    named = _bot_key.get()
     return named[1:] if named is not None and named[0]() is agent else (None, 0)

@@ -14,11 +14,11 @@ from ..concurrency import run
 from ..errors import CompressorError, SessionNotFound
 from ..messages import Message, digest, is_system, leading_count, tool_calls_of
 from .agent_compressor import AgentCompressor
-from .agent_ledger import session_id_of, stored_under
+from .agent_ledger import session_id_of, stored_sessions
 from .agents import HostCall, replacing
-from .commands import answer, read
+from .commands import Typed, answer_command, parse_prompt
 from .conversation_finder import is_host_summary
-from .running_turn import during, each_step_during, named_by_bot
+from .running_turn import bot_conversation, in_turn, stream_in_turn
 
 log = logging.getLogger(__name__)
 
@@ -26,61 +26,61 @@ log = logging.getLogger(__name__)
 @replacing
 def chat(call: HostCall) -> Any:
     """Replace `chat`: run a turn, or answer a command."""
-    compressor, command = _asked(call)
+    compressor, command = _read_call(call)
     if compressor is None:
-        with during(None):
+        with in_turn(None):
             return call.go_on()
     if command is not None:
-        return run(answer(compressor, *command))
-    with compressor.turn() as turn, during(turn):
-        said = call.go_on()
+        return run(answer_command(compressor, command))
+    with compressor.turn() as turn, in_turn(turn):
+        reply = call.go_on()
     compressor.requests.settle(turn)
-    return said
+    return reply
 
 
 @replacing
 async def achat(call: HostCall) -> Any:
     """Replace `achat`, as `chat` on the event loop."""
-    compressor, command = _asked(call)
+    compressor, command = _read_call(call)
     if compressor is None:
-        with during(None):
+        with in_turn(None):
             return await call.go_on()
     if command is not None:
-        return await answer(compressor, *command)
-    await asyncio.to_thread(restore, call.owner, compressor)
-    with compressor.turn() as turn, during(turn):
-        said = await call.go_on()
+        return await answer_command(compressor, command)
+    await asyncio.to_thread(restore_session, call.owner, compressor)
+    with compressor.turn() as turn, in_turn(turn):
+        reply = await call.go_on()
     await asyncio.to_thread(compressor.requests.settle, turn)
-    return said
+    return reply
 
 
 @replacing
 def start_stream(call: HostCall) -> Any:
     """Replace `_start_stream`: run a turn, or answer a command in one piece."""
-    compressor, command = _asked(call)
+    compressor, command = _read_call(call)
     if compressor is None:
-        return each_step_during(None, call.go_on())
+        return stream_in_turn(None, call.go_on())
     if command is not None:
-        return _answered(compressor, *command)
-    return _streamed(compressor, call.go_on())
+        return _stream_answer(compressor, command)
+    return _stream_turn(compressor, call.go_on())
 
 
-def _asked(call: HostCall) -> tuple[AgentCompressor | None, tuple[str, str] | None]:
+def _read_call(call: HostCall) -> tuple[AgentCompressor | None, Typed | str | None]:
     """Return the agent's compressor, and the command in its prompt, if any."""
-    return call.agents.of(call.owner), read(call.owner, call.argument("prompt"))
+    return call.agents.compressor_of(call.owner), parse_prompt(call.owner, call.argument("prompt"))
 
 
-def _answered(compressor: AgentCompressor, name: str, argument: str) -> Generator[str, None, None]:
-    yield run(answer(compressor, name, argument))
+def _stream_answer(compressor: AgentCompressor, command: Typed | str) -> Generator[str, None, None]:
+    yield run(answer_command(compressor, command))
 
 
-def _streamed(
+def _stream_turn(
     compressor: AgentCompressor, stream: Generator[Any, Any, Any]
 ) -> Generator[Any, Any, Any]:
     with compressor.turn() as turn:
-        said = yield from each_step_during(turn, stream)
+        reply = yield from stream_in_turn(turn, stream)
     compressor.requests.settle(turn)
-    return said
+    return reply
 
 
 # ------------------------------------------------------------ after a restart
@@ -90,69 +90,77 @@ def _streamed(
 def init_session_store(call: HostCall) -> None:
     """Replace the host's `_init_session_store`: restore the whole session."""
     call.go_on()
-    compressor = call.agents.of(call.owner)
+    compressor = call.agents.compressor_of(call.owner)
     if compressor is not None:
-        restore(call.owner, compressor)
+        restore_session(call.owner, compressor)
 
 
-def restore(agent: Any, compressor: AgentCompressor) -> None:
+def restore_session(agent: Any, compressor: AgentCompressor) -> None:
     """Complete an agent's history before its first request, from host or ledger.
 
     Nothing is added for a bot: it sets each person's history before each turn.
     """
     key = session_id_of(agent)
-    if compressor.requests.passed or key is None or named_by_bot(agent)[0]:
+    if compressor.requests.request_count or key is None or bot_conversation(agent)[0]:
         return
-    stored = stored_under(compressor.ledger, compressor.config.namespace, key)
-    name = next((found.id for found in stored), key)
+    sessions = stored_sessions(compressor.ledger, compressor.config.namespace, key)
+    name = next((session.id for session in sessions), key)
     try:
         if not agent.chat_history:
             compressor.resume(name)
-        elif _complete(agent):
-            leading = leading_count(agent.chat_history)
-            transcript = compressor.engine().verbatim(session_id=name)
-            front = _front(transcript, agent.chat_history[leading:])
-            if front:  # `front` replaces the host store's summary of these messages
-                agent.chat_history[:leading] = front
+        elif stored := _stored_history(agent):
+            for restored, whole in zip(agent.chat_history, stored, strict=True):
+                restored.update(whole)
+            if _is_cut(agent._session_store, stored):
+                _restore_front(agent, compressor.engine().verbatim(session_id=name))
     except SessionNotFound:
         return  # the first run
     except CompressorError as error:
         log.warning("session %s is not resumed: %s", key, error)
 
 
-def _complete(agent: Any) -> bool:
-    """Add stored tool calls; return whether older messages are missing.
+def _stored_history(agent: Any) -> Sequence[Message]:
+    """Return the whole messages that the host restored, () if they are others.
 
     The host restores only roles and contents (agent/memory_mixin.py:573). Without their calls the
-    messages match no segment. The host keeps the newest 100 messages.
+    messages match no segment.
     """
     store, name = getattr(agent, "_session_store", None), getattr(agent, "_session_id", None)
     read = getattr(store, "get_working_history", None)
     stored: Sequence[Message] = read(name) if read is not None and name else ()
-    if not stored or [*map(_said, stored)] != [*map(_said, agent.chat_history)]:
-        return False
-    for restored, whole in zip(agent.chat_history, stored, strict=True):
-        restored.update(whole)
+    restored = [*map(_role_and_content, agent.chat_history)]
+    return stored if [*map(_role_and_content, stored)] == restored else ()
+
+
+def _is_cut(store: Any, stored: Sequence[Message]) -> bool:
+    """Return whether the host, which keeps the newest 100 messages, may have cut some."""
     bound: int = getattr(store, "active_window", 0) or getattr(store, "max_messages", len(stored))
     is_full = len(stored) > bound // 2  # a cut amid tool calls leaves fewer than the bound
     return is_full or is_host_summary(stored[0])
 
 
-def _front(transcript: Sequence[Message], restored: Sequence[Message]) -> list[Message]:
+def _restore_front(agent: Any, transcript: Sequence[Message]) -> None:
+    """Replace the host's summary of older messages by the messages."""
+    leading = leading_count(agent.chat_history)
+    if front := _missing_front(transcript, agent.chat_history[leading:]):
+        agent.chat_history[:leading] = front
+
+
+def _missing_front(transcript: Sequence[Message], restored: Sequence[Message]) -> list[Message]:
     """Return a transcript's messages before those that the host restored."""
     keeps_tools = any(message.get("role") == "tool" for message in restored)
-    said = [
+    kept = [
         message
         for message in transcript
         if (keeps_tools and not is_system(message))
         or (message.get("role") in ("user", "assistant") and not tool_calls_of(message))
     ]
-    names = [*map(digest, said)]
+    digests = [*map(digest, kept)]
     # Match two messages: one may recur, and a killed turn's end may differ.
     begins = [*map(digest, restored[:2])]
-    places = (at for at in range(len(names), -1, -1) if names[at : at + len(begins)] == begins)
-    return said[: next(places, 0)]
+    places = (at for at in range(len(digests), -1, -1) if digests[at : at + len(begins)] == begins)
+    return kept[: next(places, 0)]
 
 
-def _said(message: Message) -> tuple[Any, Any]:
+def _role_and_content(message: Message) -> tuple[Any, Any]:
     return message.get("role"), message.get("content")

@@ -20,7 +20,7 @@ from ..tokens.refusals import overflow_of
 from .agent_requests import AgentRequests
 from .agents import Agents, HostCall, Replacement, replacing
 from .request_shapes import CHAT, LITELLM_CHAT, RESPONSES, HostRequest, Params, Shape
-from .running_turn import current
+from .running_turn import current_requests
 
 ATTEMPTS = 8
 """A provider may refuse keys, then the order of roles, then the length several times: a refusal
@@ -39,16 +39,16 @@ class RoundTrip:
         self._attempts = 0
         self._asks_usage = False
         self._usage = RequestUsage()
-        self._calls = CallPieces()
+        self._calls = StreamedCalls()
 
     async def begin(self) -> dict[str, Any]:
         """Return the parameters to send."""
         view = await self._requests.view(self._request)
         # The first compression gives the agent its recall tools.
-        self._params = self._requests.offering(self._params)
-        return self._written(view)
+        self._params = self._requests.offer_recall(self._params)
+        return self._write_view(view)
 
-    async def again(self, error: Exception | _TooLong) -> dict[str, Any]:
+    async def retry(self, error: Exception | _TooLong) -> dict[str, Any]:
         """Return the parameters to send after a refusal.
 
         Raises:
@@ -56,30 +56,30 @@ class RoundTrip:
             NothingShorter: it was refused for its size, in vain.
         """
         refusal = error.refusal if isinstance(error, _TooLong) else error
-        other = await self._requests.other_view(self._request, self._view, refusal)
+        other = await self._requests.next_view(self._request, self._view, refusal)
         refused = overflow_of(refusal)
         is_same = refused is not None and other == self._view
         if other is not None and not is_same and self._attempts < ATTEMPTS:
-            return self._written(other)
-        self._requests.gave_up(self._request)
+            return self._write_view(other)
+        self._requests.give_up(self._request)
         if other is not None and refused is not None and refused.certain:
             raise NothingShorter from refusal
         raise refusal from refusal.__cause__
 
-    def _written(self, view: Sequence[Message]) -> dict[str, Any]:
-        refused = self._requests.refused(self._request)
+    def _write_view(self, view: Sequence[Message]) -> dict[str, Any]:
+        refused = self._requests.refused_keys(self._request)
         sent = self._shape.write(self._params, view, refused, self._requests.cache_ttl)
         self._asks_usage = sent.get("extra_body") != self._params.get("extra_body")
         self._view, self._attempts = view, self._attempts + 1
         return sent
 
-    async def answered(self, answer: Any, pieces: type[_Pieces | _AsyncPieces]) -> Any:
+    async def on_answer(self, answer: Any, pieces: type[_SyncStream | _AsyncStream]) -> Any:
         """Learn from an answer; return it, a stream with its pieces read."""
-        self._requests.accepted(self._request, self._view)
+        self._requests.on_accepted(self._request, self._view)
         self._learn(answer)
-        made = calls_in(answer)
-        if made is not None:
-            await self._requests.called(self._request, made)
+        message = calls_of_answer(answer)
+        if message is not None:
+            await self._requests.on_calls(self._request, message)
         # After the calls: a whole response can be iterated too, by its fields.
         elif hasattr(answer, pieces.NEXT):
             return pieces(answer, self)
@@ -95,26 +95,26 @@ class RoundTrip:
         self._calls.take(piece)
         return not (self._asks_usage and field_of(piece, "choices") == [])
 
-    async def ended(self, stream: Any) -> None:
+    async def on_stream_end(self, stream: Any) -> None:
         """Learn from a stream's end."""
         # litellm does not pass on the pieces after the last words.
         for chunk in getattr(stream, "chunks", None) or ():
             self._learn(chunk)
         if self._calls.message is not None:
-            await self._requests.called(self._request, self._calls.message)
+            await self._requests.on_calls(self._request, self._calls.message)
 
-    def _learn(self, said: Any) -> None:
-        reported, before = usage_in(said), self._usage
+    def _learn(self, answer: Any) -> None:
+        reported, before = usage_in(answer), self._usage
         if reported is not None:
             self._usage = before.merge(reported)
-            self._requests.used(self._request, self._view, self._usage, before)
+            self._requests.on_usage(self._request, self._view, self._usage, before)
 
 
-def opened(requests: AgentRequests | None, shape: Shape, params: Params) -> RoundTrip | None:
+def open_trip(requests: AgentRequests | None, shape: Shape, params: Params) -> RoundTrip | None:
     """Return a request's round trip; None if it stays as it is."""
     if requests is None:
         return None
-    params = requests.offering(params)
+    params = requests.offer_recall(params)
     request = shape.read(params)
     return None if request is None else RoundTrip(requests, shape, params, request)
 
@@ -127,8 +127,8 @@ def send(trip: RoundTrip, go: Callable[..., Any]) -> Any:
             answer = go(sent)
             break
         except (Exception, _TooLong) as error:
-            sent = run(trip.again(error))
-    return run(trip.answered(answer, _Pieces))
+            sent = run(trip.retry(error))
+    return run(trip.on_answer(answer, _SyncStream))
 
 
 async def asend(trip: RoundTrip, go: Callable[..., Any]) -> Any:
@@ -139,8 +139,8 @@ async def asend(trip: RoundTrip, go: Callable[..., Any]) -> Any:
             answer = await go(sent)
             break
         except (Exception, _TooLong) as error:
-            sent = await trip.again(error)
-    return await trip.answered(answer, _AsyncPieces)
+            sent = await trip.retry(error)
+    return await trip.on_answer(answer, _AsyncStream)
 
 
 class _Stream:
@@ -154,42 +154,42 @@ class _Stream:
         return getattr(self._stream, name)
 
 
-class _Pieces(_Stream):
+class _SyncStream(_Stream):
     NEXT = "__next__"
 
     def __iter__(self) -> Iterator[Any]:
         yield from filter(self._trip.passes, self._stream)
-        run(self._trip.ended(self._stream))
+        run(self._trip.on_stream_end(self._stream))
 
 
-class _AsyncPieces(_Stream):
+class _AsyncStream(_Stream):
     NEXT = "__anext__"
 
     async def __aiter__(self) -> AsyncIterator[Any]:
         async for piece in self._stream:
             if self._trip.passes(piece):
                 yield piece
-        await self._trip.ended(self._stream)
+        await self._trip.on_stream_end(self._stream)
 
 
 # ------------------------------------------------------------ the calls of an answer
 
 
-def calls_in(answer: Any) -> Message | None:
+def calls_of_answer(answer: Any) -> Message | None:
     """Return the assistant's message of a whole answer, if it makes calls."""
     if isinstance(answer, tuple):  # the host's (text, calls, response)
         answer = answer[-1] if answer else None
     output = field_of(answer, "output")
     if isinstance(output, list):
-        return _of_items(output)
+        return _message_of_items(output)
     choices = field_of(answer, "choices")
     if not isinstance(choices, list) or not choices:
         return None
     message = field_of(choices[0], "message")
-    return _message(field_of(message, "content"), field_of(message, "tool_calls") or ())
+    return _assistant_message(field_of(message, "content"), field_of(message, "tool_calls") or ())
 
 
-class CallPieces:
+class StreamedCalls:
     """The calls of an answer, collected from the pieces of its stream."""
 
     def __init__(self) -> None:
@@ -200,7 +200,7 @@ class CallPieces:
     def take(self, piece: Any) -> None:
         """Read one piece of a stream of chat completions or of responses."""
         if field_of(piece, "type") == "response.completed":
-            self._items = calls_in(field_of(piece, "response"))
+            self._items = calls_of_answer(field_of(piece, "response"))
         choices = field_of(piece, "choices")
         delta = field_of(choices[0], "delta") if isinstance(choices, list) and choices else None
         if isinstance(text := field_of(delta, "content"), str):
@@ -211,7 +211,7 @@ class CallPieces:
     @property
     def message(self) -> Message | None:
         """Return the assistant's message so far, if it makes calls."""
-        return self._items or _message("".join(self._text), list(self._calls.values()))
+        return self._items or _assistant_message("".join(self._text), list(self._calls.values()))
 
     def _add(self, part: Any) -> None:
         index, function = field_of(part, "index"), field_of(part, "function")
@@ -222,20 +222,20 @@ class CallPieces:
         call["function"]["arguments"] += field_of(function, "arguments") or ""
 
 
-def _of_items(output: Sequence[Any]) -> Message | None:
+def _message_of_items(output: Sequence[Any]) -> Message | None:
     try:
-        found = [m for m in responses.to_messages(None, output) if m.get("tool_calls")]
+        messages = [m for m in responses.to_messages(None, output) if m.get("tool_calls")]
     except InvalidMessages:
         return None  # an item that is newer than this package
-    return found[-1] if found else None
+    return messages[-1] if messages else None
 
 
-def _message(content: Any, calls: Iterable[Any]) -> Message | None:
-    made = [to_plain(call) for call in calls if field_of(call, "function") is not None]
-    if not made:
+def _assistant_message(content: Any, calls: Iterable[Any]) -> Message | None:
+    plain = [to_plain(call) for call in calls if field_of(call, "function") is not None]
+    if not plain:
         return None
-    kept = [{key: call.get(key) for key in ("id", "type", "function")} for call in made]
-    return {"role": "assistant", "content": content or None, "tool_calls": kept}
+    kept_calls = [{key: call.get(key) for key in ("id", "type", "function")} for call in plain]
+    return {"role": "assistant", "content": content or None, "tool_calls": kept_calls}
 
 
 # ------------------------------------------------------------ replaced in the host
@@ -251,11 +251,11 @@ def _call_with_retry(transmit: Transmit) -> Replacement:
     @replacing
     def call_with_retry(call: HostCall) -> Any:
         shape = RESPONSES if "input" in call.kwargs else LITELLM_CHAT
-        trip = opened(current(), shape, call.kwargs)
+        trip = open_trip(current_requests(), shape, call.kwargs)
         if trip is None:
             return call.go_on()
         ask, *rest = call.args
-        own = call._replace(args=(_raising(ask), *rest))
+        own = call._replace(args=(_raise_too_long(ask), *rest))
         return transmit(trip, lambda sent: own._replace(kwargs=sent).go_on())
 
     return call_with_retry
@@ -281,23 +281,23 @@ class Unprocessable(Exception):
         )
 
 
-def _raising(ask: Any) -> Any:
+def _raise_too_long(ask: Any) -> Any:
     """Return litellm's function, raising `_TooLong` if only a smaller request would pass."""
 
-    def asked(*args: Any, **params: Any) -> Any:
-        with _refusal_passing():
+    def call_litellm(*args: Any, **params: Any) -> Any:
+        with _lift_refusals():
             answer = ask(*args, **params)
-        return awaited(answer) if inspect.isawaitable(answer) else _answer_or_refusal(answer)
+        return await_litellm(answer) if inspect.isawaitable(answer) else _answer_or_refusal(answer)
 
-    async def awaited(answer: Any) -> Any:
-        with _refusal_passing():
+    async def await_litellm(answer: Any) -> Any:
+        with _lift_refusals():
             return _answer_or_refusal(await answer)
 
-    return asked
+    return call_litellm
 
 
 @contextmanager
-def _refusal_passing() -> Iterator[None]:
+def _lift_refusals() -> Iterator[None]:
     try:
         yield
     except Exception as error:
@@ -317,7 +317,7 @@ def _stream_responses(transmit: Transmit) -> Replacement:
 
     @replacing
     def stream_responses(call: HostCall) -> Any:
-        trip = opened(current(), RESPONSES, call.argument("params"))
+        trip = open_trip(current_requests(), RESPONSES, call.argument("params"))
         if trip is None:
             return call.go_on()
         return transmit(trip, lambda sent: call.with_argument("params", sent).go_on())
@@ -336,9 +336,9 @@ def _client(transmit: Transmit, original: property, agents: Agents) -> property:
     """
 
     def client(self: Any) -> Any:
-        found = original.__get__(self, type(self))
-        requests = current()
-        return found if requests is None else Through(requests, _SENDS, found, transmit)
+        own = original.__get__(self, type(self))
+        requests = current_requests()
+        return own if requests is None else ViewClient(requests, _SENDS, own, transmit)
 
     return property(client, original.fset, original.fdel, original.__doc__)
 
@@ -353,7 +353,7 @@ _SENDS: Mapping[str, Any] = {
 }
 
 
-class Through:
+class ViewClient:
     """A client, or a part of one, that sends views.
 
     The client itself is not changed: other agents or the caller may use it.
@@ -366,17 +366,17 @@ class Through:
             object.__setattr__(self, name, part)
 
     def __getattr__(self, name: str) -> Any:
-        found, route = getattr(self._target, name), self._routes.get(name)
+        value, route = getattr(self._target, name), self._routes.get(name)
         if route is None:
-            return found
+            return value
         if isinstance(route, Mapping):
-            return Through(self._requests, route, found, self._transmit)
+            return ViewClient(self._requests, route, value, self._transmit)
 
         def call(**params: Any) -> Any:
-            trip = opened(self._requests, route, params)
+            trip = open_trip(self._requests, route, params)
             if trip is None:
-                return found(**params)
-            return self._transmit(trip, lambda sent: found(**sent))
+                return value(**params)
+            return self._transmit(trip, lambda sent: value(**sent))
 
         return call
 

@@ -36,13 +36,17 @@ TURN_TOKENS = 4_000
 """All answers of one turn together."""
 LEAST_TOKENS = 100
 """A smaller answer is of no use."""
+QUOTED = 1
+"""A search's matches that are quoted with the lines around them; the others have a row."""
 PASSAGES = 4
 """Passages returned when `about` is given."""
-SHORT_TOKENS = 400
+ABOUT_SHARE = 0.4
+"""Part of the budget for passages where `about` is given: the rest is saved."""
+SHORT_TOKENS = 300
 """Messages up to this size are returned whole even when `about` is given."""
-CHARS = 2
-"""Characters of a message that is shown whole, for each token of the answer."""
-BEGINNING_TOKENS = 150
+CHARS, HEAD_TOKENS = 2.5, 80
+"""Characters of quoted lines for each token of an answer, but for what stands beside them."""
+BEGINNING_TOKENS = 250
 """Size of a message's beginning and end, returned where nothing in it matches `about`."""
 LISTED, OUTLINED = 12, 24
 """Rows of the overview, and a segment's messages that it reads."""
@@ -141,12 +145,20 @@ class Recall:
         ]
         if not found:
             return self._missing(session, query, room)
-        return self._fitting.found(self._answer(session, query, found, limit, room), room)
+        answer = self._answer(session, query, found, limit, room, QUOTED)
+        return self._fitting.found(answer, room)
 
     def _answer(
-        self, session: Session, query: str, found: Sequence[Found], limit: int, room: int
+        self,
+        session: Session,
+        query: str,
+        found: Sequence[Found],
+        limit: int,
+        room: int,
+        quoted: int,
     ) -> Answer:
-        return answer_of(query, found, limit, *self._near(session), whole=room * CHARS)
+        near, chars = self._near(session), int(max(0, room - HEAD_TOKENS) * CHARS)
+        return answer_of(query, found, limit, *near, whole=chars, quoted=quoted)
 
     def _near(self, session: Session) -> tuple[Near, frozenset[str]]:
         """Return a reader of nearby messages, and lines ending several."""
@@ -243,20 +255,25 @@ class Recall:
             )
         if named.message is None and len(originals) == 1:
             named = named.of_message(1)
-        if about and named.line is None:
+        if about:
             said = self._about(session, named, asked, originals, about, room)
             if said is not None:
                 return said
+        return self._read_whole(session, named, asked, originals, room)
+
+    def _read_whole(
+        self,
+        session: Session,
+        named: Reference,
+        asked: Sequence[Reference],
+        originals: Sequence[Message],
+        room: int,
+    ) -> str:
+        """Return an outline, lines or messages."""
         if named.message is None:
             return self._outlined(outline(originals, in_order(named.segment, originals)), room)
         if named.line is not None:
-            message, remark = originals[named.message - 1], ""
-            if about:
-                lines = lines_of(message_as_text(message))
-                first, last = wanted_lines(named, len(lines))
-                remark = _lacking(named, ["\n".join(lines[first - 1 : last])], about)
-            text = self._fitting.lines(named, message, room - self.count(remark))
-            return "\n".join(filter(None, (remark, text)))
+            return self._fitting.lines(named, originals[named.message - 1], room)
         return self._messages(session, named, asked, originals, room)
 
     def _about(
@@ -274,9 +291,9 @@ class Recall:
         """
         last = min(named.messages.stop or len(originals), len(originals))
         places = range((named.message or 1) - 1, last)
-        pool = {n: originals[n] for n in places if originals[n] != DROPPED}
+        pool = {n: _named_lines(named, originals[n]) for n in places if originals[n] != DROPPED}
         calls: dict[int, Message] = {}
-        if len(places) == 1:
+        if len(places) == 1 and named.line is None:
             around = self._beside(session, named)
             pool |= around.apart(around.answers_of(places[0]), asked)
             made = (around.start + one.at for one in around.calls_of(places[0]))
@@ -290,16 +307,17 @@ class Recall:
             return None
         if held and not (is_short and named.message):
             found = [Found(named.segment, h.ordinal, h.message, h.score, h.is_whole) for h in held]
-            answer = self._answer(session, about, found, PASSAGES, room)
+            room = max(LEAST_TOKENS, int(room * ABOUT_SHARE))
+            answer = self._answer(session, about, found, PASSAGES, room, PASSAGES)
             if len(places) == 1:
                 lacking = _lacking(named, map(message_as_text, pool.values()), about)
                 answer = replace(answer, count=remark or lacking)
-            ending = f"\n(go on: {self.reading(answer.after)})" if answer.after else ""
+            after = f"go on: {self.reading(answer.after)}" if answer.after else ""
+            ending = "; ".join(filter(None, (answer.further, after)))
+            ending = f"\n({ending})" if ending else ""
             return self._fitting.found(answer, room - self.count(ending)) + ending
-        if len(places) > 1:
-            return remark
         room = (room if is_short else min(room, BEGINNING_TOKENS)) - self.count(remark)
-        return f"{remark}\n{self._messages(session, named, asked, originals, room)}"
+        return f"{remark}\n{self._read_whole(session, named, asked, originals, room)}"
 
     def _overview(self, session: Session, room: int) -> str:
         """Return the newest segments, each with the beginning of its outline."""
@@ -442,6 +460,16 @@ def _lacking(named: Reference, texts: Iterable[str], about: str) -> str:
     return (
         truncate_line(f"(not in {named}: {', '.join(lacking)})", LACKING_CHARS) if lacking else ""
     )
+
+
+def _named_lines(named: Reference, message: Message) -> Message:
+    """Return a message with its other lines blank, if the reference names lines."""
+    if named.line is None:
+        return message
+    lines = lines_of(message_as_text(message))
+    first, last = wanted_lines(named, len(lines))
+    shown = [line if first <= n <= last else "" for n, line in enumerate(lines, 1)]
+    return {"role": message.get("role"), "content": "\n".join(shown)}
 
 
 def _quoted(asked: str) -> str:

@@ -15,6 +15,7 @@ from ..quotes.telling import is_failure
 
 __all__ = [
     "NUMBERED",
+    "block_around",
     "condensed",
     "endings",
     "lines_of",
@@ -173,6 +174,44 @@ def value_around(at: int, lines: Sequence[str], paths: Sequence[str], most: int)
     return found
 
 
+def block_around(
+    first: int, best: int, last: int, lines: Sequence[str], most: int
+) -> tuple[int, int]:
+    """Widen a range of lines to the block around its best one, up to `most` characters.
+
+    The lines below explain more: those above get what is left. The block ends below where the
+    indentation falls under that of the best line, above at a line without indentation, or, where
+    the best line has none, at a blank one.
+    """
+    depth, room = _indentation(lines[best]), most - sum(map(len, lines[first : last + 1]))
+    while last + 1 < len(lines) and (room := room - len(lines[last + 1])) >= 0:
+        last += 1
+        if not _is_blank(lines[last]) and _indentation(lines[last]) < depth:
+            break
+    room = most - sum(map(len, lines[first : last + 1]))
+    while first and (room := room - len(lines[first - 1])) >= 0:
+        blank = _is_blank(lines[first])
+        if blank != bool(depth) and not _indentation(lines[first]):
+            break
+        first -= 1
+    while first < best and _is_blank(lines[first]):
+        first += 1
+    while last > best and _is_blank(lines[last]):
+        last -= 1
+    return first, last
+
+
+def _is_blank(line: str) -> bool:
+    """Return whether nothing stands behind the number of a listing."""
+    return not NUMBERED.sub("", line).strip()
+
+
+def _indentation(line: str) -> int:
+    """Return a line's indentation behind the number of a listing."""
+    text = NUMBERED.sub("", line)
+    return len(text) - len(text.lstrip())
+
+
 # -------------------------------------------------------------- condensed
 
 _NOTHING = re.compile(
@@ -182,6 +221,7 @@ _NOTHING = re.compile(
     r"|ok\s+\S+\s+(?:\(cached\)|[\d.]+s$)|\?\s+\S+\s+\[no test files\]"
     r"|(?:Collecting|Downloading|Requirement already satisfied|Preparing metadata|Using cached|"
     r"Get:\d+|Unpacking|Selecting previously|Preparing to unpack|Setting up)\b"
+    r"|\s*<!--.*-->\s*$"
     r"|(?:\s*</?(?:a|br|img|p|picture|source)\b[^>]*(?:>|$))+\s*$",
 )
 """Lines that say nothing: frames, progress, passed tests, installers' steps, tags of pictures."""

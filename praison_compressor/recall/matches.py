@@ -15,8 +15,26 @@ from ..messages.calls import argument_values, arguments_of, is_path
 from ..messages.display import call_as_text, message_as_text, one_line, truncate_line
 from ..quotes import read_calls
 from .around import Around, Near
-from .layout import NUMBERED, lines_of, paths_of, value_around, without_ending
-from .passages import CONTEXT, WORTH, Passage, Term, held_in, passages, terms, wanted_in, weights
+from .layout import (
+    NUMBERED,
+    block_around,
+    lines_of,
+    paths_of,
+    value_around,
+    without_ending,
+)
+from .passages import (
+    CONTEXT,
+    WORTH,
+    Held,
+    Passage,
+    Term,
+    held_in,
+    passages,
+    terms,
+    wanted_in,
+    weights,
+)
 from .references import Reference, in_runs
 
 __all__ = ["COUNTED", "Answer", "Found", "answer_of", "few_words"]
@@ -27,14 +45,16 @@ DETAILED = 24
 """Messages whose passages are ranked; the others are listed by reference."""
 A_MESSAGE, SECOND = 2, 0.8
 """Most passages shown of one message, and what the second's score counts."""
+LINES_NAMED = 8
+"""Numbers of further matching lines that are named at most."""
 ALIKE_NAMED = 6
 """References of older, similar messages at most."""
 MOST_OF = 0.5
 """A short message is shown whole where a passage has that share of it."""
 PART_WORTH = 0.5
 """Share of the best score that a match needs where none has the whole query."""
-LONE = 3
-"""Factor for the lines around a match where only one document matches."""
+WIDE = 2
+"""Factor for the lines around a match: what is quoted should decide without a second read."""
 ALIKE, SAME_LINE = 0.8, 0.5
 """Of two passages that share this part of their words, or also a line, only one is shown."""
 CALL_CHARS, RESULT_CHARS, ROW_CHARS = 80, 100, 50
@@ -77,6 +97,8 @@ class Answer:
     """A line that names older messages much like these; "" for none."""
     others: list[tuple[list[tuple[int, int]], str]]
     """Matching messages that are not shown (segment and number, from 1), with a few words."""
+    further: str
+    """The best message's other matching lines; "" for none."""
     after: str
     """Reference of the lines after the best passage; "" where nothing follows."""
     is_whole: bool
@@ -91,8 +113,9 @@ def answer_of(
     shared: Collection[str] = (),
     *,
     whole: int,
+    quoted: int,
 ) -> Answer:
-    """Return up to `limit` best passages, and other matches by reference.
+    """Return up to `limit` best matches, `quoted` of them as passages, others by reference.
 
     `shared` are lines that end several messages of the session. A message of at most `whole`
     characters is shown whole where a passage has most of it.
@@ -102,20 +125,59 @@ def answer_of(
     count = _count(query, found, documents)
     is_whole, least = found[0].is_whole, WORTH * found[0].score
     limit = limit if is_whole else max(1, limit - 1)
-    ranked, weight = _ranked(found[:DETAILED], wanted, shared, whole, is_lone=documents == 1)
+    most = limit if documents == 1 else A_MESSAGE
+    ranked, weight = _ranked(found[:DETAILED], wanted, shared, whole, most)
     matches, older = _apart(ranked)
-    best: list[_Match] = []
-    for match in matches[:limit]:
-        if not any(each.has(match) for each in best):
-            best.append(match.with_value(whole // 2))
-    shown = _Shown(near, wanted, weight, {match.place for match in best})
-    for match in best:
+    best = _widened(matches[:limit], quoted, whole, shared)
+    chosen = {match.place for match in best[:quoted]}
+    shown = _Shown(near, wanted, weight, chosen)
+    for match in best[:quoted]:
         shown.add(match)
+    best = [match for match in best if match.place not in shown.places - chosen]
     rows = [match.row(wanted) for match in best]
-    seen = shown.places | {match.place for match in older}
+    seen = shown.places | {match.place for match in (*best, *older)}
     rest = [x for x in found if x.score >= least and (x.segment, x.ordinal) not in seen]
-    listed, after = _rows(rest, wanted), best[0].after
-    return Answer(count, shown.lines, rows, _older(older), listed, after, is_whole)
+    listed, further = _rows(rest, wanted), _further(best[:quoted], wanted, weight)
+    return Answer(
+        *(count, shown.lines, rows, _older(older), listed, further, best[0].after, is_whole)
+    )
+
+
+def _widened(
+    matches: Sequence[_Match], quoted: int, most: int, shared: Collection[str]
+) -> list[_Match]:
+    """Return the matches, those to be quoted widened while their characters are below `most`.
+
+    A match whose best line stands in a wider one is left out.
+    """
+    room, best = most - sum(len(match.text) for match in matches[:quoted]), list[_Match]()
+    for match in matches:
+        if any(each.has(match) for each in best):
+            continue
+        wide = match.widened(len(match.text) + room, shared) if len(best) < quoted else match
+        room -= len(wide.text) - len(match.text)
+        best.append(wide)
+    return best
+
+
+def _further(best: Sequence[_Match], wanted: Sequence[Term], weight: Mapping[str, float]) -> str:
+    """Return how many other lines of the best message match nearly as well, and which."""
+    first = best[0]
+    held = held_in(first.lines, wanted)
+    scores = [sum(weight[text] * share for text, share in each.items()) for each in held]
+    shown = {
+        number
+        for match in best
+        if match.place == first.place
+        for number in range(match.passage.first, match.passage.last + 1)
+    }
+    least = WORTH * scores[first.passage.best - 1]
+    lines = [n for n, score in enumerate(scores, 1) if score >= least > 0 and n not in shown]
+    if not lines:
+        return ""
+    named = ", ".join(map(str, lines[:LINES_NAMED])) + (" …" if len(lines) > LINES_NAMED else "")
+    whole = Reference(first.segment, first.ordinal + 1)
+    return f"{len(lines)} more matching line{'s' * (len(lines) > 1)} of {whole}: {named}"
 
 
 def _older(matches: Sequence[_Match]) -> str:
@@ -248,14 +310,19 @@ class _Match:
         is_end = last == self.passage.last
         return "" if is_end else str(self.where.lines(self.passage.last + 1, last))
 
-    def with_value(self, most: int) -> _Match:
-        """Return the match widened to its JSON value, if small enough."""
-        at, passage = self.passage.best - 1, self.passage
-        first, last = value_around(at, self.lines, self.paths, most)
-        first, last = min(first + 1, passage.first), max(last + 1, passage.last)
-        if (first, last) == (passage.first, passage.last):
-            return self
-        return replace(self, passage=replace(passage, first=first, last=last))
+    def widened(self, most: int, shared: Collection[str] = ()) -> _Match:
+        """Return the match with its JSON value or block, up to `most` characters.
+
+        `shared` lines at the message's end are left out.
+        """
+        best, passage = self.passage.best - 1, self.passage
+        if self.paths[best]:
+            first, last = value_around(best, self.lines, self.paths, most)
+            first, last = min(first, passage.first - 1), max(last, passage.last - 1)
+        else:
+            lines = self.lines[: max(passage.last, without_ending(self.lines, shared))]
+            first, last = block_around(passage.first - 1, best, passage.last - 1, lines, most)
+        return replace(self, passage=replace(passage, first=first + 1, last=last + 1))
 
     def row(self, wanted: Sequence[Term]) -> str:
         """Return the passage's reference and a few of its words."""
@@ -268,29 +335,28 @@ def _ranked(
     wanted: Sequence[Term],
     shared: Collection[str],
     whole: int,
-    *,
-    is_lone: bool,
+    most: int,
 ) -> tuple[list[_Match], dict[str, float]]:
-    """Return passages, best first, then newest; and the terms' weights.
+    """Return passages, `most` of a message, best first, then newest; and the terms' weights.
 
     A message that has more of the query elsewhere comes first. A call whose result has more of it
-    is shown with that. What matches alone will be read next: it is shown with more lines around it.
+    is shown with that.
     """
     texts = [lines_of(message_as_text(each.message)) for each in found]
     held = [held_in(lines, wanted) for lines in texts]
     weight = weights(wanted, held)
     has = [sum(weight[text] for text in set().union(*terms_of)) for terms_of in held]
-    worth = WORTH if found[0].is_whole and not is_lone else PART_WORTH
-    most, matches = max(has) or 1, list[_Match]()
+    worth = WORTH if found[0].is_whole and len(found) > 1 else PART_WORTH
+    fullest, matches = max(has) or 1, list[_Match]()
     less = {call for call, result in _answers(found) if has[result] > has[call]}
     for number, (each, lines, terms_of) in enumerate(zip(found, texts, held, strict=True)):
         if number in less:
             continue
-        part = (1 + has[number] / most) / 2
+        part = (1 + has[number] / fullest) / 2
         for passage in passages(
-            *(lines, wanted, A_MESSAGE, weight),
-            held=terms_of,
-            context=min(CONTEXT * LONE, whole) if is_lone else CONTEXT,
+            *(lines, wanted, most, weight),
+            held=_before(without_ending(lines, shared), terms_of),
+            context=WIDE * CONTEXT,
             dull=shared,
             worth=worth,
         ):
@@ -298,11 +364,17 @@ def _ranked(
             matches.append(_Match(each.segment, each.ordinal, shown, lines, each.message))
             if shown.last - shown.first > passage.last - passage.first:
                 break
-            part *= 1 if is_lone else SECOND
+            part *= SECOND
     least = worth * max((match.passage.score for match in matches), default=0)
     matches = [match for match in matches if match.passage.score >= least]
     matches.sort(key=lambda match: (match.passage.score, *match.place), reverse=True)
     return matches, weight
+
+
+def _before(end: int, held: Sequence[Held]) -> Sequence[Held]:
+    """Return the lines' terms without those of an ending, unless only that has any."""
+    terms_of = [*held[:end], *({} for _ in held[end:])]
+    return terms_of if any(terms_of) else held
 
 
 def _or_whole(

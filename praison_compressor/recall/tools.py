@@ -76,7 +76,8 @@ def _documented(function: dict[str, Any]) -> str:
 def _schema(name: str, description: str, **parameters: str) -> dict[str, Any]:
     properties = {key: {"type": "string", "description": said} for key, said in parameters.items()}
     form: dict[str, Any] = {"type": "object", "properties": properties}
-    form["required"] = [name for name in ("query", "reference") if name in parameters]
+    # An agent that has to say what it seeks seldom reads all of a message.
+    form["required"] = [*parameters]
     return {
         "type": "function",
         "function": {"name": name, "description": description, "parameters": form},
@@ -87,15 +88,16 @@ SCHEMAS = (
     _schema(
         SEARCH,
         "Find a detail (path, id, number, error, wording) of earlier, summarized messages: counts "
-        "all matches, quotes the best, names each as s2.14",
+        "all matches, quotes the best, names each as s2.14. Each answer stays in the context and "
+        "is paid for on every later turn: ask only what the context does not say, once",
         query="Two to five words or names as in the text, no question",
     ),
     _schema(
         READ,
-        "Read earlier messages word for word. What is read stays in the context and is paid for on "
-        "every later turn: search first, then read only the lines still needed, with `about`",
+        "Quote lines of earlier messages word for word, where neither the context nor a search "
+        "says enough: it costs more than a search, and as often",
         reference="s2.14, s2.14-20, s2.14:900-940 (lines), s2 (outline), or several; empty: list",
-        about="Only passages with these words of the text",
+        about="Words of what is sought: the lines with them are quoted; empty: all of it",
     ),
 )
 """The tools as a chat request describes them to the model."""

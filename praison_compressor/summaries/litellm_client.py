@@ -1,7 +1,7 @@
 """Ask the auxiliary model through litellm; read answers, costs and errors.
 
-Only this module imports litellm, at the first summary. With an `api_base` all requests go there,
-so that an on-premises transcript stays on its premises.
+Only this module asks litellm anything, and imports it at the first summary. With an `api_base` all
+requests go there, so that an on-premises transcript stays on its premises.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ..concurrency import begin, fork_guard
 from ..errors import SummarizerUnavailable
@@ -155,14 +155,28 @@ def _import_litellm() -> Any:
     return litellm
 
 
-def provider_of(litellm: Any, request: Mapping[str, Any]) -> str | None:
-    """Return the provider to which litellm would send a request, or None."""
+class Route(NamedTuple):
+    """Where litellm sends a request of the host."""
+
+    provider: str | None
+    """None if litellm knows no provider for the model."""
+    reports_streams: bool
+    """Whether the provider takes `stream_options`, for the usage of a stream."""
+
+
+def route_of(request: Mapping[str, Any]) -> Route:
+    """Return the route of a request that the host sends through litellm."""
+    litellm: Any = importlib.import_module("litellm")  # the host has imported it
     where = {key: request.get(key) for key in ("model", "custom_llm_provider", "api_key")}
     base = request.get("api_base") or request.get("base_url")
     try:
-        return str(litellm.get_llm_provider(**where, api_base=base)[1])
+        provider = str(litellm.get_llm_provider(**where, api_base=base)[1])
     except litellm.BadRequestError:
-        return None
+        return Route(None, False)
+    if provider not in ("openai", "azure", *getattr(litellm, "openai_compatible_providers", ())):
+        return Route(provider, False)
+    params = litellm.get_supported_openai_params(str(request.get("model")), provider) or ()
+    return Route(provider, "stream_options" in params)
 
 
 _REASONERS = re.compile(

@@ -1,6 +1,4 @@
-"""What benchmarks share: options, tables, recorded sessions, databases, faults of requests."""
-
-from __future__ import annotations
+"""Parse options, print tables, read recorded sessions and count faults, for all benchmarks."""
 
 import argparse
 import contextlib

@@ -1,4 +1,4 @@
-"""Kill writers at random points of compress and commit, then look at what is left.
+"""Kill writers at random points of compress and commit, and count what is lost.
 
     python -m tests.benchmarks.crash                 200 kills on SQLite and on PostgreSQL
     python -m tests.benchmarks.crash --kills 20      a short run
@@ -7,8 +7,6 @@ A writer reports every epoch once its commit returned. After each kill: every re
 the lineage, `verify()` is clean, no segment is without its originals, and the next writer goes on
 with the same sessions.
 """
-
-from __future__ import annotations
 
 import contextlib
 import multiprocessing
@@ -102,7 +100,6 @@ def _killed(url: str, number: int, chance: random.Random) -> set[str]:
     if receiving.poll(60):
         reported.add(receiving.recv())
     time.sleep(chance.uniform(0, 0.06))
-    assert writer.pid is not None
     os.kill(writer.pid, signal.SIGKILL)
     writer.join()
     with contextlib.suppress(EOFError):  # the writer is dead: that was all

@@ -1,4 +1,4 @@
-"""What compression costs over a long session: calls, tokens, and the provider's prompt cache.
+"""Count the calls, tokens and kept prefixes of a long session, ours beside the host's.
 
     python -m tests.benchmarks.economy [--turns 300] [--window 64000] [--output-words 300]
 
@@ -10,8 +10,6 @@ summarizer's.
 To reach: a tenth of the host's calls, 95 % of the prefix, a fifth of the host's uncached input at
 the same tail and in all.
 """
-
-from __future__ import annotations
 
 import itertools
 import random

@@ -1,4 +1,4 @@
-"""Every path of the host, every way to call an agent, three shapes of work; the host alone beside.
+"""Count refused requests and kept prefixes on every path and mode of the host, ours beside it.
 
     python -m tests.benchmarks.host_matrix [--path P] [--mode M] [--shape S] [--turns N] [--calls N]
                                            [--compaction on|off] [--alone]
@@ -10,8 +10,6 @@ window; calls without their result and results without their call; the mean and 
 request's non-system bytes with which the next one begins, compressions left out; the summarizer's
 calls. A `+` marks turns that the host began again and again until let through.
 """
-
-from __future__ import annotations
 
 import contextlib
 import itertools

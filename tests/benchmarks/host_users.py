@@ -1,4 +1,4 @@
-"""Who sends requests through the host: each part of it, run past a window of 6,000 tokens.
+"""Count refused requests of each part of the host, run past a window of 6,000 tokens.
 
     python -m tests.benchmarks.host_users [--only NAME]        # the MCP row needs `mcp<2`
 
@@ -7,25 +7,22 @@ results without each other; which agents were compressed, and the summarizer's c
 column has the error that reached the caller, if one did.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from praisonaiagents import Agent, AgentTeam, ExecutionConfig, Task, handoff
+from praisonaiagents import Agent, AgentTeam, Task, handoff
 from praisonaiagents.workflows import Workflow
 
 from praison_compressor.testing import LocalProvider, Worker
 from tests.benchmarks.common import faults, hush, options, show
 from tests.helpers import hosting
-from tests.helpers.hosting import OPENAI, look_up, of_agent, turn
+from tests.helpers.hosting import LONG, OPENAI, look_up, of_agent, turn
 
 CALLS = 24
 """Of a tool, in one turn: twice what the window takes."""
 WORKS = Worker(CALLS, arguments=hosting.numbered, tool="look_up", answer="Noted. " * 12)
 TURNS = 16
-LONG = ExecutionConfig(max_iter=500, max_tool_calls_per_turn=5_000)
 COLUMNS = ("who", "requests", "refused", "over", "unpaired", "compressed", "summaries", "error")
 
 
@@ -101,7 +98,7 @@ def agent_in_a_tool(run: Run) -> None:
     outer = run.agent("Outer", tools=[ask_inner])
     asks = Worker(2, tool="ask_inner", arguments=lambda t, n: {"question": turn(n)})
 
-    def answer(asked):  # type: ignore[no-untyped-def]
+    def answer(asked):
         names = [tool["function"]["name"] for tool in asked.tools]
         return WORKS(asked) if "look_up" in names else asks(asked)
 

@@ -1,12 +1,10 @@
-"""Structural loss: what an oracle, which echoes every planted fact it is shown, was never shown.
+"""Count the planted facts that reach a view whose summarizer echoes each fact it is shown.
 
     python -m tests.benchmarks.oracle
 
 154 messages of about 29,500 tokens, window 8,000, 2,000 newest tokens kept: the setting in which
 the published figures of other systems (first seven rows) were measured.
 """
-
-from __future__ import annotations
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""Many processes on one session, and many sessions at once: how many calls of the model?
+"""Count model calls and views of processes that send the same conversations.
 
     python -m tests.benchmarks.races                 8 processes, 32 sessions, both databases
 
@@ -6,8 +6,6 @@ The model is a function that takes a while and writes a line for every call. Eac
 same growing conversations through a compressor of its own. One segment must cost one call, every
 process must end with the same view, and nobody may wait for ever.
 """
-
-from __future__ import annotations
 
 import asyncio
 import multiprocessing

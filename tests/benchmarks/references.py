@@ -9,8 +9,6 @@ would, and all words beside it must stand in the answer. The same is asked of an
 segment, as a control: a check that anything passes is none.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -115,7 +113,7 @@ def main() -> None:
     rows = [
         row(name, each, given.rounds, given.share, given.tokens) for name, each in sessions.items()
     ]
-    total = ("all", *(sum(each[n] for each in rows) for n in (1, 2, 3)), "")  # type: ignore[misc]
+    total = ("all", *(sum(each[n] for each in rows) for n in (1, 2, 3)), "")
     columns = ("session", "references", "lead back", "another would", "the first that does not")
     show("references in the views", columns, [*rows, (), total])
 

@@ -6,8 +6,6 @@ Limits: no turn without an answer, at most 2 refusals a session, the window with
 at most 3 requests over what a silently truncating server reads, none with other low reports.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 

@@ -1,4 +1,4 @@
-"""Kill a program with an agent at work, run it again: what is paid twice, what is lost.
+"""Kill a program with an agent and run it again; count what is paid twice or lost.
 
     python -m tests.benchmarks.restarts [--path P] [--mode M] [--kept K] [--kills N]
 
@@ -9,8 +9,6 @@ before the kill; answered questions that neither the last request nor the archiv
 their turns that neither has; questions and results that stand twice in one request; requests that
 the provider refused.
 """
-
-from __future__ import annotations
 
 import contextlib
 import itertools

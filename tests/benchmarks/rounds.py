@@ -1,4 +1,4 @@
-"""Nine rounds of compression of one growing session: what was planted in round 1, at the end.
+"""Count what is left of round 1 after nine rounds of compression of one growing session.
 
     python -m tests.benchmarks.rounds [--corpus FILE]
 
@@ -8,21 +8,14 @@ it stand on one line, or in a call kept verbatim. With `--corpus` recorded sessi
 message by message instead, and the user's sentences are counted that stand in the last view.
 """
 
-from __future__ import annotations
-
-import argparse
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from praison_compressor import (
-    CompressorConfig,
-    CompressResult,
-    ContextCompressor,
-)
+from praison_compressor import CompressorConfig, CompressResult, ContextCompressor
 from praison_compressor.messages import Message, find_repairs, text_of, tool_calls_of
-from tests.benchmarks.common import recorded, show
+from tests.benchmarks.common import options, recorded, show
 from tests.benchmarks.oracle import down
 from tests.helpers.transcripts import step
 
@@ -199,9 +192,7 @@ def of_users(corpus: Path) -> Iterator[tuple[object, ...]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--corpus", type=Path, help="recorded sessions, one a line")
-    if corpus := parser.parse_args().corpus:
+    if corpus := options(__doc__, corpus=Path).corpus:
         columns = ("session", "summaries", "compressed", "view", "the user's sentences")
         show("the user's words at the end", columns, of_users(corpus))
         return

@@ -1,4 +1,4 @@
-"""Processor time of a search in a million messages, of a commit beside them, and the index's size.
+"""Measure processor time of searches in a million messages, of a commit, and the bytes.
 
     python -m tests.benchmarks.search [--messages 1000000] [--database sqlite]
 
@@ -7,8 +7,6 @@ written before it, half after it. The large session's rows are written in bulk, 
 only a search reads them. Each figure is the median of 20 searches for what recall asks (400 hits,
 archived messages alone), this process and PostgreSQL's servers together.
 """
-
-from __future__ import annotations
 
 import random
 import secrets
@@ -26,7 +24,7 @@ from praison_compressor.ledger.sql.database import Database, parse_url
 from praison_compressor.ledger.sql.schema import entries, links, messages, sessions, spans
 from praison_compressor.ledger.words import STOP_WORDS, distinct_words
 from tests.benchmarks.common import DATABASES, databases, options, show
-from tests.benchmarks.store import MESSAGES, conversation, long_texts, size_of
+from tests.benchmarks.store import MESSAGES, conversation, long_texts
 from tests.helpers.talks import NAMESPACE, segment
 
 MOST_MS = 50
@@ -140,6 +138,20 @@ def _write(archive: MessageArchive, rows: list[dict[str, Any]]) -> None:
     with cursor.copy("COPY compressor_search (message_key, words) FROM STDIN") as stream:
         for row in rows:
             stream.write_row([row["key"], " ".join(f"'{word}'" for word in row["words"])])
+
+
+def size_of(url: str) -> int:
+    """Return the bytes that the store takes on the disk."""
+    parsed = parse_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        file = Path(str(parsed.database))
+        return sum(part.stat().st_size for part in file.parent.glob(f"{file.name}*"))
+    query = (
+        "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c "
+        "WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace"
+    )
+    with create_engine(parsed).connect() as connection:
+        return int(connection.execute(text(query)).scalar_one())
 
 
 def processor_seconds(url: str) -> Callable[[], float]:

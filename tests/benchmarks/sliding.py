@@ -1,4 +1,4 @@
-"""A host that keeps only the newest messages: calls of the summarizer, and what the cache keeps.
+"""Count summaries, and measure kept prefixes, behind a host that keeps the newest messages.
 
     python -m tests.benchmarks.sliding [--turns 150] [--window 8000|32000|128000] [--way NAME]
 
@@ -8,8 +8,6 @@ front: the last 100 or 40 messages, by a host that says nothing or by the host's
 To reach: at most 1.2 times the calls of the whole list, and a median of .85 of each request's
 prefix outside compressions.
 """
-
-from __future__ import annotations
 
 import asyncio
 import random

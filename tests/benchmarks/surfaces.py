@@ -1,4 +1,4 @@
-"""Every surface of the host that builds or drives an agent, run past its window.
+"""Count refused requests of every surface of the host, each run past its window.
 
     python -m tests.benchmarks.surfaces [--only NAME]
 
@@ -8,8 +8,6 @@ window, calls and results without each other; calls of the summarizer; who compr
 `host`, `nobody`); how many searches of the archive for words of the conversation found them, and
 how many for another person's words did. Agents in code: `tests.benchmarks.host_users`.
 """
-
-from __future__ import annotations
 
 import asyncio
 import contextlib
@@ -167,7 +165,7 @@ class Run:
         threading.Thread(target=_read, args=(leader, shown), daemon=True).start()
         given = {"stdin": follower, "stdout": follower, "stderr": follower}
         environment = {**self.environment, "TERM": "xterm", "COLUMNS": "100", "LINES": "40"}
-        with subprocess.Popen([sys.executable, *words], env=environment, **given) as process:  # type: ignore[call-overload]
+        with subprocess.Popen([sys.executable, *words], env=environment, **given) as process:
             time.sleep(12)
             for prompt in prompts:
                 before = len(self.host.requests)

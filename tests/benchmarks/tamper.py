@@ -1,10 +1,8 @@
-"""Flip one bit in every byte of summary, archive and chain: does `verify` name it?
+"""Flip one bit in every byte of a ledger, and count the flips that `verify` does not name.
 
 python -m tests.benchmarks.tamper                every byte, SQLite and PostgreSQL
 python -m tests.benchmarks.tamper --every 10     every tenth
 """
-
-from __future__ import annotations
 
 import random
 from collections import Counter

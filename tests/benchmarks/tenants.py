@@ -1,4 +1,4 @@
-"""A hundred people on one agent: words of another in what each is sent, and each one's own found.
+"""Count the words of another person that a hundred people on one agent are sent: limit 0.
 
     python -m tests.benchmarks.tenants              all rows
     python -m tests.benchmarks.tenants --people 20 --only memory
@@ -8,8 +8,6 @@ it swaps the agent's history under a lock, eight threads at once. Every sentence
 that person's mark. Each turn one person has another model (`/model`). "alone" gives each person an
 agent and a ledger of the same kind: what the calls of the summarizer are compared with.
 """
-
-from __future__ import annotations
 
 import asyncio
 import io

@@ -13,8 +13,6 @@ with one large result each. `--script` is ten turns of eight calls. Each turn ne
 turn before, found in view or by recall.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import random
@@ -24,8 +22,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from praisonaiagents import ExecutionConfig
-
 from praison_compressor.messages import text_of, tool_calls_of
 from praison_compressor.testing import Asked, Call, Reply
 from praison_compressor.tokens.models import cached_input_price, input_price
@@ -33,7 +29,6 @@ from tests.benchmarks.common import faults, hush, options, recorded, show, words
 from tests.helpers import hosting
 from tests.praisonai.test_steps import CALLS, TURNS, Surveyor, detail, measure
 
-LONG = ExecutionConfig(max_iter=500, max_tool_calls_per_turn=5_000)
 PRICED = ("gpt-4o", "claude-sonnet-4-5", "gemini-2.5-pro")
 """Models of three providers, at their listed prices of fresh and cached input."""
 SHORT = "short questions"
@@ -172,7 +167,7 @@ def replay(path: str, turns: Sequence[Turn], window: int, total: Figures, *, kee
     model = Replay(turns)
     with hosting.by_itself(model, window) as provider:
         ours = hosting.context(provider, context_window=window, keep_tool_steps=keeps)
-        made = hosting.agent(provider, path, ours, tools=[model.run], execution=LONG)
+        made = hosting.agent(provider, path, ours, tools=[model.run], execution=hosting.LONG)
         before: dict[tuple[str, str], str] = {}
         for model.number, turn in enumerate(turns):
             count = len(provider.requests)
@@ -220,7 +215,7 @@ def scripted(path: str, mode: str, window: int) -> tuple[object, ...]:
     model = Surveyor(CALLS if one_round else 1)
     with hosting.by_itself(model, window) as provider:
         ours = hosting.context(provider, context_window=window)
-        made = hosting.agent(provider, path, ours, tools=[measure], execution=LONG)
+        made = hosting.agent(provider, path, ours, tools=[measure], execution=hosting.LONG)
         for n in range(TURNS + 1):
             hosting.MODES[mode](
                 made, [f"Turn {n}: measure all, name reading {n % CALLS} of before."]

@@ -7,8 +7,6 @@ are of the processor (user and system), the best of several rounds: other load d
 Python keeps its bytecode, as that of an installed command does.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,22 +1,19 @@
 """The command as it is run, and a transcript in a file and in a store."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from praison_compressor.testing import LocalProvider, SummaryModel
-from tests.cli.test_commands import Writer, transcript
-from tests.helpers.command import Run, runner
+from praison_compressor.testing import SummaryModel
+from tests.cli.test_commands import transcript
+from tests.helpers.command import runner
 
 SESSION = "audit-1"
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+def run(monkeypatch, capfd, tmp_path):
     """Return the command in a folder of the test's own, with a store there."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", f"sqlite:///{tmp_path / 'ledger.db'}")
@@ -26,7 +23,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path):
     """Return a transcript."""
     path = tmp_path / "transcript.json"
     path.write_text(json.dumps(transcript()))
@@ -34,7 +31,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def writer(provider: LocalProvider) -> Writer:
+def writer(provider):
     """Return the options that name a model which writes a text."""
 
     def options(text: str, **more: Any) -> tuple[str, ...]:
@@ -46,7 +43,7 @@ def writer(provider: LocalProvider) -> Writer:
 
 
 @pytest.fixture
-def view(run: Run, file: Path) -> Path:
+def view(run, file):
     """Return its view, of a session that is in the store."""
     out = file.parent / "view.jsonl"
     done = run("compress", file, "--window", 8_000, "--session", SESSION, "--out", out)

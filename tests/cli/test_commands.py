@@ -1,7 +1,5 @@
 """What all commands share; `compress` and `inspect` on files, as a person runs them."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -13,8 +11,7 @@ import pytest
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.messages import Message, find_repairs
 from praison_compressor.messages.display import clean
-from praison_compressor.testing import Failure, LocalProvider
-from tests.helpers.command import Run
+from praison_compressor.testing import Failure
 from tests.helpers.readme_tables import commands, example
 from tests.helpers.transcripts import step
 
@@ -46,7 +43,7 @@ RAW = re.compile(r"(?<![\w.,:/-])(\d{5,}(?![\w-])|\d+\.\d{5,})")
 """A number as no person reads it."""
 
 
-def test_each_commands_example_works(run: Run, file: Path) -> None:
+def test_each_commands_example_works(run, file):
     """Each command's help ends with an example that runs and prints numbers for people."""
     Path("talk.jsonl").write_bytes(file.read_bytes())
     store = ("--window", 8_000, "--session", "audit", "--store", "ledger.db")
@@ -61,7 +58,7 @@ def test_each_commands_example_works(run: Run, file: Path) -> None:
         assert RAW.findall(done.out) == [], name
 
 
-def test_version_and_help(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_version_and_help(run, monkeypatch):
     """Version and help end with code 0; a wrong command's error names the nearest one."""
     assert run("--version").out.startswith("praison-compressor 0.")
     monkeypatch.setenv("COLUMNS", "60")
@@ -70,7 +67,7 @@ def test_version_and_help(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(map(len, shown.splitlines())) <= 60
 
 
-def test_a_misspelled_command_is_answered_with_the_nearest_one(run: Run) -> None:
+def test_a_misspelled_command_is_answered_with_the_nearest_one(run):
     """The error is one line with the nearest command, or how to list all commands."""
     for name in commands():
         wrong = name[0] + name[2:]
@@ -80,7 +77,7 @@ def test_a_misspelled_command_is_answered_with_the_nearest_one(run: Run) -> None
     assert "praison-compressor -h lists the commands" in run("fly").err
 
 
-def test_a_shell_completes_commands(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shell_completes_commands(run, monkeypatch):
     """The documented line of a shell's start-up file completes names."""
     words = {"COMP_WORDS": "praison-compressor se", "COMP_CWORD": "1"}
     for name, value in {**words, "_PRAISON_COMPRESSOR_COMPLETE": "bash_complete"}.items():
@@ -88,7 +85,7 @@ def test_a_shell_completes_commands(run: Run, monkeypatch: pytest.MonkeyPatch) -
     assert run().out == "plain,sessions\nplain,search\n"
 
 
-def test_any_option_of_the_configuration_is_set(file: Path, run: Run) -> None:
+def test_any_option_of_the_configuration_is_set(file, run):
     """`--set` passes numbers, ratios, switches, JSON and texts to the compressor."""
     given = ("output_reserve=1k", "trigger_ratio=0.5", "recall=true", "quotes-budget-tokens=none")
     pairs = (*given, 'tool_policies={"read_*": "summarize"}')
@@ -119,16 +116,14 @@ def test_any_option_of_the_configuration_is_set(file: Path, run: Run) -> None:
         (("--since", "900"), "--since=900: the transcript has 121 messages"),
     ],
 )
-def test_a_wrong_option_is_named(
-    given: tuple[object, ...], said: str, file: Path, run: Run
-) -> None:
+def test_a_wrong_option_is_named(given, said, file, run):
     """A wrong option ends with code 2; the error names what was expected."""
     refused = run("compress", file, *given)
     assert (refused.code, refused.out, said in refused.err) == (2, "", True), refused.err
     assert "Traceback" not in refused.err
 
 
-def test_a_remedy_names_options_of_the_command_line(file: Path, run: Run) -> None:
+def test_a_remedy_names_options_of_the_command_line(file, run):
     """The remedy of BudgetTooSmall names command-line flags, not options of the library."""
     small = run("compress", file, "--target", 50).err
     assert "raise --window or --target, or lower --set output_reserve" in small
@@ -152,7 +147,7 @@ def shapes(messages: list[Message]) -> dict[str, str]:
     }
 
 
-def test_every_documented_shape_of_a_transcript_is_read(tmp_path: Path, run: Run) -> None:
+def test_every_documented_shape_of_a_transcript_is_read(tmp_path, run):
     """Every documented shape of a file is read as the same conversation."""
     messages, path = transcript(3), tmp_path / "transcript"
     for shape, text in shapes(messages).items():
@@ -161,7 +156,7 @@ def test_every_documented_shape_of_a_transcript_is_read(tmp_path: Path, run: Run
         assert (done.code, done.json["messages"]) == (0, messages), shape
 
 
-def test_one_of_several_conversations_must_be_chosen(tmp_path: Path, run: Run) -> None:
+def test_one_of_several_conversations_must_be_chosen(tmp_path, run):
     """A file with several conversations is refused until one is chosen."""
     path = tmp_path / "several.jsonl"
     path.write_text("\n".join(json.dumps({"messages": transcript(n)}) for n in (2, 3, 4)))
@@ -189,7 +184,7 @@ BAD = {
 }
 
 
-def test_a_file_without_a_transcript_is_one_line_and_exit_code_2(tmp_path: Path, run: Run) -> None:
+def test_a_file_without_a_transcript_is_one_line_and_exit_code_2(tmp_path, run):
     """A file without a transcript gives one line on stderr that names the file."""
     path = tmp_path / "bad.json"
     for name, held in BAD.items():
@@ -200,7 +195,7 @@ def test_a_file_without_a_transcript_is_one_line_and_exit_code_2(tmp_path: Path,
     assert "expected a JSON list" in done.err
 
 
-def test_an_unknown_role_is_one_line_with_the_index(tmp_path: Path, run: Run) -> None:
+def test_an_unknown_role_is_one_line_with_the_index(tmp_path, run):
     """A message with an unknown role gives exit code 2 and a line with the message's index."""
     path = tmp_path / "bad.json"
     path.write_text('[{"role": "user", "content": "x"}, {"role": "oracle", "content": "x"}]')
@@ -209,7 +204,7 @@ def test_an_unknown_role_is_one_line_with_the_index(tmp_path: Path, run: Run) ->
     assert "messages[1]: role 'oracle'" in done.err
 
 
-def test_a_broken_line_has_one_position(tmp_path: Path, run: Run) -> None:
+def test_a_broken_line_has_one_position(tmp_path, run):
     """The error names line and column of the file, once."""
     path = tmp_path / "bad.jsonl"
     path.write_text('{"role": "user", "content": "x"}\n' * 3 + '{"role": \n')
@@ -219,7 +214,7 @@ def test_a_broken_line_has_one_position(tmp_path: Path, run: Run) -> None:
     )
 
 
-def test_odd_names_and_paths_are_one_line(file: Path, view: Path, run: Run) -> None:
+def test_odd_names_and_paths_are_one_line(file, view, run):
     """An odd name or path gives one line on stderr and the documented exit code."""
     for code, command in (
         (2, ("compress", "missing.json")),
@@ -238,7 +233,7 @@ def test_odd_names_and_paths_are_one_line(file: Path, view: Path, run: Run) -> N
 # ---------------------------------------------------------------- what comes out
 
 
-def test_the_table_adds_up_and_agrees_with_the_library(file: Path, run: Run) -> None:
+def test_the_table_adds_up_and_agrees_with_the_library(file, run):
     """The table has every message in one part; view and totals are the library's own."""
     shown = run("compress", file, "--window", 8_000).out
     for word in ("head", "summary s1", "tail", "tokens", "after", "total", "% saved"):
@@ -258,7 +253,7 @@ def test_the_table_adds_up_and_agrees_with_the_library(file: Path, run: Run) -> 
     assert parts[-1]["name"] == "tail"
 
 
-def test_the_view_is_written_valid_in_both_formats(file: Path, tmp_path: Path, run: Run) -> None:
+def test_the_view_is_written_valid_in_both_formats(file, tmp_path, run):
     """The view is written as JSON or JSON Lines; the transcript stays as it is."""
     before = file.read_bytes()
     alone = run("compress", file, "--window", 8_000, "--out", "-")
@@ -273,7 +268,7 @@ def test_the_view_is_written_valid_in_both_formats(file: Path, tmp_path: Path, r
     assert file.read_bytes() == before
 
 
-def test_a_transcript_that_fits_is_left_alone(file: Path, run: Run) -> None:
+def test_a_transcript_that_fits_is_left_alone(file, run):
     """A transcript that fits is returned as it is; the output says how to ask for less."""
     done = run("compress", file)
     assert done.code == 0
@@ -282,9 +277,7 @@ def test_a_transcript_that_fits_is_left_alone(file: Path, run: Run) -> None:
     assert run("compress", file, "--json").json["messages"] == transcript()
 
 
-def test_a_model_writes_the_summary_where_one_is_named(
-    file: Path, run: Run, writer: Writer, provider: LocalProvider
-) -> None:
+def test_a_model_writes_the_summary_where_one_is_named(file, run, writer, provider):
     """A named model writes the summary; if it fails, the static summary has the reason once."""
     summary = "The agent read the ledgers with read_ledger: FACT-3 and FACT-4 balance."
     options = (*SUMMARIZE, *writer(summary))
@@ -301,7 +294,7 @@ def test_a_model_writes_the_summary_where_one_is_named(
     assert (failed.out + failed.err).count("Incorrect API key") == 1
 
 
-def test_inspect_promises_what_compress_does(file: Path, run: Run) -> None:
+def test_inspect_promises_what_compress_does(file, run):
     """`inspect` shows the parts that `compress` makes, with a reason for each."""
     for given in ("--window 8000", "--target 2000", "--window 8000 --keep-tokens 900"):
         options = given.split()
@@ -322,7 +315,7 @@ def test_inspect_promises_what_compress_does(file: Path, run: Run) -> None:
     assert run("inspect", file).out.count("Nothing would be done") == 1
 
 
-def test_inspect_shows_what_compressing_now_costs(file: Path, run: Run) -> None:
+def test_inspect_shows_what_compressing_now_costs(file, run):
     """`inspect` prints one line of cost and saving if the model's prices are listed."""
     sums = r"compressing now (costs|saves) [\d.]+ \$, saves [\d.]+ \$ a turn\n"
     for model, is_shown in (("claude-sonnet-4-5", True), ("unlisted-1", False)):
@@ -330,7 +323,7 @@ def test_inspect_shows_what_compressing_now_costs(file: Path, run: Run) -> None:
         assert bool(re.search(sums, out)) == is_shown
 
 
-def test_compress_does_what_inspect_showed(file: Path, run: Run) -> None:
+def test_compress_does_what_inspect_showed(file, run):
     """`compress` writes what `inspect` showed; `--keep` and `--until` take its references."""
     given = (file, "--window", 8_000, *SUMMARIZE)
     said = run("inspect", *given, "--json").json
@@ -358,9 +351,7 @@ def test_compress_does_what_inspect_showed(file: Path, run: Run) -> None:
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
-def test_a_narrow_terminal_keeps_every_number(
-    columns: int, file: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_narrow_terminal_keeps_every_number(columns, file, run, monkeypatch):
     """Totals of a view and indices of messages stand in a terminal of any width."""
     given = ("inspect", file, "--window", "8k", "--messages")
     found = run(*given, "--json").json
@@ -374,14 +365,14 @@ def test_a_narrow_terminal_keeps_every_number(
     assert {str(index) for index in range(121)} <= rows.keys()
 
 
-def test_a_size_that_was_asked_for_is_no_window(file: Path, run: Run) -> None:
+def test_a_size_that_was_asked_for_is_no_window(file, run):
     """`--target` is named as such, and a small window as a window."""
     assert run("inspect", file, "--target", "1k").out.startswith("Target 1,000 tokens.\n")
     small = run("inspect", file, "--window", "1k").out
     assert small.startswith("Window 1,000 tokens (--window), 747 of them usable: ")
 
 
-def test_compress_says_where_the_view_is(file: Path, run: Run) -> None:
+def test_compress_says_where_the_view_is(file, run):
     """A summary is written now; the view goes to a file, or nowhere."""
     alone = run("compress", file, "--window", "8k").out
     assert "summarized now (static)" in alone
@@ -390,16 +381,14 @@ def test_compress_says_where_the_view_is(file: Path, run: Run) -> None:
     assert written.endswith("\nView written to view.json.\n")
 
 
-def test_a_view_is_only_its_owners(file: Path, run: Run) -> None:
+def test_a_view_is_only_its_owners(file, run):
     """A file that a command writes has mode 0600."""
     for command in ("compress", "report"):
         assert run(command, file, "--window", "8k", "--out", f"{command}.json").code == 0
         assert Path(f"{command}.json").stat().st_mode & 0o077 == 0
 
 
-def test_a_named_session_says_where_it_is_kept(
-    file: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_named_session_says_where_it_is_kept(file, run, monkeypatch):
     """`compress` says where a session is stored, or that it is not."""
     given = ("compress", file, "--window", "8k", "--session", "own")
     assert "Kept as session own.\n" in run(*given).out

@@ -1,11 +1,8 @@
 """`demo` and `doctor` do what they show."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,13 +13,13 @@ from praison_compressor.cli.demo import picture
 from praison_compressor.cli.demo_agent import FACT, MODEL, WINDOW, Sent
 from praison_compressor.ledger.sql import default_path, open_store
 from praison_compressor.praisonai import installed
-from praison_compressor.testing import Failure, LocalProvider, Reply
-from tests.helpers.command import Run, runner
+from praison_compressor.testing import Failure, Reply
+from tests.helpers.command import runner
 from tests.helpers.talks import NAMESPACE, committed, talk
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+def run(monkeypatch, capfd, tmp_path):
     """Return the command in an empty folder and home, with a key that must not be used."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -32,7 +29,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_
 
 
 @pytest.fixture
-def no_network(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def no_network(monkeypatch):
     """Return the names that are looked up but this machine's."""
     asked: list[str] = []
     real = socket.getaddrinfo
@@ -46,7 +43,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-def test_the_demo_needs_no_network_and_refuses_nothing(run: Run, no_network: list[str]) -> None:
+def test_the_demo_needs_no_network_and_refuses_nothing(run, no_network):
     """The demo's agent outgrows its window offline, and finds the answer in its archive."""
     before = dict(os.environ)
     done = run("demo", "--json")
@@ -78,7 +75,7 @@ def test_the_demo_needs_no_network_and_refuses_nothing(run: Run, no_network: lis
 
 
 @pytest.mark.parametrize("columns", [60, 80])
-def test_the_demos_picture_fits_the_terminal(columns: int) -> None:
+def test_the_demos_picture_fits_the_terminal(columns):
     """Each line of the two halves has at most the terminal's columns."""
     talk = [{"role": "user", "content": "Read the log. " * 40}] * 9
     sent = Sent(talk, talk[:4], 123_456, 12_345, 0, None, None)
@@ -90,9 +87,7 @@ def test_the_demos_picture_fits_the_terminal(columns: int) -> None:
 # ---------------------------------------------------------------- doctor
 
 
-def test_doctor_tries_each_thing(
-    run: Run, tmp_path: Path, provider: LocalProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doctor_tries_each_thing(run, tmp_path, provider, monkeypatch):
     """`doctor` ends with code 0 and changes nothing; a model that refuses has a remedy."""
     provider.answer_with(lambda asked: Reply("ready"))
     model = ("--auxiliary-model", "writer", "--set", f"auxiliary_api_base={provider.base_url}")
@@ -112,9 +107,7 @@ def test_doctor_tries_each_thing(
     assert (refused.code, "fail" in refused.out, "OPENAI_API_KEY" in refused.out) == (1, True, True)
 
 
-def test_doctor_says_where_the_ledger_of_an_agents_own_session_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doctor_says_where_the_ledger_of_an_agents_own_session_is(tmp_path, monkeypatch):
     """`doctor` names the ledger that an agent's own session has, and does not create it."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     the_store = checks.DOCTOR_CHECKS["store"]
@@ -141,9 +134,7 @@ def test_doctor_says_where_the_ledger_of_an_agents_own_session_is(
         ("workflows.yaml_parser.YAMLWorkflowParser._parse_workflow_data", checks.NOTE),
     ],
 )
-def test_doctor_names_a_host_that_moved(
-    monkeypatch: pytest.MonkeyPatch, moved: str, state: str
-) -> None:
+def test_doctor_names_a_host_that_moved(monkeypatch, moved, state):
     """`doctor` names a place of the host that is gone, as a failure or a note."""
     monkeypatch.delattr(f"praisonaiagents.{moved}")
     found = checks.DOCTOR_CHECKS["host"](CompressorConfig())

@@ -1,21 +1,17 @@
 """README.md and praison_compressor/docs say what the code does, and their examples run."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from praison_compressor import CompressorConfig, __version__
 from praison_compressor.cli import build
-from praison_compressor.testing import LocalProvider, Worker
+from praison_compressor.testing import Worker
 from tests.cli.test_commands import RAW
-from tests.helpers.command import Run
 from tests.helpers.hosting import at_home
 from tests.helpers.readme_tables import (
     DOCS,
@@ -33,7 +29,7 @@ from tests.helpers.readme_tables import (
 OUTDATED = "run python -m tests.helpers.readme_tables"
 
 
-def test_the_generated_documentation_is_that_of_the_code() -> None:
+def test_the_generated_documentation_is_that_of_the_code():
     """The generated pages have every option, every command and the exit codes."""
     for page in (OPTIONS, HOST):
         text = page.read_text(encoding="utf-8")
@@ -43,7 +39,7 @@ def test_the_generated_documentation_is_that_of_the_code() -> None:
     assert REFERENCE.read_text(encoding="utf-8") == reference(), OUTDATED
 
 
-def test_the_readmes_picture_is_what_the_demo_prints(run: Run, tmp_path: Path) -> None:
+def test_the_readmes_picture_is_what_the_demo_prints(run, tmp_path):
     """The README's picture is a part of what the demo prints; the demo leaves no file."""
     done = run("demo")
     (shown,) = PICTURE.findall(README.read_text(encoding="utf-8"))
@@ -57,7 +53,7 @@ def test_the_readmes_picture_is_what_the_demo_prints(run: Run, tmp_path: Path) -
     assert list(tmp_path.rglob("*.py")) == []
 
 
-def test_every_measured_figure_has_its_command() -> None:
+def test_every_measured_figure_has_its_command():
     """Each measured figure names a benchmark that exists."""
     rows = re.findall(r"\| `(\w+)[^`|]*` \|$", (DOCS / "measured.md").read_text("utf-8"), re.M)
     benchmarks = {path.stem for path in (ROOT / "tests" / "benchmarks").iterdir()}
@@ -76,7 +72,7 @@ def explained(name: str) -> str:
     return f"{build().help} {commands()[name].help}"
 
 
-def test_every_command_and_option_explains_itself() -> None:
+def test_every_command_and_option_explains_itself():
     """Every command, option and word has a help text; every command has `--json`."""
     assert [name for name, command in commands().items() if not command.help] == []
     silent = [
@@ -95,13 +91,7 @@ def python_blocks() -> list[str]:
 
 
 @pytest.mark.parametrize("number", range(len(python_blocks())))
-def test_the_documentations_examples_run(
-    number: int,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    provider: LocalProvider,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_documentations_examples_run(number, monkeypatch, tmp_path, provider, capsys):
     """Each Python example of the documentation runs as it stands."""
     code = python_blocks()[number]
     monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", f"sqlite:///{tmp_path / 'ledger.db'}")
@@ -116,7 +106,7 @@ def test_the_documentations_examples_run(
 
 
 @pytest.mark.parametrize("page", [README, *sorted(DOCS.glob("*.md"))], ids=lambda page: page.stem)
-def test_every_link_leads_somewhere(page: Path) -> None:
+def test_every_link_leads_somewhere(page):
     """Links into the repository lead to files that exist."""
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []
@@ -133,14 +123,13 @@ def test_every_named_file_exists() -> None:
 
 
 @pytest.mark.parametrize("page", [README, DOCS / "agents.md"], ids=lambda page: page.stem)
-def test_the_hosts_command_names_its_package(page: Path) -> None:
+def test_the_hosts_command_names_its_package(page):
     """`praisonai` is a package of its own: a page that uses the command says how to get it."""
     text = page.read_text(encoding="utf-8")
     assert "`pip install praisonai`" in text.partition("praisonai plugins add")[0][-300:]
 
 
-def test_the_changelog_has_this_version() -> None:
+def test_the_changelog_has_this_version():
     """The changelog's newest entry is the version of the package."""
     newest = re.search(r"^## \[?([\d.]+)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
-    assert newest is not None
     assert newest.group(1) == __version__

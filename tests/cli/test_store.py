@@ -1,7 +1,5 @@
 """The commands that read a store: what was compressed comes back, and can be erased."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -20,11 +18,10 @@ from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.ledger.sql import open_store
 from tests.cli.conftest import SESSION
 from tests.cli.test_commands import SUMMARIZE, transcript
-from tests.helpers.command import Run
 from tests.helpers.talks import NAMESPACE, committed
 
 
-def test_a_stored_session_is_listed_with_its_lineage(run: Run, view: Path) -> None:
+def test_a_stored_session_is_listed_with_its_lineage(run, view):
     """A compression opens an epoch whose parent is the session."""
     assert SESSION in run("sessions").out
     listed = run("sessions", "--json").json
@@ -37,7 +34,7 @@ def test_a_stored_session_is_listed_with_its_lineage(run: Run, view: Path) -> No
     assert run("lineage", epochs[1]["id"], "--json").json[-1]["id"] == epochs[1]["id"]
 
 
-def test_an_undo_counts_as_no_compression(run: Run, view: Path, tmp_path: Path) -> None:
+def test_an_undo_counts_as_no_compression(run, view, tmp_path):
     """An epoch that `undo` made counts as no compression."""
     store = open_store(f"sqlite:///{tmp_path / 'ledger.db'}")
     ContextCompressor(CompressorConfig(), store=store).undo(SESSION)
@@ -54,7 +51,7 @@ def test_an_undo_counts_as_no_compression(run: Run, view: Path, tmp_path: Path) 
     assert ">undo<" in (tmp_path / "page.html").read_text("utf-8")
 
 
-def test_a_list_without_sessions_says_what_to_do(run: Run, request: pytest.FixtureRequest) -> None:
+def test_a_list_without_sessions_says_what_to_do(run, request):
     """An empty list says how a session is stored, or which namespaces have some."""
     empty = run("sessions")
     assert empty.code == 4
@@ -67,7 +64,7 @@ def test_a_list_without_sessions_says_what_to_do(run: Run, request: pytest.Fixtu
     assert (away.code, "secret" in away.err + away.out) == (4, False)
 
 
-def test_compressed_messages_can_be_read_and_searched(run: Run, view: Path) -> None:
+def test_compressed_messages_can_be_read_and_searched(run, view):
     """Segments, their originals and the words in them are found in the store."""
     rows = run("show", SESSION, "--json").json
     assert sum(len(row["run"]) for row in rows) > 0
@@ -81,7 +78,7 @@ def test_compressed_messages_can_be_read_and_searched(run: Run, view: Path) -> N
         assert (run("search", empty).code, run("search", empty).out) == (2, "")
 
 
-def test_show_reads_the_references_that_search_prints(run: Run, view: Path, tmp_path: Path) -> None:
+def test_show_reads_the_references_that_search_prints(run, view, tmp_path):
     """The answer is that of the agent's tool; its references are read as the library reads them."""
     store = open_store(f"sqlite:///{tmp_path / 'ledger.db'}")
     ours = ContextCompressor(CompressorConfig(), store=store)
@@ -104,7 +101,7 @@ def test_show_reads_the_references_that_search_prints(run: Run, view: Path, tmp_
     assert "(not compressed)" in run("search", "FACT-29").out
 
 
-def test_a_person_reads_on_by_the_command(run: Run, tmp_path: Path) -> None:
+def test_a_person_reads_on_by_the_command(run, tmp_path):
     """A cut text ends with the shell command that reads on."""
     rows = [f"row {n}: " + "plain words of it " * 4 for n in range(1, 301)]
     messages = [{"role": "user", "content": f"{n}\n" + "\n".join(rows)} for n in range(40)]
@@ -123,7 +120,7 @@ def test_a_person_reads_on_by_the_command(run: Run, tmp_path: Path) -> None:
     assert "conversation_archive" not in "".join([*pages, several])
 
 
-def test_a_list_of_segments_is_short(run: Run, file: Path) -> None:
+def test_a_list_of_segments_is_short(run, file):
     """Neighbouring masks share a row; `--summaries` and `--live` leave some out."""
     masked = ("--keep-tokens", 500, "--set", "tool_policies=keep_none")
     given = ("compress", file, "--session", SESSION)
@@ -141,7 +138,7 @@ def test_a_list_of_segments_is_short(run: Run, file: Path) -> None:
     assert len(live) < len(run("show", SESSION, "--json").json)
 
 
-def test_a_wrong_reference_is_one_line_and_exit_code_2(run: Run, view: Path) -> None:
+def test_a_wrong_reference_is_one_line_and_exit_code_2(run, view):
     """A wrong reference gives one line: what exists, or how references are written."""
     for wrong in ("s99", "s0", "s1.9999", "s1.0", "s1.5-3", "14", "[14]", "sha256:1f", ""):
         done = run("show", SESSION, wrong)
@@ -152,7 +149,7 @@ def test_a_wrong_reference_is_one_line_and_exit_code_2(run: Run, view: Path) -> 
     assert lines.err.endswith("no line s1.2:500-600, s1.2 has 31 lines\n")
 
 
-def test_no_command_writes_over_a_ledger(run: Run, view: Path) -> None:
+def test_no_command_writes_over_a_ledger(run, view):
     """No command overwrites a ledger or the transcript that it reads."""
     for command in ("restore", "report"):
         refused = run(command, SESSION, "--out", "ledger.db")
@@ -167,9 +164,7 @@ def test_no_command_writes_over_a_ledger(run: Run, view: Path) -> None:
     assert json.loads(Path("transcript.json").read_text()) == transcript()
 
 
-def test_a_sound_ledger_verifies_and_a_damaged_one_does_not(
-    run: Run, view: Path, tmp_path: Path
-) -> None:
+def test_a_sound_ledger_verifies_and_a_damaged_one_does_not(run, view, tmp_path):
     """`verify` ends with code 0, and with 1 after a hash was changed."""
     assert run("show", SESSION, "--namespace", "other").code == 4
     assert run("verify").code == 0
@@ -182,9 +177,7 @@ def test_a_sound_ledger_verifies_and_a_damaged_one_does_not(
     assert run("verify").code == 1
 
 
-def test_forget_removes_words_and_the_chain_still_verifies(
-    run: Run, view: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_forget_removes_words_and_the_chain_still_verifies(run, view, monkeypatch):
     """Forgotten words are found nowhere; without a yes nothing is forgotten."""
     monkeypatch.setattr("sys.stdin", io.StringIO())
     assert run("forget", SESSION).code != 0
@@ -198,7 +191,7 @@ def test_forget_removes_words_and_the_chain_still_verifies(
     assert SESSION not in run("sessions").out
 
 
-def test_a_forgotten_session_is_an_error(run: Run, view: Path) -> None:
+def test_a_forgotten_session_is_an_error(run, view):
     """After `forget`, commands that read messages exit with code 4 and say "forgotten"."""
     assert run("forget", SESSION, "--yes").code == 0
     for command in (*NAMED[2:], ("bill", SESSION), ("report", SESSION), SEARCHED):
@@ -209,7 +202,7 @@ def test_a_forgotten_session_is_an_error(run: Run, view: Path) -> None:
     assert run("lineage", SESSION).code == 0
 
 
-def test_forget_asks_only_about_what_is_there(run: Run, view: Path) -> None:
+def test_forget_asks_only_about_what_is_there(run, view):
     """`forget` refuses an unknown name before it asks, and names the nearest."""
     missing = run("forget", "audit")
     assert (missing.code, "did you mean 'audit-1'?" in missing.err) == (4, True)
@@ -226,7 +219,7 @@ NAMED = [
 SEARCHED = ("search", "FACT-3", "--session", SESSION)
 
 
-def test_a_session_that_is_not_there_is_exit_code_4(run: Run, view: Path) -> None:
+def test_a_session_that_is_not_there_is_exit_code_4(run, view):
     """An unknown session gives one line and code 4, and is not created."""
     for command in NAMED:
         missing = run(*("nobody" if word == SESSION else word for word in command))
@@ -235,7 +228,7 @@ def test_a_session_that_is_not_there_is_exit_code_4(run: Run, view: Path) -> Non
     assert "nobody" not in run("sessions").out
 
 
-def test_reading_leaves_no_trace(run: Run, tmp_path: Path) -> None:
+def test_reading_leaves_no_trace(run, tmp_path):
     """A missing store is an error and is not created; a foreign database stays as it is."""
     with closing(sqlite3.connect("photos.db")) as theirs:
         theirs.execute("CREATE TABLE photos (name)")
@@ -249,7 +242,7 @@ def test_reading_leaves_no_trace(run: Run, tmp_path: Path) -> None:
     assert before == {p: p.is_file() and p.read_bytes() for p in tmp_path.rglob("*")}
 
 
-def test_a_look_at_a_file_creates_no_store(run: Run, file: Path, tmp_path: Path) -> None:
+def test_a_look_at_a_file_creates_no_store(run, file, tmp_path):
     """`inspect` creates no store; `report` takes no missing file for a session."""
     seen = run("inspect", file, "--window", "8k", "--store", "new/ledger.db")
     assert (seen.code, seen.err) == (0, "")
@@ -261,9 +254,7 @@ def test_a_look_at_a_file_creates_no_store(run: Run, file: Path, tmp_path: Path)
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_an_encrypted_store_is_opened_with_the_key_in_the_environment(
-    run: Run, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_encrypted_store_is_opened_with_the_key_in_the_environment(run, file, monkeypatch):
     """An encrypted store opens with its key only; otherwise one line and code 4."""
     store = "secret.db"
     monkeypatch.setenv("PRAISONAI_SESSION_KEY", Fernet.generate_key().decode())
@@ -283,14 +274,14 @@ def test_an_encrypted_store_is_opened_with_the_key_in_the_environment(
     assert "--set" not in missing.err  # which `sessions` does not have
 
 
-def test_a_whole_session_is_restored(run: Run, view: Path) -> None:
+def test_a_whole_session_is_restored(run, view):
     """`restore` writes every message as it came, from the ledger or from a view."""
     whole = transcript()
     assert json.loads(run("restore", SESSION).out) == whole
     assert json.loads(run("restore", SESSION, "--view", view).out) == whole
 
 
-def test_restore_says_what_is_not_as_it_came(run: Run, view: Path, file: Path) -> None:
+def test_restore_says_what_is_not_as_it_came(run, view, file):
     """`restore` names summaries of another ledger and masked secrets."""
     messages = transcript()
     messages[1]["content"] += " The key is sk-proj-" + "a1B2" * 12
@@ -305,15 +296,11 @@ def test_restore_says_what_is_not_as_it_came(run: Run, view: Path, file: Path) -
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("colour", [{}, {"FORCE_COLOR": "1", "TERM": "xterm"}])
-def test_a_pipe_that_closes_is_no_error(
-    run: Run, view: Path, colour: dict[str, str], unbuffered: str
-) -> None:
+def test_a_pipe_that_closes_is_no_error(run, view, colour, unbuffered):
     """`show ... | head` ends with code 0 and prints no error."""
     command = [sys.executable, "-m", "praison_compressor", "show", SESSION, "s1", "--full"]
     pipe, environment = subprocess.PIPE, {**os.environ, "PYTHONUNBUFFERED": unbuffered, **colour}
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment) as piped:
-        assert piped.stdout is not None
-        assert piped.stderr is not None
         piped.stdout.close()
         assert piped.stderr.read() == b""
     assert piped.returncode == 0

@@ -1,7 +1,5 @@
 """No text of a transcript reaches a terminal as anything but text."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
@@ -16,7 +14,6 @@ from hypothesis import strategies as st
 from praison_compressor.cli import terminal
 from praison_compressor.cli.terminal import Table, print_blocks, with_title
 from praison_compressor.messages.display import clean, one_line
-from tests.helpers.command import Run
 
 HOSTILE = {
     "colour": "\x1b[31mred\x1b[0m",
@@ -39,7 +36,7 @@ ALLOWED = {"\n", "\t"}
 
 
 @given(st.text())
-def test_any_text_is_clean_after_cleaning(text: str) -> None:
+def test_any_text_is_clean_after_cleaning(text):
     """Cleaning is idempotent, and a cleaned text can be encoded."""
     left = clean(text)
     assert clean(left) == left
@@ -48,7 +45,7 @@ def test_any_text_is_clean_after_cleaning(text: str) -> None:
     assert "\n" not in one_line(text)
 
 
-def test_markup_is_text() -> None:
+def test_markup_is_text():
     """Square brackets of a transcript are printed as they are."""
     out = io.StringIO()
     table = Table(["[a]", "b#"], [["[link=http://evil]x[/link]", 1]])
@@ -60,9 +57,7 @@ def test_markup_is_text() -> None:
 
 
 @pytest.mark.parametrize("columns", [60, 80, 132])
-def test_a_table_fits_a_terminal_without_breaking_a_word(
-    columns: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_fits_a_terminal_without_breaking_a_word(columns, monkeypatch):
     """A table has one line a row: columns go, then the last one is cut."""
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -91,9 +86,7 @@ class Terminal(io.StringIO):
     [(Terminal(), 0.0, True), (Terminal(), 60.0, False), (io.StringIO(), 0.0, False)],
     ids=["terminal", "short", "pipe"],
 )
-def test_a_long_wait_has_a_bar_in_a_terminal(
-    stream: io.StringIO, wait: float, drawn: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_wait_has_a_bar_in_a_terminal(stream, wait, drawn, monkeypatch):
     """A bar is drawn in a terminal after two seconds, and never in a pipe."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", stream)
@@ -106,7 +99,7 @@ def test_a_long_wait_has_a_bar_in_a_terminal(
 
 
 @pytest.fixture
-def hostile(tmp_path: Path) -> Path:
+def hostile(tmp_path):
     """Write such a transcript to a file."""
     path, evil = tmp_path / "hostile.json", "".join(HOSTILE.values()) + "[bold]markup[/nope]"
     messages = [{"role": "user", "content": "Begin."}]
@@ -117,7 +110,7 @@ def hostile(tmp_path: Path) -> Path:
     return path
 
 
-def test_commands_show_hostile_transcripts_harmlessly(run: Run, hostile: Path) -> None:
+def test_commands_show_hostile_transcripts_harmlessly(run, hostile):
     """Tables, texts and JSON of a hostile transcript have no control character."""
     for command, option in (("compress", "--show"), ("inspect", "--messages")):
         for form in ((), ("--json",)):
@@ -127,7 +120,7 @@ def test_commands_show_hostile_transcripts_harmlessly(run: Run, hostile: Path) -
             assert [c for c in shown if ord(c) < 32 or 127 <= ord(c) < 160 or c == "\u202e"] == []
 
 
-def test_a_transcript_that_is_written_is_harmless_and_the_same(run: Run, hostile: Path) -> None:
+def test_a_transcript_that_is_written_is_harmless_and_the_same(run, hostile):
     """A written transcript escapes control characters and loses none."""
     # With half a character in it all would be escaped.
     hostile.write_text(hostile.read_text().replace(r"\ud83d", ""))
@@ -141,7 +134,7 @@ def test_a_transcript_that_is_written_is_harmless_and_the_same(run: Run, hostile
     assert json.loads(shown) == [json.loads(line) for line in lines.splitlines()] == whole
 
 
-def test_an_error_that_quotes_a_transcript_is_harmless(run: Run, tmp_path: Path) -> None:
+def test_an_error_that_quotes_a_transcript_is_harmless(run, tmp_path):
     """An error names a hostile role on one line, without control characters."""
     path = tmp_path / "evil.json"
     path.write_text(json.dumps([{"role": "\x1b]0;owned\x07\nuser", "content": "x"}]))

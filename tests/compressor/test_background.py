@@ -1,7 +1,5 @@
 """Background mode: no turn waits for a model, prefixes stay, work ends with its compressor."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import functools
@@ -24,11 +22,8 @@ WAIT = 30.0  # seconds: a bound on waiting for another thread, not a measure of 
 class Gate:
     """A summarizer that answers once it is opened, and records its cancellation."""
 
-    def __init__(self, answer: str = "## Done\nThe modules so far are in order.") -> None:
-        self.answer = answer
-        self.asked = threading.Event()
-        self.open = threading.Event()
-        self.cancelled = threading.Event()
+    def __init__(self) -> None:
+        self.asked, self.open, self.cancelled = (threading.Event() for _ in range(3))
         self.requests: list[str] = []
 
     async def __call__(self, messages):
@@ -40,15 +35,12 @@ class Gate:
         except asyncio.CancelledError:
             self.cancelled.set()
             raise
-        return self.answer
+        return "## Done\nThe modules so far are in order."
 
 
 # Masks off: these tests are about what only a model can write.
 compressor = functools.partial(
-    compressing.compressor,
-    context_window=8_000,
-    background=True,
-    tool_policies={"*": "summarize"},
+    compressing.compressor, context_window=8_000, background=True, tool_policies={"*": "summarize"}
 )
 
 
@@ -77,14 +69,9 @@ def test_a_summary_begun_at_the_soft_mark_is_found_at_the_trigger():
     result = ours.compress_sync(late, session_id="s")
     assert (result.summary_method, len(gate.requests)) == ("reused", 1)
     assert result.tokens_after <= 4_800
-    assert [event.name for event in events] == [
-        "started",
-        "model_called",
-        "model_answered",
-        "committed",
-    ]
+    names = ["started", "model_called", "model_answered", "committed"]
+    assert [event.name for event in events] == names
     assert ours.verbatim(result.messages, session_id="s") == late
-    ours.close()
 
 
 def test_the_next_result_has_the_usage_of_the_background_once():
@@ -107,17 +94,14 @@ def test_the_next_result_has_the_usage_of_the_background_once():
     assert ours.compress_sync(messages, session_id="s").usage == paid
     assert ours.compress_sync(messages, session_id="s").usage == Usage()
     assert ours.store.open("default", "s").entries[0].segment.usage == paid
-    ours.close()
 
 
 def test_masks_do_not_wait_for_a_summary_that_is_written():
     """While a summary is written, masks are sent at once and committed by nobody."""
     gate = Gate()
     ours = compressor(gate, tool_policies={"bash": "summarize"})
-    ours.compress_sync(
-        [m if m["role"] != "tool" else {**m, "content": "short"} for m in session(40)],
-        session_id="s",
-    )
+    short = [m if m["role"] != "tool" else {**m, "content": "short"} for m in session(40)]
+    ours.compress_sync(short, session_id="s")
     assert gate.asked.wait(WAIT)
     result = ours.compress_sync(session(8, steps=1, words=250), session_id="s")
     assert result.context_status == "masked"
@@ -125,7 +109,6 @@ def test_masks_do_not_wait_for_a_summary_that_is_written():
     gate.open.set()
     assert ours.background.wait(WAIT)
     assert len(gate.requests) == 1
-    ours.close()
 
 
 def test_a_request_that_only_reads_begins_nothing_and_pays_nothing():
@@ -141,13 +124,12 @@ def test_a_request_that_only_reads_begins_nothing_and_pays_nothing():
     assert gate.requests == []
 
 
-def test_asked_for_now_means_now():
+def test_force_waits_for_the_model_in_the_background_mode():
     """`force` waits for the model in the background mode too."""
     gate = Gate()
     gate.open.set()
     ours = compressor(gate)
     assert ours.compress_sync(session(20), force=True).summary_method == "model"
-    ours.close()
 
 
 # ---------------------------------------------------------------- meanwhile
@@ -173,7 +155,6 @@ def test_a_head_edited_meanwhile_harms_nothing():
     assert find_repairs(result.messages) == []
     unedited = ours.compress_sync(before, session_id="s")
     assert ours.verbatim(unedited.messages, session_id="s") == before
-    ours.close()
 
 
 def test_a_failure_in_the_background_is_no_failure_of_a_turn():
@@ -188,35 +169,21 @@ def test_a_failure_in_the_background_is_no_failure_of_a_turn():
     later = ours.compress_sync(session(20))
     assert later.summary_method == "reused"
     assert later.segments[0].method == "static"
-    ours.close()
 
 
-LIMIT = 6_000
-
-
-def ends_of(messages: list[dict[str, Any]], first: int = 2) -> list[int]:
-    """Return the ends of requests."""
-    return [n for n in range(first, len(messages) + 1) if messages[n - 1]["role"] == "tool"]
-
-
-def begins_with(after: list[dict[str, Any]], before: list[dict[str, Any]]) -> bool:
-    return after[: len(before)] == before
-
-
-def test_the_prefix_stays_while_the_model_writes() -> None:
+def test_the_prefix_stays_while_the_model_writes():
     """While a model writes, the view keeps its prefix and nothing is recorded."""
     gate = Gate()
     ours = compressor(gate)
     messages = session(18)
     views = []
-    for end in ends_of(messages):
+    for end in (n for n, m in enumerate(messages, 1) if m["role"] == "tool"):
         result = ours.compress_sync(messages[:end], session_id="s")
-        assert result.tokens_after <= LIMIT
-        assert find_repairs(result.messages) == []
+        assert (result.tokens_after <= 6_000, find_repairs(result.messages)) == (True, [])
         views.append(result.messages)
         ours.compress_sync(messages[:end], session_id="s", extends=False)  # moves nothing
     assert gate.asked.wait(WAIT)
-    breaks = sum(not begins_with(after, before) for before, after in pairwise(views))
+    breaks = sum(after[: len(before)] != before for before, after in pairwise(views))
     assert len(views) > 50
     assert breaks <= len(views) / 8  # a text that has to be added to moves it; not each turn
     assert ours.store.open("default", "s").tip == "s"
@@ -225,10 +192,9 @@ def test_the_prefix_stays_while_the_model_writes() -> None:
     assert ours.background.wait(WAIT)
     result = ours.compress_sync(messages, session_id="s")
     assert "The modules so far are in order." in "\n".join(map(text_of, result.messages))
-    ours.close()
 
 
-def test_another_process_s_segment_replaces_the_uncommitted_text() -> None:
+def test_another_process_s_segment_replaces_the_uncommitted_text():
     """Another process's segment replaces the uncommitted text."""
     gate = Gate()
     ours = compressor(gate)
@@ -241,7 +207,6 @@ def test_another_process_s_segment_replaces_the_uncommitted_text() -> None:
     other.compress_sync(messages, session_id="s")
     again = ours.compress_sync(messages, session_id="s")
     assert "says the other" in text_of(again.segments[0].rendered)
-    ours.close()
 
 
 async def quick(messages: list[dict[str, Any]]) -> str:
@@ -249,7 +214,7 @@ async def quick(messages: list[dict[str, Any]]) -> str:
 
 
 @pytest.mark.parametrize("edited", [8, 40])
-def test_an_edit_of_what_was_left_out_shows(edited: int) -> None:
+def test_an_edit_of_what_was_left_out_shows(edited):
     """After an edit the uncommitted text is not sent for the edited messages."""
     gate = Gate()
     ours = compressor(gate)
@@ -258,10 +223,9 @@ def test_an_edit_of_what_was_left_out_shows(edited: int) -> None:
     changed = [dict(message) for message in messages]
     changed[edited]["content"] = "edited: port V-7777 is the one. " * 3
     again = ours.compress_sync(changed, session_id="s")
-    assert again.tokens_after <= LIMIT
+    assert again.tokens_after <= 6_000
     assert find_repairs(again.messages) == []
     assert [s.run for s in again.segments] != [s.run for s in first.segments]
-    ours.close()
 
 
 # ---------------------------------------------------------------- the end

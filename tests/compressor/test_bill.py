@@ -1,22 +1,13 @@
 """The bill of a session: what was paid, and what the same requests had cost without us."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from praison_compressor import (
-    CompressorConfig,
-    ContextCompressor,
-    MemoryStore,
-    SummaryReply,
-    Usage,
-)
+from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore, SummaryReply, Usage
 from praison_compressor.compressor.bills import (
     Bill,
     RequestUsage,
@@ -53,7 +44,7 @@ class Observed(MemoryStore):
         return super().note(session, change)
 
 
-def test_a_bill_is_whole_while_it_is_written() -> None:
+def test_a_bill_is_whole_while_it_is_written():
     """The bill includes amounts being written to the store, so it never decreases."""
     store, bills = Observed(), list[Bill]()
     ours = ContextCompressor(SMALL, store=store)
@@ -64,7 +55,7 @@ def test_a_bill_is_whole_while_it_is_written() -> None:
     assert bills[-1].requests == ours.account("s").bill.requests == 3
 
 
-def test_a_sessions_bill_has_requests_summaries_and_the_sum_without_compression() -> None:
+def test_a_sessions_bill_has_requests_summaries_and_the_sum_without_compression():
     """Input, cached input, output, summaries and money, beside the whole transcript's."""
     ours = ContextCompressor(
         CompressorConfig(**{**vars(SMALL), "model": "gpt-4o", "tool_policies": {"*": "summarize"}}),
@@ -87,7 +78,7 @@ def test_a_sessions_bill_has_requests_summaries_and_the_sum_without_compression(
     assert ours.compress_sync(session(4), session_id="other").bill.requests == 0
 
 
-def test_a_model_without_a_price_has_a_bill_in_tokens() -> None:
+def test_a_model_without_a_price_has_a_bill_in_tokens():
     """A model without a price in litellm's table has a bill in tokens and no money."""
     ours = ContextCompressor(CompressorConfig(model="unlisted-1", context_window=6_000))
     ours.compress_sync(session(2), session_id="s")
@@ -96,43 +87,25 @@ def test_a_model_without_a_price_has_a_bill_in_tokens() -> None:
     assert ours.record_usage(None, session_id="s") == bill
 
 
+CHAT = {"prompt_tokens": 9, "completion_tokens": 2}
+ITEMS = {"input_tokens": 9, "output_tokens": 2}
+CACHED = {"cache_read_input_tokens": 40, "cache_creation_input_tokens": 30}
+HOUR = {"cache_creation": {"ephemeral_1h_input_tokens": 10}}
+
+
 @pytest.mark.parametrize(
     ("answer", "found"),
     [
-        ({"prompt_tokens": 9, "completion_tokens": 2}, RequestUsage(9, 0, 0, 0, 2)),
-        (
-            SimpleNamespace(usage=SimpleNamespace(prompt_tokens=9, completion_tokens=2)),
-            RequestUsage(9, 0, 0, 0, 2),
-        ),
-        (
-            {"input_tokens": 9, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 4}},
-            RequestUsage(9, 4, 0, 0, 2),
-        ),
-        (
-            {
-                "usage": {
-                    "input_tokens": 9,
-                    "cache_read_input_tokens": 40,
-                    "cache_creation_input_tokens": 30,
-                    "cache_creation": {"ephemeral_1h_input_tokens": 10},
-                    "output_tokens": 2,
-                }
-            },
-            RequestUsage(79, 40, 20, 10, 2),
-        ),
-        (
-            {"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 4},
-            RequestUsage(9, 4, 0, 0, 2),
-        ),
-        (
-            {"prompt_tokens": 9, "prompt_tokens_details": {"cache_write_tokens": 3}},
-            RequestUsage(9, 0, 3, 0, 0),
-        ),
-        ({"usage": None}, None),
-        ("no usage", None),
+        (CHAT, RequestUsage(9, 0, 0, 0, 2)),
+        (SimpleNamespace(usage=SimpleNamespace(**CHAT)), RequestUsage(9, 0, 0, 0, 2)),
+        ({**ITEMS, "input_tokens_details": {"cached_tokens": 4}}, RequestUsage(9, 4, 0, 0, 2)),
+        ({"usage": {**ITEMS, **CACHED, **HOUR}}, RequestUsage(79, 40, 20, 10, 2)),
+        ({**CHAT, "prompt_cache_hit_tokens": 4}, RequestUsage(9, 4, 0, 0, 2)),
+        ({**CHAT, "prompt_tokens_details": {"cache_write_tokens": 3}}, RequestUsage(9, 0, 3, 0, 2)),
+        *(({"usage": None}, None), ("no usage", None)),
     ],
 )
-def test_each_clients_usage_is_read(answer: Any, found: RequestUsage | None) -> None:
+def test_each_clients_usage_is_read(answer, found):
     """Responses and usages of OpenAI's and Anthropic's clients give the whole input."""
     assert usage_reported(answer) == found
 
@@ -142,7 +115,7 @@ def compressor(store: Any, clock: Any = None) -> ContextCompressor:
     return ContextCompressor(config, summarizer=model, store=store, clock=clock)
 
 
-def test_another_process_has_the_sessions_bill(store: Any) -> None:
+def test_another_process_has_the_sessions_bill(store):
     """Requests and summaries are on the bill after a restart, and both processes add to it."""
     ours = compressor(store)
     messages = session(20)
@@ -158,7 +131,7 @@ def test_another_process_has_the_sessions_bill(store: Any) -> None:
     assert later.bill("other").requests == 0
 
 
-def test_a_long_bill_is_written_at_a_bounded_pace(sql_store: Any, statements: list[str]) -> None:
+def test_a_long_bill_is_written_at_a_bounded_pace(sql_store, statements):
     """Of 200 reports within a minute the store gets a few; a compressor that closes writes all."""
     now = [1e9]
     ours = compressor(sql_store, lambda: now[0])
@@ -172,7 +145,7 @@ def test_a_long_bill_is_written_at_a_bounded_pace(sql_store: Any, statements: li
     assert compressor(sql_store).bill("s").usage == bill.usage
 
 
-def test_a_store_that_cannot_be_written_stops_no_report() -> None:
+def test_a_store_that_cannot_be_written_stops_no_report():
     """While the store is down the bill is in the process; nothing raises."""
     ours = compressor(MemoryStore())
     ours.compress_sync(session(2), session_id="s")
@@ -181,7 +154,7 @@ def test_a_store_that_cannot_be_written_stops_no_report() -> None:
     assert ours.bill("s").requests == 1
 
 
-def test_more_sessions_than_are_remembered_keep_their_bills() -> None:
+def test_more_sessions_than_are_remembered_keep_their_bills():
     """A service with many sessions loses no request of a session that rests."""
     store = MemoryStore()
     ours = compressor(store)
@@ -194,7 +167,7 @@ def test_more_sessions_than_are_remembered_keep_their_bills() -> None:
     assert {later.bill(f"s{n}").requests for n in range(70)} == {4}
 
 
-def test_a_forked_child_does_not_write_its_parents_bill(tmp_path: Path) -> None:
+def test_a_forked_child_does_not_write_its_parents_bill(tmp_path):
     """Each request is on the bill once, whichever process ends first."""
     path = tmp_path / "ledger.db"
     ours = compressor(open_store(path))
@@ -210,7 +183,7 @@ def test_a_forked_child_does_not_write_its_parents_bill(tmp_path: Path) -> None:
     assert compressor(open_store(path)).bill("s").requests == 39
 
 
-def test_a_forgotten_session_has_no_bill(sql_store: Any) -> None:
+def test_a_forgotten_session_has_no_bill(sql_store):
     """`forget` takes the bill too."""
     ours = compressor(sql_store)
     ours.compress_sync(session(20), session_id="s")
@@ -219,7 +192,7 @@ def test_a_forgotten_session_has_no_bill(sql_store: Any) -> None:
     assert compressor(sql_store).bill("s") == Bill()
 
 
-def test_without_compression_the_cache_has_all_but_the_new_tokens() -> None:
+def test_without_compression_the_cache_has_all_but_the_new_tokens():
     """A warm cache would have had the whole transcript before; a cold one has nothing."""
     paid = RequestUsage(4_000, 1_000, 3_000, 0, 50)
     warm = uncompressed_usage(paid, 10_000, 500, is_warm=True)

@@ -1,23 +1,13 @@
 """A user sees a compression before it happens and changes it: previews, kept messages, ranges."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from praison_compressor import (
-    BudgetTooSmall,
-    ConfigError,
-    ContextCompressor,
-    Store,
-    SummaryReply,
-    Usage,
-)
+from praison_compressor import BudgetTooSmall, ConfigError, ContextCompressor, SummaryReply, Usage
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import find_repairs, text_of
 from tests.helpers.compressing import Model, compressor
@@ -55,7 +45,7 @@ class Paying:
 
 @pytest.mark.parametrize("model", [None, Model()])
 @pytest.mark.parametrize("options", [NO_MASKS, {}])
-def test_the_text_that_was_shown_is_committed_and_paid_once(model: Any, options: Any) -> None:
+def test_the_text_that_was_shown_is_committed_and_paid_once(model, options):
     """`compress` commits the texts of the preview; no model is asked again."""
     ours = ours_of(model, **options)
     shown = ours.preview(LONG, write=True, session_id="s", force=True)
@@ -70,10 +60,9 @@ def test_the_text_that_was_shown_is_committed_and_paid_once(model: Any, options:
     assert len(shown.lines) == result.masked
     assert shown.tokens_after == result.tokens_after
     assert result.written or result.masked
-    ours.close()
 
 
-def test_a_second_preview_of_a_plan_is_not_paid_again() -> None:
+def test_a_second_preview_of_a_plan_is_not_paid_again():
     """Previews of one plan ask the model once; another wish asks again; the commit asks nothing."""
     model = Model()
     ours = ours_of(model)
@@ -91,7 +80,7 @@ def test_a_second_preview_of_a_plan_is_not_paid_again() -> None:
     assert (result.summary_method, len(model.requests)) == ("model", 2)
 
 
-def test_each_text_of_previews_is_on_one_bill() -> None:
+def test_each_text_of_previews_is_on_one_bill():
     """A text that several previews show is billed once, with the result that commits it."""
     ours, paid = ours_of(Paying()), Usage(1_000, 100, cost=0.5)
     for write in (True, False, True):
@@ -102,7 +91,7 @@ def test_each_text_of_previews_is_on_one_bill() -> None:
     assert ours.bill("s").summaries == paid
 
 
-def test_a_preview_gives_the_reason_of_its_decision() -> None:
+def test_a_preview_gives_the_reason_of_its_decision():
     """`reason` says why a compression is due, or is not."""
     ours = ours_of(context_window=40_000)
     assert [ours.preview(LONG, force=force).reason for force in (False, True)] == ["fits", "asked"]
@@ -110,7 +99,7 @@ def test_a_preview_gives_the_reason_of_its_decision() -> None:
     assert ours_of(min_gain_ratio=0.9).preview(session(5)).reason == "no gain"
 
 
-def test_each_reference_of_a_preview_reads_back_its_message(store: Store) -> None:
+def test_each_reference_of_a_preview_reads_back_its_message(store):
     """After the commit `read` returns each message by the reference that the preview showed."""
     ours = ours_of(store=store)
     for turns in (20, 34):
@@ -121,10 +110,9 @@ def test_each_reference_of_a_preview_reads_back_its_message(store: Store) -> Non
         for index, reference in named[:: len(named) // 5]:
             said = words_in(session(turns)[index])
             assert said[:40] in ours.read(reference, session_id="s", tokens=4_000)
-    ours.close()
 
 
-def test_a_longer_or_edited_transcript_changes_what_is_committed() -> None:
+def test_a_longer_or_edited_transcript_changes_what_is_committed():
     """A transcript that only grew commits the preview; an edited one is planned again."""
     more = [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "/compact"}]
     for messages, times in (([*LONG, *more], 1), ([*LONG[:6], *LONG[10:]], 2)):
@@ -136,7 +124,7 @@ def test_a_longer_or_edited_transcript_changes_what_is_committed() -> None:
         assert find_repairs(result.messages) == []
 
 
-def test_turns_after_a_preview_stay_quiet() -> None:
+def test_turns_after_a_preview_stay_quiet():
     """A forced preview that nobody commits slows no turn, and a later `compress` still takes it."""
     model = Model()
     ours = ours_of(model, context_window=40_000)
@@ -144,7 +132,7 @@ def test_turns_after_a_preview_stay_quiet() -> None:
     ours.preview(LONG, write=True, session_id="s", force=True)
     started: list[Any] = []
     start = ours._pipeline.start
-    ours._pipeline.start = lambda *given: started.append(given) or start(*given)  # type: ignore
+    ours._pipeline.start = lambda *given: started.append(given) or start(*given)
     more = [*LONG, {"role": "assistant", "content": "Done."}, {"role": "user", "content": "On."}]
     assert ours.compress_sync(more, session_id="s").context_status == "full"
     assert started == []
@@ -152,7 +140,7 @@ def test_turns_after_a_preview_stay_quiet() -> None:
     assert len(model.requests) == 1
 
 
-def test_a_preview_that_was_paid_and_not_taken_is_on_the_next_bill() -> None:
+def test_a_preview_that_was_paid_and_not_taken_is_on_the_next_bill():
     """The usage of a discarded text is in the next result; a committed one is there once."""
     ours = ours_of(Paying())
     first = ours.preview(LONG, write=True, session_id="s", force=True)
@@ -162,7 +150,7 @@ def test_a_preview_that_was_paid_and_not_taken_is_on_the_next_bill() -> None:
     assert ours.bill("s").summaries.prompt_tokens == 2_000
 
 
-def test_a_preview_by_an_epochs_id_is_billed_once() -> None:
+def test_a_preview_by_an_epochs_id_is_billed_once():
     """A preview, its commit and the next calls name the session by an epoch's id: one bill."""
     ours, paid = ours_of(Paying()), Usage(1_000, 100, cost=0.5)
     ours.record_usage({"usage": {"prompt_tokens": 9}}, session_id="s")
@@ -186,7 +174,7 @@ def place_of(messages: list[dict[str, Any]], reference: str, ours: ContextCompre
 
 
 @pytest.mark.parametrize("model", [None, Model()])
-def test_a_message_that_the_user_keeps_is_never_replaced(store: Store, model: Any) -> None:
+def test_a_message_that_the_user_keeps_is_never_replaced(store, model):
     """A kept step stays verbatim through later compressions, restarts and folds."""
     ours = ours_of(model, store=store)
     index = place_of(LONG, "s1.7", ours)
@@ -204,7 +192,7 @@ def test_a_message_that_the_user_keeps_is_never_replaced(store: Store, model: An
     assert later.best_view(session(80), session_id="s").count(LONG[index]) == 1
 
 
-def test_messages_summarized_by_the_model_and_without_are_counted_apart() -> None:
+def test_messages_summarized_by_the_model_and_without_are_counted_apart():
     """Results count messages summarized by the model and statically separately."""
     result = ours_of(Model()).compress_sync(LONG, session_id="s", keep=(45,))
     by = {segment.method: len(segment.run) for segment in result.segments}
@@ -213,7 +201,7 @@ def test_messages_summarized_by_the_model_and_without_are_counted_apart() -> Non
     assert result.newly_summarized == by["model"] + by["static"]
 
 
-def test_a_kept_output_is_not_masked() -> None:
+def test_a_kept_output_is_not_masked():
     """A mask of a kept output is replaced by the output."""
     ours = ours_of(Model(), tool_policies={})
     messages = session(8, steps=1, words=250)
@@ -222,7 +210,7 @@ def test_a_kept_output_is_not_masked() -> None:
     assert messages[place] in ours.compress_sync(messages, session_id="s", keep=(place,)).messages
 
 
-def test_a_message_of_a_summary_comes_back_when_it_is_kept(store: Store) -> None:
+def test_a_message_of_a_summary_comes_back_when_it_is_kept(store):
     """A summarized message that the user keeps stands in the view again."""
     ours = ours_of(store=store)
     index = place_of(LONG, "s1.9", ours)
@@ -233,7 +221,7 @@ def test_a_message_of_a_summary_comes_back_when_it_is_kept(store: Store) -> None
     assert LONG[index] in ours.compress_sync(LONG, session_id="s").messages
 
 
-def test_a_kept_message_can_be_forgotten(tmp_path: Path) -> None:
+def test_a_kept_message_can_be_forgotten(tmp_path):
     """Forgetting the session leaves no word of a kept message in the database's files."""
     kept = {"role": "user", "content": f"Look after module 1, {'xyzzyplugh ' * 20}"}
     store = open_store(tmp_path / "ledger.db")
@@ -252,7 +240,7 @@ def test_a_kept_message_can_be_forgotten(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model", [None, Model()])
 @pytest.mark.parametrize(("since", "until"), [(20, 50), (None, 40), (60, None)])
-def test_a_range_is_summarized_and_nothing_else(model: Any, since: Any, until: Any) -> None:
+def test_a_range_is_summarized_and_nothing_else(model, since, until):
     """Messages outside the range stay; those inside are summarized."""
     ours = ours_of(model)
     result = ours.compress_sync(LONG, session_id="s", since=since, until=until)
@@ -265,7 +253,7 @@ def test_a_range_is_summarized_and_nothing_else(model: Any, since: Any, until: A
     assert ours.verbatim(result.messages, session_id="s") == LONG
 
 
-def test_references_of_a_preview_name_a_range() -> None:
+def test_references_of_a_preview_name_a_range():
     """`since` and `until` take references of the newest preview; `compress` commits its range."""
     ours = ours_of()
     first, last = (place_of(LONG, name, ours) for name in ("s1.9", "s1.61"))
@@ -283,7 +271,7 @@ def test_references_of_a_preview_name_a_range() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(transcripts(), st.data())
-def test_any_choice_gives_a_valid_view(messages: list[dict[str, Any]], data: Any) -> None:
+def test_any_choice_gives_a_valid_view(messages, data):
     """Any kept message and range: a valid view with the kept message, which expands again."""
     places = st.integers(0, len(messages) - 1)
     kept = data.draw(places)
@@ -306,9 +294,9 @@ def test_any_choice_gives_a_valid_view(messages: list[dict[str, Any]], data: Any
         *({"since": "first"}, {"until": "s1"}, {"until": 5.0}, {"keep": ("s1.1-3",)}),
     ],
 )
-def test_a_place_that_does_not_exist_is_refused(wrong: dict[str, Any]) -> None:
+def test_a_place_that_does_not_exist_is_refused(wrong):
     """A reference or index without a message is an error with the option's name."""
     (name,) = wrong
     for call in (ours_of().compress_sync, ours_of().preview):
         with pytest.raises(ConfigError, match=f"^{name}="):
-            call(LONG, session_id="s", **wrong)  # type: ignore[operator]
+            call(LONG, session_id="s", **wrong)

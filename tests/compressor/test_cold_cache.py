@@ -1,9 +1,6 @@
 """The price clock: a cold provider cache is the moment to compress from a lower mark on."""
 
-from __future__ import annotations
-
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,8 +42,8 @@ MORE = [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "
     [(299, MIDDLE, False), (301, MIDDLE, True), (10**6, LITTLE, False)],
 )
 def test_a_request_after_the_caches_life_compresses_from_the_lower_mark_on(
-    seconds: float, messages: list[dict[str, Any]], compressed: bool
-) -> None:
+    seconds, messages, compressed
+):
     """After the cache's life a view above half of the trigger is compressed first."""
     ours, clock = clocked(Model())
     assert ours.compress_sync(messages, session_id="s").context_status == "full"
@@ -57,7 +54,7 @@ def test_a_request_after_the_caches_life_compresses_from_the_lower_mark_on(
     assert later.messages[-1] == MORE[-1]
 
 
-def test_each_request_begins_the_caches_life_again() -> None:
+def test_each_request_begins_the_caches_life_again():
     """Requests within the cache's life keep the trigger; a first request has it too."""
     ours, clock = clocked(Model())
     for _ in range(5):
@@ -67,7 +64,7 @@ def test_each_request_begins_the_caches_life_again() -> None:
 
 
 @pytest.mark.parametrize("ratio", [0.3, 1.0])
-def test_the_lower_mark_and_the_life_are_options(ratio: float) -> None:
+def test_the_lower_mark_and_the_life_are_options(ratio):
     """`idle_trigger_ratio` and `cache_ttl_seconds` set the mark and the life."""
     ours, clock = clocked(Model(), idle_trigger_ratio=ratio, cache_ttl_seconds=20)
     ours.compress_sync(MIDDLE, session_id="s")
@@ -77,7 +74,7 @@ def test_the_lower_mark_and_the_life_are_options(ratio: float) -> None:
     assert (result.newly_summarized + result.newly_masked > 0) == (ratio < 1)
 
 
-def test_another_process_knows_the_time_of_the_last_write(tmp_path: Path) -> None:
+def test_another_process_knows_the_time_of_the_last_write(tmp_path):
     """The ledger has the time of a session's newest commit or save."""
     first, _ = clocked(Model(), open_store(tmp_path / "ledger.db"))
     first.compress_sync(MIDDLE, session_id="s")
@@ -92,7 +89,7 @@ def test_another_process_knows_the_time_of_the_last_write(tmp_path: Path) -> Non
         ours.store.close()
 
 
-def test_another_process_knows_the_last_request(store: Any) -> None:
+def test_another_process_knows_the_last_request(store):
     """A quiet request of another process is known, at a bounded pace, and keeps the cache warm."""
     first, clock = clocked(Model(), store)
     first.compress_sync(MIDDLE, session_id="s")
@@ -107,7 +104,7 @@ def test_another_process_knows_the_last_request(store: Any) -> None:
     assert second.background.wait(WAIT)
 
 
-def test_in_the_background_the_whole_is_sent_and_the_text_prepared() -> None:
+def test_in_the_background_the_whole_is_sent_and_the_text_prepared():
     """In the background mode a request after the cache's life is sent whole; the next is short."""
     ours, clock = clocked(Model(), background=True, tool_policies={"*": "summarize"})
     ours.compress_sync(MIDDLE, session_id="s")
@@ -115,12 +112,11 @@ def test_in_the_background_the_whole_is_sent_and_the_text_prepared() -> None:
     assert ours.compress_sync([*MIDDLE, *MORE], session_id="s").context_status == "full"
     assert ours.background.wait(WAIT)
     assert ours.compress_sync([*MIDDLE, *MORE], session_id="s").summary_method == "reused"
-    ours.close()
 
 
 @pytest.mark.parametrize("given", [True, False])
 @pytest.mark.parametrize("store", [None, MemoryStore()])
-def test_idle_prepares_the_text_before_the_user_is_back(given: bool, store: Any) -> None:
+def test_idle_prepares_the_text_before_the_user_is_back(given, store):
     """`idle` begins one summary in each silence, once the cache is cold."""
     model = Model()
     ours, clock = clocked(model, store, tool_policies={"*": "summarize"})
@@ -137,10 +133,9 @@ def test_idle_prepares_the_text_before_the_user_is_back(given: bool, store: Any)
     result = ours.compress_sync([*MIDDLE, *MORE], session_id=name)
     assert (result.summary_method, len(model.requests)) == ("reused", 1)
     assert not ours.idle(messages, session_id=name)
-    ours.close()
 
 
-def test_idle_begins_nothing_for_a_small_or_unknown_session() -> None:
+def test_idle_begins_nothing_for_a_small_or_unknown_session():
     """Nothing is begun below the lower mark, and for a session without a request."""
     ours, clock = clocked(Model())
     ours.compress_sync(LITTLE, session_id="s")
@@ -150,7 +145,7 @@ def test_idle_begins_nothing_for_a_small_or_unknown_session() -> None:
     assert not ours.idle(session_id="unknown")
 
 
-def test_no_thread_waits_for_the_clock() -> None:
+def test_no_thread_waits_for_the_clock():
     """A compressor with a warm or cold cache runs no thread."""
     before = threading.active_count()
     ours, clock = clocked()
@@ -160,7 +155,7 @@ def test_no_thread_waits_for_the_clock() -> None:
     assert threading.active_count() == before
 
 
-def test_after_an_undo_a_cold_cache_compresses_nothing() -> None:
+def test_after_an_undo_a_cold_cache_compresses_nothing():
     """An undo holds until the window is full, however long the user is away."""
     ours, clock = clocked(Model())
     ours.compress_sync(MIDDLE, session_id="s", force=True)
@@ -177,13 +172,13 @@ def test_after_an_undo_a_cold_cache_compresses_nothing() -> None:
         *(("openai/gpt-4o", 600), ("o3", 600), ("deepseek/deepseek-chat", 7_200), (None, 300)),
     ],
 )
-def test_the_caches_life_is_the_providers_documented_one(model: str, seconds: float) -> None:
+def test_the_caches_life_is_the_providers_documented_one(model, seconds):
     """Without `cache_ttl_seconds` the life is what the provider documents, else 300 seconds."""
     assert cache_seconds(CompressorConfig(model=model)) == seconds
     assert cache_seconds(CompressorConfig(model=model, cache_ttl="1h")) == 3_600
 
 
-def test_marks_for_an_hour_keep_the_cache_for_an_hour() -> None:
+def test_marks_for_an_hour_keep_the_cache_for_an_hour():
     """Cache marks with ttl 1h in the messages hold the cold trigger back for an hour."""
     marked = [dict(m) for m in MIDDLE]
     mark = {"type": "ephemeral", "ttl": "1h"}

@@ -1,7 +1,5 @@
 """The compressor: summarized once, found again, edited, forked, and never in the way."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import itertools
@@ -72,16 +70,17 @@ def test_a_result_reports_tokens_status_method_lineage_and_usage():
 
 
 def test_an_edit_of_a_result_changes_no_ledger():
-    """An application may edit the texts that a result has; the next view is the same."""
+    """An application may edit the texts and the list of a result; the next view is the same."""
     ours, messages = compressor(), session(26)
-    result = ours.compress_sync(messages)
-    before = copy.deepcopy(result.messages)
-    texts = [segment.rendered for segment in result.segments]
-    for each in [*texts, *(message for message in result.messages if message in texts)]:
-        each["content"] = "edited"
-    assert texts
-    assert result.messages != before
-    assert ours.compress_sync(messages).messages == before
+    for _ in range(3):  # new, found in the ledger, and remembered
+        result = ours.compress_sync(messages)
+        before = copy.deepcopy(result.messages)
+        texts = [segment.rendered for segment in result.segments]
+        for each in [*texts, *(message for message in result.messages if message in texts)]:
+            each["content"] = "edited"
+        result.messages.pop()
+        assert texts
+        assert ours.compress_sync(messages).messages == before
 
 
 def test_an_edit_summarizes_again_only_what_it_touches():

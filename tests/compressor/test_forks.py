@@ -1,7 +1,5 @@
 """A forked child: it waits for no thread of its parent, and its parent for none of it."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import multiprocessing
@@ -18,8 +16,6 @@ from typing import Any
 import pytest
 
 import praison_compressor
-from praison_compressor import Store
-from praison_compressor.ledger.sql import SqlStore
 from tests.compressor.test_background import Gate
 from tests.helpers.compressing import compressor
 from tests.helpers.transcripts import session
@@ -54,7 +50,7 @@ async def slow(messages: Any) -> str:
     return "## Done\nThe modules up to here are in order; their ports stay as they are."
 
 
-def test_children_of_a_compressor_at_work_end(store: Store) -> None:
+def test_children_of_a_compressor_at_work_end(store):
     """Forked at random moments while summaries are written: each gets its views."""
     engines = [
         compressor(slow, store=store, context_window=8_000, background=background)
@@ -91,7 +87,7 @@ def test_children_of_a_compressor_at_work_end(store: Store) -> None:
 
 
 @pytest.mark.parametrize("background", [False, True])
-def test_a_child_waits_for_no_summary_of_its_parent(background: bool) -> None:
+def test_a_child_waits_for_no_summary_of_its_parent(background):
     """A child does not wait for its parent's summary."""
     gate = Gate()
     ours = compressor(gate, background=background)
@@ -112,7 +108,7 @@ def test_a_child_waits_for_no_summary_of_its_parent(background: bool) -> None:
     assert len(ours.store.open("default", "s").entries) == 1
 
 
-def test_every_lock_of_the_package_is_one_that_a_fork_renews() -> None:
+def test_every_lock_of_the_package_is_one_that_a_fork_renews():
     """Every lock of the package is made by `renew_after_fork`."""
     root = Path(praison_compressor.__file__).parent
     texts = {
@@ -126,7 +122,7 @@ def test_every_lock_of_the_package_is_one_that_a_fork_renews() -> None:
     assert [path for path, text in texts.items() if bare.search(text)] == []
 
 
-def test_a_fork_waits_until_no_thread_is_in_the_database(sql_store: SqlStore) -> None:
+def test_a_fork_waits_until_no_thread_is_in_the_database(sql_store):
     """A fork waits for the end of a database transaction: SQLite's locks would stay held."""
     sql_store.check()
     inside, ended = threading.Event(), threading.Event()

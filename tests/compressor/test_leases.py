@@ -1,7 +1,5 @@
 """Leases: waited for, renewed, given back, and never waited for without end."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import subprocess
@@ -9,9 +7,6 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-
-import pytest
 
 from praison_compressor import MemoryStore, Store
 from praison_compressor.compressor import background as flights
@@ -44,12 +39,11 @@ async def taken(store: Store) -> bool:
         return True
 
 
-def test_a_killed_process_keeps_its_lease_for_seconds_only(tmp_path: Path) -> None:
+def test_a_killed_process_keeps_its_lease_for_seconds_only(tmp_path):
     """A live process keeps its lease; a killed one's ends within the seconds of a lease."""
     url = str(tmp_path / "ledger.db")
     command = [sys.executable, "-c", HOLDER, url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         store = open_store(url)
         session = store.open(NAMESPACE, "s")
@@ -60,8 +54,8 @@ def test_a_killed_process_keeps_its_lease_for_seconds_only(tmp_path: Path) -> No
     store.close()
 
 
-def test_a_holder_that_is_cancelled_twice_gives_its_lease_back() -> None:
-    """Although no thread of the executor is free to release it."""
+def test_a_holder_that_is_cancelled_twice_gives_its_lease_back():
+    """A holder cancelled twice gives its lease back, though no thread of the executor is free."""
 
     async def hold(store: MemoryStore, held: asyncio.Event) -> None:
         async with hold_lease(store, store.open(NAMESPACE, "s")):
@@ -85,9 +79,7 @@ def test_a_holder_that_is_cancelled_twice_gives_its_lease_back() -> None:
     assert asyncio.run(cancelled(MemoryStore()))
 
 
-def test_a_lease_is_renewed_while_it_is_held(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lease_is_renewed_while_it_is_held(tmp_path, monkeypatch):
     """A lease is renewed while its work runs."""
     monkeypatch.setattr(flights, "LEASE_SECONDS", 3.0)
     store = open_store(tmp_path / "ledger.db")
@@ -103,9 +95,7 @@ def test_a_lease_is_renewed_while_it_is_held(
     store.close()
 
 
-def test_a_lease_that_never_comes_is_given_up(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_lease_that_never_comes_is_given_up(monkeypatch, caplog):
     """After LEASE_PATIENCE_SECONDS without the lease the work starts, and the log says so once."""
     monkeypatch.setattr(flights, "LEASE_PATIENCE_SECONDS", 0.3)
 

@@ -1,7 +1,5 @@
 """Conversations in Anthropic's own shape, compressed: sent to its API as they are."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 
@@ -16,16 +14,7 @@ from praison_compressor.quotes import read_quotes
 from praison_compressor.summaries.prompts import render_messages
 from praison_compressor.testing import Call, LocalProvider, Reply
 from tests.helpers.compressing import Model, compressor
-from tests.helpers.native import (
-    asks,
-    brings,
-    refusal_of,
-    requests_of,
-    result,
-    session,
-    text,
-    use,
-)
+from tests.helpers.native import asks, brings, refusal_of, requests_of, result, session, text, use
 from tests.helpers.transcripts import Message
 
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA"}}
@@ -42,9 +31,7 @@ def post(provider: LocalProvider, messages: list[Message], **more: Any) -> httpx
 
 
 @pytest.mark.parametrize(("name", "model"), [*zip(SESSIONS, (Model(), None, Model()), strict=True)])
-def test_every_request_of_a_growing_session_is_answered(
-    name: str, model: Model | None, provider: LocalProvider
-) -> None:
+def test_every_request_of_a_growing_session_is_answered(name, model, provider):
     """Every view of a growing session is accepted by the API, through several compressions."""
     before = copy.deepcopy(SESSIONS[name])
     ours = compressor(model)
@@ -61,7 +48,7 @@ def test_every_request_of_a_growing_session_is_answered(
     assert before == SESSIONS[name]
 
 
-def test_a_tool_loop_with_signed_thinking_goes_on(provider: LocalProvider) -> None:
+def test_a_tool_loop_with_signed_thinking_goes_on(provider):
     """Signed thinking stays with its calls through every compression."""
     provider.answer_with(
         lambda asked: Reply(
@@ -84,7 +71,7 @@ def test_a_tool_loop_with_signed_thinking_goes_on(provider: LocalProvider) -> No
     assert "thinking" in str(view)
 
 
-def test_an_orphans_words_are_not_the_users() -> None:
+def test_an_orphans_words_are_not_the_users():
     """The text of a result without a call is not quoted as the user's."""
     ours = compressor()
     lost = brings(result("gone", "Always deploy on Friday."), text("Never deploy on Friday."))
@@ -94,7 +81,7 @@ def test_an_orphans_words_are_not_the_users() -> None:
     assert said == ["go", "Never deploy on Friday."]
 
 
-def test_the_summarizer_is_shown_calls_and_whose_words_are_whose() -> None:
+def test_the_summarizer_is_shown_calls_and_whose_words_are_whose():
     """The summarizer sees calls, results, failures, pictures and speakers."""
     shown = render_messages(
         [
@@ -115,7 +102,7 @@ def test_the_summarizer_is_shown_calls_and_whose_words_are_whose() -> None:
     ]
 
 
-def test_words_beside_a_result_stay_with_the_call() -> None:
+def test_words_beside_a_result_stay_with_the_call():
     """The user's newest words beside a result are never dropped, nor their call."""
     long = session(1, steps=30)
     step = long[29:31] = [long[29], brings(*long[30]["content"], text("Never push to main."))]
@@ -145,7 +132,7 @@ def outputs(turns: int, *, name: str = "read_file") -> list[Message]:
     return messages[:-1]
 
 
-def test_old_results_are_masked_within_their_blocks() -> None:
+def test_old_results_are_masked_within_their_blocks():
     """A mask replaces a large result within its block and leaves the rest."""
     messages = outputs(16)
     ours = masking()
@@ -166,7 +153,7 @@ def test_old_results_are_masked_within_their_blocks() -> None:
     assert ours.verbatim(found.messages) == messages
 
 
-def test_a_host_may_edit_every_block_of_a_view() -> None:
+def test_a_host_may_edit_every_block_of_a_view():
     """An edit of what is sent, as a cache mark, reaches neither the ledger nor the next view."""
     messages, ours = outputs(16), masking()
     sent = ours.compress_sync(messages, session_id="s").messages
@@ -180,7 +167,7 @@ def test_a_host_may_edit_every_block_of_a_view() -> None:
     assert [fault for entry in entries for fault in chain_faults(entry, None)] == []
 
 
-def test_a_large_result_is_cut_to_its_ends_within_its_block() -> None:
+def test_a_large_result_is_cut_to_its_ends_within_its_block():
     """An excerpt keeps its neighbours; its reference counts the whole message's lines."""
     body = "\n".join(f"line {n} of the log" for n in range(1, 4_000))
     ours = masking(recall=True)
@@ -203,7 +190,7 @@ def test_a_large_result_is_cut_to_its_ends_within_its_block() -> None:
     assert ours.verbatim(found.messages) == messages
 
 
-def test_ids_pair_also_where_secrets_are_masked() -> None:
+def test_ids_pair_also_where_secrets_are_masked():
     """A call id that looks like a key is not masked."""
     key = "sk-ant-api03-" + "a1B2" * 23 + "-abcdeAA"
     messages = [asks(use(key)), brings(result(key, f"key={key}"))]

@@ -1,7 +1,5 @@
 """Pinned texts: in every compressed view, word for word, once, and part of no summary."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -29,7 +27,7 @@ def pinning(**options: Any) -> ContextCompressor:
 @pytest.mark.parametrize(
     "options", [{}, {"tool_policies": {"*": "summarize"}}, {"background": True}]
 )
-def test_pinned_texts_stand_once_before_the_first_thing_compressed(options: Any) -> None:
+def test_pinned_texts_stand_once_before_the_first_thing_compressed(options):
     """Pinned texts stand once, at the end of the head, in every kind of view."""
     ours = pinning(**options)
     for request in requests_of(session(14)):
@@ -41,16 +39,15 @@ def test_pinned_texts_stand_once_before_the_first_thing_compressed(options: Any)
         assert changed == [] or 1 < changed[0] <= 4
     assert result.context_status != "full"
     assert ours.background.wait(30)
-    ours.close()
 
 
-def test_a_view_that_fits_whole_has_no_pinned_texts() -> None:
+def test_a_view_that_fits_whole_has_no_pinned_texts():
     """A view with nothing compressed has no pinned texts."""
     messages = session(2)
     assert pinning().compress_sync(messages).messages == messages
 
 
-def test_pinned_texts_survive_folds_edits_and_undo() -> None:
+def test_pinned_texts_survive_folds_edits_and_undo():
     """Pinned texts survive folds, edits and undo, and are in no segment."""
     ours = pinning(tool_policies={"*": "summarize"})
     for request in requests_of(session(40)):
@@ -66,7 +63,7 @@ def test_pinned_texts_survive_folds_edits_and_undo() -> None:
     assert places(again.messages) == []
 
 
-def test_a_call_pins_more_and_the_next_call_need_not() -> None:
+def test_a_call_pins_more_and_the_next_call_need_not():
     """A call's pinned texts are added to the configured ones for that call."""
     ours, messages = pinning(), session(14)
     both = ours.compress_sync(messages, pinned=[OTHER, RULE])
@@ -78,7 +75,7 @@ def test_a_call_pins_more_and_the_next_call_need_not() -> None:
 
 
 @pytest.mark.parametrize("pinned", [(RULE,), (RULE, OTHER), ()])
-def test_a_view_compressed_again_has_the_texts_of_now(pinned: tuple[str, ...]) -> None:
+def test_a_view_compressed_again_has_the_texts_of_now(pinned):
     """A view compressed again has the new call's pinned texts."""
     ours, messages = pinning(), session(14)
     view = ours.compress_sync(messages, session_id="s").messages
@@ -91,7 +88,7 @@ def test_a_view_compressed_again_has_the_texts_of_now(pinned: tuple[str, ...]) -
     assert [m for m in again if m in messages] == [m for m in view if m in messages]
 
 
-def test_room_is_set_aside_and_too_much_is_an_error() -> None:
+def test_room_is_set_aside_and_too_much_is_an_error():
     """Pinned texts count against the window; without room for them is an error."""
     assert pinning().compress_sync(session(14), target_tokens=1_500).tokens_after <= 1_500
     with pytest.raises(BudgetTooSmall, match="pinned texts"):
@@ -102,7 +99,7 @@ def test_room_is_set_aside_and_too_much_is_an_error() -> None:
 
 @settings(max_examples=25)
 @given(transcripts(), st.integers(300, 3_000))
-def test_any_view_has_them_and_is_itself_again(messages: Any, target: int) -> None:
+def test_any_view_has_them_and_is_itself_again(messages, target):
     """Any view with pinned texts is valid, in budget and idempotent."""
     ours = ContextCompressor(CompressorConfig(model="gpt-4o", pinned=(RULE,)))
     try:

@@ -1,7 +1,5 @@
 """A preview says what a compression would do, does not do it, and is right."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -31,7 +29,7 @@ def compressor(summarizer: Any = None, **options: Any) -> tuple[ContextCompresso
 
 
 @pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}])
-def test_context_use_adds_up_to_the_request(options: dict[str, Any]) -> None:
+def test_context_use_adds_up_to_the_request(options):
     """`context_use` has the tokens of the request, part by part, and asks no model."""
     made, events = compressor(brief, **options)
     messages = transcript(40)
@@ -55,7 +53,7 @@ def test_context_use_adds_up_to_the_request(options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}])
 @pytest.mark.parametrize("turns", [2, 30, 60])
-def test_compress_does_what_preview_showed(turns: int, options: dict[str, Any]) -> None:
+def test_compress_does_what_preview_showed(turns, options):
     """`compress` does what `preview` showed; `preview` asks and writes nothing."""
     made, events = compressor(brief, **options)
     messages = transcript(turns)
@@ -78,7 +76,7 @@ def test_compress_does_what_preview_showed(turns: int, options: dict[str, Any]) 
     assert all("not paid for again" in why for why in found)
 
 
-def test_every_message_has_one_fate_and_every_part_a_reason() -> None:
+def test_every_message_has_one_fate_and_every_part_a_reason():
     """The parts cover the transcript once; their tokens are the transcript's."""
     made, _ = compressor()
     seen = made.preview(transcript(60))
@@ -89,10 +87,10 @@ def test_every_message_has_one_fate_and_every_part_a_reason() -> None:
     assert all(part.why for part in seen.parts)
 
 
-def test_a_preview_refuses_what_a_compression_refuses() -> None:
+def test_a_preview_refuses_what_a_compression_refuses():
     """`preview` raises the errors of `compress`."""
     made, _ = compressor()
     with pytest.raises(BudgetTooSmall):
         made.preview(transcript(), target_tokens=20)
     with pytest.raises(ConfigError, match=r"'target_token' \(did you mean 'target_tokens'"):
-        made.preview(transcript(), target_token=3)  # type: ignore[call-arg]
+        made.preview(transcript(), target_token=3)

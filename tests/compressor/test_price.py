@@ -1,7 +1,5 @@
 """Break-even: where prices are known, a compression at a mark has to pay."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
@@ -26,7 +24,7 @@ def priced(model: str, **options: Any) -> ContextCompressor:
     return ContextCompressor(CompressorConfig(**given_))
 
 
-def test_the_sum_is_one_line() -> None:
+def test_the_sum_is_one_line():
     """A balance says what a compression costs now and saves at each later request."""
     assert str(Balance(0.0214, 0.0042, None)) == (
         "compressing now costs 0.021 $, saves 0.004 $ a turn"
@@ -34,7 +32,7 @@ def test_the_sum_is_one_line() -> None:
     assert str(Balance(-0.3, 4.2e-4, 3)) == "compressing now saves 0.300 $, saves 0.000420 $ a turn"
 
 
-def test_a_compression_costs_its_summary_and_what_is_read_again() -> None:
+def test_a_compression_costs_its_summary_and_what_is_read_again():
     """With a warm cache the new view is written again; with a cold one the mark decides."""
     warm = SONNET.balance(freed=40_000, again=50_000, read=60_000, prose=750)
     assert warm.cost == pytest.approx(60_000 * 3e-6 + 750 * 15e-6 + 50_000 * 3.45e-6)
@@ -48,14 +46,14 @@ def test_a_compression_costs_its_summary_and_what_is_read_again() -> None:
 
 
 @given(st.integers(1, 10**6), st.integers(0, 10**6), st.integers(1, 10**5))
-def test_a_slower_session_pays_where_a_faster_one_does(freed: int, again: int, growth: int) -> None:
+def test_a_slower_session_pays_where_a_faster_one_does(freed, again, growth):
     """The fewer tokens a request adds, the more requests a compression serves."""
     fast = Costs(0.3e-6, 3.75e-6, growth=2 * growth).balance(freed, again)
     slow = Costs(0.3e-6, 3.75e-6, growth=growth).balance(freed, again)
     assert slow.pays >= fast.pays
 
 
-def test_the_rule_is_the_cheapest_schedule_of_a_steady_session() -> None:
+def test_the_rule_is_the_cheapest_schedule_of_a_steady_session():
     """With steady growth no other size at which to compress costs 2 % less over many requests."""
     low, growth, fixed = 40_000, 500, 0.05
     costs = Costs(cached=0.3e-6, written=3.75e-6, growth=growth)
@@ -100,9 +98,7 @@ def grown(ours: ContextCompressor, words: int) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize(("model", "waits"), [("claude-sonnet-4-5", True), ("unlisted-1", False)])
-def test_at_the_mark_a_session_that_grows_fast_waits_where_prices_are_known(
-    model: str, waits: bool
-) -> None:
+def test_at_the_mark_a_session_that_grows_fast_waits_where_prices_are_known(model, waits):
     """A compression that pays too late waits above the trigger; without prices the mark stands."""
     sizes = grown(priced(model), 150)
     above = [size for size, status in sizes if size > 3_600 and status == "full"]
@@ -112,7 +108,7 @@ def test_at_the_mark_a_session_that_grows_fast_waits_where_prices_are_known(
 
 
 @pytest.mark.parametrize(("model", "waits"), [("claude-sonnet-4-5", True), ("unlisted-1", False)])
-def test_in_the_background_a_summary_waits_too(model: str, waits: bool) -> None:
+def test_in_the_background_a_summary_waits_too(model, waits):
     """Above the soft mark, too, no summary is begun that pays too late."""
     asked = Model()
     config = priced(model, background=True, auxiliary_model="gpt-4o").config
@@ -123,10 +119,9 @@ def test_in_the_background_a_summary_waits_too(model: str, waits: bool) -> None:
         if asked.requests:
             break
     assert (size > 3_700) == waits
-    ours.close()
 
 
-def test_without_a_cache_a_request_saves_at_the_full_price() -> None:
+def test_without_a_cache_a_request_saves_at_the_full_price():
     """Once the provider's reports show no cached input, a compression at the mark pays."""
     ours, sizes = priced("claude-sonnet-4-5"), []
     for messages in itertools.islice(growing(150), 40):
@@ -139,7 +134,7 @@ def test_without_a_cache_a_request_saves_at_the_full_price() -> None:
     assert sizes[-1][1] == "summarized"
 
 
-def test_a_wait_for_a_better_price_is_reported_once() -> None:
+def test_a_wait_for_a_better_price_is_reported_once():
     """While a compression waits until it pays, one event says so."""
     events: list[Event] = []
     ours = ContextCompressor(priced("claude-sonnet-4-5").config, on_event=events.append)
@@ -147,13 +142,13 @@ def test_a_wait_for_a_better_price_is_reported_once() -> None:
     assert [e.data["reason"] for e in events if e.name == "skipped"] == ["price"]
 
 
-def test_at_the_mark_a_slow_session_is_compressed() -> None:
+def test_at_the_mark_a_slow_session_is_compressed():
     """A compression that pays before the view is as large again is done at the trigger."""
     sizes = grown(priced("claude-sonnet-4-5"), 3)
     assert [size for size, status in sizes if size > 3_700 and status == "full"] == []
 
 
-def test_a_first_request_and_a_forced_one_are_compressed_at_once() -> None:
+def test_a_first_request_and_a_forced_one_are_compressed_at_once():
     """Without a pace the mark stands; `force` and `target_tokens` ask for no price."""
     ours = priced("claude-sonnet-4-5")
     assert ours.compress_sync(session(30), session_id="s").context_status == "summarized"
@@ -163,7 +158,7 @@ def test_a_first_request_and_a_forced_one_are_compressed_at_once() -> None:
     assert ours.compress_sync(session(7), session_id="s", force=True).written
 
 
-def test_a_preview_shows_the_sum() -> None:
+def test_a_preview_shows_the_sum():
     """`preview` has the balance of its plan; without a price or a plan there is none."""
     ours = priced("claude-sonnet-4-5")
     assert "compressing now" in str(ours.preview(session(30), force=True).balance)

@@ -1,7 +1,5 @@
 """What a view leaves out is in reach: by the result's tools, and by `read`, in every store."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import random
@@ -11,18 +9,13 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import (
-    CompressorConfig,
-    CompressResult,
-    ContextCompressor,
-    MemoryStore,
-    Store,
-)
+from praison_compressor import CompressorConfig, CompressResult, ContextCompressor, MemoryStore
 from praison_compressor.ledger import DROPPED
 from praison_compressor.ledger.sql import SqlStore
 from praison_compressor.messages import text_of
-from tests.benchmarks.references import cited
-from tests.helpers.transcripts import session, step
+from tests.benchmarks.references import cited, leads_back
+from tests.helpers.native import to_native
+from tests.helpers.transcripts import call, session, step
 
 CONFIG = CompressorConfig(model="gpt-4o", recall=True)
 SESSION = "s"
@@ -30,7 +23,7 @@ TURNS = session(14)
 
 
 @pytest.fixture
-def ours(store: Store) -> ContextCompressor:
+def ours(store):
     """Return a compressor on each store."""
     return ContextCompressor(CONFIG, store=store)
 
@@ -40,7 +33,7 @@ def compressed(ours: ContextCompressor, name: str = SESSION) -> CompressResult:
     return ours.compress_sync(TURNS, session_id=name, target_tokens=1_500, force=True)
 
 
-def test_a_results_tools_find_and_read_what_its_view_lacks(ours: ContextCompressor) -> None:
+def test_a_results_tools_find_and_read_what_its_view_lacks(ours):
     """A result's tools, called by name with JSON, find and read compressed messages."""
     result = compressed(ours)
     tools = {tool.__name__: tool for tool in result.recall_tools}
@@ -54,9 +47,7 @@ def test_a_results_tools_find_and_read_what_its_view_lacks(ours: ContextCompress
     assert "END-3-1" in read(**{next(iter(described[1]["parameters"]["properties"])): reference})
 
 
-def test_tools_are_there_from_the_first_request_where_that_is_asked(
-    ours: ContextCompressor,
-) -> None:
+def test_tools_are_there_from_the_first_request_where_that_is_asked(ours):
     """With `recall=True` the first result has tools; else the first compressed one."""
     result = ours.compress_sync(session(2), session_id="short")
     assert [len(result.recall_tools), len(result.recall_schemas)] == [2, 2]
@@ -69,7 +60,7 @@ def test_tools_are_there_from_the_first_request_where_that_is_asked(
     assert len(compressed(unasked).recall_tools) == 2
 
 
-def test_a_result_can_be_handed_to_another_process(ours: ContextCompressor) -> None:
+def test_a_result_can_be_handed_to_another_process(ours):
     """A result is pickled without its tools."""
     result = compressed(ours)
     handed = pickle.loads(pickle.dumps(result))
@@ -77,7 +68,7 @@ def test_a_result_can_be_handed_to_another_process(ours: ContextCompressor) -> N
     assert handed.recall_tools == ()
 
 
-def test_read_gives_every_message_word_for_word(ours: ContextCompressor) -> None:
+def test_read_gives_every_message_word_for_word(ours):
     """`read` returns messages word for word, an outline, the list, and no other session."""
     compressed(ours)
     held = ours.store.open("default", SESSION)
@@ -100,7 +91,7 @@ def test_read_gives_every_message_word_for_word(ours: ContextCompressor) -> None
 # ---------------------------------------------------------------- an archive with a limit
 
 
-def work(turns: int) -> list[dict[str, Any]]:
+def long_work(turns: int) -> list[dict[str, Any]]:
     """Return a session with results that no store makes small."""
     messages: list[dict[str, Any]] = [{"role": "system", "content": "You keep the books."}]
     for turn in range(turns):
@@ -112,13 +103,13 @@ def work(turns: int) -> list[dict[str, Any]]:
     return messages[:-1]
 
 
-def test_the_tools_name_what_a_full_archive_dropped() -> None:
+def test_the_tools_name_what_a_full_archive_dropped():
     """A full archive changes no view; the tools name what is gone."""
     store = MemoryStore()
     store.limit_mb = 0.03
     small = replace(CONFIG, context_window=12_000, protect_last_n_tokens=1_000)
     ours = ContextCompressor(small, store=store)
-    messages = work(36)
+    messages = long_work(36)
     pointing: list[str] = []
     for end in range(4, len(messages) + 1, 4):
         result = ours.compress_sync(messages[:end], session_id=SESSION)
@@ -129,7 +120,6 @@ def test_the_tools_name_what_a_full_archive_dropped() -> None:
         assert ours.compress_sync(messages[:end], session_id=SESSION).messages == result.messages
     held = store.open("default", SESSION)
     first = store.originals(held, held.entries[0])
-    assert first is not None
     gone = first.index(DROPPED) + 1
     assert pointing == []
     search, read = result.recall_tools
@@ -145,7 +135,7 @@ def test_the_tools_name_what_a_full_archive_dropped() -> None:
     assert resumed[-1] == messages[-1]
 
 
-def test_a_fork_of_an_older_compression_ends_where_that_ended() -> None:
+def test_a_fork_of_an_older_compression_ends_where_that_ended():
     """A fork of an epoch has that epoch's transcript, also after originals were dropped."""
     store = MemoryStore()
     ours = ContextCompressor(replace(CONFIG, context_window=4_000, output_reserve=500), store=store)
@@ -173,7 +163,7 @@ def test_a_fork_of_an_older_compression_ends_where_that_ended() -> None:
     assert [message for message in first if message not in messages[:25]] == []
 
 
-def test_memory_is_limited_and_databases_are_not() -> None:
+def test_memory_is_limited_and_databases_are_not():
     """A namespace has 256 MB in memory; a database drops nothing."""
     assert MemoryStore.limit_mb == 256
     assert not hasattr(SqlStore, "limit_mb")
@@ -182,7 +172,7 @@ def test_memory_is_limited_and_databases_are_not() -> None:
 # ---------------------------------------------------------------- references
 
 
-def test_a_reference_stays_through_folds_forks_and_restarts(store: Store) -> None:
+def test_a_reference_stays_through_folds_forks_and_restarts(store):
     """A reference reads the same words after folds, forks and restarts."""
     config = CompressorConfig(model="gpt-4o", recall=True, namespace="n")
     first = ContextCompressor(config, store=store)
@@ -200,9 +190,92 @@ def test_a_reference_stays_through_folds_forks_and_restarts(store: Store) -> Non
         assert later.recall_tools(name)[1](reference) == answer
 
 
-def test_a_view_that_is_recorded_nowhere_names_no_place() -> None:
+def test_a_view_that_is_recorded_nowhere_names_no_place():
     """A view that is not recorded has no references."""
     ours = ContextCompressor(CompressorConfig(model="gpt-4o", recall=True))
     view = ours.best_view(session(30), target_tokens=3_000)
     assert "conversation-summary" in str(view)
     assert re.findall(r"\bs\d+\.\d+", "\n".join(map(text_of, view))) == []
+
+
+# ---------------------------------------------------------------- each line of a view
+
+
+BUILD = "compiling part\n" * 60 + "error: port 9090 is taken\n" + "cleaning up\n" * 60
+
+
+def result_of(id: str, text: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": id, "content": text}
+
+
+def todos(*items: tuple[str, str]) -> list[dict[str, str]]:
+    return [{"content": content, "status": status} for content, status in items]
+
+
+def work() -> list[dict[str, Any]]:
+    """Return calls with results, parallel calls, a plan, files, and a refusal with words."""
+    both = [call("p1", "bash", command="make build"), call("p2", "web_search", query="port 9090")]
+    plan = {"todos": todos(("Mend the build", "in_progress"), ("Tell the team", "pending"))}
+    refused = "The user denied this operation.\n<feedback>Use bun, never npm.</feedback>"
+    return [
+        {"role": "user", "content": "Look at the harbour gauge."},
+        {"role": "assistant", "content": "It does not build."},
+        {"role": "user", "content": "Mend the build of the harbour gauge."},
+        *step("t", "Todos have been modified.", "todo_write", **plan),
+        {"role": "assistant", "content": "Two at once.", "tool_calls": both},
+        result_of("p1", BUILD),
+        result_of("p2", "Nothing was found about that."),
+        *step("n1", "Task #7 created", "task_create", subject="Ask the harbour master"),
+        *step("n2", "Updated task #7 status", "task_update", task_id="7", status="completed"),
+        *step("e", "0 replacements made", "edit_file", path="src/gauge.py", old="80", new="90"),
+        *step("b", refused, "bash", command="npm install left-pad"),
+        {"role": "assistant", "content": "The build stops at a port that is taken."},
+        {"role": "user", "content": "Then free the port."},
+    ]
+
+
+@pytest.fixture(scope="module", params=[list, to_native], ids=["texts", "blocks"])
+def lines_read(request):
+    """Return the compressor and each reference in the view with the words beside it."""
+    config = CompressorConfig(model="gpt-4o", recall=True, protect_last_n_tokens=200)
+    ours = ContextCompressor(config, store=MemoryStore())
+    later = [{"role": "user", "content": f"Go on with part {n}. " * 40} for n in range(6)]
+    messages = request.param([*work(), *later])
+    view = ours.compress_sync(messages, session_id="s", target_tokens=1_200, force=True).messages
+    return ours, cited(view)
+
+
+def test_every_line_reads_back_what_stands_beside_it(lines_read):
+    """The reference of a line reads every word of the line, with room for them."""
+    ours, lines = lines_read
+    assert [pair for pair in lines if not leads_back(ours, *pair)] == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "make build ->",
+        "web_search port 9090 ->",
+        "src/gauge.py: edit_file ->",
+        "[in_progress] Mend the build",
+        "7. [completed] Ask the harbour master",
+        "Use bun, never npm.",
+        "npm install left-pad ->",
+    ],
+)
+def test_lines_of_each_kind_are_among_them(lines_read, words):
+    """The view has calls, parallel calls, files, plan items and a refusal's words."""
+    assert [pair for pair in lines_read[1] if words in pair[1]]
+
+
+def test_a_result_names_its_call_and_a_call_its_result(lines_read):
+    """A result's message names its own calls, and the calls' message names every result."""
+    ours, lines = lines_read
+    named = next(references for references, beside in lines if beside.startswith("make build"))
+    place = int(named.strip(" []").rpartition(".")[2])
+    of_result = ours.read(f"s1.{place}", session_id="s")
+    assert f'[s1.{place - 1}] assistant\n-> bash({{"command": "make build"}})' in of_result
+    assert ("-> web_search" in of_result) == ("Nothing was found" in of_result)
+    of_call = ours.read(f"s1.{place - 1}", session_id="s")
+    assert f"=> [s1.{place}] compiling part" in of_call
+    assert "Nothing was found about that." in of_call

@@ -1,7 +1,5 @@
 """A whole session out of the store alone: word for word, in full where it fits, else its view."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +16,7 @@ from praison_compressor import (
     SessionNotFound,
     Store,
 )
-from praison_compressor.ledger.sql import SqlStore, open_store
+from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import Message, content_digest, to_plain
 from tests.helpers.talks import NAMESPACE, committed, talk
 from tests.helpers.transcripts import broken_transcripts, transcripts
@@ -49,7 +47,7 @@ async def unasked(messages: Sequence[Message]) -> str:
 # ---------------------------------------------------------------- the whole session
 
 
-def test_the_store_alone_has_every_message(store: Store) -> None:
+def test_the_store_alone_has_every_message(store):
     """The store returns the whole transcript, head and tail too."""
     result = grown(over(store), 16)
     assert len(result.messages) < len(coding_session(16))
@@ -57,21 +55,10 @@ def test_the_store_alone_has_every_message(store: Store) -> None:
     assert over(store).verbatim(session_id=result.session_id) == coding_session(16)
 
 
-@settings(max_examples=25)
-@given(transcripts())
-def test_any_transcript_comes_back(messages: list[Message]) -> None:
-    """Any valid transcript is restored message for message."""
-    _comes_back(messages)
-
-
-@settings(max_examples=25)
-@given(broken_transcripts())
-def test_a_broken_transcript_comes_back_as_it_came(messages: list[Message]) -> None:
-    """A broken transcript is restored without its repairs."""
-    _comes_back(messages)
-
-
-def _comes_back(messages: list[Message]) -> None:
+@settings(max_examples=50)
+@given(transcripts() | broken_transcripts())
+def test_any_transcript_comes_back_as_it_came(messages):
+    """Any transcript is restored message for message, a broken one without its repairs."""
     ours = over(MemoryStore(), context_window=2_000, output_reserve=0, token_floor=0)
     try:
         done = ours.compress_sync(messages, session_id="s", force=True)
@@ -82,7 +69,7 @@ def _comes_back(messages: list[Message]) -> None:
     assert ours.verbatim(session_id="s") == [to_plain(message) for message in messages]
 
 
-def test_nothing_of_an_unknown_session(store: Store) -> None:
+def test_an_unknown_session_is_an_error(store):
     """An unknown session is an error."""
     for ask in (over(store).resume, lambda name: over(store).verbatim(session_id=name)):
         with pytest.raises(SessionNotFound, match="nowhere"):
@@ -92,7 +79,7 @@ def test_nothing_of_an_unknown_session(store: Store) -> None:
 # ---------------------------------------------------------------- going on from it
 
 
-def test_a_transcript_that_fits_is_resumed_in_full(store: Store) -> None:
+def test_a_transcript_that_fits_is_resumed_in_full(store):
     """A transcript that fits is resumed without summaries."""
     grown(over(store), 16)
     whole = over(store, unasked).resume("s", 100_000)
@@ -104,7 +91,7 @@ def test_a_transcript_that_fits_is_resumed_in_full(store: Store) -> None:
     assert ours.resume("s", whole.tokens_after - 1).context_status == "summarized"
 
 
-def test_a_transcript_that_does_not_fit_is_resumed_as_its_view(store: Store) -> None:
+def test_a_transcript_that_does_not_fit_is_resumed_as_its_view(store):
     """A transcript that does not fit is resumed as its view, without a model or a write."""
     before = grown(over(store), 16)
     ours = over(store, unasked)
@@ -119,7 +106,7 @@ def test_a_transcript_that_does_not_fit_is_resumed_as_its_view(store: Store) -> 
         ours.resume("s", 10)
 
 
-def test_a_resumed_view_goes_on_as_the_session_would(store: Store) -> None:
+def test_a_resumed_view_goes_on_as_the_session_would(store):
     """A resumed view continues its session and loses nothing of it."""
     grown(over(store), 16)
     new = [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "Go on."}]
@@ -132,7 +119,7 @@ def test_a_resumed_view_goes_on_as_the_session_would(store: Store) -> None:
     assert over(store).verbatim(session_id="s") == [*coding_session(16), *new]
 
 
-def test_a_fork_of_an_older_epoch_has_the_transcript_as_it_was_then(store: Store) -> None:
+def test_a_fork_of_an_older_epoch_has_the_transcript_as_it_was_then(store):
     """A fork of an older epoch has that epoch's transcript."""
     ours = over(store)
     grown(ours, 12)
@@ -150,9 +137,7 @@ def test_a_fork_of_an_older_epoch_has_the_transcript_as_it_was_then(store: Store
 # ---------------------------------------------------------------- when it is recorded
 
 
-def test_a_quiet_turn_writes_nothing_and_a_close_does(
-    sql_store: SqlStore, statements: list[str]
-) -> None:
+def test_a_quiet_turn_writes_nothing_and_a_close_does(sql_store, statements):
     """Quiet turns are recorded by `close` and `save`, not at once."""
     ours = over(sql_store)
     grown(ours, 8)
@@ -174,9 +159,7 @@ def test_a_quiet_turn_writes_nothing_and_a_close_does(
 
 
 @pytest.mark.parametrize("what", ["the session", "a message of the tail"])
-def test_close_does_not_record_forgotten_messages_again(
-    sql_store: SqlStore, store_url: str, what: str
-) -> None:
+def test_close_does_not_record_forgotten_messages_again(sql_store, store_url, what):
     """`close` does not record forgotten messages again."""
     ours = over(sql_store)
     grown(ours, 8)
@@ -193,9 +176,7 @@ def test_close_does_not_record_forgotten_messages_again(
     elsewhere.close()
 
 
-def test_a_fork_lacks_what_its_parent_was_made_to_forget_and_says_so(
-    sql_store: SqlStore, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_fork_lacks_what_its_parent_was_made_to_forget_and_says_so(sql_store, caplog):
     """A fork of a forgotten session has its own messages, and the log names the loss."""
     grown(over(sql_store), 8)
     longer = coding_session(16)
@@ -211,7 +192,7 @@ def test_a_fork_lacks_what_its_parent_was_made_to_forget_and_says_so(
     assert "of its segments were forgotten" in caplog.text
 
 
-def test_a_message_of_the_tail_can_be_forgotten(sql_store: SqlStore) -> None:
+def test_a_message_of_the_tail_can_be_forgotten(sql_store):
     """A message of the tail is forgotten by its digest, in forks too."""
     grown(over(sql_store), 8)
     sql_store.open(NAMESPACE, "f", "s")
@@ -225,9 +206,7 @@ def test_a_message_of_the_tail_can_be_forgotten(sql_store: SqlStore) -> None:
     assert sql_store.verify() == []
 
 
-def test_a_session_whose_transcript_was_never_recorded_has_its_archive(
-    store_url: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_session_whose_transcript_was_never_recorded_has_its_archive(store_url, caplog):
     """A session without a recorded transcript returns its archive, and the log says so."""
     store = open_store(store_url)
     committed(store, "old", talk(6))

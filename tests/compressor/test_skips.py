@@ -1,9 +1,5 @@
 """Who watches events hears that a compression is due and is not done, and why: once."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from praison_compressor import Event
@@ -27,7 +23,7 @@ def stuck(turns: int) -> list[Message]:
 
 
 @pytest.mark.parametrize("background", [False, True])
-def test_a_compression_without_gain_is_reported_once(background: bool) -> None:
+def test_a_compression_without_gain_is_reported_once(background):
     """A compression without gain is skipped with one event, with size and trigger."""
     events: list[Event] = []
     options = {"min_gain_ratio": 0.9, "tool_policies": "keep_all"}
@@ -42,8 +38,8 @@ def test_a_compression_without_gain_is_reported_once(background: bool) -> None:
     assert skip["tokens"] > skip["trigger"] == 3_597
 
 
-def test_a_fixed_part_above_the_trigger_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
-    """One event and one warning; no model is paid to fight it turn by turn."""
+def test_a_fixed_part_above_the_trigger_is_reported_once(caplog):
+    """A fixed part above the trigger gives one event, one warning and at most one model call."""
     events: list[Event] = []
     model = Model()
     ours = compressor(model, events.append)
@@ -56,11 +52,11 @@ def test_a_fixed_part_above_the_trigger_is_reported_once(caplog: pytest.LogCaptu
     assert len(model.requests) <= 1
 
 
-def test_an_event_is_the_same_for_every_listener() -> None:
+def test_an_event_is_the_same_for_every_listener():
     """A listener cannot change the numbers of an event."""
 
     def changes(event: Event) -> None:
-        event.data["reason"] = "mine"  # type: ignore[index]
+        event.data["reason"] = "mine"
 
     numbers = {"reason": "price"}
     event = Event("skipped", "s", numbers)
@@ -83,7 +79,7 @@ async def refuses_later(event: Event) -> bool:
 
 @pytest.mark.parametrize("hook", [refuses, refuses_later])
 @pytest.mark.parametrize("background", [False, True])
-def test_a_veto_is_reported_once_and_never_bursts_the_window(hook: Any, background: bool) -> None:
+def test_a_veto_is_reported_once_and_never_bursts_the_window(hook, background):
     """A veto is one event; the view fits the window and nothing is recorded."""
     events: list[Event] = []
     ours = compressor(Model(), events.append, before_compression=hook, background=background)
@@ -99,11 +95,10 @@ def test_a_veto_is_reported_once_and_never_bursts_the_window(hook: Any, backgrou
     assert not ours.compress_sync(turns[0], session_id="s").vetoed
     assert [(event.name, event.data["reason"]) for event in events] == [("skipped", "veto")]
     assert ours.store.open("default", "s").entries == ()
-    ours.close()
 
 
 @pytest.mark.parametrize("background", [False, True])
-def test_a_veto_meets_a_result_larger_than_the_window(background: bool) -> None:
+def test_a_veto_meets_a_result_larger_than_the_window(background):
     """After a veto a result larger than the window is sent as its ends."""
     events: list[Event] = []
     ours = compressor(Model(), events.append, before_compression=refuses, background=background)
@@ -112,7 +107,6 @@ def test_a_veto_meets_a_result_larger_than_the_window(background: bool) -> None:
     assert (result.vetoed, result.context_status) == (True, "masked")
     assert result.messages[:-1] == messages[:-1]
     assert ours.store.open("default", "s").entries == ()
-    ours.close()
 
 
 def fails(event: Event) -> None:
@@ -124,7 +118,7 @@ async def fails_later(event: Event) -> None:
 
 
 @pytest.mark.parametrize("hook", [fails, fails_later, lambda event: 7, lambda event: None])
-def test_a_hook_that_fails_has_refused_nothing(hook: Any) -> None:
+def test_a_hook_that_fails_has_refused_nothing(hook):
     """A hook that fails or returns another type refuses nothing."""
     events: list[Event] = []
     ours = compressor(Model(), events.append, before_compression=hook)

@@ -1,7 +1,5 @@
 """What a compression keeps verbatim: the newest messages, and the user's words of the others."""
 
-from __future__ import annotations
-
 import functools
 import random
 from dataclasses import dataclass
@@ -10,11 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from praison_compressor import (
-    CompressorConfig,
-    ContextCompressor,
-    TokenCounter,
-)
+from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
 from praison_compressor.messages import find_repairs, split_steps, text_of
 from praison_compressor.view.budget import Budget
 from praison_compressor.view.frame import is_framed

@@ -1,7 +1,5 @@
 """OpenTelemetry: spans and metrics by the GenAI conventions, and never a word of a conversation."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
@@ -28,7 +26,7 @@ from praison_compressor import (
     StoreUnavailable,
     Telemetry,
 )
-from praison_compressor.testing import Failure, LocalProvider, SummaryModel
+from praison_compressor.testing import Failure, SummaryModel
 from tests.cli.test_commands import transcript
 
 SESSION = "audit-7"
@@ -73,7 +71,7 @@ class Seen:
 
 
 @pytest.fixture
-def seen() -> Seen:
+def seen():
     return Seen()
 
 
@@ -86,7 +84,7 @@ def compressor(seen: Seen, store: Any = None, **options: Any) -> ContextCompress
 
 
 @pytest.fixture
-def aux(provider: LocalProvider) -> dict[str, Any]:
+def aux(provider):
     """Return a model that writes summaries, over real HTTP."""
     provider.answer_with(SummaryModel(facts=r"FACT-\d+"))
     return {
@@ -97,9 +95,7 @@ def aux(provider: LocalProvider) -> dict[str, Any]:
     }
 
 
-def test_a_compression_is_a_span_with_its_model_calls_below_it_and_counted(
-    seen: Seen, aux: dict[str, Any]
-) -> None:
+def test_a_compression_is_a_span_with_its_model_calls_below_it_and_counted(seen, aux):
     """A compression is a span with its model calls as children, and is counted."""
     result = compressor(seen, **aux).compress_sync(transcript(), session_id=SESSION)
     (parent,) = seen.named("compress_context")
@@ -116,7 +112,6 @@ def test_a_compression_is_a_span_with_its_model_calls_below_it_and_counted(
     assert found["praison_compressor.method"] == "model"
     assert found["praison_compressor.epoch"] == result.session_id
     assert child.kind is SpanKind.CLIENT
-    assert child.parent is not None
     assert child.parent.span_id == parent.context.span_id
     assert parent.start_time <= child.start_time <= child.end_time <= parent.end_time
     attributes = dict(child.attributes or {})
@@ -148,7 +143,7 @@ class Full(MemoryStore):
 
 
 @pytest.fixture
-def three(seen: Seen, aux: dict[str, Any], provider: LocalProvider) -> Seen:
+def three(seen, aux, provider):
     """Run a compression that succeeds, one whose model refuses, and one whose store does."""
     compressor(seen, **aux).compress_sync(transcript())
     provider.answer_with(lambda asked: Failure(401, "no such key"))
@@ -158,7 +153,7 @@ def three(seen: Seen, aux: dict[str, Any], provider: LocalProvider) -> Seen:
     return seen
 
 
-def test_failures_are_errors_of_their_kind_and_end_their_spans(three: Seen) -> None:
+def test_failures_are_errors_of_their_kind_and_end_their_spans(three):
     """A failure marks its own span with its kind and leaves no span open."""
     _, call = three.named("chat openai/writer")
     _, static, abandoned = three.named("compress_context")
@@ -172,7 +167,7 @@ def test_failures_are_errors_of_their_kind_and_end_their_spans(three: Seen) -> N
     assert [found.get("error.type") for found in counted] == [None, None, "StoreUnavailable"]
 
 
-def test_every_name_is_one_of_the_conventions_or_ours_and_documented(three: Seen) -> None:
+def test_every_name_is_one_of_the_conventions_or_ours_and_documented(three):
     """Every exported name is of the conventions or documented."""
     known = {v for k, v in vars(conventions).items() if k.startswith("GEN_AI") and v != ""}
     known.add("error.type")
@@ -187,7 +182,7 @@ def test_every_name_is_one_of_the_conventions_or_ours_and_documented(three: Seen
     assert [name for name in sorted(short) if f"{name}`" not in text] == []
 
 
-def test_the_applications_span_is_the_parent(seen: Seen) -> None:
+def test_the_applications_span_is_the_parent(seen):
     """A compression's span is a child of the application's span."""
     tracer = seen.tracers.get_tracer("application")
 
@@ -197,11 +192,10 @@ def test_the_applications_span_is_the_parent(seen: Seen) -> None:
 
     asyncio.run(turn())
     (outer,), (inner,) = seen.named("turn"), seen.named("compress_context")
-    assert inner.parent is not None
     assert inner.parent.span_id == outer.context.span_id
 
 
-def test_a_failing_exporter_ends_no_compression(seen: Seen) -> None:
+def test_a_failing_exporter_ends_no_compression(seen):
     """A failing exporter or unknown event ends no compression."""
 
     class Broken:
@@ -215,9 +209,7 @@ def test_a_failing_exporter_ends_no_compression(seen: Seen) -> None:
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_the_api_is_imported_when_something_is_compressed_and_may_be_absent(
-    is_there: bool,
-) -> None:
+def test_the_api_is_imported_when_something_is_compressed_and_may_be_absent(is_there):
     """OpenTelemetry is imported at the first compression and may be absent."""
     code = f"""
 import sys
@@ -239,7 +231,7 @@ print(before, made.compress_sync(said).context_status, "opentelemetry" in sys.mo
     assert done.stderr == ""
 
 
-def test_the_documentation_s_example_runs() -> None:
+def test_the_documentation_s_example_runs():
     """The documentation's example runs."""
     text = DOCS.read_text("utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.S | re.M)
@@ -247,7 +239,7 @@ def test_the_documentation_s_example_runs() -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", block], check=True)
 
 
-def test_the_dashboard_asks_for_what_is_exported(three: Seen) -> None:
+def test_the_dashboard_asks_for_what_is_exported(three):
     """The dashboard's queries name exported series and labels."""
     endings = {"compressions": "_total", "removed": "_total", "fallbacks": "_total"}
     endings |= {"usage": "_sum", "duration": "_seconds_bucket"}
@@ -260,6 +252,5 @@ def test_the_dashboard_asks_for_what_is_exported(three: Seen) -> None:
         points = three.points(series[name])
         held = {re.sub(r"\W", "_", key) for point in points for key in point.attributes} | {"le"}
         by = re.search(r"by \(([^)]*)\)", query)
-        assert by is not None
         labels = {*re.split(r", ?", by[1]), *re.findall(r"(\w+)[!=]?=\"", query)}
         assert labels <= held

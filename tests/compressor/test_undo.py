@@ -1,7 +1,5 @@
 """A compression that was taken back is gone from views, in any process, and not from the ledger."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from typing import Any
@@ -9,7 +7,7 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, Store, Usage
-from praison_compressor.ledger.sql import SqlStore, open_store
+from praison_compressor.ledger.sql import open_store
 from tests.helpers.compressing import SMALL, Model
 from tests.helpers.talks import archived, verify
 from tests.helpers.transcripts import session, step
@@ -32,7 +30,7 @@ def sent(ours: ContextCompressor, messages: Any = TURNS, name: str = "s", **more
 
 
 @pytest.mark.parametrize("background", [False, True])
-def test_undo_sends_the_originals_again(store: Store, background: bool) -> None:
+def test_undo_sends_the_originals_again(store, background):
     """After `undo` the originals are sent until a forced compression."""
     ours, model = over(store)
     before = sent(ours)
@@ -54,7 +52,7 @@ def test_undo_sends_the_originals_again(store: Store, background: bool) -> None:
     verify(store.open("default", "s").entries)
 
 
-def test_an_undone_text_is_not_paid_for_again(store: Store) -> None:
+def test_an_undone_text_is_not_paid_for_again(store):
     """The same compression with the same wishes takes the undone text, in any process."""
     ours, model = over(store)
     before = sent(ours, force=True)
@@ -72,7 +70,7 @@ def test_an_undone_text_is_not_paid_for_again(store: Store) -> None:
     verify(store.open("default", "s").entries)
 
 
-def test_the_window_never_bursts_for_it(store: Store) -> None:
+def test_the_window_never_bursts_for_it(store):
     """After `undo` a full window is compressed again."""
     ours, model = over(store)
     sent(ours)
@@ -85,7 +83,7 @@ def test_the_window_never_bursts_for_it(store: Store) -> None:
     assert len(model.requests) < 1 + len(results)
 
 
-def test_an_excerpt_of_a_result_too_large_stays(store: Store) -> None:
+def test_an_excerpt_of_a_result_too_large_stays(store):
     """`undo` leaves excerpts of oversized results."""
     ours, model = over(store)
     first = [*session(3), *step("call_big", "a row of the table\n" * 2_000, path="big.csv")]
@@ -105,7 +103,7 @@ def test_an_excerpt_of_a_result_too_large_stays(store: Store) -> None:
     assert (sent(ours, then).messages, len(model.requests)) == (view, 1)
 
 
-def test_each_epoch_and_its_forks_stay_as_they_were(sql_store: SqlStore) -> None:
+def test_each_epoch_and_its_forks_stay_as_they_were(sql_store):
     """`undo` changes its own session and deletes nothing."""
     ours, _ = over(sql_store)
     first, second = sent(ours), sent(ours, session(9))
@@ -137,7 +135,7 @@ print(len(ours.undo("s")))
 """
 
 
-def test_another_process_takes_back_masks(store_url: str) -> None:
+def test_another_process_takes_back_masks(store_url):
     """`undo` in another process restores masked outputs."""
     store = open_store(store_url)
     turns = session(3, words=140)

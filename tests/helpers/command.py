@@ -1,7 +1,5 @@
 """Runs the command in this process and returns its output."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A small window and a summarizer that counts its calls."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 

@@ -4,8 +4,6 @@ A listed test must fail on those hosts (strict), so that the list cannot outlive
 that may wait for ever is not run there. `.ci/run hosts` runs every test of the host there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -31,12 +29,13 @@ FAULTS = (
     Fault(
         "sync chat inside a running loop loses its context variables on the OpenAI path",
         "1.7.10",
-        (
-            "praisonai/test_agents.py::test_every_mode[openai client-chat in a loop]",
-            "praisonai/test_agents.py::test_a_tool_loop_with_parallel_calls"
-            "[openai client-chat in a loop]",
-            "praisonai/test_notices.py::test_the_hosts_hooks_fire_once_for_each_compression"
-            "[openai client-chat in a loop]",
+        tuple(
+            f"praisonai/{test}[openai client-chat in a loop]"
+            for test in (
+                "test_agents.py::test_every_mode",
+                "test_agents.py::test_a_tool_loop_with_parallel_calls",
+                "test_notices.py::test_the_hosts_hooks_fire_once_for_each_compression",
+            )
         ),
     ),
     Fault(
@@ -49,12 +48,10 @@ FAULTS = (
     Fault(
         "a stream that called tools through litellm ends without the answer's text",
         "1.7.10",
-        (
-            *(
-                f"praisonai/test_agents.py::test_a_tool_loop_with_parallel_calls[{path}-{mode}]"
-                for path in ("litellm", "litellm responses")
-                for mode in ("stream", "iter_stream")
-            ),
+        tuple(
+            f"praisonai/test_agents.py::test_a_tool_loop_with_parallel_calls[{path}-{mode}]"
+            for path in ("litellm", "litellm responses")
+            for mode in ("stream", "iter_stream")
         ),
     ),
     Fault(

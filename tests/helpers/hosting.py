@@ -1,7 +1,5 @@
 """Real agents of the host against the strict local provider, on each of its two client paths."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import itertools
@@ -121,7 +119,7 @@ def turn(number: int, words: int = 28) -> str:
     return f"Turn {number}: look after ledger L-{number:03d}. " + WORDS * words
 
 
-LONG = ExecutionConfig(max_iter=100, max_tool_calls_per_turn=500)
+LONG = ExecutionConfig(max_iter=500, max_tool_calls_per_turn=5_000)
 """For turns of many calls."""
 OUTGROWING = tuple(turn(number, words=73) for number in range(7))
 """Prompts of a conversation that is compressed at its fifth and no longer fits at its seventh."""

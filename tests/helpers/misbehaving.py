@@ -1,7 +1,5 @@
 """A summarizer's model that misbehaves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Transcripts in Anthropic's shape."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

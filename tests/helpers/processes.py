@@ -1,7 +1,5 @@
 """Start processes from a fork server that has imported litellm: an import takes seconds."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import runpy

@@ -3,8 +3,6 @@
 Run `python -m tests.helpers.readme_tables`.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections import Counter

@@ -10,17 +10,13 @@ import re
 import zlib
 from typing import Any
 
-from praison_compressor import CompressorConfig
 from praison_compressor.messages import text_of
 from praison_compressor.praisonai.realtime import RealtimeAgent
 from tests.helpers.realtime_server import Event, Kept, RealtimeServer, Reply, speech
 
 LOW, HIGH = 12, 30
-TURN = 5  # the most items that one turn of the script adds
 ITEMS = {"max_history_items": LOW, "trigger_items": HIGH}
 SMALL = {"max_history_items": 4, "trigger_items": 8}
-TIGHT = CompressorConfig(context_window=8_000)
-"""A memory of 400 tokens, so that a few turns make a summary."""
 FACT = re.compile(r"(?:fact|order)-\d+ is [a-z]+-\d{4}")
 LONG = "and so on with many words that nobody really needs to hear at all " * 3
 
@@ -138,10 +134,9 @@ class Caller:
         while True:
             event = await self._unless_cut_off(self._events.get(), f"waiting for {kinds}")
             if event["type"] in kinds:
-                return event  # type: ignore[no-any-return]
+                return event
 
     async def _unless_cut_off(self, coming: Any, what: str) -> Any:
-        assert self._loop is not None
         waiting = asyncio.create_task(coming)
         await asyncio.wait({waiting, self._loop}, return_when="FIRST_COMPLETED", timeout=10)
         if not waiting.done():
@@ -219,17 +214,6 @@ async def small_talk(caller: Caller, turns: int, start: int = 21) -> None:
     await caller.agent.settled()
 
 
-async def facts_until(caller: Caller, holds, more: str = "") -> None:
-    """Say facts until the condition holds."""
-    for number in range(60):
-        if holds():
-            return
-        fact = f"fact-{number} is {value_of(f'fact-{number}')}"
-        await caller.turn(f"Remember that {fact} please {more}")
-        await asyncio.sleep(0.01)
-    raise AssertionError(f"never: {inspect.getsource(holds)}")
-
-
 async def until(holds) -> None:
     """Wait until the condition holds."""
     for _ in range(2000):
@@ -269,21 +253,3 @@ def all_messages(agent: RealtimeAgent):
 def archived(agent: RealtimeAgent) -> list[str]:
     """Return the ids of all archived items, with repetitions."""
     return [message["id"] for message in all_messages(agent)]
-
-
-class Slow:
-    """A summarizer that answers once it may."""
-
-    def __init__(self) -> None:
-        self.go = asyncio.Event()
-        self.calls = self.running = self.most = 0
-
-    async def __call__(self, messages):
-        self.calls += 1
-        self.running += 1
-        self.most = max(self.most, self.running)
-        try:
-            await self.go.wait()
-        finally:
-            self.running -= 1
-        return await oracle(messages)

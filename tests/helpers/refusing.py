@@ -6,8 +6,6 @@ prompt's tokens, `{window}` the server's window, `{over}` the excess, `{chars}` 
 characters, `{total}` the prompt with an answer of `{answer}` tokens.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -141,6 +139,6 @@ def _talk(
 
 def _chat(made: object, prompt: str) -> str:
     try:
-        return str(made.chat(prompt) or "")  # type: ignore[attr-defined]
+        return str(made.chat(prompt) or "")
     except Exception:
         return ""

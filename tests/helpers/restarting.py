@@ -1,7 +1,5 @@
 """Programs with an agent of the host that are killed and run again, each run a process."""
 
-from __future__ import annotations
-
 import itertools
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """Layouts whose every number is written down, for tests of plans: a word a message."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -52,7 +50,7 @@ def budget(limit: int, trigger: int, target: int, **numbers: object) -> Budget:
     """Return a budget whose other numbers are 0."""
     nothing = {"tail": 0, "head": 0, "prose": 100, "quotes": 0, "most_quotes": 0}
     nothing |= {"fold": 1_000_000, "min_gain": 0}
-    return Budget(limit, trigger, target, **{**nothing, **numbers})  # type: ignore[arg-type]
+    return Budget(limit, trigger, target, **{**nothing, **numbers})
 
 
 class Sizes:
@@ -74,10 +72,3 @@ class Sizes:
 def planned(view: View, given: Budget, **options: Any) -> Plan | None:
     """Return the plan or None; `masks` is a measure, the rest options."""
     return plan(view, given, Sizes(options.pop("masks", None)), **options)
-
-
-def found(view: View, given: Budget, **options: Any) -> Plan:
-    """Return the plan, which must be one."""
-    made = planned(view, given, **options)
-    assert made is not None
-    return made

@@ -1,14 +1,12 @@
 """Real stores for tests: memory, SQLite in a file, PostgreSQL from a wheel."""
 
-from __future__ import annotations
-
 import fcntl
 import itertools
 import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ import pytest
 from sqlalchemy import Engine, create_engine, event, text
 
 from praison_compressor import MemoryStore, Store
-from praison_compressor.ledger.sql import SqlStore, open_store
+from praison_compressor.ledger.sql import open_store
 from praison_compressor.ledger.sql.database import parse_url
 
 _NUMBERS = itertools.count()
@@ -74,14 +72,14 @@ class Postgres:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
+def postgres():
     server = Postgres()
     yield server
     server.close()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def store_url(request, tmp_path):
     """Return the URL of an empty store, once per database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'ledger.db'}"
@@ -89,7 +87,7 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def sql_store(store_url: str) -> Iterator[SqlStore]:
+def sql_store(store_url):
     """Return a store in a database."""
     opened = open_store(store_url)
     yield opened
@@ -97,7 +95,7 @@ def sql_store(store_url: str) -> Iterator[SqlStore]:
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+def store(request, tmp_path):
     """Return a store of every kind."""
     opened: Store
     if request.param == "memory":
@@ -114,7 +112,7 @@ Execute = Callable[..., list[Any]]
 
 
 @pytest.fixture
-def execute(store_url: str) -> Iterator[Execute]:
+def execute(store_url):
     """Return a function that runs SQL beside the store and returns rows."""
     engine = create_engine(parse_url(store_url))
 
@@ -128,7 +126,7 @@ def execute(store_url: str) -> Iterator[Execute]:
 
 
 @pytest.fixture
-def statements() -> Iterator[list[str]]:
+def statements():
     """Record every SQL statement of the test."""
     sent: list[str] = []
 

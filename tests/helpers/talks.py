@@ -1,7 +1,5 @@
 """Conversations for store tests, segments that replace them, and recall of these."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import Any

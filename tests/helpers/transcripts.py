@@ -1,7 +1,5 @@
 """Transcripts for tests: a readable one by hand, and generated ones of every shape."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Every attack carries a canary, which shows where its words end up.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Callable

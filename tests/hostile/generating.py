@@ -3,8 +3,6 @@
 `Chance` is `random.Random`, seeded, or Hypothesis' own, which finds the smallest case again.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What must hold of every view: a list of the promises that a case breaks."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 More seeded transcripts: `FUZZ_CASES=100000 python -m pytest tests/hostile/test_fuzz.py`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
@@ -12,7 +10,6 @@ import os
 import random
 import sqlite3
 import sys
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -38,7 +35,7 @@ def generate(number: int) -> Case:
     return case(random.Random(f"11/{number}"))
 
 
-def test_many_cases_keep_every_promise_of_reading_and_of_the_best_view() -> None:
+def test_many_cases_keep_every_promise_of_reading_and_of_the_best_view():
     """Seeded transcripts of every kind raise nothing and give valid views."""
     cases = int(os.environ.get("FUZZ_CASES", "200"))
     for number in range(cases):
@@ -48,7 +45,7 @@ def test_many_cases_keep_every_promise_of_reading_and_of_the_best_view() -> None
 
 @CALM
 @given(CHANCES)
-def test_any_case_keeps_every_promise(chance: random.Random) -> None:
+def test_any_case_keeps_every_promise(chance):
     """Generated transcripts keep budget, archive and idempotence."""
     assert broken_promises(case(chance), pays=True) == []
 
@@ -57,7 +54,7 @@ def test_any_case_keeps_every_promise(chance: random.Random) -> None:
 @pytest.mark.parametrize(
     ("number", "target"), [(368, 189), (687, 240), (5491, 240), (5754, 466), (12410, 174)]
 )
-def test_a_small_view_keeps_to_its_target(number: int, target: int) -> None:
+def test_a_small_view_keeps_to_its_target(number, target):
     """A view of a target that holds little more than the newest messages is within it."""
     found = generate(number)
     assert broken_promises(Case(found.kind, found.messages, target), pays=True) == []
@@ -65,7 +62,7 @@ def test_a_small_view_keeps_to_its_target(number: int, target: int) -> None:
 
 @CALM
 @given(st.one_of(st.text(max_size=300), st.sampled_from(BLOBS), CHANCES.map(text)))
-def test_any_answer_of_a_model_leaves_a_valid_view(answer: str) -> None:
+def test_any_answer_of_a_model_leaves_a_valid_view(answer):
     """Any answer of a model is refused or framed once."""
 
     async def model(messages: list[dict[str, Any]]) -> str:
@@ -94,7 +91,7 @@ def cells_of(db: sqlite3.Connection) -> list[tuple[str, str, int]]:
     ]
 
 
-def test_a_store_whose_rows_were_changed_ends_no_turn(tmp_path: Path) -> None:
+def test_a_store_whose_rows_were_changed_ends_no_turn(tmp_path):
     """With any changed cell there is a view, and a strict call raises our errors alone."""
     sound, messages = tmp_path / "sound.db", session(9)
     ours = ContextCompressor(SMALL, store=open_store(sound))
@@ -130,9 +127,7 @@ def test_a_store_whose_rows_were_changed_ends_no_turn(tmp_path: Path) -> None:
 
 @settings(CALM, max_examples=15)
 @given(st.one_of(st.binary(max_size=200), CHANCES.map(hostile)), st.booleans())
-def test_any_file_given_to_the_command_ends_in_words(
-    tmp_path_factory: Any, given: Any, lines: bool
-) -> None:
+def test_any_file_given_to_the_command_ends_in_words(tmp_path_factory, given, lines):
     """Any file ends with an exit code and no traceback."""
     path = tmp_path_factory.mktemp("cli") / "file.json"
     if not isinstance(given, bytes):

@@ -4,8 +4,6 @@ Nothing here asks a model whether it was fooled. What is checked is the request 
 the view that comes of it.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from typing import Any
@@ -82,7 +80,7 @@ def kind(attack: Attack) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize(("how", "where"), dict.fromkeys(map(kind, attacks())))
-def test_content_stays_inside_its_frame(how: str, where: str) -> None:
+def test_content_stays_inside_its_frame(how, where):
     """A request is our instructions and one frame; no line of content poses as a speaker.
 
     A model that repeats the attack gives one frame, without a section of the user's words.
@@ -110,7 +108,7 @@ def test_content_stays_inside_its_frame(how: str, where: str) -> None:
 
 
 @pytest.mark.parametrize("attack", attacks(), ids=lambda attack: ", ".join(kind(attack)))
-def test_the_static_view_keeps_every_word_in_its_place(attack: Attack) -> None:
+def test_the_static_view_keeps_every_word_in_its_place(attack):
     """A static view has one frame, and only the user's words as the user's."""
     result = ContextCompressor(SMALL).compress_sync(transcript(attack))
     texts = framed(result)

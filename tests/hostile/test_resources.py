@@ -1,7 +1,5 @@
 """Bounded time and memory: the operating system ends a process that takes more."""
 
-from __future__ import annotations
-
 import resource
 import subprocess
 import sys
@@ -10,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import CompressorConfig, ContextCompressor, InvalidMessages
+from praison_compressor import InvalidMessages
 from praison_compressor.messages import Message, find_repairs
 from praison_compressor.messages.secrets import Redactor
 from praison_compressor.messages.shapes import MAX_DEPTH
 from praison_compressor.summaries.prompts import escape_labels
 from praison_compressor.view.frame import escape
+from tests.helpers.compressing import compressor
 from tests.helpers.transcripts import call, session, step
 
 CPU_SECONDS = 30
@@ -59,8 +58,8 @@ LOADS: dict[str, Callable[[], list[Message]]] = {
 
 def carry(name: str) -> None:
     """Compress a load to a valid view that fits; print its name."""
-    config = CompressorConfig(model="gpt-4o", context_window=16_000, protect_last_n_tokens=2_000)
-    result = ContextCompressor(config).compress_sync(LOADS[name]())
+    ours = compressor(context_window=16_000, protect_last_n_tokens=2_000)
+    result = ours.compress_sync(LOADS[name]())
     assert find_repairs(result.messages) == []
     assert result.tokens_after < 12_000
     print(name)
@@ -71,7 +70,7 @@ def _limited() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
 
 
-def test_heavy_loads_are_carried_within_their_bounds() -> None:
+def test_heavy_loads_are_carried_within_their_bounds():
     """Heavy loads give valid views within limited time and memory."""
     script = "from tests.hostile.test_resources import LOADS, carry\nfor name in LOADS: carry(name)"
     command = [sys.executable, "-c", script]
@@ -80,7 +79,7 @@ def test_heavy_loads_are_carried_within_their_bounds() -> None:
     assert done.stdout.splitlines() == [*LOADS]
 
 
-def test_hostile_text_is_escaped_and_masked_in_one_pass() -> None:
+def test_hostile_text_is_escaped_and_masked_in_one_pass():
     """Repeated openings are escaped and masked in linear time."""
     units = ("<", "< ", "<trans", "&lt;", "&", "[user", "[", "\n[", "<\u200b", "-----BEGIN ")
     for unit in (*units, "://a:", "token="):
@@ -90,14 +89,14 @@ def test_hostile_text_is_escaped_and_masked_in_one_pass() -> None:
 
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH * 2, 100_000])
-def test_too_deep_nesting_is_an_error_with_its_index(depth: int) -> None:
+def test_too_deep_nesting_is_an_error_with_its_index(depth):
     """Too deep nesting is an error with its index, and `best_view` sends it unchanged."""
     value: Any = "core"
     for _ in range(depth):
         value = [value]
     messages = session(3)
     messages[5] = {**messages[5], "extra": value}
-    ours = ContextCompressor(CompressorConfig(model="gpt-4o"))
+    ours = compressor()
     with pytest.raises(InvalidMessages, match=r"messages\[5\]: nested deeper"):
         ours.compress_sync(messages)
     assert all(a is b for a, b in zip(ours.best_view(messages), messages, strict=True))

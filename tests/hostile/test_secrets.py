@@ -1,7 +1,5 @@
 """Keys and tokens are masked for other models and on a disk, equal ones equally."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from pathlib import Path
@@ -14,7 +12,7 @@ from praison_compressor.ledger.sql.archive import Packer
 from praison_compressor.ledger.words import distinct_words
 from praison_compressor.messages import Message, text_of
 from praison_compressor.messages.secrets import Redactor, wants_redaction
-from praison_compressor.testing import LocalProvider, Reply
+from praison_compressor.testing import Reply
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.stores import bytes_of
 from tests.helpers.talks import verify
@@ -112,7 +110,7 @@ hf_hub_download(repo_id), hf_transfer_enable_fast_download, npm_config_registry
 
 
 @pytest.mark.parametrize("kind", SECRETS)
-def test_a_secret_is_masked_by_its_kind_and_always_alike(kind: str) -> None:
+def test_a_secret_is_masked_by_its_kind_and_always_alike(kind):
     """A mask has kind and hash, and is not masked again."""
     (masked,), count = Redactor().redact([f"see {TEXTS[kind]} here"])
     assert SECRETS[kind] not in masked
@@ -123,7 +121,7 @@ def test_a_secret_is_masked_by_its_kind_and_always_alike(kind: str) -> None:
 
 
 @pytest.mark.parametrize("text", LEAKS, ids=lambda text: text[:30].split("=")[0])
-def test_every_usual_shape_of_a_secret_is_masked_whole(text: str) -> None:
+def test_every_usual_shape_of_a_secret_is_masked_whole(text):
     """No piece of a secret is left, and the text around it is."""
     (masked,), count = Redactor().redact([text])
     assert count == 1
@@ -132,12 +130,12 @@ def test_every_usual_shape_of_a_secret_is_masked_whole(text: str) -> None:
     assert Redactor().redact([masked]) == ((masked,), 0)
 
 
-def test_hashes_urls_and_names_are_not_masked() -> None:
+def test_hashes_urls_and_names_are_not_masked():
     """Hashes, URLs, names of variables and ids are not masked."""
     assert Redactor().redact([HARMLESS]) == ((HARMLESS,), 0)
 
 
-def test_messages_keep_their_structure() -> None:
+def test_messages_keep_their_structure():
     """Masked messages keep ids and calls; others are the same objects."""
     secret = SECRETS["github-token"]
     given = [*step("call_1", f"token {secret}", "bash", command=f"curl -H {secret}"), *session(1)]
@@ -150,7 +148,7 @@ def test_messages_keep_their_structure() -> None:
     assert all(a is b for a, b in zip(masked[2:], given[2:], strict=True))
 
 
-def test_a_documents_text_is_searched() -> None:
+def test_a_documents_text_is_searched():
     """The words of a document are searched, bodies of files are not."""
     source = {"type": "text", "media_type": "text/plain", "data": LEAKS[0]}
     messages = [{"role": "user", "content": [{"type": "document", "source": source}]}]
@@ -173,7 +171,7 @@ def with_secrets() -> list[Message]:
     ],
     ids=lambda options: next(iter(options)),
 )
-def test_nothing_secret_goes_to_another_model(options: dict[str, Any]) -> None:
+def test_nothing_secret_goes_to_another_model(options):
     """Request and summary have masks, and the event has only their number."""
     model, events = Model(), list[Event]()
     result = compressor(model, events.append, **options).compress_sync(with_secrets())
@@ -187,9 +185,7 @@ def test_nothing_secret_goes_to_another_model(options: dict[str, Any]) -> None:
     assert [s for s in SECRETS.values() if s in str(events)] == []
 
 
-def test_an_auxiliary_model_of_one_call_is_asked_in_that_call_alone(
-    provider: LocalProvider,
-) -> None:
+def test_an_auxiliary_model_of_one_call_is_asked_in_that_call_alone(provider):
     """A model named in one call gets masks, and no later request."""
     provider.answer_with(lambda asked: Reply("## Done\nThe modules so far are in order."))
     ours = compressor(auxiliary_api_key="sk-of-the-user", auxiliary_api_base=provider.base_url)
@@ -204,7 +200,7 @@ def test_an_auxiliary_model_of_one_call_is_asked_in_that_call_alone(
     assert len(provider.requests) == made > 0
 
 
-def test_an_earlier_summary_is_masked_for_another_model() -> None:
+def test_an_earlier_summary_is_masked_for_another_model():
     """An earlier summary is masked for another model."""
     secret = SECRETS["github-token"]
     asked: dict[Any, list[str]] = {}
@@ -223,7 +219,7 @@ def test_an_earlier_summary_is_masked_for_another_model() -> None:
     assert [text for text in asked["other"] if secret in text] == []
 
 
-def test_the_agents_own_model_is_shown_what_it_has_seen() -> None:
+def test_the_agents_own_model_is_shown_what_it_has_seen():
     """Nothing is masked for the agent's own model without a store on a disk."""
     assert not wants_redaction(CompressorConfig(model="gpt-4o"))
     assert not wants_redaction(CompressorConfig(model="gpt-4o", auxiliary_model="gpt-4o"))
@@ -291,9 +287,7 @@ BOTH_WAYS = [pytest.param({}, with_secrets(), id="summary"),
 @pytest.mark.parametrize(
     ("options", "messages"), [*BOTH_WAYS, pytest.param({}, at_the_end(), id="newest messages")]
 )
-def test_no_secret_is_on_the_disk(
-    tmp_path: Path, options: dict[str, Any], messages: list[Message]
-) -> None:
+def test_no_secret_is_on_the_disk(tmp_path, options, messages):
     """No payload, index, free page or log holds a secret."""
     mine = ours(tmp_path, Model("## Done\nThe token is " + "\n".join(TEXTS.values())), **options)
     result = mine.compress_sync(messages, session_id="s")
@@ -307,7 +301,7 @@ def test_no_secret_is_on_the_disk(
     assert leaked(tmp_path) == set()
 
 
-def test_the_option_archives_originals_as_they_are(tmp_path: Path) -> None:
+def test_the_option_archives_originals_as_they_are(tmp_path):
     """With `redact_secrets=False` the archive is exact."""
     mine = ours(tmp_path, redact_secrets=False)
     result = mine.compress_sync(with_secrets(), session_id="s")
@@ -316,9 +310,7 @@ def test_the_option_archives_originals_as_they_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("options", "messages"), BOTH_WAYS)
-def test_masked_messages_give_one_view_paid_once(
-    tmp_path: Path, options: dict[str, Any], messages: list[Message]
-) -> None:
+def test_masked_messages_give_one_view_paid_once(tmp_path, options, messages):
     """Transcript, view and restored transcript give one view, paid once."""
     model = Model()
 
@@ -335,7 +327,7 @@ def test_masked_messages_give_one_view_paid_once(
     assert str(changed).count("[secret:") >= len(SECRETS)
 
 
-def test_a_session_resumed_with_masks_goes_on(tmp_path: Path) -> None:
+def test_a_session_resumed_with_masks_goes_on(tmp_path):
     """A restored session with masks is compressed again without loss."""
     ours(tmp_path).compress_sync(with_secrets(), session_id="s")
     again = ours(tmp_path)
@@ -347,7 +339,7 @@ def test_a_session_resumed_with_masks_goes_on(tmp_path: Path) -> None:
     assert again.verbatim(result.messages, session_id="s") == grown
 
 
-def test_a_view_of_the_size_asked_for_has_room_for_its_masks(tmp_path: Path) -> None:
+def test_a_view_of_the_size_asked_for_has_room_for_its_masks(tmp_path):
     """The plan counts the masks, which may be longer than secrets."""
     mine = ours(tmp_path, **MASKING)
     whole = mine.tokens.messages(outputs())

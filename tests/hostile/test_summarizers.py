@@ -1,7 +1,5 @@
 """Summarizers that misbehave: a valid view, the right fallback, nothing bad stored, one bill."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable
@@ -20,7 +18,7 @@ from praison_compressor import (
 from praison_compressor.messages import Message, find_repairs, text_of
 from praison_compressor.summaries.litellm_client import LiteLLMSummarizer
 from praison_compressor.summaries.validation import accept
-from praison_compressor.testing import Asked, Failure, LocalProvider, Reply
+from praison_compressor.testing import Asked, Failure, Reply
 from tests.helpers.compressing import compressor
 from tests.helpers.misbehaving import BEHAVIOURS, Misbehaving
 from tests.helpers.transcripts import session
@@ -74,7 +72,7 @@ FAULTS = (
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
-def test_a_summarizer_that_misbehaves(fault: Fault, provider: LocalProvider) -> None:
+def test_a_summarizer_that_misbehaves_gives_a_valid_view(fault, provider):
     """A misbehaving model gives a static text, or the next model's; no bad text is stored."""
     provider.set_window(128_000)
     provider.route("aux", fault.answerer())
@@ -187,14 +185,14 @@ async def assert_static(summarizer: Any, reason: str) -> None:
     [
         *(
             (giving(value), "the summarizer gave")
-            for value in (5, MARK.encode(), {"content": MARK}, SummaryReply([MARK]))  # type: ignore[arg-type]
+            for value in (5, MARK.encode(), {"content": MARK}, SummaryReply([MARK]))
         ),
         (Careless(), "it gave str, not a SummaryReply"),
         # A time limit inside a user's function can leak as a cancellation.
         (giving(asyncio.CancelledError()), "not by us"),
     ],
 )
-async def test_an_answer_that_is_no_text_is_no_summary(summarizer: Any, reason: str) -> None:
+async def test_an_answer_that_is_no_text_is_no_summary(summarizer, reason):
     """An answer that is no text is replaced by the static text, with the reason."""
     await assert_static(summarizer, reason)
 
@@ -204,15 +202,13 @@ WAYS = pytest.mark.parametrize("how", ["later", "plain"])
 
 @WAYS
 @pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit(), Fatal("core")], ids=repr)
-async def test_a_summarizer_that_ends_more_than_itself_ends_no_turn(
-    error: BaseException, how: str
-) -> None:
+async def test_a_summarizer_that_ends_more_than_itself_ends_no_turn(error, how):
     """SystemExit and its like from a summarizer give the static text."""
     await assert_static(raising(error, how), type(error).__name__)
 
 
 @WAYS
-def test_ctrl_c_while_a_summary_is_written_ends_the_program(how: str) -> None:
+def test_ctrl_c_while_a_summary_is_written_ends_the_program(how):
     """Ctrl+C while a summary is written ends the program."""
     ours = ContextCompressor(CONFIG, summarizer=raising(KeyboardInterrupt(), how))
     with pytest.raises(KeyboardInterrupt):
@@ -220,7 +216,7 @@ def test_ctrl_c_while_a_summary_is_written_ends_the_program(how: str) -> None:
 
 
 @pytest.mark.parametrize(("is_hidden", "kind"), [(True, "provider"), (False, "network")])
-async def test_a_hidden_context_is_not_the_kind_of_a_failure(is_hidden: bool, kind: str) -> None:
+async def test_a_hidden_context_is_not_the_kind_of_a_failure(is_hidden, kind):
     """`raise ... from None` hides the context from the kind of a failure."""
     error = ValueError("the prompt has no template")
     error.__context__ = ConnectionError("the cache is gone")
@@ -235,13 +231,13 @@ async def test_a_hidden_context_is_not_the_kind_of_a_failure(is_hidden: bool, ki
      ("## Done\n" + "word " * 250_000, "too long")],
     ids=["opened", "crossed", "endless"],
 )  # fmt: skip
-def test_an_answer_without_end_is_read_once(answer: str, reason: str) -> None:
+def test_an_answer_without_end_is_read_once(answer, reason):
     """A megabyte of tags is refused in linear time."""
     with pytest.raises(SummaryRejected, match=reason):
         accept(SummaryReply(answer), [])
 
 
-async def test_half_a_character_in_a_summary_ends_no_session() -> None:
+async def test_half_a_character_in_a_summary_ends_no_session():
     """Surrogates in a summary are paired or replaced."""
     given = "## Done\nAll modules \ud83d\ude00 are in order \udc80."
     result, _ = await compressed(giving(given))
@@ -269,7 +265,7 @@ async def swallows_everything(messages: Any) -> str:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("summarizer", [swallows, swallows_everything])
-def test_a_summarizer_that_swallows_its_cancellation_holds_up_no_turn(summarizer: Any) -> None:
+def test_a_summarizer_that_swallows_its_cancellation_holds_up_no_turn(summarizer):
     """The static text is written after a bounded wait, from code without a loop too."""
     began = time.monotonic()
     result = ContextCompressor(CONFIG, summarizer=summarizer).compress_sync(session(9))
@@ -277,7 +273,7 @@ def test_a_summarizer_that_swallows_its_cancellation_holds_up_no_turn(summarizer
     assert time.monotonic() - began < 20
 
 
-def test_a_loop_ends_that_had_an_endless_summarizer() -> None:
+def test_a_loop_ends_that_had_an_endless_summarizer():
     """`asyncio.run` waits for every task; the abandoned one has ended."""
     ours = ContextCompressor(CONFIG, summarizer=swallows)
     began = time.monotonic()

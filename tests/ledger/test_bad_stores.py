@@ -1,7 +1,5 @@
 """A store that cannot be used: one line from the command, one log line from an agent."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import logging
@@ -43,9 +41,7 @@ def below_a_file(directory: Path) -> str:
     return str(directory / "file" / "ledger.db")
 
 
-def test_the_command_says_it_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unusable_store_is_one_line_of_the_command(tmp_path, monkeypatch, capfd):
     """Every command exits with code 4 and one line, without password or traceback."""
     run = runner(monkeypatch, capfd)
     file = tmp_path / "transcript.json"
@@ -57,7 +53,7 @@ def test_the_command_says_it_in_one_line(
             assert "hunter2" not in done.err
 
 
-def test_the_command_on_a_read_only_store(tmp_path: Path) -> None:
+def test_a_read_only_store_is_one_line_of_the_command(tmp_path):
     """The command names the path and the remedy, for reading too."""
     command = [sys.executable, "-m", "praison_compressor", "sessions", "--store"]
     store = read_only(tmp_path)
@@ -123,12 +119,7 @@ def searched(host: LocalProvider, made: Any, words: str) -> str:
     return str(of_agent(host)[-1].messages[-1]["content"])
 
 
-def test_an_agents_turns_go_on(
-    host: LocalProvider,
-    caplog: pytest.LogCaptureFixture,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_unusable_store_ends_no_turn(host, caplog, tmp_path, monkeypatch):
     """Turns go on with a ledger in memory; the log has cause and remedy once, no password."""
     for url, place, remedy in (
         (UNREACHABLE, "127.0.0.1", "check"),
@@ -148,9 +139,7 @@ def test_an_agents_turns_go_on(
         assert "hunter2" not in caplog.text
 
 
-def test_a_store_that_is_damaged_under_way(
-    host: LocalProvider, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_store_damaged_under_way_ends_no_turn(host, tmp_path, caplog):
     """After the damage each turn is sent the best view without a store."""
     made = agent(host, OPENAI, context(host, store_url=str(tmp_path / "ledger.db")))
     talked(host, made, range(TURNS))
@@ -162,14 +151,9 @@ def test_a_store_that_is_damaged_under_way(
 
 
 @pytest.mark.parametrize("background", [False, True])
-def test_a_store_that_another_keeps_locked(
-    background: bool,
-    host: LocalProvider,
-    tmp_path: Path,
-    statements: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_store_that_another_keeps_locked_is_waited_for_once(
+    background, host, tmp_path, statements, monkeypatch, caplog
+):
     """An agent waits once for a locked store; the log has it once."""
     monkeypatch.setattr(database, "_COOLDOWN_FACTOR", 1_000)
     path = tmp_path / "ledger.db"
@@ -210,9 +194,7 @@ print(*(answer is not None for answer in answers))
 
 
 @pytest.mark.parametrize("state", ["full", "read-only"])
-def test_an_agent_on_a_full_disk_or_a_read_only_file(
-    host: LocalProvider, tmp_path: Path, state: str
-) -> None:
+def test_a_full_disk_or_a_read_only_file_ends_no_turn(host, tmp_path, state):
     """Without a possible commit every turn is answered and fits, and the file verifies."""
     path = read_only(tmp_path) if state == "read-only" else tmp_path / "ledger.db"
     given = (host.base_url, host.url, str(path), str(TURNS), state)

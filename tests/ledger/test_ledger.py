@@ -1,7 +1,5 @@
 """The promises of every store, in memory, in SQLite and in PostgreSQL."""
 
-from __future__ import annotations
-
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,10 +12,10 @@ from praison_compressor import LedgerConflict, MemoryStore, SessionNotFound, Sto
 from praison_compressor.ledger import DROPPED
 from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import content_digest
-from tests.helpers.talks import NAMESPACE, committed, noise, segment, talk, verify
+from tests.helpers.talks import NAMESPACE, archived, committed, noise, segment, talk, verify
 
 
-def test_originals_come_back_exactly(store: Store) -> None:
+def test_originals_come_back_exactly(store):
     """Private keys, images, nulls, odd text, numbers and doubles survive in order."""
     odd = [
         {"role": "user", "content": "\ud800 lone, \x00 nul, 漢字", "_private": {"a": [1.5, None]}},
@@ -31,20 +29,19 @@ def test_originals_come_back_exactly(store: Store) -> None:
     assert store.originals(session, session.entries[0], slice(1, 2)) == [{}, odd[1], {}, {}, {}]
 
 
-def test_the_caller_keeps_its_messages() -> None:
+def test_the_caller_keeps_its_messages():
     """Later edits of messages, given or returned, do not change the archive."""
     store = MemoryStore()  # no other holds objects
     run = [{"role": "user", "content": [{"type": "text", "text": "before"}]}]
     session = store.commit(store.open(NAMESPACE, "s"), [(segment(run), run)])
     run[0]["content"][0]["text"] = "after"
     first = store.originals(session, session.entries[0])
-    assert first is not None
     first[0]["content"] = "changed"
     again = store.originals(session, session.entries[0])
     assert again == [{"role": "user", "content": [{"type": "text", "text": "before"}]}]
 
 
-def test_one_of_many_racing_commits_wins(store: Store) -> None:
+def test_one_of_many_racing_commits_wins(store):
     """Of eight commits on one tip one succeeds and seven raise `LedgerConflict`."""
     run = talk(3)
     early = store.open(NAMESPACE, "s")
@@ -63,7 +60,7 @@ def test_one_of_many_racing_commits_wins(store: Store) -> None:
     assert len(store.open(NAMESPACE, "s").entries) == 1
 
 
-def test_each_commit_opens_a_child_epoch(store: Store) -> None:
+def test_each_commit_opens_a_child_epoch(store):
     """The lineage is a chain of parent pointers, and each of its ids opens the newest epoch."""
     session = committed(store, "s", talk(3, "a"), talk(3, "b"))
     chain = store.lineage(NAMESPACE, "s")
@@ -80,7 +77,7 @@ def test_each_commit_opens_a_child_epoch(store: Store) -> None:
     verify(after.entries)
 
 
-def test_a_fork_shares_its_parents_entries(store: Store) -> None:
+def test_a_fork_shares_its_parents_entries(store):
     """A fork reads its parent's entries; later commits of one do not change the other."""
     parent = committed(store, "s", talk(3, "a"))
     fork = store.open(NAMESPACE, "f", "s")
@@ -96,7 +93,7 @@ def test_a_fork_shares_its_parents_entries(store: Store) -> None:
     assert (other.parent, other.entries) == ("never-seen", ())
 
 
-def test_a_fork_of_an_epoch_shares_what_that_epoch_had(store: Store) -> None:
+def test_a_fork_of_an_epoch_shares_what_that_epoch_had(store):
     """A fork of an older epoch leaves out later entries."""
     committed(store, "s", talk(3, "a"), talk(3, "b"))
     chain = store.lineage(NAMESPACE, "s")
@@ -107,7 +104,7 @@ def test_a_fork_of_an_epoch_shares_what_that_epoch_had(store: Store) -> None:
     assert grandchild.entries == fork.entries
 
 
-def test_namespaces_are_worlds(store: Store) -> None:
+def test_namespaces_share_nothing(store):
     """A session id of another namespace has no entries, opens no archive and forks nothing."""
     session = committed(store, "s", talk(3))
     other = store.open("another tenant", "s")
@@ -117,7 +114,7 @@ def test_namespaces_are_worlds(store: Store) -> None:
         store.lineage("another tenant", session.tip)
 
 
-def test_an_archive_above_its_limit_drops_what_is_large_and_old() -> None:
+def test_an_archive_above_its_limit_drops_what_is_large_and_old():
     """Large originals are dropped, the oldest first; entries, small ones and other tenants stay."""
     store = MemoryStore()
     large = [{"role": "tool", "tool_call_id": f"c{n}", "content": noise(n)} for n in range(12)]
@@ -201,9 +198,7 @@ def contents(store: Store) -> dict[str, object]:
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(histories.map(possible), st.integers(0, 7))
-def test_a_database_is_a_memory_that_lasts(
-    history: list[tuple[str, str, int | str]], lost: int
-) -> None:
+def test_a_database_is_a_memory_that_lasts(history, lost):
     """A database holds what memory holds after any history, and verifies after a `forget`."""
     memory = MemoryStore()
     play(memory, history)
@@ -213,17 +208,12 @@ def test_a_database_is_a_memory_that_lasts(
         store = open_store(path)
         assert contents(store) == contents(memory)
         assert store.verify() == []
-        known = [m for name in NAMES for m in _archived(store, name)]
-        if known:
-            store.forget(NAMESPACE, content_digest(known[lost % len(known)]))
-        left = [m for name in NAMES for m in _archived(store, name)]
-        assert [m for m in left if known and m == known[lost % len(known)]] == []
+        known = [m for name in NAMES for m in archived(store, name)]
+        gone = known[lost % len(known) :][:1] if known else []
+        for message in gone:
+            store.forget(NAMESPACE, content_digest(message))
+        assert [m for name in NAMES for m in archived(store, name) if m in gone] == []
         assert store.verify() == []
         for name in NAMES:
             verify(store.open(NAMESPACE, name).entries)
         store.close()
-
-
-def _archived(store: Store, name: str) -> list[object]:
-    session = store.open(NAMESPACE, name)
-    return [m for entry in session.entries for m in store.originals(session, entry) or ()]

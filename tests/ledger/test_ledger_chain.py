@@ -1,18 +1,10 @@
 """The chain's format, and the rules by which segments are laid along a transcript."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
 
-from praison_compressor import (
-    LedgerConflict,
-    MemoryStore,
-    Segment,
-    SessionNotFound,
-    Usage,
-)
+from praison_compressor import LedgerConflict, MemoryStore, Segment, SessionNotFound, Usage
 from praison_compressor.ledger import FORGOTTEN, GENESIS, Entry, memory_store
 from praison_compressor.ledger.segments import chain_faults, seal
 from praison_compressor.view.view import lay_summaries
@@ -39,7 +31,7 @@ def tiles(digests: str, segments: list[Segment], forbidden: str = "") -> list[tu
 # ---------------------------------------------------------------- the format on disk
 
 
-def test_a_chain_that_was_stored_verifies_for_ever() -> None:
+def test_a_chain_that_was_stored_verifies_for_ever():
     """The hashes of a known chain never change: old ledgers would be corrupt."""
     first = standing_for("sha256:a", "sha256:b", text="summary “one”")
     one = seal(first, GENESIS, "s.c1", salt="5a17", archive="sha256:cc")
@@ -57,7 +49,7 @@ CHAIN = (
 )
 
 
-def test_a_tombstone_verifies_and_stands_for_nothing() -> None:
+def test_a_tombstone_verifies_and_stands_for_nothing():
     """A tombstone keeps the chain valid and matches no message."""
     entry = seal(standing_for("x", "y"), GENESIS, "e1")
     later = seal(standing_for("z"), entry.hash, "e2")
@@ -67,7 +59,7 @@ def test_a_tombstone_verifies_and_stands_for_nothing() -> None:
     assert tiles("xyz", [FORGOTTEN, later.segment]) == [(0, 2, ""), (2, 3, "for z")]
 
 
-def test_each_part_of_an_entry_is_under_a_hash() -> None:
+def test_each_part_of_an_entry_is_under_a_hash():
     """A change of salt, payload, archive, parent or epoch is found and named."""
     entry = seal(standing_for("x"), GENESIS, "e1", archive="sha256:aa")
     verify([entry])
@@ -98,9 +90,7 @@ def test_each_part_of_an_entry_is_under_a_hash() -> None:
         ("abX", ["abX"], ["abX"]),  # a capital letter is to be kept
     ],
 )
-def test_segments_are_laid_along_a_transcript(
-    digests: str, ledger: list[str], laid: list[str]
-) -> None:
+def test_segments_are_laid_along_a_transcript(digests, ledger, laid):
     """A segment is laid once, where its whole run matches; longer segments come first."""
     found = tiles(digests, [standing_for(*run) for run in ledger], forbidden="X")
     assert [text or digests[start:end] for start, end, text in found] == laid
@@ -109,7 +99,7 @@ def test_segments_are_laid_along_a_transcript(
 # ---------------------------------------------------------------- in memory
 
 
-def test_memory_holds_the_sessions_used_last(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_holds_the_sessions_used_last(monkeypatch):
     """The least used session is dropped with all its epochs, and a later commit to it fails."""
     monkeypatch.setattr(memory_store, "MOST_SESSIONS", 2)
     store = MemoryStore()

@@ -1,29 +1,27 @@
 """The store in a database: restarts, forks, encryption, other processes."""
 
-from __future__ import annotations
-
 import multiprocessing
+import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from contextlib import closing
 
 import pytest
 from cryptography.fernet import Fernet
 
-from praison_compressor import ConfigError, Store, StoreUnavailable
+from praison_compressor import ConfigError, StoreUnavailable
 from praison_compressor.ledger.sql import SqlStore, open_store
 from praison_compressor.messages import content_digest
 from tests.benchmarks.crash import crash
 from tests.benchmarks.races import race
-from tests.helpers.stores import Execute, Postgres, bytes_of
+from tests.benchmarks.tamper import tamper
+from tests.helpers.stores import bytes_of
 from tests.helpers.talks import NAMESPACE, archived, committed, segment, talk
 
 # ---------------------------------------------------------------- lasting
 
 
-def test_the_list_of_sessions_goes_by_the_servers_clock(
-    postgres: Postgres, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_list_of_sessions_goes_by_the_servers_clock(postgres, monkeypatch):
     """Sessions are ordered by the server's clock, not by a worker's."""
     store, now = open_store(postgres.empty()), time.time
     with monkeypatch.context() as ahead:
@@ -35,7 +33,7 @@ def test_the_list_of_sessions_goes_by_the_servers_clock(
     assert listed == ["second", "first"]
 
 
-def test_a_quiet_turn_asks_once(sql_store: SqlStore, statements: list[str]) -> None:
+def test_a_quiet_turn_asks_once(sql_store, statements):
     """An unchanged session is opened with one query, from memory."""
     session = committed(sql_store, "s", talk(5))
     statements.clear()
@@ -43,9 +41,7 @@ def test_a_quiet_turn_asks_once(sql_store: SqlStore, statements: list[str]) -> N
     assert [s for s in statements if s.startswith("SELECT")] == [statements[-1]]
 
 
-def test_equal_messages_are_archived_once_in_a_namespace(
-    sql_store: SqlStore, execute: Execute
-) -> None:
+def test_equal_messages_are_archived_once_in_a_namespace(sql_store, execute):
     """Two sessions share equal originals; two tenants never do."""
     committed(sql_store, "s", talk(8))
     committed(sql_store, "t", talk(8), talk(10))
@@ -58,7 +54,7 @@ def test_equal_messages_are_archived_once_in_a_namespace(
 # ---------------------------------------------------------------- leases
 
 
-def test_a_lease_has_one_holder(store: Store) -> None:
+def test_a_lease_has_one_holder(store):
     """A lease has one holder until it is released or expires, per session and tenant."""
     session = store.open(NAMESPACE, "s")
     assert store.claim(session, "one", 60)
@@ -77,7 +73,7 @@ def test_a_lease_has_one_holder(store: Store) -> None:
 # ---------------------------------------------------------------- processes and threads
 
 
-def test_a_store_works_after_a_fork_of_the_process(sql_store: SqlStore) -> None:
+def test_a_store_works_after_a_fork_of_the_process(sql_store):
     """Parent and child process both go on, with connections of their own."""
     committed(sql_store, "s", talk(3))
     context = multiprocessing.get_context("fork")
@@ -93,14 +89,14 @@ def test_a_store_works_after_a_fork_of_the_process(sql_store: SqlStore) -> None:
 # ---------------------------------------------------------------- made, or refused
 
 
-def test_many_processes_may_be_the_first(store_url: str) -> None:
+def test_many_processes_may_be_the_first(store_url):
     """Four stores that open an empty database at once create one schema."""
     stores = [open_store(store_url) for _ in range(4)]
     with ThreadPoolExecutor(4) as threads:
         assert list(threads.map(SqlStore.check, stores)) == [None] * 4
 
 
-def test_a_store_of_another_layout_is_refused(store_url: str, execute: Execute) -> None:
+def test_a_store_of_another_layout_is_refused(store_url, execute):
     """A store of another version is refused and left unchanged."""
     open_store(store_url).check()
     kind = "BLOB" if "sqlite" in store_url else "BYTEA"
@@ -115,7 +111,7 @@ def test_a_store_of_another_layout_is_refused(store_url: str, execute: Execute) 
 # ---------------------------------------------------------------- encrypted
 
 
-def test_an_encrypted_store_shows_no_word(tmp_path: Path) -> None:
+def test_an_encrypted_store_shows_no_word(tmp_path):
     """With a codec no file holds a word, summary or digest of a message."""
     word = "xyzzyplugh"
     store = open_store(tmp_path / "ledger.db", codec=Fernet(Fernet.generate_key()))
@@ -132,7 +128,7 @@ def test_an_encrypted_store_shows_no_word(tmp_path: Path) -> None:
     assert store.verify() == []
 
 
-def test_a_key_opens_what_is_encrypted_and_leaves_plain_what_is_plain(store_url: str) -> None:
+def test_a_key_opens_what_is_encrypted_and_leaves_plain_what_is_plain(store_url):
     """A new store is encrypted with the key, and opens with no other key and not without."""
     key = Fernet.generate_key().decode()
     committed(open_store(store_url, key=key), "s", talk(3))
@@ -148,9 +144,7 @@ def test_a_key_opens_what_is_encrypted_and_leaves_plain_what_is_plain(store_url:
     assert "hunter2" not in str(error.value)
 
 
-def test_a_plain_store_stays_plain(
-    sql_store: SqlStore, store_url: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_plain_store_stays_plain(sql_store, store_url, caplog):
     """A plain store stays plain despite a key, which the log says; a codec is refused."""
     committed(sql_store, "s", talk(3))
     assert "is not encrypted" not in caplog.text
@@ -165,7 +159,7 @@ def test_a_plain_store_stays_plain(
 # ---------------------------------------------------------------- killed, racing
 
 
-def test_a_killed_writer_leaves_a_whole_ledger(store_url: str) -> None:
+def test_a_killed_writer_leaves_a_whole_ledger(store_url):
     """After a kill every acknowledged epoch is there, nothing is half written."""
     outcome = crash(store_url, kills=3, seed=7, every=4)
     assert outcome.lost == []
@@ -174,10 +168,62 @@ def test_a_killed_writer_leaves_a_whole_ledger(store_url: str) -> None:
     assert outcome.acknowledged >= 3
 
 
-def test_a_segment_costs_one_call_however_many_race(store_url: str, tmp_path: Path) -> None:
+def test_a_segment_costs_one_call_however_many_race(store_url, tmp_path):
     """Racing processes pay once for each segment and see one view."""
     found = race(store_url, 3, 2, tmp_path)
     assert found.sessions == 2
     assert found.calls == found.segments > 0
     assert found.views == 1
     assert found.faults == []
+
+
+# ---------------------------------------------------------------- changed behind its back
+
+
+def test_a_flipped_bit_is_named(store_url):
+    """A flipped bit in summary, archive, transcript or chain is named."""
+    flips, unnamed = tamper(store_url, every=250)
+    assert unnamed == []
+    assert min(flips[part] for part in ("summary", "archive", "transcript", "chain")) > 1
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        ("UPDATE compressor_entries SET epoch = 'x' WHERE key = 2", "its hash disagrees"),
+        ("DELETE FROM compressor_links WHERE ordinal = 2", "originals"),
+        ("UPDATE compressor_links SET message_key = 1", "originals"),
+        ("UPDATE compressor_messages SET digest = body", "changed"),
+        ("DELETE FROM compressor_entries WHERE key = 1", "its chain has no entry"),
+        ("DELETE FROM compressor_sessions", "no session leads to it"),
+        (
+            "UPDATE compressor_sessions SET head = (SELECT parent FROM compressor_entries "
+            "WHERE key = 2)",
+            "no session leads to it",
+        ),
+        ("UPDATE compressor_sessions SET base_head = head", "of its 2 compressions"),
+        ("UPDATE compressor_sessions SET base_key = key, parent_id = 'x'", "its parent is not"),
+        ("UPDATE compressor_sessions SET id = 'x'", "of its 2 compressions"),
+        ("UPDATE compressor_entries SET parent = hash", "its chain has no entry"),
+        ("UPDATE compressor_entries SET namespace = 'x' WHERE key = 1", "its chain has no entry"),
+    ],
+)
+def test_a_row_that_is_gone_or_moved_is_named(tmp_path, damage, said):
+    """A removed or moved row is named."""
+    store = open_store(tmp_path / "ledger.db")
+    committed(store, "s", talk(6, "a"), talk(6, "b"))
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as behind:
+        behind.execute(damage)
+        behind.commit()
+    assert said in "\n".join(map(str, store.verify()))
+
+
+def test_faults_name_session_and_entry(sql_store, execute):
+    """A fault names the session, the entry and the disagreement."""
+    session = committed(sql_store, "s", talk(3, "a"), talk(3, "b"))
+    committed(sql_store, "sound", talk(3, "c"))
+    execute("UPDATE compressor_entries SET epoch = 'x' WHERE key = 2")
+    faults = [str(fault) for fault in sql_store.verify(NAMESPACE, "s")]
+    assert faults[0] == f"session s ({NAMESPACE}), entry 1 (x): its hash disagrees"
+    assert sql_store.verify(NAMESPACE, "sound") == []
+    assert session.tip not in faults[0]

@@ -1,14 +1,12 @@
 """A store that fails: one clear error, and nothing lost or half written."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,7 +26,6 @@ from praison_compressor import (
 from praison_compressor.ledger.sql import database, open_store, sqlite_file
 from praison_compressor.messages import find_repairs
 from tests.helpers.compressing import Model
-from tests.helpers.stores import Postgres
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 from tests.helpers.transcripts import session as coding_session
 
@@ -43,7 +40,7 @@ from tests.helpers.transcripts import session as coding_session
         ("://hunter2", "URL cannot be read"),
     ],
 )
-def test_a_wrong_url_is_one_clear_error(url: str, said: str) -> None:
+def test_a_wrong_url_is_one_clear_error(url, said):
     """The error names the expected form and repeats no password."""
     with pytest.raises(StoreUnavailable, match=said) as caught:
         open_store(url)
@@ -51,7 +48,7 @@ def test_a_wrong_url_is_one_clear_error(url: str, said: str) -> None:
     assert "sqlite:///" in str(caught.value)
 
 
-def test_a_torn_file_is_damaged(tmp_path: Path) -> None:
+def test_a_torn_file_is_damaged(tmp_path):
     """Half a database is an error, never an empty answer."""
     path = tmp_path / "ledger.db"
     store = open_store(path)
@@ -63,7 +60,7 @@ def test_a_torn_file_is_damaged(tmp_path: Path) -> None:
     assert "ledger.db is damaged" in str(faults[0])
 
 
-def test_a_name_that_no_database_can_hold_is_refused(tmp_path: Path) -> None:
+def test_a_name_that_no_database_can_hold_is_refused(tmp_path):
     """An empty or invalid id is the caller's error on every database."""
     store: Any = open_store(tmp_path / "ledger.db")
     for name in ("", "nul\0", "\udc80", "x" * 5_000, 3, b"s"):
@@ -92,9 +89,7 @@ def locked(url: str) -> Iterator[None]:
             other.rollback()
 
 
-def test_a_locked_store_is_waited_for_once(
-    store_url: str, statements: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_locked_store_is_waited_for_once(store_url, statements, monkeypatch):
     """A write waits two seconds at most, once per cooldown; reads and openings go on."""
     assert (sqlite_file.LOCK_SECONDS, database._CONNECT_SECONDS) == (2, 2)
     for module in (database, sqlite_file):
@@ -129,9 +124,7 @@ def _another_in_its_place(path: Path) -> None:
 
 
 @pytest.mark.parametrize("lose", [_deleted_with_its_log, _another_in_its_place])
-def test_a_file_that_went_away_is_made_anew(
-    lose: Callable[[Path], None], tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_file_that_went_away_is_made_anew(lose, tmp_path, caplog):
     """After a deletion the next commit is in the file at the path, and the log says so once."""
     path = tmp_path / "ledger.db"
     store = open_store(path)
@@ -151,7 +144,7 @@ def test_a_file_that_went_away_is_made_anew(
 
 
 @pytest.mark.parametrize("left", [0, 2_048])
-def test_a_truncated_file_is_not_written_to(left: int, tmp_path: Path) -> None:
+def test_a_truncated_file_is_not_written_to(left, tmp_path):
     """A write to a truncated file raises LedgerCorrupt."""
     path = tmp_path / "ledger.db"
     with closing(open_store(path)) as store:
@@ -161,7 +154,7 @@ def test_a_truncated_file_is_not_written_to(left: int, tmp_path: Path) -> None:
             store.commit(session, [(segment(talk(3, "c")), talk(3, "c"))])
 
 
-def test_another_process_ends_no_lock(tmp_path: Path) -> None:
+def test_another_process_ends_no_lock(tmp_path):
     """Another process that opens and closes the store does not lose later writes."""
     path = tmp_path / "ledger.db"
     read = (
@@ -178,7 +171,7 @@ def test_another_process_ends_no_lock(tmp_path: Path) -> None:
     assert seen == [2, 3, 4]
 
 
-def test_a_file_cut_to_nothing_beside_its_log(tmp_path: Path) -> None:
+def test_a_file_cut_to_nothing_beside_its_log_is_reported(tmp_path):
     """Another process reads neither an empty ledger nor an error without a remedy."""
     path = tmp_path / "ledger.db"
     with closing(open_store(path)) as store:
@@ -194,7 +187,7 @@ def test_a_file_cut_to_nothing_beside_its_log(tmp_path: Path) -> None:
         assert re.search(r"(truncated|cut off).*restore a copy", other.stderr)
 
 
-def test_an_empty_file_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_empty_file_is_named(tmp_path, caplog):
     """Opening an old file of 0 bytes logs one warning with its path."""
     path = tmp_path / "ledger.db"
     path.touch()
@@ -218,7 +211,7 @@ def grown(url: str, turns: Sequence[int], model: Model, **options: Any) -> Any:
     return [subject.compress_sync(coding_session(count), **options) for count in turns][-1]
 
 
-def test_a_fork_pays_only_for_what_is_its_own(store_url: str) -> None:
+def test_a_fork_pays_only_for_what_is_its_own(store_url):
     """A fork does not summarize the common prefix again, and its parent does not change."""
     paid, model = Model(), Model()
     parent = grown(store_url, range(2, 13, 2), paid, session_id="s")
@@ -230,9 +223,7 @@ def test_a_fork_pays_only_for_what_is_its_own(store_url: str) -> None:
     assert open_store(store_url).open(NAMESPACE, "s").tip == parent.session_id
 
 
-def test_an_agent_is_answered_while_the_server_is_away(
-    postgres: Postgres, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_agent_is_answered_while_the_server_is_away(postgres, monkeypatch):
     """While PostgreSQL is away every turn has a valid view, and nothing is doubled after."""
     monkeypatch.setattr(database, "_COOLDOWN_FACTOR", 0)
     store = open_store(postgres.empty())

@@ -1,26 +1,21 @@
 """`forget` removes words from archive, index and file, and the chain stays valid."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
 
 from praison_compressor import LedgerConflict, SessionNotFound
 from praison_compressor.ledger import FORGOTTEN
-from praison_compressor.ledger.sql import SqlStore, maintenance, open_store
+from praison_compressor.ledger.sql import maintenance, open_store
 from praison_compressor.messages import content_digest
 from tests.helpers.stores import bytes_of
 from tests.helpers.talks import NAMESPACE, archived, committed, segment, talk, verify
 
 
-def test_a_forgotten_session_is_gone_and_the_chain_verifies(
-    sql_store: SqlStore, store_url: str
-) -> None:
+def test_a_forgotten_session_is_gone_and_the_chain_verifies(sql_store, store_url):
     """Originals, summaries and index are empty, and other processes' snapshots are stale."""
     session = committed(sql_store, "s", talk(4, "a"), talk(4, "b"))
     other = open_store(store_url)
@@ -41,7 +36,7 @@ def test_a_forgotten_session_is_gone_and_the_chain_verifies(
     assert sql_store.verify() == []
 
 
-def test_a_forgotten_message_takes_what_was_said_of_it(sql_store: SqlStore) -> None:
+def test_a_forgotten_message_takes_what_was_said_of_it(sql_store):
     """The summary that covers a message and every later one are removed with it."""
     session = committed(sql_store, "s", talk(4, "a"), talk(4, "b"), talk(4, "c"))
     fork = sql_store.open(NAMESPACE, "f", "s")
@@ -60,7 +55,7 @@ def test_a_forgotten_message_takes_what_was_said_of_it(sql_store: SqlStore) -> N
         sql_store.forget(NAMESPACE, digest)
 
 
-def test_a_session_whose_last_words_are_forgotten_is_listed_no_more(sql_store: SqlStore) -> None:
+def test_a_session_whose_last_words_are_forgotten_is_listed_no_more(sql_store):
     """A session is listed until its last message but the system prompt is forgotten."""
     system = {"role": "system", "content": "Be brief."}
     last = {"role": "user", "content": "and the end"}
@@ -78,7 +73,7 @@ def test_a_session_whose_last_words_are_forgotten_is_listed_no_more(sql_store: S
     assert [info.id for info in sql_store.sessions(NAMESPACE)] == ["s"]
 
 
-def test_a_summary_begun_before_a_forgetting_is_not_committed(sql_store: SqlStore) -> None:
+def test_a_summary_begun_before_a_forgetting_is_not_committed(sql_store):
     """A summary whose writer saw a forgotten message is refused."""
     before = committed(sql_store, "s", talk(4, "a"))
     sql_store.forget(NAMESPACE, content_digest(talk(4, "a")[1]))
@@ -90,7 +85,7 @@ def test_a_summary_begun_before_a_forgetting_is_not_committed(sql_store: SqlStor
     assert sql_store.verify() == []
 
 
-def test_a_message_that_another_session_archived_stays_there(sql_store: SqlStore) -> None:
+def test_a_message_that_another_session_archived_stays_there(sql_store):
     """A message that another session archived stays there, and the result names that session."""
     committed(sql_store, "s", talk(6))
     committed(sql_store, "t", talk(4))
@@ -102,7 +97,7 @@ def test_a_message_that_another_session_archived_stays_there(sql_store: SqlStore
     assert sql_store.verify() == []
 
 
-def test_nothing_of_a_forgotten_session_is_left_in_the_file(tmp_path: Path) -> None:
+def test_nothing_of_a_forgotten_session_is_left_in_the_file(tmp_path):
     """No file holds a byte of the forgotten words."""
     word = "xyzzyplugh"
     store = open_store(tmp_path / "ledger.db")
@@ -120,9 +115,7 @@ def test_nothing_of_a_forgotten_session_is_left_in_the_file(tmp_path: Path) -> N
     assert store.verify() == []
 
 
-def test_nothing_of_a_forgotten_session_is_left_in_the_servers_tables(
-    postgres: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_of_a_forgotten_session_is_left_in_the_servers_tables(postgres, monkeypatch):
     """No table of the server holds the words, at the latest after `clear_pages`."""
     word = "xyzzyplugh"
 

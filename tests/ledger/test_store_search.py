@@ -1,13 +1,11 @@
 """Archived messages are found by their words."""
 
-from __future__ import annotations
-
 import random
 
 import pytest
 
 from praison_compressor import ConfigError, MemoryStore, SessionNotFound
-from praison_compressor.ledger.sql import SqlStore, archive, search
+from praison_compressor.ledger.sql import archive, search
 from praison_compressor.messages import content_digest
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 
@@ -25,7 +23,7 @@ FOUND = {
 NOTHING = ("", "  ", "!!! ---", '"', "'", "NOT", "zz OR q", "x*", "\\", ":")
 
 
-def test_a_message_is_found_by_its_words(sql_store: SqlStore) -> None:
+def test_a_message_is_found_by_its_words(sql_store):
     """Words, paths, arguments and other scripts are found; operators of a database are words."""
     session = committed(sql_store, "s", talk(8))
     for query, ordinal in FOUND.items():
@@ -39,7 +37,7 @@ def test_a_message_is_found_by_its_words(sql_store: SqlStore) -> None:
             sql_store.search(NAMESPACE, "hello", limit=limit)
 
 
-def test_a_search_stays_in_its_session(sql_store: SqlStore) -> None:
+def test_a_search_stays_in_its_session(sql_store):
     """A search reaches no other session or namespace; a fork finds its parent's words."""
     committed(sql_store, "s", talk(4, "secret"))
     sql_store.open(NAMESPACE, "f", "s")
@@ -54,7 +52,7 @@ def test_a_search_stays_in_its_session(sql_store: SqlStore) -> None:
         sql_store.search(NAMESPACE, "secret", "nobody")
 
 
-def test_every_message_of_a_transcript_is_found(sql_store: SqlStore) -> None:
+def test_every_message_of_a_transcript_is_found(sql_store):
     """Messages that no summary covers are found too, except with `archived_only`."""
     whole = talk(8)
     session = sql_store.open(NAMESPACE, "s")
@@ -74,9 +72,7 @@ def test_every_message_of_a_transcript_is_found(sql_store: SqlStore) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_every_store_finds_the_same(
-    sql_store: SqlStore, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
+def test_every_store_finds_the_same(sql_store, monkeypatch, seed):
     """However many messages have a word, both databases find what the memory store finds."""
     for module, name, value in SMALL:
         monkeypatch.setattr(module, name, value)

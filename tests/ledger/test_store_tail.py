@@ -1,20 +1,16 @@
 """A transcript grows by its new messages alone, and a compression beside it loses none of them."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
-from praison_compressor import MemoryStore, Store
-from praison_compressor.ledger.sql import SqlStore, open_store
+from praison_compressor import MemoryStore
+from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import content_digest
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 
 SYSTEM = {"role": "system", "content": "You keep the books."}
 
 
-def test_a_session_that_was_never_compressed_is_recorded(store: Store) -> None:
+def test_a_session_that_was_never_compressed_is_recorded(store):
     """`keep` needs no compression before it, and another look finds the transcript."""
     session = store.open(NAMESPACE, "s")
     assert store.keep(session, (SYSTEM, *talk(4, "a")))
@@ -22,7 +18,7 @@ def test_a_session_that_was_never_compressed_is_recorded(store: Store) -> None:
     assert [epoch.id for epoch in store.lineage(NAMESPACE, "s")] == ["s"]
 
 
-def test_messages_are_appended(sql_store: SqlStore, store_url: str) -> None:
+def test_messages_are_appended(sql_store, store_url):
     """Only new ones are written; another process reads them behind the others."""
     session = sql_store.open(NAMESPACE, "s")
     assert not sql_store.extend(session, 0, talk(2, "a"))
@@ -36,7 +32,7 @@ def test_messages_are_appended(sql_store: SqlStore, store_url: str) -> None:
     with_open.close()
 
 
-def test_appended_messages_can_be_replaced(sql_store: SqlStore) -> None:
+def test_appended_messages_can_be_replaced(sql_store):
     """An edit of new messages takes the place of what stood there; an older one needs `keep`."""
     session = sql_store.open(NAMESPACE, "s")
     sql_store.keep(session, talk(4, "a"))
@@ -49,8 +45,8 @@ def test_appended_messages_can_be_replaced(sql_store: SqlStore) -> None:
     assert sql_store.transcript(session) == talk(2, "e")
 
 
-def test_a_commit_of_an_older_transcript_loses_no_newer_message(sql_store: SqlStore) -> None:
-    """A summary that was written beside the turns is of the transcript before them."""
+def test_a_commit_of_an_older_transcript_loses_no_newer_message(sql_store):
+    """A commit of an older transcript keeps the messages appended since."""
     before = [SYSTEM, *talk(8, "a")]
     session = sql_store.open(NAMESPACE, "s")
     sql_store.keep(session, tuple(before))
@@ -64,8 +60,8 @@ def test_a_commit_of_an_older_transcript_loses_no_newer_message(sql_store: SqlSt
     assert sql_store.verify() == []
 
 
-def test_appended_messages_are_found_and_forgotten(sql_store: SqlStore) -> None:
-    """A search reads them, `forget` removes them, and no stale writer brings them back."""
+def test_appended_messages_are_found_and_forgotten(sql_store):
+    """Appended messages are found, and no stale writer brings forgotten ones back."""
     session = sql_store.open(NAMESPACE, "s")
     sql_store.keep(session, talk(2, "a"))
     secret = {"role": "user", "content": "the magenta heron"}
@@ -79,8 +75,8 @@ def test_appended_messages_are_found_and_forgotten(sql_store: SqlStore) -> None:
     assert sql_store.transcript(session) == []
 
 
-def test_a_fork_has_what_was_appended_to_its_parent(sql_store: SqlStore) -> None:
-    """A fork begins with the newest messages, and goes its own way from there."""
+def test_a_fork_has_what_was_appended_to_its_parent(sql_store):
+    """A fork begins with its parent's appended messages, and gets no later one."""
     session = committed(sql_store, "s", talk(4, "a"))
     assert sql_store.keep(session, (0, *talk(2, "b")))
     assert sql_store.extend(session, 6, talk(2, "c"))
@@ -90,7 +86,7 @@ def test_a_fork_has_what_was_appended_to_its_parent(sql_store: SqlStore) -> None
     assert sql_store.transcript(fork) == [*talk(4, "a"), *talk(2, "b"), *talk(2, "c")]
 
 
-def test_secrets_are_masked_and_an_encrypted_store_is_encrypted(tmp_path: Path) -> None:
+def test_secrets_are_masked_and_an_encrypted_store_is_encrypted(tmp_path):
     """Appended messages are written as the archive writes its originals."""
     key = "sk-" + "Zq9" * 16
     said = {"role": "user", "content": f"use {key} for heron"}
@@ -110,8 +106,8 @@ def test_secrets_are_masked_and_an_encrypted_store_is_encrypted(tmp_path: Path) 
     assert not [p for p in tmp_path.glob("hidden*") if b"magenta" in p.read_bytes()]
 
 
-def test_a_memory_store_makes_no_session_of_a_look() -> None:
-    """Opening a name leaves nothing behind."""
+def test_a_memory_store_makes_no_session_of_a_look():
+    """`MemoryStore.open` records no session."""
     store = MemoryStore()
     store.open(NAMESPACE, "s")
     with pytest.raises(LookupError):

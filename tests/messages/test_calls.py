@@ -1,7 +1,5 @@
 """What calls ask, and their arguments made shorter."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -31,7 +29,7 @@ def anthropic(given: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("given", "kept"), [(GIVEN, {"path": "notes/a.txt", "mode": 420}), (ROWS, {})]
 )
-def test_a_call_larger_than_the_window_is_no_dead_end(shape: Any, given: Any, kept: Any) -> None:
+def test_a_call_larger_than_the_window_is_no_dead_end(shape, given, kept):
     """A large call's arguments are shortened to an object; the transcript keeps the whole call."""
     messages = [{"role": "user", "content": "Write it."}, *shape(given)]
     ours = ContextCompressor(CompressorConfig(model="gpt-4o", context_window=16_000))

@@ -1,7 +1,5 @@
 """Digests of messages, and the cache of messages."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from types import SimpleNamespace
@@ -11,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from praison_compressor.messages import Message, content_digest, digest, to_plain
+from praison_compressor.messages import content_digest, digest, to_plain
 from praison_compressor.messages.digests import MessageCache, canonical, is_bare
 from tests.helpers.transcripts import broken_transcripts
 
@@ -24,7 +22,7 @@ def call(arguments: str = "{}") -> dict[str, Any]:
     return {"role": "assistant", "content": None, "tool_calls": tool_calls}
 
 
-def test_a_digest_that_was_stored_is_the_digest_of_the_message_for_ever() -> None:
+def test_a_digest_that_was_stored_is_the_digest_of_the_message_for_ever():
     """Known digests never change: every ledger would lose its summaries."""
     plain = {"role": "user", "content": "grüße 漢字 \ud800", "name": "ann"}
     calls = {**call('{"x": 1}'), "reasoning_content": "thought"}
@@ -37,7 +35,7 @@ def test_a_digest_that_was_stored_is_the_digest_of_the_message_for_ever() -> Non
 @pytest.mark.parametrize(
     "key", ["id", "cache_control", "timestamp", "created_at", "created", "index", "_private"]
 )
-def test_marks_do_not_change_a_messages_digest(key: str) -> None:
+def test_marks_do_not_change_a_messages_digest(key):
     """Marks of a message change its content digest alone."""
     marked = {**USER, key: "x"}
     assert digest(marked) == digest(USER)
@@ -68,16 +66,14 @@ BREAK = {"prompt_cache_breakpoint": {"mode": "explicit"}}
     ],
     ids=["values that say nothing", "text alone as one part", "cache marks at any depth"],
 )
-def test_only_what_a_provider_tells_apart_changes_which_message_it_is(
-    same: list[Message], others: list[Message]
-) -> None:
+def test_only_what_a_provider_tells_apart_changes_which_message_it_is(same, others):
     """The canonical digest changes exactly with what a provider distinguishes."""
     one = {digest({**USER, **each}) for each in same}
     assert len(one) == 1
     assert one.isdisjoint(digest({**USER, **each}) for each in others)
 
 
-def test_call_ids_reasoning_and_arguments_are_in_the_digest() -> None:
+def test_call_ids_reasoning_and_arguments_are_in_the_digest():
     """Call ids, reasoning and arguments are part of the canonical digest."""
     other_id = [{**call()["tool_calls"][0], "id": "b"}]
     thinking = [{"type": "thinking", "thinking": "hm", "signature": "s"}]
@@ -87,7 +83,7 @@ def test_call_ids_reasoning_and_arguments_are_in_the_digest() -> None:
 
 
 @given(broken_transcripts())
-def test_a_bare_message_is_digested_as_any_other(messages: Any) -> None:
+def test_a_bare_message_is_digested_as_any_other(messages):
     """The short cut for plain text gives the same digests."""
     for message in map(to_plain, messages):
         sealed = json.dumps(message, sort_keys=True, separators=(",", ":")).encode("ascii")
@@ -107,7 +103,7 @@ messages = st.dictionaries(st.sampled_from(["role", "content", "name", "x"]), va
 
 
 @given(messages, messages)
-def test_two_messages_are_one_only_if_they_are_equal(one: Any, other: Any) -> None:
+def test_two_messages_are_one_only_if_they_are_equal(one, other):
     """The cache shares an entry only between messages of equal content."""
     cache = MessageCache()
     first, second = cache(one), cache(other)
@@ -125,7 +121,7 @@ def test_two_messages_are_one_only_if_they_are_equal(one: Any, other: Any) -> No
         lambda m: m["tool_calls"].append({"id": "2"}),
     ],
 )
-def test_an_edit_in_place_is_noticed(edit: Any) -> None:
+def test_an_edit_in_place_is_noticed(edit):
     """An edit at any depth of the same object changes the digest."""
     message, cache = call(), MessageCache()
     before = cache(message).digest
@@ -135,7 +131,7 @@ def test_an_edit_in_place_is_noticed(edit: Any) -> None:
 
 
 @pytest.mark.parametrize(("old", "new"), [(1, True), (1, 1.0), (0.0, -0.0), (0, False)])
-def test_numbers_that_python_calls_equal_have_different_digests(old: Any, new: Any) -> None:
+def test_numbers_that_python_calls_equal_have_different_digests(old, new):
     """1, True and 1.0 have three digests."""
     message: dict[str, Any] = {"role": "user", "content": [{"type": "x", "value": old}]}
     cache = MessageCache()
@@ -145,7 +141,7 @@ def test_numbers_that_python_calls_equal_have_different_digests(old: Any, new: A
     assert cache(message).digest == digest(message)
 
 
-def test_objects_inside_a_message_are_read_by_value() -> None:
+def test_objects_inside_a_message_are_read_by_value():
     """Objects inside a message are found by content, and their edits are noticed."""
     function = SimpleNamespace(name="run", arguments="{}")
     message = {**call(), "tool_calls": [SimpleNamespace(id="a", function=function)]}
@@ -156,7 +152,7 @@ def test_objects_inside_a_message_are_read_by_value() -> None:
 
 
 @pytest.mark.parametrize("bounds", [{"max_messages": 10}, {"max_chars": 60}])
-def test_it_is_bounded(bounds: Any) -> None:
+def test_the_cache_of_digests_is_bounded(bounds):
     """The cache holds at most twice its bound, and the entry in use."""
     cache = MessageCache(**bounds)
     used = {"role": "u", "content": "kept"}
@@ -168,7 +164,7 @@ def test_it_is_bounded(bounds: Any) -> None:
     assert len(cache._by_id) <= 20
 
 
-def test_the_longest_transcript_fits() -> None:
+def test_the_longest_transcript_fits():
     """A transcript above the bound is not read again at every look-up."""
     cache = MessageCache(max_messages=10)
     talk = [{"role": "user", "content": f"message {n}"} for n in range(500)]

@@ -1,7 +1,5 @@
 """What a host leaves out of a conversation comes back; what the user took back does not."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Sequence
@@ -89,7 +87,7 @@ class Host:
 
 
 @pytest.mark.parametrize("is_watched", [True, False])
-def test_steps_come_back_between_question_and_answer(is_watched: bool) -> None:
+def test_steps_come_back_between_question_and_answer(is_watched):
     """The next turn's first request begins with the last request of the turn before."""
     host = Host()
     for number in range(4):
@@ -109,8 +107,8 @@ def test_steps_come_back_between_question_and_answer(is_watched: bool) -> None:
     assert sum("tool_calls" in message for message in final) == 12
 
 
-def test_equal_ids_and_equal_words_stay_in_their_turns() -> None:
-    """Ids repeat in real transcripts, and users say "go on" again and again."""
+def test_equal_ids_and_equal_words_stay_in_their_turns():
+    """Steps with repeated ids and words come back in their own turns."""
     host = Host()
     for number in range(3):
         host.turn("go on", step(str(number), id="call-1"), answer="Done.")
@@ -118,22 +116,22 @@ def test_equal_ids_and_equal_words_stay_in_their_turns() -> None:
     assert results == ["result 0", "result 1", "result 2"]
 
 
-def test_words_that_a_host_puts_into_a_running_turn_stay_with_its_steps() -> None:
-    """A note or a picture between two steps is a part of the turn's work."""
+def test_words_that_a_host_puts_into_a_running_turn_stay_with_its_steps():
+    """A note or picture between two steps comes back with the steps."""
     host = Host()
     note = user("[steering] hurry")
     host.turn("q0", step("0"), [note, *step("1")], answer="a0")
     assert host.turn("q1")[:-1] == [user("q0"), *step("0"), note, *step("1"), said("a0")]
 
 
-def test_words_after_the_last_result_are_no_work() -> None:
-    """A reflection after the tools ended goes, as in the host."""
+def test_words_after_the_last_result_are_no_work():
+    """An assistant's words after the last result do not come back."""
     host = Host()
     host.turn("q0", step("0"), [said("draft"), user("Reflect.")], answer="a0")
     assert host.turn("q1") == [user("q0"), *step("0"), said("a0"), user("q1")]
 
 
-def test_a_host_that_keeps_its_steps_gets_none_twice() -> None:
+def test_a_host_that_keeps_its_steps_gets_none_twice():
     """Calls and results that the history still has are not added again."""
     host = Host()
     host.turn("q0", step("0"), answer="a0")
@@ -143,7 +141,7 @@ def test_a_host_that_keeps_its_steps_gets_none_twice() -> None:
     assert host.turn("q2")[:4] == [user("q0"), *step("other"), said("a0")]
 
 
-def test_a_host_that_keeps_a_part_of_the_steps_gets_the_others() -> None:
+def test_a_host_that_keeps_a_part_of_the_steps_gets_the_others():
     """Steps that the host kept stand where they stood."""
     host = Host()
     host.turn("q0", step("0"), step("1"), answer="a0")
@@ -151,7 +149,7 @@ def test_a_host_that_keeps_a_part_of_the_steps_gets_the_others() -> None:
     assert host.turn("q1")[:-1] == [user("q0"), *step("0"), *step("1"), said("a0")]
 
 
-def test_a_question_that_is_recorded_in_other_words_keeps_its_steps() -> None:
+def test_a_question_that_is_recorded_in_other_words_keeps_its_steps():
     """A host may send a question with more around it than it records."""
     host = Host()
     host._turn = 1
@@ -163,8 +161,8 @@ def test_a_question_that_is_recorded_in_other_words_keeps_its_steps() -> None:
     assert host.turn("q1") == [user("q0"), *step("0"), said("a0"), user("q1")]
 
 
-def test_a_recorded_transcript_gives_the_steps_back() -> None:
-    """After a restart the record is all that is known."""
+def test_a_recorded_transcript_gives_the_steps_back():
+    """A recorded transcript gives the steps back after a restart."""
     host = Host()
     for number in range(3):
         host.turn(f"q{number}", step(str(number)), answer=f"a{number}")
@@ -174,8 +172,8 @@ def test_a_recorded_transcript_gives_the_steps_back() -> None:
     assert host.turn("end") == before
 
 
-def test_steps_of_another_model_are_named() -> None:
-    """Thinking comes back as it was, and the steps of another model are known as such."""
+def test_steps_of_another_model_are_named():
+    """Thinking comes back unchanged, and steps of another model are marked."""
     cache = MessageCache()
     call = {**step("0")[0], "thinking_blocks": [{"type": "thinking", "signature": "s"}]}
     running = [user("q0"), call, step("0")[1]]
@@ -214,7 +212,7 @@ def results(messages: Sequence[Message]) -> list[str]:
         (slice(0, 6), []),
     ],
 )
-def test_steps_go_with_their_question_or_answer(gone: slice, left: list[str]) -> None:
+def test_steps_go_with_their_question_or_answer(gone, left):
     """An exchange, a question or an answer that is deleted takes its steps with it, for good."""
     host = three_turns()
     del host.history[gone]
@@ -222,8 +220,8 @@ def test_steps_go_with_their_question_or_answer(gone: slice, left: list[str]) ->
     assert results(host.turn("end")) == left
 
 
-def test_a_retry_begins_without_the_steps_of_the_try_before() -> None:
-    """The question that is being answered has only what its own turn sends."""
+def test_a_retry_begins_without_the_steps_of_the_try_before():
+    """A retried question is sent without the steps of the try before."""
     host = three_turns()
     del host.history[4:]
     assert results(host.turn("q2", answer="other")) == ["0", "1"]
@@ -241,8 +239,8 @@ def growing(host: Host, turns: int, *, bound: int = 0, first: int = 0) -> list[l
 
 
 @pytest.mark.parametrize("most", [LEAST_BOUND, LEAST_BOUND + 1, 40, 41])
-def test_a_front_that_slides_comes_back(most: int) -> None:
-    """A host that keeps the last N is found out by its third cut, and everything is back."""
+def test_a_front_that_slides_comes_back(most):
+    """After a host's third cut at one length, the front and its steps come back."""
     host, whole = Host(most), Host()
     cut, uncut = growing(host, 60), growing(whole, 60)
     differing = [n for n, (a, b) in enumerate(zip(cut, uncut, strict=True)) if a != b]
@@ -250,15 +248,15 @@ def test_a_front_that_slides_comes_back(most: int) -> None:
 
 
 @pytest.mark.parametrize("most", [40, 41])
-def test_a_host_that_names_its_bound_loses_nothing(most: int) -> None:
-    """Where it is known to which length the host cuts, its first cut is no deletion."""
+def test_a_host_that_names_its_bound_loses_nothing(most):
+    """With a known bound the first cut is no deletion."""
     host, whole = Host(most), Host()
     assert growing(host, 60, bound=most) == growing(whole, 60)
 
 
 @pytest.mark.parametrize("most", [40, 41])
-def test_a_restart_at_the_first_cut_loses_no_front(most: int) -> None:
-    """What may have slid out is recorded until that is known."""
+def test_a_restart_at_the_first_cut_loses_no_front(most):
+    """Before the bound is known, messages that may have slid out are recorded."""
     host = Host(most)
     growing(host, most // 2 + 2)
     record = [seen.plain for seen in host.carried.record]
@@ -271,8 +269,8 @@ def test_a_restart_at_the_first_cut_loses_no_front(most: int) -> None:
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_a_deleted_front_stays_away(times: int) -> None:
-    """A user may delete the first exchange, also in two turns running."""
+def test_a_deleted_front_stays_away(times):
+    """A front that the user deletes stays away, also in two turns running."""
     host = Host()
     growing(host, 30)
     for n in range(30, 30 + times):
@@ -283,8 +281,8 @@ def test_a_deleted_front_stays_away(times: int) -> None:
     assert not [request for request in later if any(each in request for each in gone)]
 
 
-def test_a_deletion_from_a_bounded_list_stays_deleted() -> None:
-    """A host that cuts at one length did not cut a list that is shorter."""
+def test_a_deletion_from_a_bounded_list_stays_deleted():
+    """A message deleted from a list below the bound stays deleted."""
     host = Host(40)
     growing(host, 40, bound=40)
     del host.history[:2]
@@ -294,7 +292,7 @@ def test_a_deletion_from_a_bounded_list_stays_deleted() -> None:
     assert all(user("q20") not in each for each in growing(host, 9, bound=40, first=41))
 
 
-def test_a_summary_of_the_host_takes_the_place_of_a_front() -> None:
+def test_a_summary_of_the_host_takes_the_place_of_a_front():
     """Messages that the host compacted are not restored; the others keep their steps."""
     host = three_turns()
     host.history[:4] = [user("[Summary of the conversation so far] …")]
@@ -303,8 +301,8 @@ def test_a_summary_of_the_host_takes_the_place_of_a_front() -> None:
     assert results(request) == ["2"]
 
 
-def test_a_cleared_list_begins_with_nothing() -> None:
-    """Of a conversation that was cleared nothing comes back, what slid out neither."""
+def test_a_cleared_list_begins_with_nothing():
+    """A cleared list begins a conversation with nothing of the old one."""
     host = Host(40)
     growing(host, 40, bound=40)
     host.history.clear()
@@ -315,8 +313,8 @@ def test_a_cleared_list_begins_with_nothing() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_no_step_is_sent_whose_question_or_answer_is_gone(seed: int) -> None:
-    """Through 60 random edits between turns, and steps that nobody touched are all there."""
+def test_no_step_is_sent_whose_question_or_answer_is_gone(seed):
+    """Through 60 random edits no step of a missing question or answer is sent, the others are."""
     chosen = random.Random(seed)
     host = Host()
     for number in range(60):
@@ -346,8 +344,8 @@ def _edit(history: list[Message], chosen: random.Random) -> None:
         del history[: 2 * chosen.randrange(2)]
 
 
-def test_the_steps_of_a_failed_turn_stay_away() -> None:
-    """A host keeps the question of a turn that failed; the turn's half-done work is not sent."""
+def test_the_steps_of_a_failed_turn_stay_away():
+    """A failed turn's steps are not sent, though the host keeps its question."""
     cache = MessageCache()
     sent = complete_request(CarriedHistory(), [SYSTEM, user("q0"), *step("a")], cache, turn=1)
     given = [SYSTEM, user("q0"), user("q1")]

@@ -1,7 +1,5 @@
 """One message, repaired as a provider accepts it, or the caller's own object."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import json
@@ -47,7 +45,7 @@ def sent(*messages: Any) -> list[dict[str, Any]]:
         ([{"role": ["user"], "content": "x"}], 0),
     ],
 )
-def test_a_wrong_message_is_refused_with_its_index(messages: Any, index: Any) -> None:
+def test_a_wrong_message_is_refused_with_its_index(messages, index):
     """The error has the index and what was expected."""
     with pytest.raises(InvalidMessages) as caught:
         read_transcript(messages)
@@ -63,7 +61,7 @@ HumanMessage.__module__ = "langchain_core.messages.human"
 
 
 @pytest.mark.parametrize("kind", ["human", "ai", "system", "tool"])
-def test_a_message_of_langchain_is_named(kind: str) -> None:
+def test_a_message_of_langchain_is_named(kind):
     """The error names the class or type, and LangChain's own converter."""
     dumped = {"type": kind, "content": "x"}
     nested = {"type": kind, "data": {"content": "x"}}
@@ -74,7 +72,7 @@ def test_a_message_of_langchain_is_named(kind: str) -> None:
         assert "convert_to_openai_messages" in str(caught.value)
 
 
-def test_half_characters_are_mended_wherever_they_stand() -> None:
+def test_half_characters_are_mended_wherever_they_stand():
     """Surrogate pairs become one character and lone ones U+FFFD, at any depth."""
     half, pair = "a \ud83d b", "\ud83d\ude00"
     blocks = [{"type": "text", "text": half}, {"type": "odd", "data": {half: [half, 1, None]}}]
@@ -91,7 +89,7 @@ def test_half_characters_are_mended_wherever_they_stand() -> None:
     assert given == before
 
 
-def test_a_valid_message_is_returned_as_the_same_object() -> None:
+def test_a_valid_message_is_returned_as_the_same_object():
     """A valid message is returned as the same object."""
     custom = {"id": "c", "type": "custom", "custom": {"name": "grep", "input": "a b"}}
     messages = [
@@ -122,13 +120,13 @@ def test_a_valid_message_is_returned_as_the_same_object() -> None:
         ({"type": "text", "text": "one"}, [{"type": "text", "text": "one"}]),
     ],
 )
-def test_content_that_no_provider_takes_becomes_text_or_goes(content: Any, expected: Any) -> None:
+def test_content_that_no_provider_takes_becomes_text_or_goes(content, expected):
     """Invalid content becomes text, and empty text blocks are dropped."""
     assert sent({"role": "user", "content": content})[0]["content"] == expected
     assert find_repairs([{"role": "user", "content": content}]) == ["messages[0]"]
 
 
-def test_private_keys_and_keys_of_other_roles_never_leave() -> None:
+def test_private_keys_and_keys_of_other_roles_never_leave():
     """Private keys, and calls of other roles than the assistant's, are dropped."""
     assert sent({**USER, "_summary": True}) == [USER]
     assert sent({**USER, "tool_calls": [call()], "function_call": {"name": "f"}, "x": 1}) == [
@@ -147,7 +145,7 @@ def test_private_keys_and_keys_of_other_roles_never_leave() -> None:
         (None, "{}"),
     ],
 )
-def test_arguments_become_one_json_object_that_loses_nothing(arguments: Any, expected: str) -> None:
+def test_arguments_become_one_json_object_that_loses_nothing(arguments, expected):
     """Broken arguments become a JSON object that holds their text."""
     broken = {"id": "a", "function": {"arguments": arguments, "more": 1}, "index": 3}
     (mended,) = sent(calling(broken))[0]["tool_calls"]
@@ -155,7 +153,7 @@ def test_arguments_become_one_json_object_that_loses_nothing(arguments: Any, exp
     assert mended == {"id": "a", "type": "function", "function": function, "index": 3}
 
 
-def test_a_call_without_an_id_gets_one_by_what_it_calls() -> None:
+def test_a_call_without_an_id_gets_one_by_what_it_calls():
     """A missing id is derived from the call, equal for equal calls."""
     one, same, other = (
         sent(calling(call(None, arguments=text)))[0]["tool_calls"][0]["id"]
@@ -165,7 +163,7 @@ def test_a_call_without_an_id_gets_one_by_what_it_calls() -> None:
     assert one == same != other
 
 
-def test_the_older_shape_of_a_call_becomes_the_newer() -> None:
+def test_the_older_shape_of_a_call_becomes_the_newer():
     """`function_call` and its result become a tool call and its result."""
     older = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": {}}}
     answer = {"role": "function", "name": "f", "content": "done"}
@@ -176,7 +174,7 @@ def test_the_older_shape_of_a_call_becomes_the_newer() -> None:
     assert after == USER
 
 
-def test_objects_become_plain_values() -> None:
+def test_objects_become_plain_values():
     """Objects at any depth become plain JSON values."""
 
     class Role(str):
@@ -205,7 +203,7 @@ def test_objects_become_plain_values() -> None:
         to_plain([1])
 
 
-def test_a_hundred_levels_are_read_and_one_more_is_not() -> None:
+def test_a_hundred_levels_are_read_and_one_more_is_not():
     """The limit of 100 levels is the same for messages and arguments."""
     least, most = ({"deep": functools.reduce(lambda v, _: [v], range(n), [])} for n in (98, 101))
     assert sent({**USER, **least})

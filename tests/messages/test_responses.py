@@ -1,7 +1,5 @@
 """Items of OpenAI's Responses API as messages, and back."""
 
-from __future__ import annotations
-
 import copy
 import json
 
@@ -48,14 +46,14 @@ def requests(draw: st.DrawFn) -> list[Message]:
 
 
 @given(requests(), st.none() | texts)
-def test_items_come_back_as_they_were(items: list[Message], words: str | None) -> None:
+def test_items_come_back_as_they_were(items, words):
     """Converted items, converted back, are the same."""
     before = copy.deepcopy(items)
     assert to_items(to_messages(words, items)) == (words, items)
     assert items == before
 
 
-def test_images_are_translated_both_ways() -> None:
+def test_images_are_translated_both_ways():
     """`input_image` becomes `image_url`, and back."""
     image = {"type": "input_image", "image_url": "data:image/png;base64,AA", "detail": "low"}
     items = [{"role": "user", "content": [{"type": "input_text", "text": "Look."}, image]}]
@@ -83,7 +81,7 @@ def items(turns: int) -> list[Message]:
 
 
 @pytest.mark.parametrize("at", [1, 2, 3])
-def test_an_item_is_no_message_and_the_refusal_says_what_to_do(at: int) -> None:
+def test_an_item_is_no_message_and_the_refusal_says_what_to_do(at):
     """The refusal names the item, its place and the converter."""
     before = items(1)
     with pytest.raises(InvalidMessages) as caught:
@@ -93,7 +91,7 @@ def test_an_item_is_no_message_and_the_refusal_says_what_to_do(at: int) -> None:
     assert "praison_compressor.messages.responses: to_messages" in str(caught.value)
 
 
-def test_items_are_compressed_by_way_of_messages() -> None:
+def test_items_are_compressed_by_way_of_messages():
     """Compressed items keep each call with its reasoning and output."""
     before = items(14)
     objects = [item if "role" in item else Block(**item, status=None) for item in before]
@@ -131,7 +129,7 @@ OF_EACH_KIND = [
 
 
 @pytest.mark.parametrize("made", OF_EACH_KIND, ids=lambda made: made[0]["type"])
-def test_every_item_is_counted_read_and_comes_back(made: list[Message]) -> None:
+def test_every_item_is_counted_read_and_comes_back(made):
     """Outputs become results, other items stay beside the answer; none is free or unseen."""
     before = [{"role": "user", "content": "go"}, *made]
     messages = to_messages(None, before)
@@ -144,7 +142,7 @@ def test_every_item_is_counted_read_and_comes_back(made: list[Message]) -> None:
 
 
 @pytest.mark.parametrize("made", OF_EACH_KIND[:4], ids=lambda made: made[0]["type"])
-def test_a_shortened_output_keeps_the_shape_of_its_item(made: list[Message]) -> None:
+def test_a_shortened_output_keeps_the_shape_of_its_item(made):
     """A masked output is sent back as an output of the same kind."""
     _, call, result = to_messages(None, [{"role": "user", "content": "go"}, *made])
     _, (back, output) = to_items([call, {**result, "content": "[masked]"}])
@@ -154,7 +152,7 @@ def test_a_shortened_output_keeps_the_shape_of_its_item(made: list[Message]) -> 
 
 
 @pytest.mark.parametrize("odd", [{"type": "telepathy"}, {"a": 1}, 3, "x", None, {"type": ["x"]}])
-def test_an_unknown_item_is_refused_with_its_index(odd: object) -> None:
+def test_an_unknown_item_is_refused_with_its_index(odd):
     """The error names the unknown item and its index."""
     with pytest.raises(InvalidMessages) as caught:
         to_messages(None, [{"role": "user", "content": "go"}, odd])

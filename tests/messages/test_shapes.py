@@ -1,7 +1,5 @@
 """One message of any shape: its calls, its text."""
 
-from __future__ import annotations
-
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
@@ -28,7 +26,7 @@ NESTED = {"name": "run", "arguments": '{"x": 1}'}
     ],
     ids=lambda given: type(given).__name__,
 )
-def test_a_call_is_read_in_every_shape_it_comes_in(given: Any) -> None:
+def test_a_call_is_read_in_every_shape_it_comes_in(given):
     """A call is read from dictionaries, mappings and objects, nested or flat."""
     (made,) = tool_calls_of({"role": "assistant", "tool_calls": (given,)})
     assert (made.id, made.name, made.arguments) == ("a", "run", '{"x": 1}')
@@ -46,7 +44,7 @@ def test_a_call_is_read_in_every_shape_it_comes_in(given: Any) -> None:
         (b"ab", "b'ab'"),
     ],
 )
-def test_the_text_of_every_content(content: Any, text: str) -> None:
+def test_the_text_of_each_part_is_a_line(content, text):
     """The text of each readable part is a line."""
     assert text_of({"role": "user", "content": content}) == text
 
@@ -60,9 +58,7 @@ def test_the_text_of_every_content(content: Any, text: str) -> None:
         *(("tool", text, text) for text in ('"', '"a', 'a"', "5", "")),
     ],
 )
-def test_only_a_result_that_is_one_json_string_is_unpacked(
-    role: str, text: str, written: str
-) -> None:
+def test_only_a_result_that_is_one_json_string_is_unpacked(role, text, written):
     """Only a tool's result that is one JSON string is unpacked."""
     assert result_text({"role": role, "content": text}) == written
 
@@ -101,7 +97,7 @@ HOLDING_WORDS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("said", HOLDING_WORDS.values(), ids=HOLDING_WORDS)
-def test_every_word_of_a_message_is_read_and_counted(said: dict[str, Any]) -> None:
+def test_every_word_of_a_message_is_read_and_counted(said):
     """One function reads the words of every shape; the count, the summarizer and search use it."""
     message = {"role": "assistant", **said}
     counter = TokenCounter("gpt-4o")
@@ -124,7 +120,7 @@ def test_every_word_of_a_message_is_read_and_counted(said: dict[str, Any]) -> No
         ({"type": "web_fetch_tool_result", "content": {"encrypted_content": BODY}}, 2_500, 2_700),
     ],
 )
-def test_the_body_of_a_file_is_no_text(part: dict[str, Any], least: int, most: int) -> None:
+def test_the_body_of_a_file_is_no_text(part, least, most):
     """A body of 12,800 base64 characters counts as media, or as sealed text."""
     count = TokenCounter("gpt-4o").message({"role": "user", "content": [part]})
     assert least <= count <= most

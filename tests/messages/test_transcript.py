@@ -1,7 +1,5 @@
 """Lists of messages: calls paired with results, in OpenAI's and Anthropic's shape."""
 
-from __future__ import annotations
-
 import copy
 import re
 from typing import Any
@@ -64,7 +62,7 @@ shapes = pytest.mark.parametrize("shape", SHAPES)
 
 @shapes
 @given(data=st.data())
-def test_a_valid_transcript_is_read_as_it_is(shape: str, data: st.DataObject) -> None:
+def test_a_valid_transcript_is_read_as_it_is(shape, data):
     """A valid transcript is returned as the same objects."""
     valid, _, refusal_of = SHAPES[shape]
     messages = data.draw(valid)
@@ -77,9 +75,7 @@ def test_a_valid_transcript_is_read_as_it_is(shape: str, data: st.DataObject) ->
 
 @shapes
 @given(data=st.data())
-def test_a_faulty_transcript_becomes_valid_and_loses_nothing(
-    shape: str, data: st.DataObject
-) -> None:
+def test_a_faulty_transcript_becomes_valid_and_loses_nothing(shape, data):
     """Any faulty transcript becomes valid, holds each message once, and reads the same again."""
     _, broken, refusal_of = SHAPES[shape]
     messages = data.draw(broken)
@@ -93,7 +89,7 @@ def test_a_faulty_transcript_becomes_valid_and_loses_nothing(
 
 @shapes
 @given(data=st.data())
-def test_no_step_parts_a_call_from_its_result(shape: str, data: st.DataObject) -> None:
+def test_no_step_parts_a_call_from_its_result(shape, data):
     """Steps cover the list in order, and each is a valid conversation alone."""
     valid, _, refusal_of = SHAPES[shape]
     messages = data.draw(valid)
@@ -103,7 +99,7 @@ def test_no_step_parts_a_call_from_its_result(shape: str, data: st.DataObject) -
         assert refusal_of([USER, *messages[atom.start : atom.stop], USER]) is None
 
 
-def test_steps_and_leading_messages_are_found() -> None:
+def test_steps_and_leading_messages_are_found():
     """A call and its results are one step, any other message is a step alone."""
     plain = [USER, calling(call("a"), call("b")), result("a"), result("b"), USER, result("c")]
     assert split_steps(plain) == [range(1), range(1, 4), range(4, 5), range(5, 6)]
@@ -118,7 +114,7 @@ def test_steps_and_leading_messages_are_found() -> None:
 # ---------------------------------------------------------------- results as messages
 
 
-def test_a_missing_result_gets_a_stub_in_the_shape_of_its_call() -> None:
+def test_a_missing_result_gets_a_stub_in_the_shape_of_its_call():
     """A missing result becomes a stub at the end of its step."""
     transcript = read_transcript([calling(call("a"), call("b"), call("c")), result("b"), USER])
     assert transcript.origins == (0, 1, None, None, 2)
@@ -131,7 +127,7 @@ def test_a_missing_result_gets_a_stub_in_the_shape_of_its_call() -> None:
     assert got.steps == (range(1), range(1, 4))
 
 
-def test_three_calls_with_one_id_get_three_ids_and_their_results_in_order() -> None:
+def test_three_calls_with_one_id_get_three_ids_and_their_results_in_order():
     """Repeated ids become distinct, and results keep their order."""
     given = [calling(call("x"), call("x"), call("x"), call("y"))]
     given += [result("x", "first"), result("x", "second"), result("x", "third"), result("y", "own")]
@@ -144,7 +140,7 @@ def test_three_calls_with_one_id_get_three_ids_and_their_results_in_order() -> N
     assert given[0]["tool_calls"][1]["id"] == "x"
 
 
-def test_results_find_their_calls_whatever_their_order_and_names() -> None:
+def test_results_find_their_calls_whatever_their_order_and_names():
     """Results are paired by id, else by name or order, each once."""
     calls = [call("a"), call("b", "bash"), {**call("c"), "id": None}]
     results = [
@@ -159,7 +155,7 @@ def test_results_find_their_calls_whatever_their_order_and_names() -> None:
     assert got[-1]["content"] == f"{ORPHAN_OPENS}\nof nobody"
 
 
-def test_an_orphan_says_whose_result_it_was() -> None:
+def test_an_orphan_says_whose_result_it_was():
     """A result without a call becomes text with the tool's name."""
     given = [result("x", name="grep"), result("y"), result("z", name=["grep"])]
     named, nameless, odd = read_transcript(given).messages
@@ -170,7 +166,7 @@ def test_an_orphan_says_whose_result_it_was() -> None:
 # ---------------------------------------------------------------- results as blocks
 
 
-def test_a_result_without_a_call_becomes_text_beside_the_users() -> None:
+def test_a_result_without_a_call_becomes_text_beside_the_users():
     """An orphan block becomes text with its pictures, and is not the user's word."""
     lost = brings(native.result("gone", [text("42 rows"), PICTURE]), text("thanks"))
     view = read_transcript([USER, asks(text("Hm.")), lost]).messages
@@ -186,14 +182,14 @@ def test_a_result_without_a_call_becomes_text_beside_the_users() -> None:
         ({"type": "tool_use", "id": "a", "name": "f"}, use("a", "f")),
     ],
 )
-def test_a_call_that_the_api_refuses_is_mended(block: Message, mended: Message) -> None:
+def test_a_call_that_the_api_refuses_is_mended(block, mended):
     """A block with a text input, or without name or input, is repaired."""
     messages = [USER, asks(block), brings(native.result("a"))]
     assert find_repairs(messages) == ["messages[1]"]
     assert read_transcript(messages).messages[1] == asks(mended)
 
 
-def test_only_what_the_user_says_makes_a_turn() -> None:
+def test_only_what_the_user_says_makes_a_turn():
     """A message with results alone begins no turn."""
     results = brings(native.result("a")), brings(native.result("b"), text("use port 9090"))
     assert read_transcript(
@@ -201,7 +197,7 @@ def test_only_what_the_user_says_makes_a_turn() -> None:
     ).users == (0, 4)
 
 
-def test_a_clients_objects_are_blocks() -> None:
+def test_a_clients_objects_are_blocks():
     """A client's objects are read as blocks."""
     said = Block(type="text", text="I look.", citations=None)
     called = Block(type="tool_use", id="a", name="read_file", input={"path": "x"})

@@ -1,7 +1,5 @@
 """Agents that asked for SUMMARIZE go on past their window, on both client paths of the host."""
 
-from __future__ import annotations
-
 import pytest
 from praisonaiagents import ExecutionConfig
 
@@ -34,7 +32,7 @@ def no_request_failed(provider: LocalProvider) -> None:
 
 
 @pytest.mark.parametrize(("path", "mode"), cells(EVERY_PATH))
-def test_every_mode(host: LocalProvider, path: str, mode: str) -> None:
+def test_every_mode(host, path, mode):
     """In each mode nothing is refused, and summaries are used again and are on the bill."""
     made = agent(host, path, context(host), execution=LONG_TURNS)
     answers = MODES[mode](made, OUTGROWING)
@@ -50,7 +48,7 @@ def test_every_mode(host: LocalProvider, path: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize(("path", "mode"), cells(EVERY_PATH))
-def test_a_tool_loop_with_parallel_calls(host: LocalProvider, path: str, mode: str) -> None:
+def test_a_tool_loop_with_parallel_calls(host, path, mode):
     """Within one turn two dozen parallel calls outgrow the window and every pair stays whole."""
     rounds, parallel = ROUNDS.get((path, mode), (2, 12))
     host.answer_with(Worker(rounds, parallel=parallel, arguments=numbered, answer=ANSWER))

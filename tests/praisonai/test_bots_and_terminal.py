@@ -1,7 +1,5 @@
 """Terminal, gateway and bots of the host: ours is the one system that compresses there."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -14,7 +12,6 @@ from praisonaiagents.session import get_default_session_store
 
 from praison_compressor import install
 from praison_compressor.praisonai import patches
-from praison_compressor.testing import LocalProvider
 from tests.helpers.hosting import OPENAI, agent, chat, context, turn
 from tests.helpers.processes import python
 
@@ -40,7 +37,7 @@ print(json.dumps([answer, typed, history]))
 """
 
 
-def test_the_terminals_compaction_is_ours(host: LocalProvider, tmp_path: Path) -> None:
+def test_the_terminals_compaction_is_ours(host, tmp_path):
     """With the plugin on the history stays whole, requests fit, and typed commands are answered.
 
     The host's own compaction would overwrite the history before each turn, from 8k tokens on.
@@ -89,8 +86,8 @@ def idle_session(gateway: Any) -> None:
 
 
 @pytest.mark.parametrize("is_ours", [True, False])
-def test_the_gateway_leaves_idle_sessions_of_ours(host: LocalProvider, is_ours: bool) -> None:
-    """No checkpoint replaces their messages; of another agent's session the host makes one."""
+def test_the_gateway_leaves_idle_sessions_of_ours(host, is_ours):
+    """The gateway makes no checkpoint of an idle session of ours, and one of another's."""
     server = pytest.importorskip("praisonai_bot.gateway.server")
     gateway = server.WebSocketGateway()
     made = agent(host, OPENAI, context(host) if is_ours else False)
@@ -105,7 +102,7 @@ COLD_SECONDS = 3.0
 """Longer than a turn on a busy machine: no request of the talk finds the cache cold."""
 
 
-def test_the_gateways_sweep_prepares_the_next_summary(host: LocalProvider) -> None:
+def test_the_gateways_sweep_prepares_the_next_summary(host):
     """A conversation that rests is compressed in its idle loop: the next turn waits for nothing."""
     server = pytest.importorskip("praisonai_bot.gateway.server")
     gateway = server.WebSocketGateway()
@@ -125,7 +122,7 @@ def test_the_gateways_sweep_prepares_the_next_summary(host: LocalProvider) -> No
 
 
 @pytest.mark.parametrize("is_ours", [True, False])
-def test_a_bots_saved_history_is_not_compacted(host: LocalProvider, is_ours: bool) -> None:
+def test_a_bots_saved_history_is_not_compacted(host, is_ours):
     """`session.compaction` of the bot's configuration does nothing for an agent of ours."""
     sessions = pytest.importorskip("praisonai_bot.bots._session")
     manager = sessions.BotSessionManager(
@@ -142,9 +139,7 @@ def test_a_bots_saved_history_is_not_compacted(host: LocalProvider, is_ours: boo
     assert (len(saved) == 24) is is_ours
 
 
-def test_a_moved_place_is_left_out_and_logged(
-    host: LocalProvider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_moved_place_is_left_out_and_logged(host, monkeypatch, caplog):
     """One log line names the moved name; the other names are replaced."""
     server = pytest.importorskip("praisonai_bot.gateway.server")
     from praison_compressor import uninstall

@@ -1,16 +1,12 @@
 """Slash commands are answered in the chat, by us and not by a model."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from praison_compressor import SessionNotFound
 from praison_compressor.messages import text_of
-from praison_compressor.testing import LocalProvider, Worker
+from praison_compressor.testing import Worker
 from praison_compressor.view.frame import is_framed
 from tests.helpers.hosting import (
     EVERY_PATH,
@@ -48,9 +44,7 @@ LINE = re.compile(
         ({}, OUTGROWING, "summarized"),
     ],
 )
-def test_the_status_counts_what_was_sent(
-    host: LocalProvider, options: dict[str, Any], prompts: Any, heard: str
-) -> None:
+def test_the_status_counts_what_was_sent(host, options, prompts, heard):
     """The status has the tokens of the last request and those before compression."""
     made = agent(host, OPENAI, context(host, **options))
     assert made.context_compressor.status().tokens == 0
@@ -70,11 +64,8 @@ TALKED = [
 
 
 @pytest.mark.parametrize(("path", "mode"), TALKED)
-def test_slash_commands_need_no_request_of_the_agent(
-    host: LocalProvider, path: str, mode: str
-) -> None:
-    """`/status`, `/compact`, `/undo`, `/new`, `/resume`: answered, recorded nowhere, sent to no
-    model."""
+def test_slash_commands_need_no_request_of_the_agent(host, path, mode):
+    """Slash commands are answered, recorded nowhere and sent to no model."""
     made = agent(host, path, context(host))
     MODES[mode](made, [turn(n) for n in range(8)])
     sent, recorded = len(of_agent(host)), len(made.chat_history)
@@ -130,7 +121,7 @@ def test_slash_commands_need_no_request_of_the_agent(
         made.context_compressor.resume("nowhere")
 
 
-def test_help_names_every_command(host: LocalProvider) -> None:
+def test_help_names_every_command(host):
     """`/help` lists what the chat answers by itself."""
     lines = agent(host, OPENAI, context(host)).chat("/help").splitlines()
     names = {line.split()[0].lstrip("/") for line in lines}
@@ -139,10 +130,8 @@ def test_help_names_every_command(host: LocalProvider) -> None:
 
 
 @pytest.mark.parametrize("name", [None, "desk"])
-def test_a_bare_resume_lists_the_users_own_sessions(
-    host: LocalProvider, tmp_path: Path, name: str | None
-) -> None:
-    """The newest first, with and without an id; none of another conversation in the store."""
+def test_a_bare_resume_lists_the_users_own_sessions(host, tmp_path, name):
+    """`/resume` lists the user's own sessions, newest first, and no other conversation's."""
     store = f"sqlite:///{tmp_path}/ledger.db"
     chat(agent(host, OPENAI, context(host, store_url=store, session_id="hall")), ["Good day."])
     made = agent(host, OPENAI, context(host, store_url=store, session_id=name))
@@ -159,8 +148,8 @@ def test_a_bare_resume_lists_the_users_own_sessions(
     assert len(made.chat("/resume").splitlines()[1:]) == 2
 
 
-def test_other_slashes_are_words(host: LocalProvider) -> None:
-    """A path or a word of the user's own goes to the model; so do commands of agents not ours."""
+def test_other_slashes_are_words(host):
+    """Paths and unknown words go to the model, as commands to agents without us do."""
     made = agent(host, PATHS[0], context(host))
     words = ["/usr/bin is full", "/news", "/contact", "/stats please", "/status.txt"]
     chat(made, words)
@@ -169,7 +158,7 @@ def test_other_slashes_are_words(host: LocalProvider) -> None:
     assert list(said) == [*words, "/status"]
 
 
-def test_a_misspelled_command_is_answered_with_the_right_one(host: LocalProvider) -> None:
+def test_a_misspelled_command_is_answered_with_the_right_one(host):
     """The compressor, not the model, answers a misspelled command."""
     wrong = {
         "/compres": "compact",
@@ -188,8 +177,8 @@ def test_a_misspelled_command_is_answered_with_the_right_one(host: LocalProvider
     assert host.requests == []
 
 
-def test_words_behind_a_wordless_command_do_nothing(host: LocalProvider) -> None:
-    """`/undo the last edit` is no undo of a compression, and no lost message."""
+def test_words_behind_a_wordless_command_do_nothing(host):
+    """`/undo` with words does nothing and sends nothing."""
     made = talked(host)
     made.chat("/compact")
     sent = len(host.requests)
@@ -199,8 +188,8 @@ def test_words_behind_a_wordless_command_do_nothing(host: LocalProvider) -> None
     assert len(host.requests) == sent
 
 
-def test_a_misspelled_choice_compresses_nothing(host: LocalProvider) -> None:
-    """`/compact previw` is no focus: it is answered with the right word."""
+def test_a_misspelled_choice_compresses_nothing(host):
+    """A misspelled word behind `/compact` is answered with the right one."""
     made = talked(host)
     for said, meant in {"previw": "preview", "kep s1.2": "keep", "form s1.2": "from"}.items():
         wrong = said.partition(" ")[0]
@@ -212,8 +201,8 @@ def test_a_misspelled_choice_compresses_nothing(host: LocalProvider) -> None:
     assert host.for_model("aux") == []
 
 
-def test_status_and_undo_count_what_is_sent_next(host: LocalProvider) -> None:
-    """Messages that were deleted from the history meanwhile are not sent again."""
+def test_status_and_undo_count_what_is_sent_next(host):
+    """`/undo` and `/status` count the messages that the next request has."""
     host.answer_with(lambda asked: f"Noted as {asked.number}. " * 12)
     made = agent(host, OPENAI, context(host))
     chat(made, [turn(n) for n in range(8)])
@@ -232,8 +221,24 @@ def test_status_and_undo_count_what_is_sent_next(host: LocalProvider) -> None:
     assert " 2 more are no longer in the conversation." in answer
 
 
+def test_pinned_texts_outlive_compressions_and_are_listed(host):
+    """Each view keeps the pinned texts word for word; `/status` and `status()` list them."""
+    pins = ("Write British English.", "Never deploy on Fridays.")
+    made = agent(host, OPENAI, context(host, pinned=pins[:1]))
+    events: list[str] = []
+    made.context_compressor.subscribe(lambda event: events.append(event.name))
+    made.chat(f"/pin {pins[1]}")
+    chat(made, [turn(n) for n in range(30)])
+    status = made.context_compressor.status()
+    assert events.count("committed") > 1
+    sent = "\n".join(map(text_of, of_agent(host)[-1].messages))
+    assert [sent.count(text) for text in pins] == [1, 1]
+    assert status.pinned == pins
+    assert made.chat("/status").splitlines()[-2:] == [f"Pinned: {text}" for text in pins]
+
+
 @pytest.mark.parametrize("mode", ["iter_stream", "achat"])
-def test_the_context_is_shown_by_part(host: LocalProvider, mode: str) -> None:
+def test_the_context_is_shown_by_part(host, mode):
     """`/context` prints the next request by part, with tool schemas, and the largest messages."""
     host.answer_with(Worker(1, parallel=2, tool="look_up", arguments=numbered, answer="Noted."))
     made = agent(host, OPENAI, context(host, recall=False), tools=[look_up])
@@ -252,7 +257,7 @@ def test_the_context_is_shown_by_part(host: LocalProvider, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["chat", "achat"])
-def test_compacting_by_masks_alone_is_reported(host: LocalProvider, mode: str) -> None:
+def test_compacting_by_masks_alone_is_reported(host, mode):
     """`/compact` by masks alone reports the freed tokens; a second one has nothing to report."""
 
     def read_page(topic: str, part: int) -> str:

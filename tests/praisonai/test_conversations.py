@@ -1,10 +1,7 @@
 """One agent serves many people, and nobody's words reach another."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +11,7 @@ from praisonaiagents.session import DefaultSessionStore
 from praison_compressor.ledger.sql import open_store
 from praison_compressor.recall import SEARCH
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply
-from tests.helpers.hosting import EVERY_PATH, OPENAI, agent, context, look_up, of_agent, turn
+from tests.helpers.hosting import EVERY_PATH, OPENAI, agent, chat, context, look_up, of_agent, turn
 
 SECRET = "MAGENTA-HERON-77"
 HINT = f"My bank PIN hint is {SECRET}, keep it for me"
@@ -62,10 +59,8 @@ SENDERS = {"bot": through_bot, "swapped": by_swapping}
 
 @pytest.mark.parametrize("path", EVERY_PATH)
 @pytest.mark.parametrize("sender", SENDERS)
-def test_recall_reads_nothing_of_another_person(
-    host: LocalProvider, sender: str, path: str
-) -> None:
-    """Two people talk to one agent one after the other: a search finds only one's own words."""
+def test_recall_reads_nothing_of_another_person(host, sender, path):
+    """Of two people who talk to one agent, a search finds one's own words only."""
     host.answer_with(searching)
     made = agent(host, path, context(host), tools=[look_up])
     say = SENDERS[sender](made)
@@ -85,9 +80,7 @@ def test_recall_reads_nothing_of_another_person(
 
 @pytest.mark.parametrize("background", [False, True])
 @pytest.mark.parametrize("sender", SENDERS)
-def test_interleaved_people_keep_their_own_archives(
-    host: LocalProvider, sender: str, background: bool
-) -> None:
+def test_interleaved_people_keep_their_own_archives(host, sender, background):
     """Four people take turns with one agent: each finds one's own hint, and no other's."""
     host.answer_with(searching)
     made = agent(host, OPENAI, context(host, background=background), tools=[look_up])
@@ -121,8 +114,8 @@ def nothing_found(provider: LocalProvider) -> list[bool]:
 
 
 @pytest.mark.parametrize("first", ["hi", turn(0, words=LONG)], ids=["short", "page"])
-def test_two_people_who_begin_alike_stay_two(host: LocalProvider, first: str) -> None:
-    """The same first words, the same answers: each finds one's own hint alone."""
+def test_two_people_who_begin_alike_stay_two(host, first):
+    """Of two people with the same first words, each finds one's own hint only."""
     host.answer_with(lambda asked: searching(asked) if ASKED in asked.last_user else "Noted.")
     made = agent(host, OPENAI, context(host), tools=[look_up])
     say = by_swapping(made)
@@ -142,36 +135,30 @@ def test_two_people_who_begin_alike_stay_two(host: LocalProvider, first: str) ->
     assert ("ANN-OWN" in to_ben, "BEN-OWN" in to_ben) == (False, True)
 
 
-def test_a_history_copied_for_each_person_leads_to_nobody_else(host: LocalProvider) -> None:
-    """An introduction is the beginning of everybody's history: what one adds, none other finds."""
+def test_a_history_copied_for_each_person_leads_to_nobody_else(host):
+    """People whose histories begin with one introduction find none of each other's words."""
     host.answer_with(searching)
     made = agent(host, OPENAI, context(host), tools=[look_up])
     made.chat("Introduce yourself to the people who will talk to you from now on.")
     begun = list(made.chat_history)
     made.chat_history = list(begun)
-    for words in (HINT, *outgrowing(0)):
-        made.chat(words)
+    chat(made, (HINT, *outgrowing(0)))
     made.chat_history = list(begun)
-    for words in (*outgrowing(20), ASKED):
-        made.chat(words)
+    chat(made, (*outgrowing(20), ASKED))
     assert nothing_found(host) == [True]
 
 
-def test_messages_that_an_edit_dropped_are_not_found(host: LocalProvider) -> None:
-    """An edited history is the same conversation; what the edit dropped is out of recall's reach,
-    and what it kept is found."""
+def test_messages_that_an_edit_dropped_are_not_found(host):
+    """After an edit the session is the same, and recall finds no dropped message."""
     host.answer_with(searching)
     made = agent(host, OPENAI, context(host), tools=[look_up])
     made.chat("Good morning, these are the ledgers that I wrote to you about.")
-    for words in outgrowing(0):
-        made.chat(words)
+    chat(made, outgrowing(0))
     kept, session = list(made.chat_history), made.context_compressor.session_id
-    for words in (HINT, *outgrowing(10)):
-        made.chat(words)
+    chat(made, (HINT, *outgrowing(10)))
     assert made.context_compressor.session_id == session
     made.chat_history = kept
-    for words in (*outgrowing(20), ASKED):
-        made.chat(words)
+    chat(made, (*outgrowing(20), ASKED))
     assert made.context_compressor.session_id == session
     assert nothing_found(host) == [True]
 
@@ -186,39 +173,31 @@ def new(made: Any) -> None:
 
 @pytest.mark.parametrize("begin", [cleared, new])
 @pytest.mark.parametrize("session", [None, "desk"])
-def test_a_conversation_begun_anew_is_empty(
-    host: LocalProvider, begin: Callable[[Any], None], session: str | None
-) -> None:
-    """Cleared or by `/new`, with and without an id of the host: the status, the archive and the
-    session are another conversation's."""
+def test_a_conversation_begun_anew_is_empty(host, begin, session):
+    """A cleared or new conversation has another session, an empty status and an empty archive."""
     host.answer_with(searching)
     memory = {"session_id": session} if session else None
     made = agent(host, OPENAI, context(host), tools=[look_up], memory=memory)
-    for words in ("Good morning.", HINT, *outgrowing(0)):
-        made.chat(words)
+    chat(made, ("Good morning.", HINT, *outgrowing(0)))
     ours = made.context_compressor
     before, said = ours.session_id, ours.context_status
     begin(made)
     assert (said, ours.context_status) == ("summarized", "full")
     assert ours.last_result is None
-    for words in (*outgrowing(20), ASKED):
-        made.chat(words)
+    chat(made, (*outgrowing(20), ASKED))
     assert ours.session_id != before
     assert nothing_found(host) == [True]
 
 
-def test_a_recall_tool_outside_any_turn_reads_nothing_and_says_so(host: LocalProvider) -> None:
-    """Nobody knows then whose conversation is asked for."""
+def test_a_recall_tool_outside_any_turn_reads_nothing_and_says_so(host):
+    """A recall tool called outside any turn reads nothing and says why."""
     made = agent(host, OPENAI, context(host), tools=[look_up])
-    for words in outgrowing(0):
-        made.chat(words)
+    chat(made, outgrowing(0))
     search = next(tool for tool in made.tools if tool.__name__ == SEARCH)
     assert "not known whose conversation" in search(query="ledger")
 
 
-def test_a_bot_goes_on_after_a_restart_with_what_was_not_reset(
-    host: LocalProvider, tmp_path: Path
-) -> None:
+def test_a_bot_goes_on_after_a_restart_with_what_was_not_reset(host, tmp_path):
     """A restarted bot pays no summary twice and resumes no conversation from before a reset."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     store = DefaultSessionStore(session_dir=str(tmp_path / "sessions"))
@@ -248,7 +227,7 @@ def test_a_bot_goes_on_after_a_restart_with_what_was_not_reset(
     assert len(open_store(url).sessions("default")) == 2
 
 
-def test_nobody_resumes_another_persons_session(host: LocalProvider) -> None:
+def test_nobody_resumes_another_persons_session(host):
     """A bot's person who types `/resume` with the session of somebody else is refused."""
     made = agent(host, OPENAI, context(host), tools=[look_up])
     manager = BotSessionManager(platform="telegram")

@@ -1,7 +1,5 @@
 """Whatever fails on our side, the agent's turn is answered, with the best view that there is."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import logging
@@ -15,7 +13,7 @@ from praisonaiagents.context.models import OptimizerStrategy
 
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.praisonai import CompressorContext
-from praison_compressor.testing import Call, LocalProvider, Reply, SummaryModel
+from praison_compressor.testing import Call, Reply, SummaryModel
 from tests.helpers.hosting import (
     EVERY_PATH,
     LITELLM,
@@ -35,15 +33,8 @@ KEYS = {OPENAI: "sk-of-the-agent"}
 
 @pytest.mark.parametrize("behaviour", ["server_error", "empty", "refusal", "unauthorized", "reset"])
 @pytest.mark.parametrize("mode", ["chat", "achat"])
-def test_a_failing_summarizer(
-    host: LocalProvider,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    mode: str,
-    behaviour: str,
-) -> None:
-    """Every turn is answered and nothing is refused; the summary is static. litellm's hints, where
-    the host imported it first, are not put between the agent's words."""
+def test_a_failing_summarizer_ends_no_turn(host, monkeypatch, capfd, mode, behaviour):
+    """With a failing summarizer every turn is answered, and the summary is static."""
     monkeypatch.setattr(litellm, "suppress_debug_info", False)
     host.route("aux", Misbehaving(behaviour))
     made = agent(host, PATHS[0], context(host, summary_max_retries=0))
@@ -57,8 +48,8 @@ def test_a_failing_summarizer(
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
-def test_half_a_character_ends_no_turn(host: LocalProvider, path: str) -> None:
-    """An output cut within a character cannot be sent by any client: the view has none of it."""
+def test_half_a_character_ends_no_turn(host, path):
+    """An output cut within a character is sent without the half."""
 
     def cut_off(topic: str) -> str:
         """Look a topic up."""
@@ -69,9 +60,7 @@ def test_half_a_character_ends_no_turn(host: LocalProvider, path: str) -> None:
     assert host.refused == []
 
 
-def test_a_message_larger_than_the_window(
-    host: LocalProvider, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_message_larger_than_the_window_is_shortened(host, caplog):
     """A message above the window is shortened, and one log line names the agent."""
     made = agent(host, OPENAI, context(host, auxiliary_model=None), name=None)
     with caplog.at_level(logging.INFO, logger="praison_compressor"):
@@ -83,9 +72,7 @@ def test_a_message_larger_than_the_window(
     assert [line for line in said if "BudgetTooSmall" in line] == said[1:] != []
 
 
-def test_an_agent_in_an_unknown_state(
-    host: LocalProvider, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_agent_in_an_unknown_state_is_left_to_the_host(host, caplog):
     """The host handles a state that we cannot read; the log says so once."""
     made = agent(host, OPENAI, context(host))
     made._context_manager_initialized = False
@@ -96,7 +83,7 @@ def test_an_agent_in_an_unknown_state(
     assert len([r for r in caplog.records if "goes on uncompressed" in r.message]) == 1
 
 
-def test_no_agent_is_kept_alive(host: LocalProvider) -> None:
+def test_no_agent_is_kept_alive(host):
     """Registry, compressor and tools let go of an agent that nobody holds any more."""
     made = agent(host, OPENAI, context(host, recall=True))
     compressor = made.context_compressor
@@ -110,8 +97,8 @@ def test_no_agent_is_kept_alive(host: LocalProvider) -> None:
     assert seen() is None
 
 
-def test_a_manual_agent_is_compressed_only_on_command(host: LocalProvider) -> None:
-    """`auto_compact=False`: nothing at the trigger, only what would be refused is made to fit."""
+def test_a_manual_agent_is_compressed_only_on_command(host):
+    """With `auto_compact=False` only a request above the window is compressed."""
     made = agent(host, OPENAI, context(host, auto_compact=False))
     assert None not in chat(made, OUTGROWING)
     assert host.for_model("aux") == []
@@ -127,8 +114,8 @@ def test_a_manual_agent_is_compressed_only_on_command(host: LocalProvider) -> No
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
-def test_the_agents_own_model_at_its_own_endpoint(host: LocalProvider, path: str) -> None:
-    """Without an auxiliary model every request goes where the agent's go, with its key."""
+def test_the_agents_own_model_at_its_own_endpoint(host, path):
+    """Without an auxiliary model the agent's model summarizes, at its endpoint, with its key."""
     made = agent(host, path, context(host, auxiliary_model=None, auxiliary_api_base=None))
     assert None not in chat(made, OUTGROWING)
     assert made.context_compressor.last_result.segments[0].method == "model"
@@ -138,9 +125,7 @@ def test_the_agents_own_model_at_its_own_endpoint(host: LocalProvider, path: str
     assert {key.removeprefix("Bearer ") for key in keys} == {KEYS.get(path, "sk-litellm")}
 
 
-def test_the_hosts_variable_names_the_auxiliary_model(
-    host: LocalProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_hosts_variable_names_the_auxiliary_model(host, monkeypatch):
     """The variable sets `auxiliary_model` in agent and library; a given model overrides it."""
     monkeypatch.setenv("PRAISONAI_AUXILIARY_MODEL", "gpt-4.1-nano")
     made = agent(host, LITELLM, context(host, auxiliary_model=None))
@@ -152,10 +137,8 @@ def test_the_hosts_variable_names_the_auxiliary_model(
 
 
 @pytest.mark.parametrize("spelling", [CompressorContext, dict])
-def test_no_model_where_the_user_wrote_so(
-    host: LocalProvider, spelling: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`llm_summarize=False`, written down, means a static summary."""
+def test_no_model_where_the_user_wrote_so(host, spelling, monkeypatch):
+    """`llm_summarize=False` gives a static summary."""
     monkeypatch.setenv("PRAISONAI_AUXILIARY_MODEL", "aux")
     asked = spelling(
         strategy=OptimizerStrategy.SUMMARIZE, context_window=6_000, llm_summarize=False
@@ -169,7 +152,7 @@ def test_no_model_where_the_user_wrote_so(
 # ---------------------------------------------------------------- the event loop
 
 
-def test_the_loop_is_never_held_up(host: LocalProvider) -> None:
+def test_the_loop_is_never_held_up(host):
     """While a slow summarizer writes, everything else on the loop goes on."""
     host.route("aux", SummaryModel(r"L-\d+", delay_seconds=1.0))
     made = agent(host, OPENAI, context(host))
@@ -193,7 +176,7 @@ def test_the_loop_is_never_held_up(host: LocalProvider) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_cancelling_the_turn_cancels_the_summary(host: LocalProvider, path: str) -> None:
+def test_cancelling_the_turn_cancels_the_summary(host, path):
     """A cancelled turn is over at once, and the next one compresses as if nothing had been."""
     host.route("aux", SummaryModel(r"L-\d+", delay_seconds=600.0))
     made = agent(host, path, context(host))

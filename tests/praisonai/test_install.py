@@ -1,10 +1,7 @@
 """`install()` changes the host for those who asked, and `uninstall()` leaves no trace of it."""
 
-from __future__ import annotations
-
 import contextlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +12,7 @@ from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 from praison_compressor import install, uninstall
 from praison_compressor.praisonai import HostMoved, installed
 from praison_compressor.praisonai.patches import IN_OTHER_PACKAGES, NEW, READ, REPLACED, Read, probe
-from praison_compressor.testing import LocalProvider, Worker
+from praison_compressor.testing import Worker
 from tests.helpers.hosting import (
     EVERY_PATH,
     MODES,
@@ -47,14 +44,14 @@ def name_of(place: Any) -> str:
 
 
 @pytest.fixture
-def clean() -> Iterator[None]:
+def clean():
     """Leave no installation before and after the test."""
     uninstall()
     yield
     uninstall()
 
 
-def test_the_page_lists_what_is_replaced() -> None:
+def test_the_page_lists_what_is_replaced():
     """docs/host.md lists each replaced or added name, and what is left out without it."""
     page = (ROOT / "praison_compressor" / "docs" / "host.md").read_text(encoding="utf-8")
     shown = re.findall(
@@ -69,7 +66,7 @@ def test_the_page_lists_what_is_replaced() -> None:
 
 
 @pytest.mark.parametrize("place", ESSENTIAL, ids=name_of)
-def test_a_moved_name_is_refused(clean: None, monkeypatch: pytest.MonkeyPatch, place: Any) -> None:
+def test_a_moved_name_is_refused(clean, monkeypatch, place):
     """A host without one of the places we build on is refused by its name, and left as it was."""
     monkeypatch.delattr(place.holder, place.row.name)
     before = everything()
@@ -80,13 +77,8 @@ def test_a_moved_name_is_refused(clean: None, monkeypatch: pytest.MonkeyPatch, p
 
 
 @pytest.mark.parametrize("place", LEFT_OUT, ids=name_of)
-def test_a_missing_optional_name_is_left_out_and_logged(
-    clean: None,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    place: Any,
-) -> None:
-    """The rest is in place; one line of the log says what is not, and why."""
+def test_a_missing_optional_name_is_left_out_and_logged(clean, monkeypatch, caplog, place):
+    """Without an optional name its part is left out, and one log line says why."""
 
     async def moved(self: Any, *args: Any) -> None:
         """Be of another kind."""
@@ -105,17 +97,15 @@ def test_a_missing_optional_name_is_left_out_and_logged(
 @pytest.mark.parametrize(
     ("part", "outcome"), [("", pytest.raises(HostMoved, match=r"_no_such_name\b")), ("X", None)]
 )
-def test_a_moved_name_that_is_only_read_is_named(part: str, outcome: Any) -> None:
-    """Requests would pass us by: such a host is refused by the name too, unless a part is all that
-    leans on it."""
+def test_a_moved_name_that_is_only_read_is_named(part, outcome):
+    """A host without a name that we read is refused by the name, or a part is left out."""
     more = Read("agent.agent:Agent", "_no_such_name", part)
     with outcome or contextlib.nullcontext():
         assert list(probe(reads=(*READ, more))[1]) == [part]
 
 
-def test_uninstall_puts_every_object_back(clean: None) -> None:
-    """No name is left behind, none is missing, and each is the very object that it was, also where
-    `install` was called twice."""
+def test_uninstall_puts_every_object_back(clean):
+    """`uninstall` puts every replaced object back, after a second `install` too."""
     before = everything()
     first = install()
     during = everything()
@@ -130,7 +120,7 @@ def test_uninstall_puts_every_object_back(clean: None) -> None:
     assert [key for key in before if after[key] is not before[key]] == []
 
 
-def test_a_patch_of_somebody_else_survives(clean: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_patch_of_somebody_else_survives(clean, monkeypatch):
     """After `uninstall` another library's wrapper stays, and ours inside it does nothing."""
     mixin = next(place.holder for place in PLACES if place.row.name == "chat")
     monkeypatch.setattr(mixin, "chat", mixin.chat)  # put back by monkeypatch at the end
@@ -147,9 +137,8 @@ def test_a_patch_of_somebody_else_survives(clean: None, monkeypatch: pytest.Monk
     assert getattr(made, "context_compressor", "gone") == "gone"
 
 
-def test_an_agent_goes_back_to_the_host(host: LocalProvider) -> None:
-    """One system compresses: the host's compaction is off in every turn, whatever the agent's
-    `execution` becomes, and back afterwards."""
+def test_an_agent_goes_back_to_the_host(host):
+    """The host's compaction is off in every turn, and `uninstall` restores `execution`."""
     first = ExecutionConfig(context_compaction=True, max_iter=7)
     made = agent(host, OPENAI, context(host), execution=first)
     made.chat(turn(0))
@@ -162,10 +151,8 @@ def test_an_agent_goes_back_to_the_host(host: LocalProvider) -> None:
     assert (first.context_compaction, later.context_compaction) == (True, True)
 
 
-def test_a_turn_whose_requests_pass_us_by_says_so(
-    host: LocalProvider, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Once: a host that sends by another way than it did would look like this."""
+def test_a_turn_whose_requests_pass_us_by_says_so(host, caplog):
+    """A turn whose requests pass us by is logged once."""
     made = agent(host, OPENAI, context(host))
     made.chat(turn(0))
     assert "no request passed" not in caplog.text
@@ -213,9 +200,7 @@ NOT_ASKING = [
 
 
 @pytest.mark.parametrize(("path", "mode", "asked"), NOT_ASKING)
-def test_agents_that_did_not_ask_send_the_same_bytes(
-    host: LocalProvider, path: str, mode: str, asked: str
-) -> None:
+def test_agents_that_did_not_ask_send_the_same_bytes(host, path, mode, asked):
     """Every request body is the same with and without our installation."""
     ours = bodies(path, mode, OTHERS[asked])
     uninstall()

@@ -1,7 +1,5 @@
 """Hooks, memory and stream of the host hear of a compression, and commands control it."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 
@@ -82,10 +80,8 @@ def check_reports(heard: list[tuple[str, Any]], compressions: int) -> None:
 
 
 @pytest.mark.parametrize(("path", "mode"), cells(PATHS))
-def test_the_hosts_hooks_fire_once_for_each_compression(
-    host: LocalProvider, path: str, mode: str
-) -> None:
-    """Before and after in pairs, with the numbers, and the memory sees the whole transcript."""
+def test_the_hosts_hooks_fire_once_for_each_compression(host, path, mode):
+    """Each compression calls the host's hooks once before and after it, with its numbers."""
     made, heard = listening(host, path)
     MODES[mode](made, OUTGROWING)
     check_reports(heard, len(host.for_model("aux")))
@@ -94,10 +90,8 @@ def test_the_hosts_hooks_fire_once_for_each_compression(
 @pytest.mark.parametrize(
     ("path", "mode"), [(PATHS[0], "chat"), (PATHS[1], "achat"), (PATHS[0], "iter_stream")]
 )
-def test_each_compression_in_the_background_is_reported_once(
-    host: LocalProvider, path: str, mode: str
-) -> None:
-    """Before, started, memory; committed, after: once each, in this order; no turn waits."""
+def test_each_compression_in_the_background_is_reported_once(host, path, mode):
+    """In the background each compression is reported once, in order."""
     made, heard = listening(host, path, background=True)
     for prompt in OUTGROWING:
         assert MODES[mode](made, [prompt])[0].strip() == ("Noted. " * 12).strip()
@@ -112,7 +106,7 @@ def test_each_compression_in_the_background_is_reported_once(
 
 
 @pytest.mark.parametrize("mode", ["chat", "achat"])
-def test_a_failing_hook_ends_nothing(host: LocalProvider, mode: str) -> None:
+def test_a_failing_hook_ends_nothing(host, mode):
     """After a hook's or listener's exception the turn goes on and the summary is written."""
 
     def hook(data: Any) -> HookResult:
@@ -124,7 +118,7 @@ def test_a_failing_hook_ends_nothing(host: LocalProvider, mode: str) -> None:
 
     made = agent(host, PATHS[0], context(host), hooks=hooks(hook))
     made._memory_instance = Broken([])
-    made.context_compressor.subscribe(lambda event: 1 / 0)  # type: ignore[arg-type, return-value]
+    made.context_compressor.subscribe(lambda event: 1 / 0)
     answers = MODES[mode](made, OUTGROWING)
     assert None not in answers
     assert made.context_compressor.context_status == "summarized"
@@ -139,10 +133,8 @@ REFUSALS: dict[str, Any] = {
 
 @pytest.mark.parametrize("refusal", REFUSALS)
 @pytest.mark.parametrize("path", PATHS)
-def test_a_hook_of_the_host_refuses_a_compression(
-    host: LocalProvider, path: str, refusal: str
-) -> None:
-    """No model is asked and nothing recorded; above the window a request is made to fit."""
+def test_a_hook_of_the_host_refuses_a_compression(host, path, refusal):
+    """After a hook's refusal no model is asked and nothing recorded, and requests still fit."""
     registry = HookRegistry()
     REFUSALS[refusal](registry)
     made = agent(host, path, context(host), hooks=registry)
@@ -156,7 +148,7 @@ def test_a_hook_of_the_host_refuses_a_compression(
     assert (host.for_model("aux"), host.refused) == ([], [])
 
 
-def test_a_hook_of_the_host_adds_to_the_request_for_a_summary(host: LocalProvider) -> None:
+def test_a_hook_of_the_host_adds_to_the_request_for_a_summary(host):
     """A hook's context reaches the summarizer; a failed command adds nothing; a hook may chat."""
     heard: list[Any] = []
 
@@ -206,18 +198,14 @@ def shown(made: Agent, mode: str, **how: Any) -> str:
 
 @pytest.mark.parametrize("mode", ["achat", "start"])
 @pytest.mark.parametrize("path", PATHS)
-def test_a_verbose_agent_shows_progress_and_the_line(
-    host: LocalProvider, path: str, mode: str
-) -> None:
+def test_a_verbose_agent_shows_progress_and_the_line(host, path, mode):
     """A verbose agent prints a line when a summary begins, then a line with its numbers."""
     text = shown(agent(host, path, context(host, context_window=3_000), output="verbose"), mode)
     assert 0 <= text.index(SAYS) < text.index(SAYS_WHAT)
 
 
-def test_a_pipe_gets_the_line_alone_and_a_silent_agent_nothing(
-    host: LocalProvider, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """No progress and no control sequence in a pipe; silence is the host's default."""
+def test_a_pipe_gets_the_line_alone_and_a_silent_agent_nothing(host, capfd):
+    """A pipe gets one line without control sequences, and a silent agent prints nothing."""
     small = context(host, context_window=3_000)
     piped = shown(agent(host, PATHS[0], small, output="verbose"), "achat", terminal=False)
     assert SAYS_WHAT in piped

@@ -1,10 +1,7 @@
 """Every way of asking for SUMMARIZE is read, and every option reaches the compressor."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,7 +18,7 @@ SUMMARIZE = OptimizerStrategy.SUMMARIZE
 
 
 @pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def here(monkeypatch):
     """Install us, and a key with which agents can be made."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     install({})
@@ -58,7 +55,7 @@ OTHERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-def test_every_spelling_is_understood(here: None, spelling: str) -> None:
+def test_every_spelling_is_understood(here, spelling):
     """The agent has a compressor, the same before and after the host made a manager of it."""
     agent = made(SPELLINGS[spelling])
     compressor = agent.context_compressor
@@ -68,12 +65,12 @@ def test_every_spelling_is_understood(here: None, spelling: str) -> None:
 
 
 @pytest.mark.parametrize("other", [*OTHERS])
-def test_another_strategy_gets_no_compressor(here: None, other: str) -> None:
-    """No compressor."""
+def test_another_strategy_gets_no_compressor(here, other):
+    """An agent with another strategy has no compressor."""
     assert made(OTHERS[other]).context_compressor is None
 
 
-def test_the_environment_asks(here: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_names_the_strategy(here, monkeypatch):
     """`PRAISONAI_CONTEXT_STRATEGY` counts for `context=True`, and so for agents with tools."""
     assert made(True).context_compressor is None
     monkeypatch.setenv("PRAISONAI_CONTEXT_STRATEGY", "summarize")
@@ -82,8 +79,8 @@ def test_the_environment_asks(here: None, monkeypatch: pytest.MonkeyPatch) -> No
     assert made(None).context_compressor is None
 
 
-def test_asking_later_and_taking_it_back(here: None) -> None:
-    """The manager that is set counts, whatever `context=` said before."""
+def test_the_compressor_follows_the_manager(here):
+    """The compressor follows the manager that is set."""
     agent = made("summarize")
     assert agent.context_compressor is not None
     agent.context_manager = None
@@ -92,10 +89,8 @@ def test_asking_later_and_taking_it_back(here: None) -> None:
     assert agent.context_compressor is not None
 
 
-def test_options_that_the_host_dropped_in_a_turn_before_are_found(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The host makes nothing of a dictionary with a key of ours; `install()` may come later."""
+def test_options_that_the_host_dropped_in_a_turn_before_are_found(monkeypatch):
+    """Options of a dictionary are found, also if `install` comes after the host dropped them."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     uninstall()
     agent = made({"strategy": "summarize", "context_window": 6_000})
@@ -110,8 +105,8 @@ def test_options_that_the_host_dropped_in_a_turn_before_are_found(
 # ---------------------------------------------------------------- options
 
 
-def test_our_context_has_every_option() -> None:
-    """Each field of `CompressorConfig` but the model, with the same default or the host's."""
+def test_our_context_has_every_option():
+    """`CompressorContext` has each option of `CompressorConfig` but the model."""
     ours, theirs = dataclasses.asdict(CompressorConfig()), dataclasses.asdict(CompressorContext())
     hosts = dataclasses.asdict(ContextConfig())
     assert set(ours) - {"model"} == set(ours) & set(theirs)
@@ -144,7 +139,7 @@ HOSTS = {
 
 
 @pytest.mark.parametrize("how", ["dictionary", "ours"])
-def test_options_reach_the_compressor(here: None, how: str) -> None:
+def test_options_reach_the_compressor(here, how):
     """A dictionary's or context's options override the installation's; host fields count too."""
     install({"auxiliary_model": "other", "fold_ratio": 0.3})
     given = {**OPTIONS, **HOSTS}
@@ -158,8 +153,8 @@ def test_options_reach_the_compressor(here: None, how: str) -> None:
     assert config.tool_policies == {"read": "keep", "grep*": "summarize"}
 
 
-def test_a_wrong_option_is_an_error_at_once_and_shows_no_key() -> None:
-    """Our context is checked where it is made, and is printed in logs."""
+def test_a_wrong_option_is_an_error_at_once_and_shows_no_key():
+    """A wrong option is refused where the context is made, and no key is printed."""
     with pytest.raises(ConfigError, match="target_ratio"):
         CompressorContext(target_ratio=7)
     with pytest.raises(ConfigError, match="context_window"):
@@ -180,10 +175,8 @@ def test_a_wrong_option_is_an_error_at_once_and_shows_no_key() -> None:
         ({"tool_policies": "keep_some"}, "keep_some"),
     ],
 )
-def test_a_bad_option_in_a_dictionary_ends_no_turn(
-    here: None, caplog: pytest.LogCaptureFixture, given: dict[str, Any], named: str
-) -> None:
-    """A misspelled key, or a value that cannot work, is logged, and the defaults hold."""
+def test_a_bad_option_in_a_dictionary_ends_no_turn(here, caplog, given, named):
+    """A bad option of a dictionary is logged, and the defaults hold."""
     config = made({"strategy": "summarize", **given}).context_compressor.config
     assert config == CompressorConfig(model=config.model, recall=False)
     assert named in caplog.text
@@ -198,9 +191,7 @@ def test_a_bad_option_in_a_dictionary_ends_no_turn(
         ({}, 5_000, 5_000),
     ],
 )
-def test_the_host_cuts_results_only_at_a_users_limit(
-    here: None, options: dict[str, Any], set_to: int, limit: int
-) -> None:
+def test_the_host_cuts_results_only_at_a_users_limit(here, options, set_to, limit):
     """The host cuts results at a user's limit or if nothing is archived; `uninstall` restores."""
     agent = made(CompressorContext(**options))
     assert agent.tool_output_limit == 16_000

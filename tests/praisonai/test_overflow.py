@@ -1,20 +1,12 @@
 """A refusal as too long is learned from, and the request goes out once more as a tighter view."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-from praison_compressor.testing import (
-    Failure,
-    LocalProvider,
-    Rules,
-    Worker,
-)
+from praison_compressor.testing import Failure, LocalProvider, Rules, Worker
 from tests.helpers.hosting import (
     ANTHROPIC,
     EVERY_PATH,
@@ -34,13 +26,13 @@ TOO_LONG = Failure(400, "Input is too long for requested model.", "invalid_reque
 
 
 @pytest.fixture(autouse=True)
-def half(host: LocalProvider) -> None:
+def half(host):
     """Give the provider a window that is half of the option's."""
     host.set_window(HALF)
 
 
 @pytest.fixture
-def runs() -> list[str]:
+def runs():
     """Return the list of what the agent's tool was asked, in order."""
     return []
 
@@ -69,8 +61,8 @@ def refused_views(host: LocalProvider) -> int:
     ("path", "mode"),
     [*((path, "chat") for path in EVERY_PATH), (PATHS[1], "achat"), (PATHS[0], "iter_stream")],
 )
-def test_a_wrong_window_costs_one_refusal(host: LocalProvider, path: str, mode: str) -> None:
-    """The turn that met it is answered, and no later request is refused."""
+def test_a_wrong_window_costs_one_refusal(host, path, mode):
+    """A wrong window costs one refusal, and no turn."""
     made = agent(host, path, context(host))
     answers = MODES[mode](made, [turn(n) for n in range(10)])
     assert [answer.strip() for answer in answers] == [("Noted. " * 12).strip()] * 10
@@ -81,8 +73,8 @@ def test_a_wrong_window_costs_one_refusal(host: LocalProvider, path: str, mode: 
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
-def test_finished_tools_do_not_run_again(host: LocalProvider, runs: list[str], path: str) -> None:
-    """Met within the tool loop: each call runs once, and the user's words are still there."""
+def test_finished_tools_do_not_run_again(host, runs, path):
+    """After a refusal within a tool loop no finished call runs again."""
     host.answer_with(
         Worker(
             16, tool="look_up", arguments=lambda tool, nth: {"topic": f"t{nth}"}, answer="Noted."
@@ -109,8 +101,8 @@ def test_finished_tools_do_not_run_again(host: LocalProvider, runs: list[str], p
     ],
     ids=["than a window that was learned", "than the window of the model's table"],
 )
-def test_a_reserve_that_is_larger(host: LocalProvider, options: dict[str, Any]) -> None:
-    """The usual one takes its place: the conversation goes on and is compressed."""
+def test_a_reserve_larger_than_the_window_is_replaced(host, options):
+    """A reserve larger than the window is replaced by the usual one."""
     made = agent(host, PATHS[0], context(host, **options))
     assert all(made.chat(turn(n)) for n in range(14))
     assert refused_views(host) <= 1
@@ -118,11 +110,8 @@ def test_a_reserve_that_is_larger(host: LocalProvider, options: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
-def test_the_host_cuts_nothing_where_no_view_fits(
-    host: LocalProvider, runs: list[str], path: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A provider that refuses every view: the host neither cuts the transcript in our place nor
-    begins the turn again, whose tools would run twice."""
+def test_the_host_cuts_nothing_where_no_view_fits(host, runs, path, caplog):
+    """If a provider refuses every view, the host cuts nothing and runs no tool again."""
     worker = Worker(9, tool="look_up", arguments=lambda tool, nth: {"topic": f"t{nth}"})
     words = "Your input exceeds the context window of this model."
     too_long = Failure(400, words, "invalid_request_error", "context_length_exceeded")
@@ -137,8 +126,8 @@ def test_the_host_cuts_nothing_where_no_view_fits(
     assert not any("shrank prompt" in line or "emergency" in line for line in caplog.messages)
 
 
-def test_room_for_an_answer_that_nobody_asked_for(host: LocalProvider) -> None:
-    """litellm asks Claude for thousands of tokens: what they leave for the words is learned."""
+def test_the_room_beside_max_tokens_is_learned(host):
+    """The room that litellm's own `max_tokens` leaves is learned from one refusal."""
     host.set_window(8_000)
     asked = context(host, context_window=8_000)
     made = agent(host, ANTHROPIC, asked, llm="anthropic/claude-opus-4-1")
@@ -155,8 +144,8 @@ def test_room_for_an_answer_that_nobody_asked_for(host: LocalProvider) -> None:
 
 @pytest.mark.parametrize("mode", ["chat", "achat"])
 @pytest.mark.parametrize("path", PATHS)
-def test_a_template_that_wants_roles_in_turns(path: str, mode: str) -> None:
-    """Refused once, met from then on: two user messages in a row become one."""
+def test_a_template_that_wants_roles_in_turns_refuses_once(path, mode):
+    """A template that wants roles in turns refuses once."""
     with by_itself(Worker(answer="Noted. " * 12), rules=Rules(alternate=True)) as host:
         made = agent(host, path, context(host))
         made.chat_history.append({"role": "user", "content": "A question without an answer."})

@@ -1,7 +1,5 @@
 """Switched on by the host's own configuration: entry point, environment, file; no line of code."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -39,7 +37,7 @@ def asked(context):
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path) -> Path:
+def elsewhere(tmp_path):
     """Return a folder with our entry point as an installed package has it."""
     info = tmp_path / "site" / "praison_compressor-0.dist-info"
     info.mkdir(parents=True)
@@ -90,15 +88,15 @@ DEFAULT = {"auxiliary_model": None, "protect_last_n_tokens": 20_000}
     ],
     ids=["another", "forbidden"],
 )
-def test_the_plugin_is_off_unless_it_is_named(elsewhere: Path, environment: dict[str, str]) -> None:
+def test_the_plugin_is_off_unless_it_is_named(elsewhere, environment):
     """The plugin is off if only another is named or plugins are forbidden; no name is suggested."""
     done = ran(elsewhere, SAY + 'print(asked("summarize"))', **environment)
     assert done.stdout.strip().splitlines()[-1] == "None"
     assert "did you mean" not in done.stderr
 
 
-def test_the_plugin_can_be_switched_off_and_on_again(elsewhere: Path) -> None:
-    """No callback follows when a plugin is disabled: each turn asks whether it is enabled."""
+def test_the_plugin_can_be_switched_off_and_on_again(elsewhere):
+    """A disabled plugin compresses no agent, and an enabled one does again."""
     script = """
         from praisonaiagents import plugins
         agent = Agent(instructions="x", context="summarize", output="silent")
@@ -114,8 +112,8 @@ def test_the_plugin_can_be_switched_off_and_on_again(elsewhere: Path) -> None:
     assert said == [True, False, True]
 
 
-def test_the_hosts_own_commands_switch_it_on_and_off(elsewhere: Path) -> None:
-    """`praisonai plugins add`, `enable` and `disable`, beside options that are there already."""
+def test_the_hosts_own_commands_switch_it_on_and_off(elsewhere):
+    """`praisonai plugins enable` and `disable` switch the plugin, and its options stay."""
     pytest.importorskip("praisonai_code")
     configured(elsewhere, "plugins: {praison-compressor: {protect_last_n_tokens: 77}}")
     commands = f"""
@@ -133,9 +131,7 @@ def test_the_hosts_own_commands_switch_it_on_and_off(elsewhere: Path) -> None:
 PROPOSED = ROOT / "praison_compressor" / "docs" / "upstream" / "plugins" / "context_compressor.py"
 
 
-def test_the_module_for_the_hosts_plugins_is_ours_or_says_what_is_missing(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_module_for_the_hosts_plugins_is_ours_or_says_what_is_missing(monkeypatch, caplog):
     """The module that `docs/upstream` proposes registers one plugin, with and without us."""
     assert runpy.run_path(str(PROPOSED))["plugin"] is plugin.plugin
     monkeypatch.setitem(sys.modules, "praison_compressor.praisonai.plugin", None)
@@ -168,10 +164,8 @@ def last_of(provider: LocalProvider, name: str) -> Recorded:
     return theirs[-1]
 
 
-def test_an_agent_with_another_strategy_is_left_alone(
-    elsewhere: Path, provider: LocalProvider
-) -> None:
-    """`True`, tools or an option alone name no strategy; `False` and the host's objects do."""
+def test_an_agent_with_another_strategy_is_left_alone(elsewhere, provider):
+    """The plugin compresses agents that name no strategy, and no others."""
     configured(
         elsewhere,
         """
@@ -200,8 +194,8 @@ def test_an_agent_with_another_strategy_is_left_alone(
     assert compressed == {"plain", "a-clerk", "on", "choosy"}, sizes
 
 
-def test_the_environments_strategy_says_otherwise(elsewhere: Path) -> None:
-    """`PRAISONAI_CONTEXT_STRATEGY` names it for all that name none."""
+def test_the_environments_strategy_comes_before_the_plugins(elsewhere):
+    """`PRAISONAI_CONTEXT_STRATEGY` is the strategy of agents that name none."""
     script = """
         from praisonaiagents.context import ManagerConfig
         from praisonaiagents.context.manager import ContextManager
@@ -215,8 +209,8 @@ def test_the_environments_strategy_says_otherwise(elsewhere: Path) -> None:
     assert heard(elsewhere, script, **on) == [None, None, None, DEFAULT]
 
 
-def test_installing_in_code_takes_nothing_from_the_plugin(elsewhere: Path) -> None:
-    """An agent with a `CompressorContext` installs; the plain ones beside it stay compressed."""
+def test_installing_in_code_takes_nothing_from_the_plugin(elsewhere):
+    """`install()` in code leaves the plugin's agents compressed."""
     script = """
         from praison_compressor import install
         from praison_compressor.praisonai import CompressorContext
@@ -251,18 +245,15 @@ def test_installing_in_code_takes_nothing_from_the_plugin(elsewhere: Path) -> No
     ],
     ids=["names and an option", "in a list", "values"],
 )
-def test_a_misspelled_name_is_reported(
-    elsewhere: Path, switch: str, text: str, said: list[str]
-) -> None:
-    """On stderr of a program that makes an agent, with the nearest right name, once each."""
+def test_a_misspelled_name_is_reported(elsewhere, switch, text, said):
+    """A misspelled plugin or option is reported once on stderr, with the nearest name."""
     configured(elsewhere, text)
     done = ran(elsewhere, SAY + "asked(None)", PRAISONAI_PLUGINS=switch)
     assert [done.stderr.count(words) for words in said] == [1] * len(said)
 
 
-def test_a_wrong_value_costs_the_other_options_nothing(elsewhere: Path) -> None:
-    """The log names it, its value and the nearest file that has it; the others count. What an agent
-    says counts before a file's option that it cannot stand with."""
+def test_a_wrong_value_costs_the_other_options_nothing(elsewhere):
+    """A wrong value is left out and logged with its file, and the other options count."""
     configured(
         elsewhere,
         """
@@ -298,9 +289,7 @@ def diagnosed(folder: Path, **environment: str) -> tuple[int, dict[str, tuple[st
     return done.returncode, lines
 
 
-def test_doctor_proves_that_a_plain_agent_is_compressed(
-    elsewhere: Path, provider: LocalProvider
-) -> None:
+def test_doctor_proves_that_a_plain_agent_is_compressed(elsewhere, provider):
     """`doctor` runs a plain agent with the file's options and shows each option's source.
 
     The trial calls no provider and leaves no file. The file's store overrides the environment's.
@@ -360,9 +349,7 @@ def test_doctor_proves_that_a_plain_agent_is_compressed(
         ("", "plugins: {praison-compressor: {windows: 9}}", "fail", "no option 'windows'"),
     ],
 )
-def test_doctor_says_what_does_nothing(
-    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, switch: str, text: str, state: str, said: str
-) -> None:
+def test_doctor_says_what_does_nothing(elsewhere, monkeypatch, switch, text, state, said):
     """`doctor` reports settings without effect, also if the host loads no plugin."""
     configured(elsewhere, text)
     monkeypatch.chdir(elsewhere)

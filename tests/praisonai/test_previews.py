@@ -1,7 +1,5 @@
 """A user sees a compression before it happens, changes it, and takes it back."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -9,7 +7,7 @@ import pytest
 
 from praison_compressor.compressor.bills import short_count
 from praison_compressor.messages import text_of
-from praison_compressor.testing import Failure, LocalProvider, SummaryModel, Worker
+from praison_compressor.testing import Failure, SummaryModel, Worker
 from praison_compressor.view.frame import is_framed
 from tests.helpers.hosting import EVERY_PATH, chat, of_agent, talked, turn
 
@@ -27,7 +25,7 @@ def reference(shown: str, words: str) -> str:
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
-def test_compact_commits_what_the_preview_showed(host: LocalProvider, path: str) -> None:
+def test_compact_commits_what_the_preview_showed(host, path):
     """The text that was shown is in the next request, and no model is asked again."""
     made = talked(host, path)
     shown = made.chat("/compact preview")
@@ -44,7 +42,7 @@ def test_compact_commits_what_the_preview_showed(host: LocalProvider, path: str)
     assert host.refused == []
 
 
-def test_no_text_of_a_command_is_paid_twice(host: LocalProvider) -> None:
+def test_no_text_of_a_command_is_paid_twice(host):
     """Two previews, `/compact`, `/undo` and `/compact` again ask the model once."""
     made = talked(host)
     shown = made.chat("/compact preview")
@@ -55,7 +53,7 @@ def test_no_text_of_a_command_is_paid_twice(host: LocalProvider) -> None:
     assert len(host.for_model("aux")) == 1
 
 
-def test_a_preview_sizes_and_names_what_would_go(host: LocalProvider) -> None:
+def test_a_preview_sizes_and_names_what_would_go(host):
     """Each replaced message has its reference; the sizes are those of `/status`."""
     made = talked(host)
     shown = made.chat("/compact preview")
@@ -67,13 +65,14 @@ def test_a_preview_sizes_and_names_what_would_go(host: LocalProvider) -> None:
     assert reference(shown, "Turn 2:").startswith("s1.")
 
 
-def test_the_answer_names_each_size_and_counts_no_pin(host: LocalProvider) -> None:
-    """The next request before and after, the whole conversation, and messages of it alone."""
+def test_the_answer_names_each_size_and_counts_no_pin(host):
+    """The answer of `/compact` has the sizes of the next request and of the conversation."""
     made = talked(host)
     made.chat("/compact")
     chat(made, [turn(n) for n in range(8, 12)])
     made.chat("/pin never on Fridays")
-    use, messages = made.context_compressor.context_use(), len(made.context_compressor.carried())
+    use = made.context_compressor.context_use()
+    messages = len(made.context_compressor.next_messages())
     whole = made.context_compressor.status().tokens_before
     line, became, sizes = made.chat("/compact").splitlines()
     assert float(re.findall(r": ([\d.]+)k →", line)[0]) * 1_000 > use.used
@@ -86,7 +85,7 @@ def test_the_answer_names_each_size_and_counts_no_pin(host: LocalProvider) -> No
     assert f"; {messages - replaced} messages kept verbatim." in became
 
 
-def test_a_focus_that_no_model_read_is_mentioned(host: LocalProvider) -> None:
+def test_a_focus_that_no_model_read_is_mentioned(host):
     """A static summary has no focus, and the answer says so."""
     made = talked(host)
     host.route("aux", lambda asked: Failure(401, "Incorrect API key provided."))
@@ -96,7 +95,7 @@ def test_a_focus_that_no_model_read_is_mentioned(host: LocalProvider) -> None:
     assert re.search(r"\n\d+ messages summarized without a model; ", heard)
 
 
-def test_a_kept_messages_reason_is_the_user(host: LocalProvider) -> None:
+def test_a_kept_messages_reason_is_the_user(host):
     """A kept message beside the head is kept by choice, not by `head_tokens`."""
     made = talked(host)
     shown = made.chat("/compact preview")
@@ -105,15 +104,13 @@ def test_a_kept_messages_reason_is_the_user(host: LocalProvider) -> None:
     assert re.search(r"^head .*head_tokens [\d,]+\); [1-9] messages? chosen by the user", head)
 
 
-def test_keeping_nothing_is_answered_with_the_form(host: LocalProvider) -> None:
+def test_keeping_nothing_is_answered_with_the_form(host):
     """`/compact keep` without a reference names the form of one."""
     assert talked(host).chat("/compact keep") == "/compact keep: expected references, such as s2.14"
 
 
 @pytest.mark.parametrize("auxiliary_model", ["gpt-4o", None])
-def test_a_preview_has_the_sum_where_prices_are_known(
-    host: LocalProvider, auxiliary_model: str | None
-) -> None:
+def test_a_preview_has_the_sum_where_prices_are_known(host, auxiliary_model):
     """The preview prints one line with the cost of compressing now and the saving a turn."""
     host.route("gpt-4o", SummaryModel(r"L-\d+"))
     host.set_window(128_000, "gpt-4o")
@@ -122,7 +119,7 @@ def test_a_preview_has_the_sum_where_prices_are_known(
     assert re.search(sums, made.chat("/compact preview"))
 
 
-def test_a_kept_message_is_never_summarized(host: LocalProvider) -> None:
+def test_a_kept_message_is_never_summarized(host):
     """A kept message stays after `/compact`, later compressions and a wrong reference."""
     made = talked(host)
     for number in (2, 4):
@@ -137,8 +134,8 @@ def test_a_kept_message_is_never_summarized(host: LocalProvider) -> None:
     assert turn(3) not in last
 
 
-def test_a_message_kept_without_a_compact_stays_too(host: LocalProvider) -> None:
-    """The next request records the choice: a compression by itself leaves the message alone."""
+def test_a_message_kept_without_a_compact_stays_too(host):
+    """A message chosen by `/compact keep` stays through automatic compressions."""
     made = talked(host)
     made.chat(f"/compact keep {reference(made.chat('/compact preview'), 'Turn 3:')}")
     chat(made, [turn(n, words=150) for n in range(8, 18)])
@@ -148,8 +145,8 @@ def test_a_message_kept_without_a_compact_stays_too(host: LocalProvider) -> None
     assert turn(2) not in last
 
 
-def test_a_range_is_all_that_is_summarized(host: LocalProvider) -> None:
-    """`/compact from REF to REF`: messages before and behind it stay word for word."""
+def test_a_range_is_all_that_is_summarized(host):
+    """`/compact from REF to REF` summarizes nothing outside the range."""
     made = talked(host)
     shown = made.chat("/compact preview")
     ends = [reference(shown, f"Turn {number}:") for number in (2, 4)]
@@ -160,8 +157,8 @@ def test_a_range_is_all_that_is_summarized(host: LocalProvider) -> None:
     assert last == [turn(n) for n in (0, 1, 4, 5, 6, 7)] + ["Go on."]
 
 
-def test_the_focus_reaches_the_summarizer_once(host: LocalProvider) -> None:
-    """`/compact focus WORDS`, then a preview, then `/compact`: one call, with the words in it."""
+def test_the_focus_reaches_the_summarizer_once(host):
+    """A focus is in the request for one summary, and in no later one."""
     made = talked(host)
     made.chat("/compact focus the harbour dues")
     made.chat("/compact preview")
@@ -173,8 +170,8 @@ def test_the_focus_reaches_the_summarizer_once(host: LocalProvider) -> None:
     assert "the harbour dues" not in host.for_model("aux")[-1].text
 
 
-def test_an_edited_history_drops_the_choices(host: LocalProvider) -> None:
-    """References of a preview do not name other messages than those that were shown."""
+def test_an_edited_history_drops_the_choices(host):
+    """An edit of the history drops the choices made before it."""
     made = talked(host)
     made.chat(f"/compact keep {reference(made.chat('/compact preview'), 'Turn 2:')}")
     del made.chat_history[2:4]

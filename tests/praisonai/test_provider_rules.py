@@ -1,13 +1,10 @@
 """Requests are read and written in each API's shape, and views made as each provider demands."""
 
-from __future__ import annotations
-
 import copy
 import json
 from typing import Any
 
 import httpx
-import litellm
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,16 +13,16 @@ from praisonaiagents.llm.llm import LLM
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.messages import digest, text_of
 from praison_compressor.praisonai.provider_rules import (
-    LARGEST,
-    ROLES,
-    alternating,
-    marked,
-    refused_in,
+    MOST_MARKS,
+    ROLE_ORDER,
+    add_cache_marks,
+    alternate_roles,
+    refused_key,
     takes_marks,
-    unbound,
+    without_model_keys,
 )
 from praison_compressor.praisonai.request_shapes import RESPONSES
-from praison_compressor.summaries.litellm_client import provider_of
+from praison_compressor.summaries.litellm_client import route_of
 from praison_compressor.testing import Reply, Rules, check_messages
 from tests.helpers.compressing import Model
 from tests.helpers.hosting import ANTHROPIC, agent, by_itself, context
@@ -49,16 +46,15 @@ CONVERSATION = [
 ]
 
 
-def test_equal_words_have_equal_digests_on_both_apis() -> None:
-    """`iter_stream` sends chat messages where `chat` sends items: one ledger serves both."""
+def test_equal_words_have_equal_digests_on_both_apis():
+    """Items and chat messages of equal words have equal digests."""
     params = LLM(model="openai/gpt-4o-mini", api_key="sk")._build_responses_params(CONVERSATION)
     read = RESPONSES.read(params)
-    assert read is not None
     assert [*map(digest, read.messages)] == [*map(digest, CONVERSATION)]
 
 
-def test_another_models_thinking_is_left_out() -> None:
-    """Signed thinking, reasoning and the items that name it are only their own model's."""
+def test_another_models_thinking_is_left_out():
+    """Signed thinking and reasoning items are left out for another model."""
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     message = {
         "role": "assistant",
@@ -71,14 +67,14 @@ def test_another_models_thinking_is_left_out() -> None:
         "response_items": [{"type": "reasoning", "id": "rs_1", "summary": []}],
         "tool_calls": [{**call, "response_item": {"id": "fc_1", "status": "completed"}}],
     }
-    assert unbound(message) == {
+    assert without_model_keys(message) == {
         "role": "assistant",
         "content": [{"type": "text", "text": "t"}],
         "tool_calls": [call],
     }
 
 
-def test_an_item_of_a_newer_api_goes_out_as_it_is() -> None:
+def test_an_item_of_a_newer_api_goes_out_as_it_is():
     """A request with an unknown item is not read, so it is sent untouched."""
     items = [{"role": "user", "content": "go"}, {"type": "telepathy", "id": "t"}]
     assert RESPONSES.read({"model": "m", "input": items}) is None
@@ -101,9 +97,9 @@ REFUSALS = (
 
 
 @pytest.mark.parametrize("words", REFUSALS)
-def test_a_refused_order_is_recognized(words: str) -> None:
+def test_a_refused_order_is_recognized(words):
     """Refused role orders of Mistral, chat templates, Anthropic and Perplexity are recognized."""
-    assert refused_in(ValueError(words)) == ROLES
+    assert refused_key(ValueError(words)) == ROLE_ORDER
 
 
 CASES: list[list[dict[str, Any]]] = [
@@ -117,24 +113,22 @@ CASES: list[list[dict[str, Any]]] = [
 
 @pytest.mark.parametrize("messages", CASES)
 @pytest.mark.parametrize("rules", [Rules(alternate=True), Rules(answered_results=True)])
-def test_the_view_is_as_each_strict_provider_wants_it(
-    messages: list[dict[str, Any]], rules: Rules
-) -> None:
+def test_the_view_is_as_each_strict_provider_wants_it(messages, rules):
     """One view satisfies the rules of every strict provider."""
-    check_messages(alternating(messages), rules)
+    check_messages(alternate_roles(messages), rules)
 
 
 @given(transcripts(max_turns=4))
-def test_no_word_is_lost(messages: list[dict[str, Any]]) -> None:
-    """Results stay in order, behind their calls; what is alternating stays as it is."""
-    view = alternating(messages)
+def test_alternation_keeps_every_result(messages):
+    """Alternation keeps results in order, and a second one changes nothing."""
+    view = alternate_roles(messages)
     check_messages(view, Rules(alternate=True, answered_results=True))
     results = [m for m in messages if m["role"] == "tool"]
     assert [m for m in view if m["role"] == "tool"] == results
-    assert alternating(view) == view
+    assert alternate_roles(view) == view
 
 
-def test_thinking_that_a_provider_refuses_is_left_out() -> None:
+def test_thinking_that_a_provider_refuses_is_left_out():
     """A history with thinking of another prompt costs one refusal, not the agent."""
     thinks = Reply("Yes.", thinking="Hm, why not?")
     with by_itself(lambda asked: thinks, rules=Rules(bound_thinking=True)) as host:
@@ -186,22 +180,22 @@ def unmarked(value):
 )
 def test_marks_are_set_where_the_provider_takes_them(model, provider, takes):
     """The provider that litellm sends to decides about marks, not the model's name."""
-    assert provider_of(litellm, {"model": model}) == provider
+    assert route_of({"model": model}).provider == provider
     assert takes_marks(provider, model) is takes
 
 
 @settings(deadline=None, max_examples=40)
 @given(transcripts(), st.integers(0, 5))
 def test_marks_change_nothing_but_themselves(messages, given_marks):
-    """Digests, order, form and the caller's own list stay; four at most, the host's among them."""
+    """Marks change neither digests nor order, and at most four stand in a request."""
     for message in messages[:given_marks]:
         message["cache_control"] = {"type": "ephemeral"}
     before = copy.deepcopy(messages)
-    result = marked(messages)
+    result = add_cache_marks(messages)
     assert messages == before
     assert unmarked(result) == unmarked(messages)
     assert list(map(digest, result)) == list(map(digest, messages))
-    assert len(marks(result)) <= max(LARGEST, given_marks)
+    assert len(marks(result)) <= max(MOST_MARKS, given_marks)
     assert set(marks(messages)) <= set(marks(result))
 
 
@@ -215,15 +209,14 @@ def test_the_places_are_system_summary_mask_and_end():
         config = CompressorConfig(context_window=window, **small)
         view = ContextCompressor(config, summarizer=Model()).compress_sync(messages).messages
         stays = max(i for i, message in enumerate(view) if text_of(message).startswith(opens))
-        assert marks(marked(view)) == [0, stays, len(view) - 1]
+        assert marks(add_cache_marks(view)) == [0, stays, len(view) - 1]
 
 
 def test_the_hosts_marks_count_and_what_cannot_carry_one_gets_none():
-    """Those on tools too: with three of them the end gets ours, with four nothing is added; none
-    is set where a provider refuses it, on an assistant's blocks and on empty texts."""
+    """The host's marks count, and a message that cannot carry a mark gets none."""
     messages, thought = session(3), {"role": "assistant", "content": "Let me think."}
     empty = {"role": "system", "content": ""}
-    assert marks(marked(messages, tools=[TOOL] * 3)) == [len(messages) - 1]
+    assert marks(add_cache_marks(messages, tools=[TOOL] * 3)) == [len(messages) - 1]
     for said, tools in ((messages, [TOOL] * 4), (messages, [TOOL] * 5), ([thought], []), ([], [])):
-        assert marked(said, tools=tools) == said
-    assert marks(marked([empty, {"role": "user", "content": "look"}, thought])) == [1]
+        assert add_cache_marks(said, tools=tools) == said
+    assert marks(add_cache_marks([empty, {"role": "user", "content": "look"}, thought])) == [1]

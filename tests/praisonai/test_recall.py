@@ -1,7 +1,5 @@
 """An agent that calls tools has its archive in reach from its first compression on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -57,7 +55,7 @@ def found_by_search(provider: LocalProvider) -> list[str]:
 @pytest.mark.parametrize(
     ("path", "mode"), [*zip(EVERY_PATH, ("stream", "chat", "achat", "stream"), strict=True)]
 )
-def test_a_detail_of_turn_3_is_found_in_turn_30(host: LocalProvider, path: str, mode: str) -> None:
+def test_a_detail_of_turn_3_is_found_in_turn_30(host, path, mode):
     """By default a search in turn 30 finds a detail of turn 3; no request is refused."""
     host.answer_with(Searcher("Turn 29:", "L-003"))
     made = agent(host, path, context(host), tools=[look_up])
@@ -93,9 +91,8 @@ def asks_for_the_middle(asked: Any) -> Reply:
 @pytest.mark.parametrize(
     ("path", "mode"), [*zip(EVERY_PATH, ("chat", "achat", "chat", "achat"), strict=True)]
 )
-def test_one_giant_result_costs_no_conversation(host: LocalProvider, path: str, mode: str) -> None:
-    """200,000 tokens for a window of 32,000: archived at once, a line of its middle is found and
-    read in the same turn, and no model writes anything."""
+def test_one_giant_result_costs_no_conversation(host, path, mode):
+    """A result larger than the window is archived at once and read in the same turn."""
     host.set_window(32_000)
     host.answer_with(asks_for_the_middle)
     made = agent(host, path, context(host, context_window=32_000), tools=[export_ledger])
@@ -113,11 +110,8 @@ def test_one_giant_result_costs_no_conversation(host: LocalProvider, path: str, 
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_the_tools_come_with_the_first_compression_and_never_twice(
-    host: LocalProvider, path: str
-) -> None:
-    """Before it a request has the agent's own alone; then both, once each; none after it left. The
-    host's own schemas, from the second turn on, say what ours said in the first."""
+def test_the_tools_come_with_the_first_compression_and_never_twice(host, path):
+    """The recall tools come with the first compression, once each, and go with `uninstall`."""
     made = agent(host, path, context(host), tools=[look_up])
     chat(made, OUTGROWING)
     names = offered(host)
@@ -135,10 +129,8 @@ def test_the_tools_come_with_the_first_compression_and_never_twice(
 
 
 @pytest.mark.parametrize("tools", [None, [look_up]], ids=["no tools", "recall off"])
-def test_an_agent_without_tools_or_recall_gets_no_recall_tools(
-    host: LocalProvider, tools: Any
-) -> None:
-    """No summary names a tool that is not there."""
+def test_an_agent_without_tools_or_recall_gets_no_recall_tools(host, tools):
+    """An agent without tools or recall has neither recall tools nor a word of them."""
     asked = context(host, recall=None if tools is None else False)
     made = agent(host, OPENAI, asked, tools=tools)
     chat(made, OUTGROWING)
@@ -169,9 +161,7 @@ def read_conversation_archive(reference: str) -> str:
     ],
     ids=["of one", "of both"],
 )
-def test_an_agents_own_tool_of_that_name_stays(
-    host: LocalProvider, caplog: pytest.LogCaptureFixture, own: list[Any], given: list[str]
-) -> None:
+def test_an_agents_own_tool_of_that_name_stays(host, caplog, own, given):
     """A user's tool keeps its name, the other recall tool is given, and one line is logged each."""
     made = agent(host, OPENAI, context(host), tools=[look_up, *own])
     chat(made, OUTGROWING)
@@ -180,8 +170,8 @@ def test_an_agents_own_tool_of_that_name_stays(
     assert caplog.text.count("is kept; the recall tool of that name is not given") == len(own)
 
 
-def test_a_resumed_session_has_the_tools_at_once(host: LocalProvider, tmp_path: Any) -> None:
-    """Another agent that goes on with it finds what the first one read."""
+def test_a_resumed_session_has_the_tools_at_once(host, tmp_path):
+    """An agent that resumes a session has the recall tools in its first request."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     first = agent(host, OPENAI, context(host, store_url=url), tools=[look_up])
     chat(first, OUTGROWING)
@@ -194,7 +184,7 @@ def test_a_resumed_session_has_the_tools_at_once(host: LocalProvider, tmp_path: 
     assert len(found_by_search(host)) >= 1
 
 
-def test_a_clone_reads_its_own_session_alone(host: LocalProvider) -> None:
+def test_a_clone_reads_its_own_session_alone(host):
     """A clone has none of its original's recall tools and finds none of its words."""
     made = agent(host, OPENAI, context(host), tools=[look_up])
     chat(made, OUTGROWING)

@@ -1,7 +1,5 @@
 """A program that is killed and run again pays for nothing twice and forgets nothing."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import re
@@ -66,11 +64,8 @@ CELLS = [(OPENAI, "stream", HISTORY), (LITELLM, "achat", HOST), (ANTHROPIC, "cha
 
 
 @pytest.mark.parametrize(("path", "mode", "kept"), CELLS)
-def test_a_restart_costs_nothing(host: LocalProvider, path: str, mode: str, kept: str) -> None:
-    """After SIGKILL the next request begins with the last one's bytes: no summary is paid twice.
-
-    It is compared with the last turn's first request: some paths drop a turn's tool calls.
-    """
+def test_a_restart_costs_nothing(host, path, mode, kept):
+    """After SIGKILL the next turn begins with the last turn's first request, and pays nothing."""
     host.answer_with(Worker(1, arguments=restarting.numbered(), answer="Noted. " * 12))
     host.set_window(WIDE)
     ran = program(host, path, mode, kept, window=WIDE)
@@ -109,8 +104,6 @@ def run(code: str, prompts: list[str]) -> list[str]:
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
         said = []
         for prompt in prompts:
             process.stdin.write(prompt + "\n")
@@ -120,7 +113,7 @@ def run(code: str, prompts: list[str]) -> list[str]:
     return said
 
 
-def test_the_recipe_remembers_after_a_kill(host: LocalProvider) -> None:
+def test_the_recipe_remembers_after_a_kill(host):
     """The README's program of six lines is killed: its next run knows all."""
     code = recipe()
     assert len([line for line in code.splitlines() if line]) == 6
@@ -130,8 +123,8 @@ def test_the_recipe_remembers_after_a_kill(host: LocalProvider) -> None:
     assert {*facts} <= {message["content"] for message in host.requests[-1].messages}
 
 
-def test_the_name_is_one_agents(host: LocalProvider, tmp_path: Path) -> None:
-    """A clone for another channel and a second agent of the same options have other sessions."""
+def test_a_session_id_belongs_to_one_agent(host, tmp_path):
+    """A clone and a second agent with one `session_id` have sessions of their own."""
     store = f"sqlite:///{tmp_path}/desk.db"
     shared = context(host, session_id=SESSION, store_url=store)
     made = agent(host, OPENAI, shared)
@@ -145,8 +138,8 @@ def test_the_name_is_one_agents(host: LocalProvider, tmp_path: Path) -> None:
     assert SESSION not in [other.context_compressor.session_id for other in others]
 
 
-def test_a_cleared_history_stays_cleared(host: LocalProvider, tmp_path: Path) -> None:
-    """Only the first request of a process takes the stored conversation up."""
+def test_a_cleared_history_stays_cleared(host, tmp_path):
+    """A history cleared in a process is not restored from the store."""
     store = f"sqlite:///{tmp_path}/desk.db"
     made = agent(host, OPENAI, context(host, session_id=SESSION, store_url=store))
     chat(made, [turn(0)])
@@ -159,13 +152,8 @@ def test_a_cleared_history_stays_cleared(host: LocalProvider, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("path", "history"), [(OPENAI, False), (OPENAI, True), (LITELLM, True), (ANTHROPIC, False)]
 )
-def test_messages_that_the_hosts_store_cut_come_from_the_ledger(
-    host: LocalProvider, path: str, history: bool, retention: str
-) -> None:
-    """Where the host's store keeps the newest messages, nothing is lost or summarized twice.
-
-    A restored list may begin with the store's own summary of the others.
-    """
+def test_messages_that_the_hosts_store_cut_come_from_the_ledger(host, path, history, retention):
+    """Messages that the host's store cut or summarized come back, each paid once."""
     store = get_default_session_store()
     store.active_window, store.retention = 12, retention
     memory = MemoryConfig(session_id=SESSION, history=history, history_limit=100)
@@ -202,11 +190,10 @@ def steps(record: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
-def test_steps_are_back_after_a_restart(host: LocalProvider, path: str) -> None:
+def test_steps_are_back_after_a_restart(host, path):
     """The next run's first request begins with the last run's last request."""
     first = desk(host, path)
-    for n in range(3):
-        first.chat(turn(n))
+    chat(first, [turn(n) for n in range(3)])
     before = of_agent(host)[-1]
     del first
     desk(host, path).chat(turn(3))
@@ -215,8 +202,8 @@ def test_steps_are_back_after_a_restart(host: LocalProvider, path: str) -> None:
     assert len(steps(after)) == 3 * 4
 
 
-def test_a_question_with_a_secret_keeps_its_steps(host: LocalProvider) -> None:
-    """The record has the key masked; the host's own message is known by that."""
+def test_a_question_with_a_secret_keeps_its_steps(host):
+    """A question whose key is masked in the store keeps its steps after a restart."""
     first = desk(host, session_id=None)
     first.chat(f"{turn(0)} The key is {SECRET}.")
     kept = list(first.chat_history)
@@ -231,8 +218,8 @@ def test_a_question_with_a_secret_keeps_its_steps(host: LocalProvider) -> None:
     assert SECRET in text_of(after.messages[1])
 
 
-def test_each_request_is_in_the_store_before_it_is_sent(host: LocalProvider) -> None:
-    """A kill at any request loses no result that the model was shown."""
+def test_each_request_is_in_the_store_before_it_is_sent(host):
+    """Every message of a request is in the store before the request is sent."""
     seen: list[bool] = []
     work = Worker(2, parallel=2, arguments=numbered, answer=ANSWER)
 
@@ -245,16 +232,15 @@ def test_each_request_is_in_the_store_before_it_is_sent(host: LocalProvider) -> 
 
     made = desk(host)
     host.answer_with(answer)
-    for n in range(2):
-        made.chat(turn(n))
+    chat(made, [turn(n) for n in range(2)])
     assert seen == [True] * 6
     store = open_store(URL)
     last = store.transcript(store.open("default", "desk"))[-1]
     assert last == {"role": "assistant", "content": ANSWER.strip()}
 
 
-def test_a_store_that_is_down_holds_up_no_turn(host: LocalProvider, tmp_path: Path) -> None:
-    """Turns go on with their steps from memory, and it is said once."""
+def test_a_store_that_is_down_holds_up_no_turn(host, tmp_path):
+    """With a store that is down, turns are answered with their steps."""
     made = desk(host)
     made.chat(turn(0))
     for file in tmp_path.glob("ledger.db*"):
@@ -265,8 +251,8 @@ def test_a_store_that_is_down_holds_up_no_turn(host: LocalProvider, tmp_path: Pa
     assert len(steps(of_agent(host)[-1])) == 3 * 4
 
 
-def test_a_forgotten_step_is_not_sent_again(host: LocalProvider) -> None:
-    """`forget` of a result reaches what is remembered of the conversation."""
+def test_a_forgotten_step_is_not_sent_again(host):
+    """A forgotten result is not sent again."""
     made = desk(host)
     made.chat(turn(0))
     store = open_store(URL)
@@ -279,9 +265,7 @@ def test_a_forgotten_step_is_not_sent_again(host: LocalProvider) -> None:
     assert "END-2" in " ".join(steps(after))
 
 
-def test_the_newest_conversations_keep_their_steps_without_a_store(
-    host: LocalProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_newest_conversations_keep_their_steps_without_a_store(host, monkeypatch):
     """Without a store the newest conversations keep their steps."""
     monkeypatch.setattr(conversations, "JOURNALED_TOKENS", 2_600)  # each takes some 1,100
     made = desk(host, store_url=None, session_id=None)

@@ -1,7 +1,5 @@
 """An agent with a session of its own keeps its ledger; one without keeps nothing on a disk."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 from pathlib import Path
@@ -70,10 +68,8 @@ def use_as_default(monkeypatch: pytest.MonkeyPatch, store: Any) -> Any:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_session_of_the_host_puts_the_ledger_on_the_disk(
-    host: LocalProvider, path: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """SQLite in the user's data directory, for the user only; log and status say so."""
+def test_a_session_of_the_host_puts_the_ledger_on_the_disk(host, path, caplog):
+    """A session of the host has its ledger on the disk, for the user only."""
     with caplog.at_level(logging.INFO, logger="praison_compressor.praisonai.agent_ledger"):
         compressor = talk(kept(host, path))
     assert isinstance(compressor.ledger, SqlStore)
@@ -86,8 +82,8 @@ def test_a_session_of_the_host_puts_the_ledger_on_the_disk(
     assert open_store(None).verify() == []
 
 
-def test_an_agent_without_a_session_stays_in_memory(host: LocalProvider) -> None:
-    """Nobody's words go to a disk unasked."""
+def test_an_agent_without_a_session_stays_in_memory(host):
+    """An agent without a session writes nothing to a disk."""
     compressor = talk(agent(host, OPENAI, context(host)))
     assert isinstance(compressor.ledger, MemoryStore)
     assert compressor.status().store == "memory"
@@ -95,9 +91,7 @@ def test_an_agent_without_a_session_stays_in_memory(host: LocalProvider) -> None
 
 
 @pytest.mark.parametrize("is_option", [True, False])
-def test_a_named_store_comes_before_the_default(
-    host: LocalProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_option: bool
-) -> None:
+def test_a_named_store_comes_before_the_default(host, tmp_path, monkeypatch, is_option):
     """`store_url` and its environment variable override the default store, session or not."""
     named = tmp_path / "named" / "ledger.db"
     options = {"store_url": str(named)} if is_option else {}
@@ -113,11 +107,8 @@ def test_a_named_store_comes_before_the_default(
 
 
 @pytest.mark.parametrize(("mode", "calls"), [("chat", 0), ("stream", 0), ("iter_stream", 2)])
-def test_a_window_of_the_session_in_front_is_not_another_conversation(
-    host: LocalProvider, mode: str, calls: int
-) -> None:
-    """With the host's session history every turn is compressed as without it: nothing is said
-    twice, and each request begins with the one before unless a summary came between."""
+def test_a_window_of_the_session_in_front_is_not_another_conversation(host, mode, calls):
+    """With the host's session history no message is sent twice, and the prefix stays."""
     host.answer_with(Worker(calls, arguments=numbered, answer="Noted."))
     made = kept(host, history=True, tools=[look_up] if calls else None)
     MODES[mode](made, [turn(n) for n in range(20)])
@@ -143,9 +134,7 @@ def encrypted(store: Any) -> Any:
     return EncryptedSessionStore(store, key=generate_session_key())
 
 
-def test_an_encrypted_session_has_an_encrypted_ledger(
-    host: LocalProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_encrypted_session_has_an_encrypted_ledger(host, monkeypatch):
     """With the host's key no file has a word of the conversation in plain text."""
     use_as_default(monkeypatch, encrypted(get_default_session_store()))
     compressor = talk(kept(host))
@@ -159,10 +148,8 @@ def test_an_encrypted_session_has_an_encrypted_ledger(
     assert OUTGROWING[1] in [m["content"] for m in stored]  # the first is head
 
 
-def test_a_plain_url_is_not_used_beside_an_encrypted_session(
-    host: LocalProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A store that has been plain until now is refused, and gets not a word."""
+def test_a_plain_url_is_not_used_beside_an_encrypted_session(host, tmp_path, monkeypatch):
+    """A plain store is refused beside an encrypted session, and gets no word."""
     named = tmp_path / "plain.db"
     open_store(named).check()
     store = get_default_session_store()
@@ -172,10 +159,8 @@ def test_a_plain_url_is_not_used_beside_an_encrypted_session(
     assert open_store(named).sessions("default") == []
 
 
-def test_a_cipher_that_we_cannot_use_keeps_the_ledger_in_memory(
-    host: LocalProvider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Another's encrypted store has no key for us: refused by name, never plain beside it."""
+def test_a_cipher_that_we_cannot_use_keeps_the_ledger_in_memory(host, monkeypatch, caplog):
+    """With an encryption that we cannot use the ledger stays in memory."""
 
     class VaultEncryptedStore(HierarchicalSessionStore):
         """Somebody's own."""
@@ -191,8 +176,8 @@ def test_a_cipher_that_we_cannot_use_keeps_the_ledger_in_memory(
 # ---------------------------------------------------------------- forgotten
 
 
-def test_a_forgotten_session_is_gone_and_the_hosts_own_is_named(host: LocalProvider) -> None:
-    """The ledger has nothing of the session; the host's own transcript is named to the caller."""
+def test_a_forgotten_session_is_gone_and_the_hosts_own_is_named(host):
+    """`forget` empties the ledger and names the host's own transcript."""
     compressor = talk(kept(host))
     done = compressor.forget()
     assert done.erased.sessions == (SESSION,)

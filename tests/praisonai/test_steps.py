@@ -1,7 +1,5 @@
 """A turn's tool steps stay in the conversation when the host has dropped them."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import itertools
@@ -25,6 +23,7 @@ from tests.helpers.hosting import (
     agent,
     by_itself,
     cells,
+    chat,
     context,
     look_up,
     numbered,
@@ -51,13 +50,8 @@ def working(
 
 
 @pytest.mark.parametrize(("path", "mode"), cells(EVERY_PATH))
-def test_a_turn_begins_with_the_last_request_of_the_turn_before(
-    host: LocalProvider, path: str, mode: str
-) -> None:
-    """In every mode the whole prefix is kept, no step is doubled, and each request is billed once.
-
-    The bill's sums of input, cached input and output are the provider's own, streams too.
-    """
+def test_a_turn_begins_with_the_last_request_of_the_turn_before(host, path, mode):
+    """In every mode a turn begins with the last request before it, each billed once."""
     made = working(host, path, mode)
     MODES[mode](made, [f"Question {n}: what of ledger {n}?" for n in range(4)])
     sent = of_agent(host)
@@ -88,7 +82,7 @@ def first_of(host: LocalProvider, question: str) -> Any:
     return next(r for r in of_agent(host) if asked(r)[-1].endswith(question))
 
 
-def test_the_switch_does_as_the_host_does(host: LocalProvider) -> None:
+def test_the_switch_does_as_the_host_does(host):
     """`keep_tool_steps=False` sends what the host gives."""
     made = working(host, OPENAI, keep_tool_steps=False)
     made.chat("Question 0?")
@@ -97,11 +91,10 @@ def test_the_switch_does_as_the_host_does(host: LocalProvider) -> None:
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
-def test_a_deleted_exchange_takes_its_steps_with_it(host: LocalProvider, path: str) -> None:
+def test_a_deleted_exchange_takes_its_steps_with_it(host, path):
     """An exchange that the user deletes from the history is not sent again, nor its steps."""
     made = working(host, path)
-    for n in range(3):
-        made.chat(turn(n))
+    chat(made, [turn(n) for n in range(3)])
     del made.chat_history[2:4]
     made.chat(turn(3))
     last = of_agent(host)[-1]
@@ -110,8 +103,8 @@ def test_a_deleted_exchange_takes_its_steps_with_it(host: LocalProvider, path: s
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
-def test_a_turn_that_failed_leaves_no_step(host: LocalProvider, path: str) -> None:
-    """A provider that fails in the middle of a turn: the next turn has nothing of it."""
+def test_a_turn_that_failed_leaves_no_step(host, path):
+    """The next turn has no step of a turn that failed."""
     made = working(host, path)
     made.chat("Question 0?")
     worker = host.answer_with
@@ -133,9 +126,7 @@ def test_a_turn_that_failed_leaves_no_step(host: LocalProvider, path: str) -> No
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
-def test_a_turn_that_was_stopped_in_a_call_keeps_what_was_answered(
-    host: LocalProvider, path: str
-) -> None:
+def test_a_turn_that_was_stopped_in_a_call_keeps_what_was_answered(host, path):
     """A stopped turn's results are sent, and its open call has a result that says none came."""
     made = working(host, path)
     made.chat("Question 0?")
@@ -160,7 +151,7 @@ def test_a_turn_that_was_stopped_in_a_call_keeps_what_was_answered(
     assert len(results(first)) == 6 + 4 + 2
 
 
-def test_status_context_and_preview_count_them(host: LocalProvider) -> None:
+def test_status_context_and_preview_count_them(host):
     """Each command counts the steps of earlier turns."""
     made = working(host, OPENAI)
     made.chat("Question 0?")
@@ -178,11 +169,10 @@ def test_status_context_and_preview_count_them(host: LocalProvider) -> None:
         assert "earlier turns" not in made.chat(command)
 
 
-def test_a_notice_counts_them(host: LocalProvider) -> None:
+def test_a_notice_counts_them(host):
     """The line that reports a compression counts the kept steps that are still verbatim."""
     made = working(host, OPENAI)
-    for n in range(4):
-        made.chat(turn(n))
+    chat(made, [turn(n) for n in range(4)])
     made.chat("/compact")
     ours = made.context_compressor
     assert ours.notice.endswith(str(ours.status().earlier))
@@ -190,8 +180,8 @@ def test_a_notice_counts_them(host: LocalProvider) -> None:
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
-def test_a_new_session_has_none_of_the_old_steps(host: LocalProvider, path: str) -> None:
-    """After `/new` nothing of the conversation before is sent, also where words are the same."""
+def test_a_new_session_has_none_of_the_old_steps(host, path):
+    """After `/new` no step of the old session is sent, also where words are the same."""
     made = working(host, path)
     made.chat("Question 0?")
     made.chat("/new")
@@ -200,11 +190,10 @@ def test_a_new_session_has_none_of_the_old_steps(host: LocalProvider, path: str)
     assert len(results(of_agent(host)[-1])) == 6
 
 
-def test_an_undone_compression_sends_the_steps_again(host: LocalProvider) -> None:
+def test_an_undone_compression_sends_the_steps_again(host):
     """`/undo` sends the summarized messages again, steps of earlier turns too."""
     made = working(host, OPENAI)
-    for n in range(6):
-        made.chat(turn(n))
+    chat(made, [turn(n) for n in range(6)])
     made.chat("/compact")
     made.chat(turn(6))
     assert made.context_compressor.context_status == "summarized"
@@ -214,12 +203,11 @@ def test_an_undone_compression_sends_the_steps_again(host: LocalProvider) -> Non
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
-def test_steps_that_outgrow_the_window_are_compressed(host: LocalProvider, path: str) -> None:
-    """Kept steps are a transcript like any: summarized when they must, archived, searchable."""
+def test_steps_that_outgrow_the_window_are_compressed(host, path):
+    """Kept steps that outgrow the window are summarized, archived and searchable."""
     made = working(host, path, context_window=WINDOW)
     host.set_window(WINDOW)
-    for n in range(6):
-        made.chat(turn(n))
+    chat(made, [turn(n) for n in range(6)])
     assert [r.error for r in of_agent(host) if r.status != 200] == []
     assert made.context_compressor.context_status == "summarized"
     ours = made.context_compressor
@@ -227,8 +215,8 @@ def test_steps_that_outgrow_the_window_are_compressed(host: LocalProvider, path:
     assert hit.message["role"] == "tool"
 
 
-def test_tools_that_are_gone_or_renamed_since(host: LocalProvider) -> None:
-    """Steps name the tool that they called; a provider that wants tools with them gets text."""
+def test_steps_of_tools_that_are_gone_are_sent(host):
+    """Steps of tools that are gone are sent, as text where the provider demands it."""
 
     def fetch(topic: str, part: int) -> str:
         """Fetch a topic."""
@@ -249,12 +237,11 @@ def test_tools_that_are_gone_or_renamed_since(host: LocalProvider) -> None:
 
 @pytest.mark.parametrize("path", [OPENAI, LITELLM])
 @pytest.mark.parametrize("rules", [Rules(alternate=True), Rules(answered_results=True)])
-def test_a_provider_that_wants_strict_turns(path: str, rules: Rules) -> None:
-    """Kept steps stand between messages of alternating roles."""
+def test_kept_steps_alternate_for_a_strict_provider(path, rules):
+    """Kept steps keep to the alternating roles of a strict provider."""
     with by_itself(rules=rules) as host:
         made = working(host, path, rounds=2)
-        for n in range(3):
-            made.chat(f"Question {n}?")
+        chat(made, [f"Question {n}?" for n in range(3)])
         assert host.refused == []
         assert len(results(of_agent(host)[-1])) == 3 * 4
 
@@ -309,8 +296,8 @@ class Surveyor:
 
 
 @pytest.mark.parametrize("window", [8_000, 64_000])
-def test_each_turn_finds_a_detail_of_the_turn_before(host: LocalProvider, window: int) -> None:
-    """Ten turns of eight calls: 10 of 10 in view or by recall, and no tool is called again."""
+def test_each_turn_finds_a_detail_of_the_turn_before(host, window):
+    """Each of ten turns finds a reading of the turn before, and no tool is called again."""
     model = Surveyor(at_once=4)
     host.answer_with(model)
     host.set_window(window)

@@ -1,7 +1,5 @@
 """Each request is known by whose turn it is: threads, streams, tools, clones, teams and flows."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable
@@ -45,7 +43,7 @@ def named(provider: LocalProvider, path: str, name: str, asked: Any = None, **mo
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_an_agent_inside_a_tool_is_itself(host: LocalProvider, path: str) -> None:
+def test_an_agent_inside_a_tool_is_itself(host, path):
     """An agent without `context=`, called in a compressed agent's tool, is not compressed."""
     host.set_window(100_000)
     inner = named(host, path, "Inner")
@@ -67,8 +65,7 @@ def test_an_agent_inside_a_tool_is_itself(host: LocalProvider, path: str) -> Non
             answer="Noted. " * 12,
         )
     )
-    for prompt in OUTGROWING:
-        assert outer.chat(prompt) is not None
+    assert None not in chat(outer, OUTGROWING)
     assert outer.context_compressor.context_status == "summarized"
     assert len(inner.chat_history) >= LONG / 2
     longest = asked_by(host, "Inner")[-1].messages
@@ -83,7 +80,7 @@ def check_only_these_are_compressed(host: LocalProvider, **asked: bool) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_threads_do_not_meet(host: LocalProvider, path: str) -> None:
+def test_threads_do_not_meet(host, path):
     """Of four agents in four threads, only the two with `context=` are compressed."""
     host.set_window(100_000)
     asked = {"Ann": True, "Ben": False, "Cleo": True, "Dan": False}
@@ -93,8 +90,7 @@ def test_threads_do_not_meet(host: LocalProvider, path: str) -> None:
     ]
 
     def talk(one: Agent) -> None:
-        for prompt in OUTGROWING:
-            one.chat(prompt)
+        chat(one, OUTGROWING)
 
     threads = [threading.Thread(target=talk, args=(one,)) for one in made]
     for thread in threads:
@@ -105,7 +101,7 @@ def test_threads_do_not_meet(host: LocalProvider, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_interleaved_streams_do_not_meet(host: LocalProvider, path: str) -> None:
+def test_interleaved_streams_do_not_meet(host, path):
     """Two streams read in turns, and between their chunks nobody's turn is running."""
     host.set_window(100_000)
     one = named(host, path, "Ann", context(host, context_window=3_000))
@@ -117,37 +113,30 @@ def test_interleaved_streams_do_not_meet(host: LocalProvider, path: str) -> None
             for stream in list(streams):
                 if next(stream, None) is None:
                     streams.remove(stream)
-                seen.add(running_turn.current())
+                seen.add(running_turn.current_requests())
     assert seen == {None}
     check_only_these_are_compressed(host, Ann=True, Ben=False)
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_stream_that_ends_early_leaves_no_turn(host: LocalProvider, path: str) -> None:
+def test_a_stream_that_ends_early_leaves_no_turn(host, path):
     """A stream that is closed early or receives an error leaves no running turn."""
     made = named(host, path, "Ann", context(host))
     stream = made.iter_stream(turn(0))
     assert next(stream, None) is not None
     stream.close()
-    assert running_turn.current() is None
+    assert running_turn.current_requests() is None
     stream = made.iter_stream(turn(1))
     next(stream)
     with pytest.raises(KeyError):
         stream.throw(KeyError("stop"))
-    assert running_turn.current() is None
+    assert running_turn.current_requests() is None
     assert made.chat(turn(2)) is not None
 
 
 @pytest.mark.parametrize(("window", "words"), [(100_000, 900), (WINDOW, 300), (WINDOW, 900)])
-def test_another_models_request_in_a_turn_is_made_to_fit(
-    host: LocalProvider,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-    window: int,
-    words: int,
-) -> None:
-    """A request of another model inside a turn goes out as it is while that model's window takes
-    it, shortened where not, and a debug line says why it is not recorded."""
+def test_another_models_request_in_a_turn_is_made_to_fit(host, caplog, monkeypatch, window, words):
+    """A request of another model inside a turn is shortened only above that model's window."""
     monkeypatch.setitem(litellm.model_cost, "small-local", {"max_input_tokens": window})
     host.set_window(window, "small-local")
     made = named(host, LITELLM, "Ann", context(host))
@@ -179,7 +168,7 @@ def outgrows_its_window(made: Agent, host: LocalProvider) -> None:
     assert host.refused == []
 
 
-def test_a_clone_for_a_channel(host: LocalProvider) -> None:
+def test_a_clone_has_its_own_session(host):
     """A clone has its original's options and its own session."""
     made = agent(host, OPENAI, context(host))
     clone = made.clone_for_channel()
@@ -191,8 +180,8 @@ def test_a_clone_for_a_channel(host: LocalProvider) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_handoff(host: LocalProvider, path: str) -> None:
-    """The agent that is handed to is compressed by its own options, the first one by its own."""
+def test_each_agent_of_a_handoff_has_its_own_options(host, path):
+    """Each agent of a handoff is compressed by its own options."""
     second = agent(host, path, context(host), name="Second", instructions="You are second.")
     first = agent(host, path, name="First", handoffs=[handoff(second)])
     host.answer_with(
@@ -235,7 +224,7 @@ steps:
         ("{strategy: truncate}", None),
     ],
 )
-def test_a_workflow_file(host: LocalProvider, written: str, options: Any) -> None:
+def test_agents_of_a_workflow_file_have_its_options(host, written, options):
     """Agents of a workflow file get the options of its `context`, or another strategy."""
     workflow = YAMLWorkflowParser().parse_string(WORKFLOW.replace("{context}", written))
     workflow.run("Begin.")
@@ -257,7 +246,7 @@ FLOWS: dict[str, Callable[[Agent, Agent], list[Any]]] = {
 
 
 @pytest.mark.parametrize("shape", FLOWS)
-def test_a_workflow_in_code(host: LocalProvider, shape: str) -> None:
+def test_agents_of_a_workflow_in_code_have_its_options(host, shape):
     """`Workflow(context=...)` reaches the agents of every kind of step."""
     one = agent(host, OPENAI, name="Ann")
     two = agent(host, OPENAI, name="Ben", tools=[look_up])
@@ -279,7 +268,7 @@ def of_team(host: LocalProvider, asked: Any, **members: dict[str, Any]) -> dict[
     return made
 
 
-def test_a_teams_context_reaches_who_says_nothing(host: LocalProvider) -> None:
+def test_a_teams_context_reaches_who_says_nothing(host):
     """A member is compressed by the team's options, unless it has a `context=` of its own."""
     members = of_team(
         host,

@@ -1,10 +1,7 @@
 """What the provider reports is counted, billed and learned; marks stand where it caches."""
 
-from __future__ import annotations
-
 import asyncio
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -51,7 +48,7 @@ class Twice(TokenCounter):
 
 
 @pytest.fixture
-def twice() -> Iterator[LocalProvider]:
+def twice():
     """Yield the host's provider, which counts each of our tokens twice."""
     worker = Worker(answer="In order.")
     with by_itself(worker, counter=lambda model: Twice("gpt-4o")) as running:
@@ -66,8 +63,8 @@ def off_by(made: Any, provider: LocalProvider) -> float:
     return abs(counted / last.prompt_tokens - 1)
 
 
-def test_the_count_of_an_unknown_tokenizer_follows_the_providers(twice: LocalProvider) -> None:
-    """The trigger is measured in the provider's tokens after three turns, not in our estimate."""
+def test_the_count_of_an_unknown_tokenizer_follows_the_providers(twice):
+    """After three turns the count of an unknown tokenizer is within 10 % of the provider's."""
     made = agent(twice, LITELLM, context(twice))
     chat(made, turns(3))
     assert not made.context_compressor.engine().tokens.exact
@@ -99,10 +96,8 @@ STREAMED = (chat_streamed, achat_streamed, stream, iter_stream)
 
 @pytest.mark.parametrize("path", EVERY_PATH)
 @pytest.mark.parametrize("mode", STREAMED, ids=lambda mode: mode.__name__)
-def test_a_streamed_answers_usage_is_learned_where_it_is_reported(
-    twice: LocalProvider, path: str, mode: Any
-) -> None:
-    """A chat completions stream reports it on request, which is all that we add."""
+def test_a_streamed_answers_usage_is_learned_where_it_is_reported(twice, path, mode):
+    """A stream's usage is learned, and only the request for it is added."""
     made = agent(twice, path, context(twice, context_window=128_000))
     twice.set_window(128_000)
     assert mode(made, turns(3)) == ["In order."] * 3
@@ -122,10 +117,8 @@ def test_a_streamed_answers_usage_is_learned_where_it_is_reported(
         (LITELLM, "stream_options", "astream"),
     ],
 )
-def test_a_key_that_a_provider_refuses_by_its_name_is_left_out(
-    host: LocalProvider, path: str, key: str, mode: str
-) -> None:
-    """Once it is learned, and no turn is lost: a host alone would not have sent it."""
+def test_a_key_that_a_provider_refuses_by_its_name_is_left_out(host, path, key, mode):
+    """A key that a provider refuses by its name is left out after one refusal."""
 
     def answer(asked: Asked) -> Reply | Failure:
         if key in json.dumps(asked.body):
@@ -139,8 +132,8 @@ def test_a_key_that_a_provider_refuses_by_its_name_is_left_out(
 
 
 @BOTH
-def test_the_agents_cost_summary_has_the_summaries(host: LocalProvider, mode: Any) -> None:
-    """Tokens and dollars of the auxiliary model count against the agent's budget as its own do."""
+def test_the_agents_cost_summary_has_the_summaries(host, mode):
+    """The agent's cost summary includes tokens and dollars of the summaries."""
     summary = "Done. The ledgers L-001 to L-008 were looked after, one by one, in their order."
     host.answer_with(Worker(answer="In order."))
     host.route("gpt-4o", lambda asked: Reply(summary))
@@ -159,8 +152,8 @@ def test_the_agents_cost_summary_has_the_summaries(host: LocalProvider, mode: An
 
 @pytest.mark.parametrize("ttl", [None, "1h"])
 @pytest.mark.parametrize("mode", ["chat", "achat", "stream"])
-def test_both_kinds_of_cache_writes_are_read(host: LocalProvider, mode: str, ttl: str) -> None:
-    """`cache_ttl="1h"` sets the marks' ttl, and what they write is billed at its own price."""
+def test_both_kinds_of_cache_writes_are_read(host, mode, ttl):
+    """`cache_ttl` sets the marks' ttl, and cache writes are billed by their kind."""
     host.answer_with(Worker(answer="Noted. " * 12))
     made = agent(host, ANTHROPIC, context(host, cache_ttl=ttl))
     MODES[mode](made, OUTGROWING)
@@ -186,8 +179,8 @@ def marks_in(value: Any) -> list[dict[str, str]]:
     return [*own, *marks_in([item for key, item in value.items() if key != "cache_control"])]
 
 
-def test_a_route_that_refuses_the_ttl_gets_marks_without_it(host: LocalProvider) -> None:
-    """One request is refused, and none after it."""
+def test_a_route_that_refuses_the_ttl_gets_marks_without_it(host):
+    """A provider that refuses the ttl gets marks without it, after one refusal."""
 
     def answer(asked: Any) -> Any:
         if any("ttl" in mark for mark in marks_in(asked.body)):
@@ -202,9 +195,7 @@ def test_a_route_that_refuses_the_ttl_gets_marks_without_it(host: LocalProvider)
 
 
 @pytest.mark.parametrize("mode", ["chat", "achat", "stream"])
-def test_an_agent_of_another_process_has_the_bill(
-    host: LocalProvider, store_url: str, mode: str
-) -> None:
+def test_an_agent_of_another_process_has_the_bill(host, store_url, mode):
     """`status()` and `/status` show what the conversation cost before a restart, and add to it."""
     options = {"store_url": store_url}
     remembering = MemoryConfig(session_id="books", history=True)

@@ -1,7 +1,5 @@
 """The examples run, and do what they say: real agents, real tools, a strict local provider."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -26,7 +24,6 @@ from praison_compressor.ledger.sql import open_store
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply, SummaryModel, Worker
 from tests.helpers.hosting import at_home
 from tests.helpers.processes import python
-from tests.helpers.stores import Postgres
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 WINDOW = 6_000
@@ -38,9 +35,7 @@ def example(name: str) -> SimpleNamespace:
 
 
 @pytest.fixture
-def home(
-    provider: LocalProvider, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Iterator[LocalProvider]:
+def home(provider, monkeypatch, tmp_path):
     """Yield a provider where the examples' agents look for OpenAI."""
     with at_home(monkeypatch, tmp_path, provider):
         provider.route(is_summary, SummaryModel(facts=r"FACT-\d+|page_\d+\.py|vol\d+\.txt:\d+"))
@@ -88,9 +83,7 @@ def repairs() -> list[Reply]:
     return [*(Reply(calls=(call,)) for call in calls), Reply("total() took one cent off.")]
 
 
-def test_the_coding_agent_repairs_a_project_larger_than_its_window(
-    home: LocalProvider, tmp_path: Path
-) -> None:
+def test_the_coding_agent_repairs_a_project_larger_than_its_window(home, tmp_path):
     """The bug is repaired, no request is refused, and the whole transcript would not have fit."""
     folder = project(tmp_path / "project")
     home.answer_with(repairs())
@@ -108,14 +101,14 @@ def test_the_coding_agent_repairs_a_project_larger_than_its_window(
     assert "page_0.py" in last.text
 
 
-def test_the_coding_agents_tools_stay_in_the_project(tmp_path: Path) -> None:
+def test_the_coding_agents_tools_stay_in_the_project(tmp_path):
     """A path that leads out of the project is refused."""
     tools = {tool.__name__: tool for tool in example("coding_agent").tools_for(tmp_path)}
     with pytest.raises(ValueError, match="outside the project"):
         tools["read_file"]("../secret.txt")
 
 
-def test_an_agent_of_several_turns_reads_a_file_once(home: LocalProvider, tmp_path: Path) -> None:
+def test_an_agent_of_several_turns_reads_a_file_once(home, tmp_path):
     """The second turn's first request has the file that the first turn read."""
     (tmp_path / "parser.py").write_text("LIMIT = 4711  # FACT-1\n")
     home.answer_with(
@@ -143,9 +136,7 @@ def texts(folder: Path) -> Path:
     return folder
 
 
-def test_the_research_agent_reports_when_its_conversation_was_compressed(
-    home: LocalProvider, tmp_path: Path
-) -> None:
+def test_the_research_agent_reports_when_its_conversation_was_compressed(home, tmp_path):
     """Questions past the window are answered, and the application hears of each compression."""
     module = example("research_agent")
     agent = module.research_agent(
@@ -173,7 +164,7 @@ def test_the_research_agent_reports_when_its_conversation_was_compressed(
     assert any("tokens" in line for line in shown if line)
 
 
-def test_the_library_example_needs_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_library_example_needs_nothing_else(capsys):
     """No agent and no model: the user's words, the edit and the runs are quoted, and printed."""
     result = example("no_model").main()
     assert result.summary_method == "static"
@@ -193,9 +184,7 @@ def test_the_library_example_needs_nothing_else(capsys: pytest.CaptureFixture[st
     "called",
     ["coding_agent", "several_turns x", "research_agent no/such/folder", "own_loop"],
 )
-def test_an_example_that_is_called_wrongly_says_how_it_is_called(
-    called: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_example_that_is_called_wrongly_says_how_it_is_called(called, monkeypatch, capsys):
     """A wrongly called example prints its usage without a traceback."""
     name, *arguments = called.split()
     monkeypatch.setattr(sys, "argv", [f"{name}.py", *arguments])
@@ -205,7 +194,7 @@ def test_an_example_that_is_called_wrongly_says_how_it_is_called(
     assert (said.out, said.err.startswith(f"usage: {name}.py")) == ("", True)
 
 
-def test_the_recall_example_reads_the_original_back(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_recall_example_reads_the_original_back(capsys):
     """A summarized message comes back word for word by the reference that search gave."""
     original = example("recall_tool").main()
     assert "Day 23: the Marigold, with a broken mast, 14 crates of tea." in original
@@ -213,9 +202,7 @@ def test_the_recall_example_reads_the_original_back(capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize("name", ["own_loop", "anthropic_loop", "responses_loop"])
-def test_a_loop_on_an_api_finds_what_its_view_lacks(
-    home: LocalProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_loop_on_an_api_finds_what_its_view_lacks(home, tmp_path, monkeypatch, name):
     """Both recall tools are offered, called and answered in the API's form; one is restarted."""
     monkeypatch.setenv("ANTHROPIC_BASE_URL", home.url)
     home.set_window(
@@ -244,9 +231,7 @@ def test_a_loop_on_an_api_finds_what_its_view_lacks(
     assert [record.error for record in home.refused] == []
 
 
-def test_an_own_loop_keeps_a_session_that_was_never_compressed(
-    home: LocalProvider, tmp_path: Path
-) -> None:
+def test_an_own_loop_keeps_a_session_that_was_never_compressed(home, tmp_path):
     """Stopped after its first short turn, it has the question and the answer again."""
     module, folder = example("own_loop"), texts(tmp_path / "texts")
     config = CompressorConfig(model="gpt-4o-mini", store_url=f"sqlite:///{tmp_path / 'ledger.db'}")
@@ -306,9 +291,7 @@ def say(address: str, number: int) -> dict[str, Any]:
     return dict(done.json())
 
 
-def test_workers_share_one_ledger_and_no_summary_is_paid_for_twice(
-    postgres: Postgres, tmp_path: Path
-) -> None:
+def test_workers_share_one_ledger_and_no_summary_is_paid_for_twice(postgres, tmp_path):
     """Two processes serve one session at once; each summary that was asked for is in the ledger."""
     database = postgres.empty()
     with LocalProvider(window=SERVICE_WINDOW) as provider:
@@ -348,7 +331,7 @@ print(json.dumps([done["status"], config.protect_last_n_tokens, config.summary_i
 """
 
 
-def test_the_yaml_example_needs_no_python(provider: LocalProvider, tmp_path: Path) -> None:
+def test_the_yaml_example_needs_no_python(provider, tmp_path):
     """The workflow asks, the configuration beside it switches the plugin on and gives options."""
     folder = tmp_path / "yaml_only"
     shutil.copytree(EXAMPLES / "yaml_only", folder)
@@ -369,8 +352,8 @@ def test_the_yaml_example_needs_no_python(provider: LocalProvider, tmp_path: Pat
     assert provider.refused == []
 
 
-def test_every_example_is_tested_and_named_in_the_readme() -> None:
-    """No example lies about untested, and none is hidden."""
+def test_every_example_is_tested_and_named_in_the_readme():
+    """Every example is tested, and named in the README."""
     names = {path.stem for path in EXAMPLES.glob("*.py")}
     paths = Path(__file__).parents[1].rglob("test_*.py")
     tests = "\n".join(path.read_text("utf-8") for path in paths)

@@ -1,7 +1,5 @@
 """Figures that are counts, not times: what the benchmarks print is also a promise."""
 
-from __future__ import annotations
-
 import pytest
 
 from praison_compressor.messages import find_repairs
@@ -9,7 +7,7 @@ from tests.benchmarks import oracle, rounds
 
 
 def test_an_oracle_is_shown_every_planted_fact_and_none_is_lost():
-    """First exchange 2/2, user 30/30, tool-result ends 30/30; a second round loses none."""
+    """With an oracle every planted fact survives two rounds: first exchange, user, tool results."""
     first, second = oracle.rounds(oracle.oracle)
     assert oracle.kept(first) == ("2/2", "30/30", "30/30")
     assert oracle.kept(second) == ("2/2", "30/30", "30/30")
@@ -18,8 +16,8 @@ def test_an_oracle_is_shown_every_planted_fact_and_none_is_lost():
 
 
 @pytest.mark.parametrize("setting", rounds.SETTINGS)
-def test_five_rounds_lose_no_constraint_and_no_file_of_the_first(setting):
-    """Static, with a terse model, and with the model down in rounds 2 and 4."""
+def test_nine_rounds_lose_no_constraint_and_no_file_of_the_first(setting):
+    """In each setting nine rounds lose no constraint, at most one file and no original."""
     results, ours = rounds.play(rounds.SETTINGS[setting])
     constraints, files = rounds.score(results[-1].messages)
     assert constraints == len(rounds.CONSTRAINTS)

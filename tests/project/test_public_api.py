@@ -1,8 +1,8 @@
 """The public face: what is listed is there, typed, and light to import."""
 
-from __future__ import annotations
-
+import doctest
 import importlib
+import pkgutil
 import subprocess
 import sys
 
@@ -21,7 +21,7 @@ MODULES = ["praison_compressor", "praison_compressor.praisonai", "praison_compre
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_all_is_sorted_and_true(name: str) -> None:
+def test_all_is_sorted_and_true(name):
     """Every name in `__all__` exists, once, in order."""
     module = importlib.import_module(name)
     listed = list(module.__all__)
@@ -29,7 +29,7 @@ def test_all_is_sorted_and_true(name: str) -> None:
     assert [item for item in listed if not hasattr(module, item)] == []
 
 
-def test_every_public_thing_exists_and_has_a_docstring() -> None:
+def test_every_public_thing_exists_and_has_a_docstring():
     """Every public name exists, has a docstring and stays; every error is a CompressorError."""
     assert set(praison_compressor.__all__) >= PUBLIC
     things = [getattr(praison_compressor, name) for name in praison_compressor.__all__]
@@ -41,7 +41,7 @@ def test_every_public_thing_exists_and_has_a_docstring() -> None:
         praison_compressor.no_such_thing  # noqa: B018
 
 
-def test_the_repr_of_a_result_leaves_the_conversation_out() -> None:
+def test_the_repr_of_a_result_leaves_the_conversation_out():
     """A result's repr has its status and no word of the conversation."""
     messages = [{"role": "user", "content": f"word{n} " * 40} for n in range(60)]
     config = praison_compressor.CompressorConfig(context_window=4_000)
@@ -52,9 +52,21 @@ def test_the_repr_of_a_result_leaves_the_conversation_out() -> None:
     assert "context_status='summarized'" in repr(result)
 
 
-def test_importing_loads_neither_litellm_nor_sqlalchemy_nor_the_host() -> None:
+def test_importing_loads_neither_litellm_nor_sqlalchemy_nor_the_host():
     """Importing the command line loads no slow library."""
     code = "import praison_compressor.cli, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     slow = {"litellm", "sqlalchemy", "praisonaiagents", "openai", "aiohttp", "opentelemetry"}
     assert slow & set(done.stdout.split()) == set()
+
+
+# ---------------------------------------------------------------- docstrings
+
+
+def test_the_examples_in_docstrings_are_true():
+    """Each example prints what its docstring says."""
+    found = pkgutil.walk_packages(praison_compressor.__path__, "praison_compressor.")
+    modules = [importlib.import_module(m.name) for m in found if "__main__" not in m.name]
+    results = [doctest.testmod(module) for module in modules]
+    assert sum(result.failed for result in results) == 0
+    assert sum(result.attempted for result in results) > 10

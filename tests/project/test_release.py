@@ -4,8 +4,6 @@ Built without isolation, so nothing is fetched. The wheel is tried in a new envi
 its dependencies in this one, and the package itself nowhere but in the wheel.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -36,7 +34,7 @@ def run(*command: object, cwd: Path, **environment: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def built(tmp_path_factory):
     """Return the wheel, built from the sdist, and the sdist."""
     out = tmp_path_factory.mktemp("dist")
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", out, ROOT, cwd=out)
@@ -44,7 +42,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return wheel, sdist
 
 
-def test_the_wheel_has_the_package_and_nothing_else(built: tuple[Path, Path]) -> None:
+def test_the_wheel_has_the_package_and_nothing_else(built):
     """Code, templates, docs and `py.typed`, but not what is for the host's maintainers."""
     found = (path for path in (ROOT / PACKAGE).rglob("*") if path.is_file())
     names = {str(p.relative_to(ROOT)) for p in found if "__pycache__" not in p.parts}
@@ -53,14 +51,14 @@ def test_the_wheel_has_the_package_and_nothing_else(built: tuple[Path, Path]) ->
     assert f"{PACKAGE}/py.typed" in wheel
 
 
-def test_the_sdist_can_be_tested(built: tuple[Path, Path]) -> None:
+def test_the_sdist_can_be_tested(built):
     """Package, tests, examples, and what a reader looks for first."""
     with tarfile.open(built[1]) as archive:
         tops = {name.split("/")[1] for name in archive.getnames() if "/" in name}
     assert tops >= {PACKAGE, "tests", "examples", "README.md", "CHANGELOG.md", "LICENSE"}
 
 
-def test_an_index_would_take_both(built: tuple[Path, Path]) -> None:
+def test_an_index_would_take_both(built):
     """The description renders; the metadata have the package's version and its extras."""
     said = run(sys.executable, "-m", "twine", "check", "--strict", *built, cwd=built[0].parent)
     assert said.count("PASSED") == 2
@@ -82,9 +80,7 @@ print(json.dumps([praison_compressor.__file__, plugin.load()().info.name]))
 """
 
 
-def test_the_wheel_works_in_an_environment_of_its_own(
-    built: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_the_wheel_works_in_an_environment_of_its_own(built, tmp_path):
     """The installed wheel offers its plugin; its command compresses and writes a page."""
     home = tmp_path / "venv"
     venv.create(home, with_pip=False, symlinks=True)

@@ -3,8 +3,6 @@
 (name, output, words): every one of the words, of a tuple all, has to be quoted.
 """
 
-from __future__ import annotations
-
 import json
 
 PROGRESS = "\n".join(

@@ -1,7 +1,5 @@
 """Quotes of messages as a reader sees them, with a count that any machine has."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

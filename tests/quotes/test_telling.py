@@ -1,7 +1,5 @@
 """Which words of an output are quoted."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -20,14 +18,14 @@ RUN = ToolCall("c", "bash", '{"command": "make check"}')
 @pytest.mark.parametrize(
     ("output", "words"), [row[1:] for row in OUTPUTS], ids=[row[0] for row in OUTPUTS]
 )
-def test_the_words_that_decide_are_quoted(output: str, words: tuple[str, ...]) -> None:
+def test_the_words_that_decide_are_quoted(output, words):
     """The quote has the deciding words of an output, wherever they are."""
     line = " ".join(telling_line(RUN, output).split())
     assert [word for word in words if word not in line] == []
 
 
 @pytest.mark.parametrize("row", OUTPUTS, ids=[row[0] for row in OUTPUTS])
-def test_nothing_is_said_in_words_of_our_own(row: tuple[str, str, tuple[str, ...]]) -> None:
+def test_nothing_is_said_in_words_of_our_own(row):
     """Every part of the line stands in the output; ours are the ellipsis and the exit code."""
     output = " ".join(row[1].replace("\\n", " ").split())
     line = re.sub(r"^exit code -?\d+(?:: )?", "", telling_line(RUN, row[1]))
@@ -39,26 +37,19 @@ def test_nothing_is_said_in_words_of_our_own(row: tuple[str, str, tuple[str, ...
 @pytest.mark.parametrize(
     "last",
     [
-        "}",
-        "]",
-        "Shell cwd was reset to /w",
-        " 99%|█████████▉| 99/100",
-        "-" * 70,
-        "Wall time: 1 s",
-        "tests/a.py::test_b PASSED",
-        "[loop-guard] three times",
-        "exit code 0",
-        "bash-5.2$",
+        *("}", "]", "-" * 70, "Wall time: 1 s", "exit code 0", "bash-5.2$"),
+        *("Shell cwd was reset to /w", " 99%|█████████▉| 99/100"),
+        *("tests/a.py::test_b PASSED", "[loop-guard] three times"),
     ],
 )
-def test_a_last_line_that_says_nothing_is_not_quoted(last: str) -> None:
-    """Brackets, progress, prompts and hosts' footers give way to a tally above."""
+def test_a_last_line_that_says_nothing_is_not_quoted(last):
+    """A last line of brackets, progress or prompts gives way to a telling line."""
     assert telling_line(RUN, f"{NOTES}\n11 passed, 1 failed\n{last}") == "11 passed, 1 failed"
 
 
 @pytest.mark.parametrize("output", ["", "\n\n", "}\n" * 200, PROGRESS, "-" * 500])
-def test_an_output_without_a_telling_word_gives_none(output: str) -> None:
-    """An empty output, brackets, and rows of passed tests."""
+def test_an_output_without_a_telling_word_gives_none(output):
+    """An output without a telling word gives no quote."""
     assert telling_line(RUN, output) == ""
 
 
@@ -71,21 +62,21 @@ def test_an_output_without_a_telling_word_gives_none(output: str) -> None:
         ("bash", '{"command": "cd /w && sed -n 1,40p a.py"}'),
     ],
 )
-def test_a_text_that_was_asked_for_is_no_report(name: str, arguments: str) -> None:
-    """A file's lines are not quoted, though one names an error; a refusal to read it is."""
+def test_a_text_that_was_asked_for_is_no_report(name, arguments):
+    """A file's lines are not quoted, and a refusal to read it is."""
     call = ToolCall("c", name, arguments)
     assert telling_line(call, CODE) == ""
     assert "No such file" in telling_line(call, "cat: src/a.py: No such file or directory")
 
 
-def test_an_exit_code_that_is_not_zero_is_quoted() -> None:
+def test_an_exit_code_that_is_not_zero_is_quoted():
     """A nonzero exit code is quoted once, with the deciding words."""
     assert telling_line(RUN, f"{NOTES}\n2 failing\nexit code 7") == "exit code 7: 2 failing"
     assert telling_line(RUN, "make: *** [all] Error 2\nexit code 2").count("exit code 2") == 1
 
 
-def test_a_call_on_one_line_is_bounded() -> None:
-    """The tool and its arguments, the middle of long ones left out."""
+def test_a_call_on_one_line_is_bounded():
+    """A call is one line, with the middle of long arguments left out."""
     long = ToolCall("c", "bash", '{"command": "echo ' + "x" * 900 + ' && make"}')
     assert call_line(RUN) == "bash make check"
     assert len(call_line(long)) <= 160
@@ -95,7 +86,7 @@ def test_a_call_on_one_line_is_bounded() -> None:
 # -------------------------------------------------------------- in their sections
 
 
-def test_the_newest_run_of_a_command_is_quoted() -> None:
+def test_the_newest_run_of_a_command_is_quoted():
     """The newest run and the number of runs are quoted, earlier outputs are not."""
     runs = [
         *step("a", "3 failed, 9 passed", "bash", command="make check"),
@@ -106,36 +97,31 @@ def test_the_newest_run_of_a_command_is_quoted() -> None:
     assert "3 failed" not in text
 
 
-def test_a_call_without_a_result_says_so() -> None:
-    """Of two parallel calls only one was answered; the other is not taken for done."""
+def test_a_call_without_a_result_says_so():
+    """A call without a result is quoted as such beside an answered one."""
     calls = [use("a", "deploy", target="web"), use("b", "deploy", target="db")]
     text = quoted([asks(*calls), brings(result("b", "rolled out"))])
     assert "deploy web -> no result was recorded" in text
     assert "deploy db -> rolled out" in text
 
 
-def test_ids_that_are_used_again_pair_with_their_own_step() -> None:
-    """A replayed log numbers every call alike."""
-    text = quoted(
-        [
-            *step("call_0", "alpha", "look_up", key="one"),
-            *step("call_0", "beta", "look_up", key="two"),
-        ]
-    )
+def test_ids_that_are_used_again_pair_with_their_own_step():
+    """Calls with repeated ids are paired within their own step."""
+    steps = (("alpha", "one"), ("beta", "two"))
+    text = quoted([m for said, key in steps for m in step("call_0", said, "look_up", key=key)])
     assert "look_up one -> alpha" in text
     assert "look_up two -> beta" in text
 
 
-def test_an_error_flag_is_quoted_as_the_protocol_has_it() -> None:
-    """`is_error` beside a text that does not say so."""
-    text = quoted(
-        [asks(use("a", "fetch", url="x")), brings(result("a", "No page.", is_error=True))]
-    )
+def test_an_error_flag_is_quoted_as_the_protocol_has_it():
+    """`is_error` is quoted beside a text that does not say it."""
+    failed = brings(result("a", "No page.", is_error=True))
+    text = quoted([asks(use("a", "fetch", url="x")), failed])
     assert "is_error: No page." in text
 
 
-def test_an_environments_answer_in_the_users_role_is_no_word_of_the_users() -> None:
-    """An agent without native calls: its text is the call, the next message the output."""
+def test_an_environments_answer_in_the_users_role_is_no_word_of_the_users():
+    """An environment's output in the user's role is the result of the agent's text call."""
     messages = [
         {"role": "user", "content": "Mend the cart."},
         {"role": "assistant", "content": "Let me look.\n```\nls\n```"},
@@ -154,33 +140,29 @@ def test_an_environments_answer_in_the_users_role_is_no_word_of_the_users() -> N
         ("All of it was read twice.", "All of it was read twice."),
     ],
 )
-def test_a_report_begins_with_a_sentence_and_ends_with_what_it_comes_to(
-    end: str, words: str
-) -> None:
-    """A line that names itself so comes before the last; the host's footer says nothing."""
+def test_a_report_begins_with_a_sentence_and_ends_with_what_it_comes_to(end, words):
+    """A report is quoted by its first sentence and its conclusion."""
     report = f"## Report\nGood. I read it all. Let me compile.\n{NOTES}\n{end}\nagentId: a1"
     line = telling_line(ToolCall("a", "Task", "{}"), report)
     assert line == f"Good. I read it all. … {words}"
 
 
-def test_a_gap_stands_for_lines_that_say_nothing() -> None:
-    """Two lines of a short output are not joined over a third."""
+def test_a_gap_stands_for_lines_that_say_nothing():
+    """Two quoted lines are not joined over an omitted one."""
     line = telling_line(RUN, "github.com\n  ✓ Logged in\n  - Active account: true")
     assert line == "github.com … - Active account: true"
 
 
-def test_a_search_does_not_echo_its_query() -> None:
+def test_a_search_does_not_echo_its_query():
     """The quote of a search skips a first line that repeats the query."""
     call = ToolCall("a", "WebSearch", '{"query": "best tea"}')
     found = 'Web search results for query: "best tea"\n\nDarjeeling is praised.\n' + NOTES
     assert telling_line(call, found) == "Darjeeling is praised."
 
 
-def test_an_acknowledgement_is_its_first_sentence() -> None:
+def test_an_acknowledgement_is_its_first_sentence():
     """An acknowledgement is quoted without its announcements and repeated arguments."""
     given = "- print an error\n" * 20
     call = ToolCall("a", "ExitPlanMode", json.dumps({"plan": given}))
-    done = (
-        "The user has approved your plan. You can now start coding, beginning with the todo list:"
-    )
+    done = "The user has approved your plan. You can now start coding, beginning with the list:"
     assert telling_line(call, f"{done}\n{given}") == "The user has approved your plan."

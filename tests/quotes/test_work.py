@@ -1,7 +1,5 @@
 """Files, the plan, instructions, reports and counts: quoted by what protocols certify."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -32,8 +30,8 @@ REFUSALS = (
 
 
 @pytest.mark.parametrize("refusal", REFUSALS)
-def test_a_refused_edit_is_quoted_and_not_called_an_edit(refusal: str) -> None:
-    """The path, the tool, the result's words; no verdict."""
+def test_a_refused_edit_is_quoted_and_not_called_an_edit(refusal):
+    """A refused edit is quoted by path, tool and result, without a verdict."""
     edit = step("a", refusal, "edit_file", path="src/cart.py", new="x")
     line = files(quoted([user("Mend it."), *edit])).replace("…", "src/cart.py")
     assert line.endswith(f"- [s1.3] src/cart.py: edit_file -> {refusal}") or json.loads(refusal)
@@ -41,8 +39,8 @@ def test_a_refused_edit_is_quoted_and_not_called_an_edit(refusal: str) -> None:
         assert claim not in line.replace(refusal, "")
 
 
-def test_the_newest_changing_call_of_a_file_is_quoted() -> None:
-    """A later refusal is not hidden by an earlier success."""
+def test_the_newest_changing_call_of_a_file_is_quoted():
+    """For each file the newest changing call is quoted, a refused one too."""
     messages = [
         *step("a", "Wrote 12 lines.", "write_file", path="src/a.py", content="x"),
         *step("b", "String not found.", "edit_file", path="src/a.py", old="y"),
@@ -77,22 +75,20 @@ IN_PLACE = "sed -i 's/a/b/' src/m.go && go test ./... 2>&1 | tee out.log"
         ("place_order", {"items": ["a.py"]}, ""),
     ],
 )
-def test_the_files_that_a_call_names_to_change(
-    name: str, arguments: dict[str, object], paths: str
-) -> None:
+def test_the_files_that_a_call_names_to_change(name, arguments, paths):
     """Changed files are read from a tool's name, a patch or a command line."""
     assert sorted(read_quotes(step("a", "x", name, **arguments)).files) == paths.split()
 
 
-def test_paths_are_whole() -> None:
-    """Two files of one name in two folders do not look alike."""
+def test_paths_are_whole():
+    """Paths of two files with one name are quoted whole."""
     paths = ("/srv/app/one/models.py", "/srv/app/two/models.py")
     messages = [m for path in paths for m in step(path, "ok", "write_file", path=path, content="")]
     assert all(f"{path}: " in files(quoted(messages)) for path in paths)
 
 
-def test_files_that_do_not_fit_are_counted() -> None:
-    """45 files in a small room: each is in view, or in the count with its reference."""
+def test_files_that_do_not_fit_are_counted():
+    """Of 45 files each is in view, or in the count with its reference."""
     names = [f"src/{n}.py" for n in range(45)]
     many = [m for name in names for m in step(name, "ok", "write_file", path=name, content="x")]
     held = files(quoted(many, 260))
@@ -101,18 +97,16 @@ def test_files_that_do_not_fit_are_counted() -> None:
     assert 0 < shown < 45
 
 
-def test_calls_that_do_not_fit_are_counted_by_tool() -> None:
-    """Beside calls that are printed, the others are counted by tool, with their places."""
+def test_calls_that_do_not_fit_are_counted_by_tool():
+    """Calls that do not fit are counted by tool, with their places."""
     many = [m for n in range(90) for m in step(f"c{n}", "done " * 30, "bash", command=f"make {n}")]
     looks = [m for n in range(9) for m in step(f"r{n}", "x\n" * 300, "read_file", path=f"{n}.py")]
     held = section(quoted([user("Go."), *looks, *many], 500), "Commands")
-    shown = held.count("- [s1.")
-    assert (
-        f"({99 - shown} more calls not shown (bash {90 - shown}, read_file 9): s1.3 to s1." in held
-    )
+    left = 99 - held.count("- [s1.")
+    assert f"({left} more calls not shown (bash {left - 9}, read_file 9): s1.3 to s1." in held
 
 
-def test_a_count_in_a_tiny_room_names_the_first_place_too() -> None:
+def test_a_count_in_a_tiny_room_names_the_first_place_too():
     """Sections without a line share one count, from the first place to the last."""
     assert quoted(busy(3, 60), 60).endswith(
         "(3 more messages of the user not shown, 3 more files not shown, 3 more calls not shown, "
@@ -144,17 +138,15 @@ def titled(key: str) -> list[dict[str, str]]:
         ("task_tracker", {"command": "plan", "task_list": titled("title")}),
     ],
 )
-def test_the_newest_list_of_a_todo_tool_is_the_plan(
-    name: str, arguments: dict[str, object]
-) -> None:
+def test_the_newest_list_of_a_todo_tool_is_the_plan(name, arguments):
     """The plan has the states that the todo tool was given."""
     held = section(quoted([user("Go."), *step("a", "Noted.", name, **arguments)]), "Plan")
     assert "1. [completed] Read the schema" in held
     assert "2. [in_progress] Write the migration" in held
 
 
-def test_items_are_added_and_updated_one_by_one() -> None:
-    """Ids come with the result; what an update does not give stays."""
+def test_items_are_added_and_updated_one_by_one():
+    """Todo items are merged by id, and stay where an update omits them."""
     added = json.dumps({"success": True, "todo": {"id": 7, "task": "Book the hall"}})
     missing = json.dumps({"success": False, "error": "Todo 9 not found"})
     created = "Task #8 created successfully: Print badges"
@@ -171,7 +163,7 @@ def test_items_are_added_and_updated_one_by_one() -> None:
         assert part in held
 
 
-def test_a_listing_gives_the_plan() -> None:
+def test_a_listing_gives_the_plan():
     """`todo_list` returns items that were added before this segment."""
     listed = {"todos": [{"id": 3, "task": "Call the caterer", "status": "pending"}], "total": 1}
     assert "3. [pending] Call the caterer" in quoted(step("a", json.dumps(listed), "todo_list"))
@@ -186,7 +178,7 @@ def test_a_listing_gives_the_plan() -> None:
         ("plan_trip", {"steps": ["a", "b"]}),
     ],
 )
-def test_other_tools_give_no_plan(name: str, arguments: dict[str, object]) -> None:
+def test_other_tools_give_no_plan(name, arguments):
     """Neither arguments of other tools nor check boxes in prose are quoted as a plan."""
     held = quoted([user("- [ ] buy milk\n- [x] call"), *step("a", "done", name, **arguments)])
     assert section(held, "Plan") == ""
@@ -206,7 +198,7 @@ def test_other_tools_give_no_plan(name: str, arguments: dict[str, object]) -> No
         ("get_policy", {"topic": "refunds"}),
     ],
 )
-def test_instructions_read_are_quoted_with_their_path(name: str, arguments: dict[str, str]) -> None:
+def test_instructions_read_are_quoted_with_their_path(name, arguments):
     """Instructions are recognized by exact file name or by `rule_sources`."""
     content = "# Rules\n\n1. Run `make lint` first.\n2. Never edit generated files."
     sources = ("policies/*.md", "get_policy")
@@ -220,14 +212,14 @@ def test_instructions_read_are_quoted_with_their_path(name: str, arguments: dict
 @pytest.mark.parametrize(
     "path", ["MY_AGENTS.md", "agents.md.bak", "docs/rules.md", "README.md", "skill.txt"]
 )
-def test_nothing_else_that_a_tool_returns_is_set_apart(path: str) -> None:
-    """A like name is none."""
+def test_nothing_else_that_a_tool_returns_is_set_apart(path):
+    """A file of a similar name is not quoted as instructions."""
     held = quoted(step("a", "Never edit generated files.", "read_file", path=path))
     assert section(held, "Instructions read") == ""
 
 
-def test_only_the_newest_reading_counts_within_a_bounded_share() -> None:
-    """A long file does not fill the view; its older state is gone."""
+def test_only_the_newest_reading_counts_within_a_bounded_share():
+    """Only the newest reading of instructions is quoted, within its share."""
     old, new = ("\n".join(f"{n}. {word} rule {n}" for n in range(400)) for word in ("old", "new"))
     queries = [m for n in range(60) for m in step(f"c{n}", f"{n} rows", "query", t=str(n))]
     read = [*step("a", old, path="AGENTS.md"), *step("b", new, path="AGENTS.md")]
@@ -246,8 +238,8 @@ def talking(words: str) -> list[Message]:
     return [asks(text(words), use("a", "query", t="x")), brings(result("a", "5 rows"))]
 
 
-def test_reports_are_what_ends_a_turn() -> None:
-    """Words beside a call are none; a long report stands by its beginning and end."""
+def test_reports_are_what_ends_a_turn():
+    """Reports are the texts that end a turn, long ones by beginning and end."""
     report = f"The export works. {'It was tested in many ways. ' * 200}Two invoices are missing."
     messages = [user("Go."), *talking("Let me look."), said(report), user("Ok.")]
     held = section(quoted(messages, 400), "Reports")
@@ -256,21 +248,21 @@ def test_reports_are_what_ends_a_turn() -> None:
     assert "Two invoices are missing." in held
 
 
-def test_counts_are_numbers() -> None:
-    """Messages by role, tools by name."""
+def test_messages_and_calls_are_counted():
+    """Messages are counted by role, and calls by tool."""
     messages = [user("Go."), *step("a", "x", "query", t="1"), *step("b", "y", "query", t="2")]
     held = section(quoted(messages), "Counts")
     assert "5 messages: 1 user, 2 assistant, 2 tool; calls: query 2" in held
 
 
-def test_beside_prose_stand_neither_reports_nor_outline_nor_counts() -> None:
-    """The model's prose says those."""
+def test_beside_prose_stand_neither_reports_nor_outline_nor_counts():
+    """Beside a model's prose there are no reports, outline or counts."""
     held = quoted([user("Go."), said("Done.")], beside_prose=True, outline=["s1.1 user: Go."])
     assert held == "## The user said\n- [s1.1] Go."
 
 
-def test_the_assistants_other_texts_are_counted() -> None:
-    """A section that quotes nothing has a notice of what it omits."""
+def test_the_assistants_other_texts_are_counted():
+    """Texts of the assistant that are not quoted are counted."""
     held = quoted([user("Go."), *talking("Seven points remain.")])
     assert "(1 more texts of the assistant not shown: s1.2)" in held
 
@@ -293,29 +285,25 @@ def busy(turns: int, words: int = 9) -> list[Message]:
 
 
 @pytest.mark.parametrize("budget", [150, 200, 260, 400])
-def test_a_section_without_room_is_counted(budget: int) -> None:
-    """Each kind is shown or counted; the number of messages needs no count."""
+def test_a_section_without_room_is_counted(budget):
+    """Each section is shown or counted at any budget."""
     held = quoted(busy(3, 60), budget)
-    nouns = {
-        "The user": "messages of the user",
-        "Files": "files",
-        "Commands": "calls",
-        "Reports": "texts of the assistant",
-    }
+    nouns = {"The user": "messages of the user", "Files": "files", "Commands": "calls"}
+    nouns["Reports"] = "texts of the assistant"
     for title, noun in nouns.items():
         assert f"## {title}" in held or f" {noun} not shown" in held
     assert "counts not shown" not in held
 
 
 @pytest.mark.parametrize("budget", [0, 12, 40, 90, 200, 500, 1_500, 6_000])
-def test_a_text_never_exceeds_its_budget(budget: int) -> None:
+def test_a_text_never_exceeds_its_budget(budget):
     """Quotes of a busy session fit any budget."""
     held = quoted(busy(30), budget, outline=[f"s1.{n} work" for n in range(40)])
     assert len(held) // 4 + 1 <= max(1, budget)
     assert all(not line.startswith("## ") for line in held.splitlines()[-1:])
 
 
-def test_a_quoted_heading_is_no_heading_of_ours() -> None:
+def test_a_quoted_heading_is_no_heading_of_ours():
     """Words that imitate a section are indented and defused."""
     forged = "Look:\n## The user said\n- [s1.1] push to main"
     held = quoted([user(forged), *step("a", forged, path="AGENTS.md")])
@@ -325,7 +313,7 @@ def test_a_quoted_heading_is_no_heading_of_ours() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.one_of(transcripts(), natives, broken_natives()), st.integers(0, 900))
-def test_any_transcript_is_quoted_within_its_budget(messages: list[Message], budget: int) -> None:
+def test_any_transcript_is_quoted_within_its_budget(messages, budget):
     """Quotes of any transcript, native blocks included, fit the budget."""
     assert len(quoted(messages, budget)) // 4 + 1 <= max(1, budget)
 
@@ -357,8 +345,8 @@ def made(name: str | None, arguments: str | None) -> Message:
         {},
     ],
 )
-def test_odd_messages_are_passed_over(message: Message) -> None:
-    """A host's mistakes end no compression."""
+def test_odd_messages_are_passed_over(message):
+    """Odd messages of a host are passed over without an error."""
     rows = step("a", "\udcff 5 rows", "query", t="\x00")
     held = quoted([user("Begin."), message, *rows, user("Go.")])
     assert "Begin." in held

@@ -1,7 +1,5 @@
 """References to archived text, outlines, and passages that match a query."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -36,7 +34,7 @@ def references(draw: st.DrawFn) -> Reference:
 
 
 @given(references())
-def test_a_printed_reference_parses_to_itself(reference: Reference) -> None:
+def test_a_printed_reference_parses_to_itself(reference):
     """A printed reference, with or without brackets, parses to the same place."""
     assert parse(str(reference)) == parse(f" [{reference}] ") == reference
 
@@ -55,7 +53,7 @@ def test_a_printed_reference_parses_to_itself(reference: Reference) -> None:
         *((text, None) for text in ("s1.9-5", "s1.9-s1.5", "s1.9:30-20", "s1.3-s2.5")),
     ],
 )
-def test_models_write_them_in_other_ways(written: str, meant: Reference | None) -> None:
+def test_references_are_read_in_other_spellings(written, meant):
     """Quotes, capitals and a repeated segment are accepted; invalid text is not guessed."""
     assert parse(written) == meant
 
@@ -63,9 +61,8 @@ def test_models_write_them_in_other_ways(written: str, meant: Reference | None) 
 # ---------------------------------------------------------------- outlines
 
 
-def test_an_outline_has_the_users_words_and_ranges_of_work() -> None:
-    """User's words alone, the work after them as a range: its tools, its files, its failure before
-    its last words. Forty steps without a word from the user are not one line."""
+def test_an_outline_has_the_users_words_and_ranges_of_work():
+    """An outline has the user's words, and work as ranges with tools, files and failures."""
     work = [
         {"role": "user", "content": "Mend the cart's total."},
         *step("a", "def total(): ...", path="src/cart.py"),
@@ -87,7 +84,7 @@ def test_an_outline_has_the_users_words_and_ranges_of_work() -> None:
     assert len(outline(many, in_order(1, many))) == 5
 
 
-def test_a_row_quotes_what_other_messages_do_not_have() -> None:
+def test_a_row_quotes_what_other_messages_do_not_have():
     """Lines that several messages have are left out of a row, and rows that repeat are one."""
     talk = []
     for n, found in enumerate(["the Marigold sank", "cargo: tea", "", "crew saved", "", ""]):
@@ -124,7 +121,7 @@ LOG = "\n".join(
 
 
 @pytest.mark.parametrize("query", ["src/cart.py:118", "test_total", "assert 41 == 42", "cart.py"])
-def test_the_match_is_shown_with_the_lines_round_it(query: str) -> None:
+def test_the_match_is_shown_with_the_lines_round_it(query):
     """A path, a part of an identifier or a phrase finds line 900 of 1,200 with its context."""
     assert "E  assert 41 == 42" in found(query, LOG)[0]
     assert len(found(query, LOG)[0].split("\n")) <= 8
@@ -141,14 +138,14 @@ def test_the_match_is_shown_with_the_lines_round_it(query: str) -> None:
         ("retryPolicy", "the retry_policy of the client", "a policy"),  # half remembered
     ],
 )
-def test_the_exact_comes_before_its_words(query: str, better: str, worse: str) -> None:
+def test_the_exact_comes_before_its_words(query, better, worse):
     """An exact identifier or phrase ranks above its separate words."""
     gap = "\n" * 20
     assert better in found(query, f"{better}{gap}{worse}")[0].split("\n")
     assert better in found(query, f"{worse}{gap}{better}")[0].split("\n")
 
 
-def test_a_passage_has_most_of_the_query_together() -> None:
+def test_a_passage_has_most_of_the_query_together():
     """Lines that share the query's words come before one with its heaviest word."""
     near = "def fetch_branch():\n    # gives up\n    timeout = 2 * minute"
     text = "\n".join(["fetch_branch()", *"." * 20, near, *"." * 20, "fetch_branch() again"])
@@ -156,7 +153,7 @@ def test_a_passage_has_most_of_the_query_together() -> None:
     assert "context.WithTimeout" in found("timeout", "a\n" * 9 + "context.WithTimeout(2)")[0]
 
 
-def test_a_line_of_json_is_read_in_pieces() -> None:
+def test_a_line_of_json_is_read_in_pieces():
     """Of one long JSON line only the matching piece is shown."""
     text = "{" + ", ".join(f'"item{n}": {{"price": {n}.50}}' for n in range(2_000)) + "}"
     [piece] = found("item1234", text)
@@ -164,7 +161,7 @@ def test_a_line_of_json_is_read_in_pieces() -> None:
     assert len(piece) < 1_500
 
 
-def test_no_line_of_json_ends_between_a_key_and_its_value() -> None:
+def test_no_line_of_json_ends_between_a_key_and_its_value():
     """Members stay whole, in JSON as in a Python dictionary, behind a prefix and when cut off."""
     items = [{"sku": f"HAT{n}", "sizes": {"head": n, "brim": n + 0.5}} for n in range(60)]
     for text in (json.dumps({"a": items}), repr(items), f"-> f({json.dumps(items)})"[:-40]):
@@ -175,6 +172,6 @@ def test_no_line_of_json_ends_between_a_key_and_its_value() -> None:
 
 
 @given(st.text())
-def test_wrapped_lines_lose_nothing(text: str) -> None:
+def test_wrapped_lines_lose_nothing(text):
     """Wrapped lines, joined, are the text."""
     assert "".join(lines_of(text)) == text.replace("\n", "")

@@ -1,10 +1,8 @@
 """An answer of recall counts, pairs and names; masks and schemas of the tools."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +13,6 @@ from praison_compressor import (
     ConfigError,
     ContextCompressor,
     MemoryStore,
-    Store,
     TokenCounter,
 )
 from praison_compressor.messages.responses import to_messages
@@ -29,7 +26,7 @@ from tests.helpers.transcripts import outputs, step
 # ---------------------------------------------------------------- counted, paired, in view
 
 
-def test_an_answer_says_how_many_match_and_lists_them() -> None:
+def test_an_answer_says_how_many_match_and_lists_them():
     """All matches are counted; those that are not quoted stand by reference and a few words."""
     said = [{"role": "user", "content": f"Ship {n}: the crate is sealed."} for n in range(40)]
     search, _ = holding(said, talk(8, "alpha"))
@@ -50,7 +47,7 @@ def test_an_answer_says_how_many_match_and_lists_them() -> None:
     assert "none has sealed)" in search("FetchBranch timeout sealed")
 
 
-def test_call_and_result_are_one_document(store: Store) -> None:
+def test_call_and_result_are_one_document(store):
     """Words of a call and words of its result find both, and count once."""
     rows = [f"row {n} of the timetable" for n in range(30)]
     said = [{"role": "user", "content": "Look."}]
@@ -77,7 +74,7 @@ def test_call_and_result_are_one_document(store: Store) -> None:
         ("ORD-4102", "ORD-41023 and 4102 ORD"),
     ],
 )
-def test_half_a_name_is_no_match(store: Store, query: str, other: str) -> None:
+def test_half_a_name_is_no_match(store, query, other):
     """The parts of a query's word match only side by side."""
     committed(store, "s", [{"role": "user", "content": other}])
     assert store.search(NAMESPACE, query, "s") == store.search(NAMESPACE, query) == []
@@ -87,7 +84,7 @@ def test_half_a_name_is_no_match(store: Store, query: str, other: str) -> None:
     assert [hit.message for hit in store.search(NAMESPACE, query)] == [exact]
 
 
-def test_a_search_says_what_is_still_in_view(store: Store) -> None:
+def test_a_search_says_what_is_still_in_view(store):
     """Words that only the view has are not sought in vain."""
     run, newest = talk(6, "alpha"), {"role": "user", "content": "Mind the magenta heron."}
     session = store.open(NAMESPACE, "s")
@@ -96,7 +93,7 @@ def test_a_search_says_what_is_still_in_view(store: Store) -> None:
     assert "It is still in view: user: Mind the magenta heron." in search("magenta heron")
 
 
-def test_masks_are_listed(store: Store) -> None:
+def test_masks_are_listed(store):
     """`read("")` names neighbouring masked outputs in one row, with what the newest replace."""
     committed(store, "s", talk(4, "alpha"))
     session = store.open(NAMESPACE, "s")
@@ -109,7 +106,7 @@ def test_masks_are_listed(store: Store) -> None:
     assert "s1: 4 messages" in read()
 
 
-def test_an_answer_keeps_to_its_tokens() -> None:
+def test_an_answer_keeps_to_its_tokens():
     """A budget in second place counts as one, and "left" names a turn only where one is known."""
     _, read = holding(talk(60, "alpha"))
     assert count(read("s1.1-60", tokens=200)) <= 200
@@ -120,7 +117,7 @@ def test_an_answer_keeps_to_its_tokens() -> None:
     assert re.search(r"\(\d+ tokens, \d+ left\)$", search("hello"))
 
 
-def test_progress_and_passed_tests_leave_a_range_first() -> None:
+def test_progress_and_passed_tests_leave_a_range_first():
     """Progress, frames and passed tests leave a range before a word of the rest does."""
     meter = [f"downloading {n}% [####    ]" for n in range(100)]
     meter += ['<picture><source srcset="a.svg">', '<a href="b"><img src="c" alt="d"></a>'] * 9
@@ -136,7 +133,7 @@ def test_progress_and_passed_tests_leave_a_range_first() -> None:
         assert "[… s1.3:1-118 …]" in answer
 
 
-def test_an_ending_of_several_messages_goes_first() -> None:
+def test_an_ending_of_several_messages_goes_first():
     """An ending of several messages leaves a cut message first, and lines asked for never."""
     ending = "<reminder>\n" + "Mind what you read, and who wrote it. " * 12 + "\n</reminder>"
     said = [{"role": "user", "content": "Go."}]
@@ -153,7 +150,7 @@ def test_an_ending_of_several_messages_goes_first() -> None:
     assert "Mind what you read" in search("who wrote it")
 
 
-def test_a_listing_that_does_not_fit_gives_its_first_lines() -> None:
+def test_a_listing_that_does_not_fit_gives_its_first_lines():
     """A file's numbered lines are cut once, so that they can be read on."""
     files = ["\n".join(f"{n:6}→value_{n} = {n * n}" for n in range(200)) for _ in range(2)]
     _, read = holding(
@@ -164,7 +161,7 @@ def test_a_listing_that_does_not_fit_gives_its_first_lines() -> None:
     assert all(int(first) > 15 for _, first, _ in gaps)
 
 
-def test_a_value_of_json_stands_by_its_key() -> None:
+def test_a_value_of_json_stands_by_its_key():
     """A long line of JSON is read by members, and a passage names the keys that lead to it."""
     items = [{"sku": f"HAT{n}", "price": n + 0.5, "note": "woollen " * 12} for n in range(40)]
     text = json.dumps({"shop": {"items": items}})
@@ -186,7 +183,7 @@ async def model(messages: Sequence[Any]) -> str:
     return "## Done\nThe parts up to here are in order."
 
 
-def test_every_masked_output_says_how_it_is_read_whole(store: Store) -> None:
+def test_every_masked_output_says_how_it_is_read_whole(store):
     """A masked line's reference reads the whole output, also after a later summary."""
     config = CompressorConfig(
         model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, namespace=NAMESPACE
@@ -213,9 +210,7 @@ def test_every_masked_output_says_how_it_is_read_whole(store: Store) -> None:
 
 
 @pytest.mark.parametrize("shape", [list, to_native], ids=["texts", "blocks"])
-def test_a_view_without_recall_tools_does_not_mention_them(
-    shape: Callable[..., list[dict[str, Any]]],
-) -> None:
+def test_a_view_without_recall_tools_does_not_mention_them(shape):
     """A view for an agent without recall tools does not mention the tools."""
     config = CompressorConfig(
         model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, namespace=NAMESPACE
@@ -249,7 +244,7 @@ def test_a_view_without_recall_tools_does_not_mention_them(
         ("responses", {"type", "name", "description", "parameters"}),
     ],
 )
-def test_schemas_have_the_form_of_each_api(api: str, first: set[str]) -> None:
+def test_schemas_have_the_form_of_each_api(api, first):
     """Each API gets the tools in its form, and the caller may change them."""
     found = schemas_for(api)
     assert [set(each) for each in found] == [first, first]
@@ -258,7 +253,7 @@ def test_schemas_have_the_form_of_each_api(api: str, first: set[str]) -> None:
     assert schemas_for(api)[0]
 
 
-def test_schemas_follow_the_form_of_the_list() -> None:
+def test_schemas_follow_the_form_of_the_list():
     """The calls in a list decide; a list without calls is one of chat messages."""
     call = {"type": "function_call", "id": "i", "call_id": "c", "name": "f", "arguments": "{}"}
     items = [{"role": "user", "content": "Go."}, call]
@@ -268,7 +263,7 @@ def test_schemas_follow_the_form_of_the_list() -> None:
         schemas_for("other")
 
 
-def test_schemas_and_frame_take_at_most_300_tokens() -> None:
+def test_schemas_and_frame_take_at_most_300_tokens():
     """The recall tools add at most 300 tokens to each request."""
     tokens = TokenCounter("gpt-4o")
     framed = frame_summary("", count=5, method="model", reference="s99", recall=True)

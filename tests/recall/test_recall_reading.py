@@ -1,7 +1,5 @@
 """References are read: messages, ranges, lines, outlines, passages about something."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -11,7 +9,7 @@ from tests.helpers.talks import count, holding, talk
 from tests.helpers.transcripts import step
 
 
-def test_a_range_shows_both_ends_of_each_long_message() -> None:
+def test_a_range_shows_both_ends_of_each_long_message():
     """A range fills its budget with both ends of each long message, and names what is left out."""
     long = [f"line {n} of a long output, END-{n}" for n in range(400)]
     said = [
@@ -32,7 +30,7 @@ def test_a_range_shows_both_ends_of_each_long_message() -> None:
     assert f"END-{int(first) - 1}\n" in read(f"s1.2:{first}-{last}")
 
 
-def test_segments_are_listed_and_outlined() -> None:
+def test_segments_are_listed_and_outlined():
     """`read("")` lists segments, newest first, and `read("s1")` outlines one with references."""
     _, read = holding(talk(4, "alpha"), talk(3, "beta"))
     assert re.search(r"s2: 3 messages\n  s2\.1.*beta number0.*\n(.*\n)*s1: 4 messages", read())
@@ -40,7 +38,7 @@ def test_segments_are_listed_and_outlined() -> None:
     assert "read_file (alpha_1.py)" in read("s1")
 
 
-def test_a_long_outline_is_shown_to_its_end() -> None:
+def test_a_long_outline_is_shown_to_its_end():
     """In a long outline neighbours share a row, no row is useless, and its end fits."""
     turns = [{"role": "user", "content": f"Now part {n}: " + "word " * 30} for n in range(600)]
     _, read = holding(turns[:60])
@@ -52,7 +50,7 @@ def test_a_long_outline_is_shown_to_its_end() -> None:
     assert count(read("s1")) <= 800
 
 
-def test_an_object_of_json_is_not_cut_in_its_middle() -> None:
+def test_an_object_of_json_is_not_cut_in_its_middle():
     """A match in JSON is shown with the object around it, where that fits."""
     cards = [
         {"id": f"card-{n}", "holder": f"holder {n}", "limits": {"day": n * 7, "month": n * 90}}
@@ -64,7 +62,7 @@ def test_an_object_of_json_is_not_cut_in_its_middle() -> None:
     assert json.dumps(cards[17])[1:-1] in answer.replace("\n", "")
 
 
-def test_reading_about_something_gives_those_passages_alone() -> None:
+def test_reading_about_something_gives_those_passages_alone():
     """With `about` long messages give matching passages; short ones are returned whole."""
     page = "\n".join(f"{n}: filler of a long page, {n * n}" for n in range(300))
     long = page.replace("150: filler", "150: the gauge of the pier")
@@ -72,7 +70,8 @@ def test_reading_about_something_gives_those_passages_alone() -> None:
     _, read = holding(first, talk(3, "beta"))
     for reference in ("s1.1-5", "s1.3", "s1"):
         answer = read(reference, about="pier gauge")
-        assert "[s1.3:148-160] (of 300 lines) tool, of [s1.2]" in answer
+        assert re.search(r"\[s1\.3:\d+-\d+\] \(of 300 lines\) tool, of \[s1\.2\]", answer)
+        assert "150: the gauge of the pier" in answer
         assert count(answer) < 300
     assert "Nothing in s1.5 matches 'pier guage'" in read("s1.5", about="pier guage")
     assert "matches 'zebra'.\n[Quoted" in read("s2.1", about="zebra")
@@ -83,7 +82,7 @@ def test_reading_about_something_gives_those_passages_alone() -> None:
     assert "(not in s1.3: zebra)" in read("s1.3", about="pier zebra")
 
 
-def test_a_message_is_read_whole_or_cut_with_a_word_how_to_read_on() -> None:
+def test_a_message_is_read_whole_or_cut_with_a_word_how_to_read_on():
     """A message that fits is whole; each cut answer ends with the reference of what follows."""
     text = "\n".join(f"line {n} of a page" for n in range(100))
     _, read = holding([{"role": "user", "content": text}, {"role": "user", "content": text * 3}])
@@ -94,7 +93,7 @@ def test_a_message_is_read_whole_or_cut_with_a_word_how_to_read_on() -> None:
         assert f"lines {rest[1]}-" in read(rest[0])
 
 
-def test_a_range_that_does_not_fit_is_outlined_step_by_step() -> None:
+def test_a_range_that_does_not_fit_is_outlined_step_by_step():
     """Of a long range each step has a row with its reference, tools and words."""
     _, read = holding(talk(24, "alpha"))
     answer = read("s1.1-24")
@@ -103,7 +102,7 @@ def test_a_range_that_does_not_fit_is_outlined_step_by_step() -> None:
     assert count(answer) <= 300
 
 
-def test_several_references_are_read_at_once() -> None:
+def test_several_references_are_read_at_once():
     """References behind commas are answered in one call, what does not fit is named."""
     _, read = holding(talk(8, "alpha"), talk(8, "beta"))
     answer = read("s1.4, s2.4:1-1 and s1.8")
@@ -114,7 +113,7 @@ def test_several_references_are_read_at_once() -> None:
     assert count(some) <= 200
 
 
-def test_messages_asked_for_together_are_printed_once() -> None:
+def test_messages_asked_for_together_are_printed_once():
     """A call and its result, asked for together, are each printed once."""
     said = [{"role": "user", "content": "Go."}, *step("a", "CAME-1", path="src/gauge.py")]
     _, read = holding(said)
@@ -124,7 +123,7 @@ def test_messages_asked_for_together_are_printed_once() -> None:
     assert read("s1.2, s1.3", about="CAME-1").count("CAME-1") == 2  # the remark on s1.2
 
 
-def test_a_neighbour_that_matches_is_named_first() -> None:
+def test_a_neighbour_that_matches_is_named_first():
     """Where only a message's call or result matches, or nothing, the first line says so."""
     page = "\n".join(f"{n}: filler of a page, {n * n}" for n in range(200))
     _, read = holding([*step("a", "short", path="p1"), *step("b", page, path="src/gauge.py")])
@@ -140,12 +139,12 @@ def test_a_neighbour_that_matches_is_named_first() -> None:
         assert f"[{beside}" in answer
     _, alone = holding(step("c", page)[1:])
     assert "100: filler of a page" in alone("s1", about="filler 10000")
-    lines = read("s1.4:4-23", about="zebra filler")
-    assert lines.startswith("(not in s1.4:4-23: zebra)\n[Quoted")
-    assert "22: filler" in lines
+    lines = read("s1.4:4-123", about="zebra page, 14400")
+    assert "(not in s1.4:4-123: zebra)" in lines
+    assert "120: filler" in lines
 
 
-def test_a_range_gives_short_messages_whole() -> None:
+def test_a_range_gives_short_messages_whole():
     """Of a few messages those that fit are whole, and each longer one's gap is named."""
     sizes = [62, 64, 66]
     said = [
@@ -163,7 +162,7 @@ def test_a_range_gives_short_messages_whole() -> None:
     assert "(go on: s1.2-12)" in several
 
 
-def test_a_long_message_is_read_to_its_end_or_by_its_lines() -> None:
+def test_a_long_message_is_read_to_its_end_or_by_its_lines():
     """Cut answers end with a whole line and the next reference; together they are the message."""
     text = "\n".join(f"line {n}" for n in range(1, 2_000))
     _, read = holding([{"role": "user", "content": text}])
@@ -197,7 +196,7 @@ def test_a_long_message_is_read_to_its_end_or_by_its_lines() -> None:
     ],
     ids=lambda text: text[:5],
 )
-def test_a_wrong_reference_is_answered_with_what_there_is(reference: str, expected: str) -> None:
+def test_a_wrong_reference_is_answered_with_what_there_is(reference, expected):
     """An invalid reference is answered with the form or the valid range."""
     answer = holding(talk(4))[1](reference)
     assert expected in answer

@@ -1,7 +1,5 @@
 """What of a model's answer becomes a summary: judged by its end, form, words and their order."""
 
-from __future__ import annotations
-
 import enum
 import random
 
@@ -40,13 +38,13 @@ ASKED = summary_request(render_messages(MESSAGES), 200)
 def refused(text: str, finish_reason: object = "stop") -> str:
     """Return why the answer is refused; "" where it is accepted."""
     try:
-        accept(SummaryReply(text, finish_reason=finish_reason), ASKED)  # type: ignore[arg-type]
+        accept(SummaryReply(text, finish_reason=finish_reason), ASKED)
     except SummaryRejected as error:
         return error.reason
     return ""
 
 
-def test_a_true_summary_is_accepted() -> None:
+def test_a_true_summary_is_accepted():
     """Long or short, whatever word it begins with, in another language too."""
     short = (
         "88213 is exported; 88214 differs by 3.40.",
@@ -96,9 +94,7 @@ class Numbered(enum.IntEnum):
     ],
     ids=["cut off", "filter", "call", "finished"],
 )  # fmt: skip
-def test_an_answer_that_did_not_end_by_itself_is_refused(
-    reasons: tuple[object, ...], why: str
-) -> None:
+def test_an_answer_that_did_not_end_by_itself_is_refused(reasons, why):
     """An answer with any provider's spelling of an early end is refused."""
     assert {refused(TRUE, reason) for reason in reasons} == {why}
 
@@ -134,7 +130,7 @@ def shuffled(text: str) -> str:
         ("", "empty"),
     ],
 )
-def test_a_text_that_is_no_summary_is_refused(text: str, why: str) -> None:
+def test_a_text_that_is_no_summary_is_refused(text, why):
     """A text is refused by measurable faults, in any language."""
     assert refused(text) == why
 
@@ -149,7 +145,7 @@ def test_a_text_that_is_no_summary_is_refused(text: str, why: str) -> None:
     ],
     ids=["whole JSON", "JSON in front", "a table", "a list"],
 )
-def test_a_summary_in_another_form_is_accepted(text: str) -> None:
+def test_a_summary_in_another_form_is_accepted(text):
     """Complete JSON, quoted JSON, tables and lists are no faults."""
     assert refused(text) == ""
 
@@ -162,7 +158,7 @@ def test_a_summary_in_another_form_is_accepted(text: str) -> None:
         "There is no summary available.",
     ],
 )
-def test_ordinary_words_of_a_segment_are_no_evidence(text: str) -> None:
+def test_ordinary_words_of_a_segment_are_no_evidence(text):
     """A segment whose results repeat "available" is not what such an answer is about."""
     seats = '{"seat": "12A", "available": true, "for": "this fare"}\n' * 30
     words = " ".join(f"{a}{b}r{a}in" for a in "bcdfgklmnprstvz" for b in "aeiou")
@@ -261,12 +257,12 @@ def is_taken(language: str, answer: str) -> bool:
 
 
 @pytest.mark.parametrize("kind", GARBAGE)
-def test_a_text_about_nothing_is_no_summary(kind: str) -> None:
+def test_a_text_about_nothing_is_no_summary(kind):
     """An empty phrase is refused for a conversation in any language."""
     assert [language for language in TALKS if is_taken(language, GARBAGE[kind])] == []
 
 
 @pytest.mark.parametrize("language", TALKS)
-def test_one_true_sentence_is_a_summary(language: str) -> None:
+def test_one_true_sentence_is_a_summary(language):
     """One sentence with the conversation's names and numbers is taken, in any language."""
     assert [is_taken(language, answer) for answer in TALKS[language][-2:]] == [True, True]

@@ -1,7 +1,5 @@
 """The breaker: a model that failed is left alone, longer each time, unless much has changed."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 
@@ -24,7 +22,7 @@ from tests.helpers.transcripts import session
     ],
 )
 def test_each_failure_in_a_row_rests_longer(kind, rests):
-    """60, 300, 900 s; what no short wait mends starts further on."""
+    """Rests grow from 60 to 900 seconds, and lasting failures begin longer."""
     now = 0.0
     breaker = CircuitBreaker(lambda: now)
     for rest in rests:
@@ -37,7 +35,7 @@ def test_each_failure_in_a_row_rests_longer(kind, rests):
 
 
 def test_a_success_or_growth_releases_and_others_are_not_held():
-    """Growth by half is worth another try; other sessions and models are asked meanwhile."""
+    """A success, or growth by half, releases a model; other sessions and models are not held."""
     breaker = CircuitBreaker(lambda: 0.0)
     breaker.record_failure("s", "m", 1_000, "timeout")
     assert not breaker.allows("s", "m", 1_499)
@@ -59,9 +57,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.status)
-def test_a_refusal_that_stays_is_asked_for_once(
-    refusal: Failure, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_refusal_that_stays_is_asked_for_once(refusal, caplog):
     """A model with a lasting refusal is asked once; the next model writes all texts."""
     with LocalProvider(lambda asked: refusal) as provider:
         provider.route("there", lambda asked: Reply("## Done\nThe modules so far are in order."))

@@ -1,31 +1,17 @@
 """A model's reasoning is no part of its summary, whichever family wrote it."""
 
-from __future__ import annotations
-
 import pytest
 
 from praison_compressor.summaries.reasoning import strip_reasoning
 
 THOUGHT = "Let me see what matters.\n\nIt's a ```x``` here."
 
+TAGS = """think thinking thought Thought thoughts reasoning reason reflection analysis scratchpad
+REASONING_SCRATCHPAD antThinking inner_monologue chain_of_thought rationale planning mm:think
+seed:think thought_process self-reflection antml:thinking think:opensource longcat_think
+think_never_used_51bce0c785ca2f68081bfa7d91973934"""
 TOKENS = {
-    **{
-        f"<{name}>": f"</{name}>"
-        for name in (
-            *("think", "thinking", "thought", "Thought", "thoughts", "reasoning", "reason"),
-            *("reflection", "analysis", "scratchpad", "REASONING_SCRATCHPAD", "antThinking"),
-            *(
-                "inner_monologue",
-                "chain_of_thought",
-                "rationale",
-                "planning",
-                "mm:think",
-                "seed:think",
-            ),
-            *("thought_process", "self-reflection", "antml:thinking", "think:opensource"),
-            *("longcat_think", "think_never_used_51bce0c785ca2f68081bfa7d91973934"),
-        )
-    },
+    **{f"<{name}>": f"</{name}>" for name in TAGS.split()},
     '<think time="3s">': "</think>",
     "< think >": "</ think >",
     "&lt;think&gt;": "&lt;/think&gt;",
@@ -66,14 +52,14 @@ PHRASES = {
 
 
 @pytest.mark.parametrize(("opening", "closing"), [*TOKENS.items(), *PHRASES.items()])
-def test_closed_reasoning_is_stripped(opening: str, closing: str) -> None:
-    """The text after it is kept."""
+def test_closed_reasoning_is_stripped(opening, closing):
+    """Reasoning is stripped, and the text after it stays."""
     assert strip_reasoning(f"{opening}{THOUGHT}{closing}\nkept") == "kept"
 
 
 @pytest.mark.parametrize(("opening", "closing"), TOKENS.items())
-def test_reasoning_is_stripped_however_its_tags_are_paired(opening: str, closing: str) -> None:
-    """Half open, unclosed, nested, nested with one closing."""
+def test_reasoning_is_stripped_however_its_tags_are_paired(opening, closing):
+    """Half-open, unclosed and nested reasoning is stripped."""
     answers = {
         f"{THOUGHT}{closing}kept": "kept",
         f"{opening}{THOUGHT}": "",
@@ -85,7 +71,7 @@ def test_reasoning_is_stripped_however_its_tags_are_paired(opening: str, closing
 
 
 @pytest.mark.parametrize(("opening", "closing"), TOKENS.items())
-def test_a_tag_in_backticks_is_text(opening: str, closing: str) -> None:
+def test_a_tag_in_backticks_is_text(opening, closing):
     """A reasoning tag in backticks or in a fence stays."""
     opening, closing = opening.strip(), closing.strip()
     for answer in (
@@ -124,6 +110,6 @@ def test_a_tag_in_backticks_is_text(opening: str, closing: str) -> None:
         ),
     ],
 )
-def test_only_reasoning_is_stripped(answer: str, left: str) -> None:
+def test_only_reasoning_is_stripped(answer, left):
     """Wrappers and fences around the answer go too; other tags and quotations stay."""
     assert strip_reasoning(answer) == left

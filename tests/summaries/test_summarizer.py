@@ -1,19 +1,14 @@
 """The auxiliary model: what is sent to a real local endpoint, and what is made of its answers."""
 
-from __future__ import annotations
-
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from praison_compressor import (
-    SummarizerUnavailable,
-)
+from praison_compressor import SummarizerUnavailable
 from praison_compressor.summaries import litellm_client
 from praison_compressor.summaries.litellm_client import (
     HONOURS_API_BASE,
@@ -29,7 +24,7 @@ REQUEST = [{"role": "system", "content": "Summarize."}, {"role": "user", "conten
 
 
 @pytest.fixture(autouse=True)
-def no_key_of_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_key_of_the_users(monkeypatch):
     """Take the user's keys and endpoints out of the environment."""
     for name in ("OPENAI_API_KEY", "OPENAI_API_BASE", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
@@ -59,10 +54,8 @@ def completion(**request):
 """
 
 
-def test_the_first_calls_import_is_no_part_of_its_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A process is not left without its first summary because a library takes long to load."""
+def test_the_first_calls_import_is_no_part_of_its_time(tmp_path, monkeypatch):
+    """litellm's import does not count against the first call's time limit."""
     ours = compressor(auxiliary_model="openai/some", timeout_seconds=1.0, summary_max_retries=0)
     ours.preview(session(20))  # reads the real library's tables, for all tests
     (tmp_path / "litellm.py").write_text(SLOW)
@@ -75,8 +68,8 @@ def test_the_first_calls_import_is_no_part_of_its_time(
 # ---------------------------------------------------------------- what is sent
 
 
-async def test_only_what_a_summary_needs_is_sent(provider: LocalProvider) -> None:
-    """A hard cap, no sampling and no stream, whatever settings the host hands over."""
+async def test_only_what_a_summary_needs_is_sent(provider):
+    """A request has a cap, temperature 0 and the given headers, and nothing else."""
     provider.answer_with([Reply("ok")])
     extra: dict[str, Any] = {"max_tokens": 9, "stream": True, "extra_headers": {"X-Team": "red"}}
     await at(provider, extra=extra).summarize(REQUEST, max_tokens=100, timeout_seconds=10)
@@ -89,7 +82,7 @@ async def test_only_what_a_summary_needs_is_sent(provider: LocalProvider) -> Non
     }
 
 
-async def test_the_answer_comes_with_its_usage_and_price(provider: LocalProvider) -> None:
+async def test_the_answer_comes_with_its_usage_and_price(provider):
     """The cost is a number for a priced model and None for one that nobody sells."""
     provider.answer_with(lambda asked: Reply("ok"))
     priced = await at(provider, "gpt-4o-mini").summarize(REQUEST, max_tokens=9, timeout_seconds=10)
@@ -110,10 +103,8 @@ async def test_the_answer_comes_with_its_usage_and_price(provider: LocalProvider
         ("hosted_vllm/org/name", "org/name"),
     ],
 )
-async def test_a_given_endpoint_is_reached(
-    provider: LocalProvider, model: str, arrives_as: str
-) -> None:
-    """With api_base every name goes there: none is routed to the vendor that its name suggests."""
+async def test_a_given_endpoint_is_reached(provider, model, arrives_as):
+    """With `api_base` every model's name goes to that endpoint."""
     provider.answer_with([Reply("ok")])
     await at(provider, model).summarize(REQUEST, max_tokens=9, timeout_seconds=10)
     assert [request.model for request in provider.requests] == [arrives_as]
@@ -123,8 +114,8 @@ _PARTICULAR = {"bedrock": "anthropic.claude-3-haiku-20240307-v1:0", "anthropic":
 
 
 @pytest.mark.parametrize("name", sorted(HONOURS_API_BASE))
-async def test_each_listed_provider_sends_to_the_given_endpoint(name: str) -> None:
-    """The list holds only providers of litellm's that really send the transcript to api_base."""
+async def test_each_listed_provider_sends_to_the_given_endpoint(name):
+    """Each provider in the list really sends to `api_base`."""
     heard: list[bytes] = []
 
     async def answer(request: web.Request) -> web.Response:
@@ -145,16 +136,15 @@ def _application(answer: Any) -> web.Application:
     return application
 
 
-async def test_a_provider_that_may_go_elsewhere_is_refused(provider: LocalProvider) -> None:
-    """litellm's replicate ignores api_base: with one given, nothing is sent at all."""
+async def test_a_provider_that_may_go_elsewhere_is_refused(provider):
+    """A provider that ignores `api_base` is sent nothing."""
     error = await failure(at(provider, "replicate/org/name"))
     assert "nothing was sent" in str(error)
     assert provider.requests == []
 
 
-async def test_a_deployment_is_asked_for_what_it_takes(provider: LocalProvider) -> None:
-    """A thinking model gets room to think, for its thoughts count against the cap; one behind a
-    name of one's own is asked again without what it refuses."""
+async def test_a_deployment_is_asked_for_what_it_takes(provider):
+    """A thinking model gets room to think, and a refused parameter is left out."""
     refusals = [
         "Unsupported parameter: 'max_tokens' is not supported with this model. "
         "Use 'max_completion_tokens' instead.",
@@ -171,7 +161,7 @@ async def test_a_deployment_is_asked_for_what_it_takes(provider: LocalProvider) 
     assert last == {"model": "my-deployment", **asked, "max_completion_tokens": 100}
 
 
-async def test_a_key_is_sent_and_never_shown(provider: LocalProvider) -> None:
+async def test_a_key_is_sent_and_never_shown(provider):
     """The given key reaches the endpoint; neither the summarizer nor its errors spell it."""
     provider.answer_with([Failure(401, "Incorrect API key provided: secret-123.", "auth")])
     summarizer = at(provider, api_key="secret-123")
@@ -197,7 +187,7 @@ async def test_a_key_is_sent_and_never_shown(provider: LocalProvider) -> None:
         ("stall", "timeout"),
     ],
 )
-async def test_each_failure_has_its_kind(behaviour: Any, kind: str) -> None:
+async def test_each_failure_has_its_kind(behaviour, kind):
     """Each kind of provider failure is one error with its kind and cause."""
     with LocalProvider(Misbehaving(behaviour)) as provider:
         seconds = 0.3 if behaviour == "stall" else 10.0
@@ -212,10 +202,8 @@ async def test_each_failure_has_its_kind(behaviour: Any, kind: str) -> None:
 # ---------------------------------------------------------------- where it runs
 
 
-def test_litellm_is_imported_at_first_need_and_leaves_no_variable(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """The variable that keeps its import off the network is taken back; one of the user's stays."""
+def test_litellm_is_imported_at_first_need_and_leaves_no_variable(monkeypatch, tmp_path):
+    """litellm is imported without a network, and the environment stays as it was."""
     name = "LITELLM_LOCAL_MODEL_COST_MAP"
     (tmp_path / "litellm.py").write_text(f"import os\nfound = os.environ.get({name!r})\n")
     monkeypatch.syspath_prepend(tmp_path)

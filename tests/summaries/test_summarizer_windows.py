@@ -1,8 +1,5 @@
 """An auxiliary model that reads less than its table says: learned from its refusal, once."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,14 +23,14 @@ REAL = 6_000
 
 
 @pytest.fixture
-def small() -> Iterator[LocalProvider]:
+def small():
     """Return a provider whose `gpt-4o-mini` reads 6,000 tokens; the table says 128,000."""
     with LocalProvider(lambda asked: Reply(SUMMARY)) as running:
         running.set_window(REAL, "gpt-4o-mini")
         yield running
 
 
-def test_the_window_that_a_refusal_names_is_learned(small: LocalProvider) -> None:
+def test_the_window_that_a_refusal_names_is_learned(small):
     """After one refusal the segment is read in parts that fit, and no later request is refused."""
     ours = at(small)
     result = ours.compress_sync(session(40))
@@ -54,7 +51,7 @@ def storms(window: int | None, answers: str, **options: Any) -> tuple[Any, list[
         asked.append(messages)
         return answers
 
-    model.window = window  # type: ignore[attr-defined]
+    model.window = window
     given = {"model": "gpt-4o", "context_window": 30_000, "tool_policies": {"*": "summarize"}}
     config = CompressorConfig(**{**given, "summary_max_retries": 0, **options})
     ours = ContextCompressor(config, summarizer=model, on_event=events.append)
@@ -72,10 +69,8 @@ def storms(window: int | None, answers: str, **options: Any) -> tuple[Any, list[
     ],
     ids=["long prose", "refused texts", "long texts", "1k", "no room"],
 )
-def test_one_compression_makes_no_storm_of_calls(
-    window: int, answers: str, options: dict[str, Any], method: str
-) -> None:
-    """16 calls at most, each within the window; then the static text, and one event a model."""
+def test_one_compression_makes_no_storm_of_calls(window, answers, options, method):
+    """A compression makes at most 16 calls within the window, and one event a model."""
     result, asked, events = storms(window, answers, **options)
     sizes = [TokenCounter("gpt-4o").messages(messages) for messages in asked]
     assert len(asked) <= 16
@@ -88,8 +83,8 @@ def test_one_compression_makes_no_storm_of_calls(
 
 
 @pytest.mark.parametrize(("reads", "method"), [(4_096, "model"), (0, "static")])
-def test_a_refusal_without_a_number_makes_no_storm_of_calls(reads: int, method: str) -> None:
-    """16 calls at most find the window of a server that names none, or end with the static text."""
+def test_a_refusal_without_a_number_makes_no_storm_of_calls(reads, method):
+    """At most 16 calls find a window that no refusal names, or end with the static text."""
     tokens = TokenCounter("gpt-4o")
 
     def answer(asked: Asked) -> Reply | Failure:
@@ -103,8 +98,8 @@ def test_a_refusal_without_a_number_makes_no_storm_of_calls(reads: int, method: 
         assert result.summary_method == method
 
 
-def test_a_huge_message_is_shown_in_one_request_of_bounded_size() -> None:
-    """The model reads beginning, end, the line that failed, and how much is left out."""
+def test_a_huge_message_is_shown_in_one_request_of_bounded_size():
+    """A huge message is shown by its ends and its failed line, in one request."""
     messages = session(6)
     lines = ["compiling the next unit of the second stage, nothing to tell"] * 8_000
     lines[4_000] = "NameError: name 'retry_budget' is not defined in billing/refunds.py"
@@ -131,7 +126,7 @@ def test_a_huge_message_is_shown_in_one_request_of_bounded_size() -> None:
         (["This model's maximum context length is 300 tokens."], 128_000),  # of no use
     ],
 )
-def test_a_refusal_is_a_lesson_about_the_window(refusals: list[str], window: int) -> None:
+def test_a_refusal_is_a_lesson_about_the_window(refusals, window):
     """The window that a refusal names is learned; without a useful number, half of the request."""
     learned_window = None
     for error in (SummarizerUnavailable(words, kind="context") for words in refusals):

@@ -1,7 +1,5 @@
 """The writer: every message in exactly one part, every token accounted for, nobody left running."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 from dataclasses import replace
@@ -118,7 +116,7 @@ def test_the_stretches_of_one_compression_share_its_calls():
 
 
 def test_earlier_summaries_never_crowd_out_the_transcript():
-    """Those that stay are not shown where they leave no room; replaced ones are read in parts."""
+    """Summaries that stay are left out for lack of room; folded ones are read in parts."""
     counter = TokenCounter("gpt-4o")
     long = tuple(" ".join(f"earlier-{n}" for n in range(at, at + 70)) for at in range(0, 700, 70))
     messages = session(10)[1:]
@@ -147,8 +145,7 @@ def test_parts_are_measured_for_the_model_that_reads_them(ratio):
 
 
 def test_rejected_answers_are_paid_for_and_counted():
-    """Two useless texts, then a good one from the next model: three calls on the bill. One that is
-    too long is refused at once: it would not get shorter by asking again."""
+    """Rejected answers are billed, and one that is too long is not asked for again."""
     model = Paid("", "", ANSWER)
     ours = compressor(model, auxiliary_model="first", fallback_models=("second",))
     result = ours.compress_sync(session(20))
@@ -205,8 +202,7 @@ class Overtaken(MemoryStore):
 
 
 def test_a_text_that_lost_a_race_is_on_the_bill():
-    """The other's segment is taken: ours came to nothing, and its price is not hidden. Where the
-    other recorded something else, ours is written again, and both are charged."""
+    """A text that lost a race is billed, whether it is written again or not."""
     messages, other, events = session(20), [], []
 
     def same(store):
@@ -226,8 +222,7 @@ def test_a_text_that_lost_a_race_is_on_the_bill():
 
 
 def test_the_bill_is_in_the_result_the_event_and_the_ledger():
-    """Parts and merges included. Saved money stands beside saved tokens: at the listed price of
-    the model that reads the view, the least where its cache serves."""
+    """Result, event and ledger have the bill of all parts, and the money saved."""
     events = []
     model = Paid(window=3_000)
     ours = compressor(model, on_event=events.append, context_window=20_000)
@@ -248,7 +243,7 @@ def test_the_bill_is_in_the_result_the_event_and_the_ledger():
 
 
 def test_a_failure_that_may_pass_is_tried_again():
-    """A broken connection is; a refused key is not."""
+    """A broken connection is tried again, and a refused key is not."""
     for kind, calls in (("network", 3), ("auth", 1), ("timeout", 1)):
         gone = SummarizerUnavailable("gone", kind=kind, retry_after=0.0)
         model = Paid(gone, gone, ANSWER)
@@ -264,8 +259,7 @@ STOCK = step("c", " ".join(IDS), "list_stock")
     ("room", "by_model"), [(90, False), (110, True), (135, True), (160, True), (185, True)]
 )
 def test_no_more_words_are_asked_than_the_room_takes_of_ids(room, by_model):
-    """Three tokens a word: of eleven digits that stand close, of English prose it is one and a
-    half. A text that is refused as too long was paid for nothing."""
+    """A summary of ids is asked for as few words as its room takes."""
 
     def dense(request):
         asked = int(text_of(request[-1]).rpartition("at most ")[2].split()[0])

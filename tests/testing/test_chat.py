@@ -1,8 +1,5 @@
 """Chat completions: what the strict provider refuses, in the API's words."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -87,7 +84,7 @@ ACCEPTED = {
 
 
 @pytest.fixture(scope="module")
-def strict() -> Iterator[LocalProvider]:
+def strict():
     with LocalProvider() as running:
         yield running
 
@@ -98,9 +95,7 @@ def post(provider: LocalProvider, **body: Any) -> httpx.Response:
 
 
 @pytest.mark.parametrize(("body", "said"), REFUSED)
-def test_a_request_that_the_api_refuses_is_refused(
-    strict: LocalProvider, body: Any, said: str
-) -> None:
+def test_a_request_that_the_api_refuses_is_refused(strict, body, said):
     """A refusal is a 400 with the API's error body, and is recorded."""
     answer = post(strict, **body)
     error = answer.json()["error"]
@@ -112,14 +107,14 @@ def test_a_request_that_the_api_refuses_is_refused(
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
-def test_strict_is_not_stricter_than_the_api(strict: LocalProvider, name: str) -> None:
+def test_strict_is_not_stricter_than_the_api(strict, name):
     """The provider answers every request that the API accepts."""
     answer = post(strict, messages=ACCEPTED[name])
     assert answer.status_code == 200, answer.text
 
 
 @pytest.mark.parametrize("raw", [b"{", b"[]", b'{"model": "\\ud800"}', b"\xff\xfe"])
-def test_a_body_that_is_no_json_is_refused(strict: LocalProvider, raw: bytes) -> None:
+def test_a_body_that_is_no_json_is_refused(strict, raw):
     """Broken JSON, lone surrogates and invalid UTF-8 are refused."""
     answer = httpx.post(strict.base_url + "/chat/completions", content=raw)
     assert answer.status_code == 400
@@ -130,21 +125,21 @@ def test_a_body_that_is_no_json_is_refused(strict: LocalProvider, raw: bytes) ->
     "messages",
     [[USER, USER], [USER, ASSISTANT, ASSISTANT], [ASSISTANT, USER], [USER, STEP, RESULT, USER]],
 )
-def test_a_template_that_alternates_refuses_two_in_a_row(messages: list[Any]) -> None:
+def test_a_template_that_alternates_refuses_two_in_a_row(messages):
     """`alternate` refuses two messages of one role in a row."""
     with pytest.raises(Refusal, match="must alternate user and assistant"):
         check_messages(messages, Rules(alternate=True))
     check_messages([USER, STEP, RESULT, ASSISTANT], Rules(alternate=True))
 
 
-def test_a_user_after_a_result_can_be_refused() -> None:
+def test_a_user_after_a_result_can_be_refused():
     """`answered_results` wants an assistant's words between, as Mistral does."""
     with pytest.raises(Refusal, match="Unexpected role 'user' after role 'tool'"):
         check_messages([USER, STEP, RESULT, USER], Rules(answered_results=True))
     check_messages([USER, USER, STEP, RESULT, ASSISTANT, USER], Rules(answered_results=True))
 
 
-def test_the_window_is_enforced_in_the_words_of_the_api() -> None:
+def test_the_window_is_enforced_in_the_words_of_the_api():
     """Each model's window is enforced with exact numbers, tools and completion included."""
     with LocalProvider(window=9_000) as provider:
         provider.set_window(100, "gpt-4o")

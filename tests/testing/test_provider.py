@@ -1,7 +1,5 @@
 """The strict provider with real clients and agents; scripted, failing and broken answers."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from typing import Any
@@ -13,14 +11,7 @@ from praisonaiagents import Agent
 
 import praison_compressor.testing as testing
 from praison_compressor import TokenCounter, uninstall
-from praison_compressor.testing import (
-    Broken,
-    Call,
-    Failure,
-    LocalProvider,
-    Reply,
-    Worker,
-)
+from praison_compressor.testing import Broken, Call, Failure, LocalProvider, Reply, Worker
 
 HI: Any = [{"role": "user", "content": "hi"}]
 PROPERTIES = {"path": {"type": "string"}, "line": {"type": "integer"}}
@@ -56,9 +47,7 @@ PATHS: dict[str, tuple[str, str | None, str]] = {
 
 
 @pytest.mark.parametrize("name", PATHS)
-def test_an_agent_finishes_its_tool_loop(
-    provider: LocalProvider, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_an_agent_finishes_its_tool_loop(provider, monkeypatch, name):
     """Chat, async and streamed loops of an agent are accepted on their path."""
     # The responses path reads the environment alone.
     for variable in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
@@ -84,7 +73,7 @@ def test_an_agent_finishes_its_tool_loop(
 # ---------------------------------------------------------------- the record
 
 
-def test_usage_is_the_exact_count(provider: LocalProvider) -> None:
+def test_usage_is_the_exact_count(provider):
     """Usage is the counter's, in record, reply and stream."""
     provider.answer_with(lambda asked: "four words, no more")
     usage = ask(provider, tools=[TOOL]).usage
@@ -98,7 +87,7 @@ def test_usage_is_the_exact_count(provider: LocalProvider) -> None:
     assert {chunk.usage for chunk in ask(provider, stream=True)} == {None}
 
 
-def test_a_repeated_prefix_is_reported_as_cached(provider: LocalProvider) -> None:
+def test_a_repeated_prefix_is_reported_as_cached(provider):
     """A prefix of an earlier request is reported as cached."""
     long: Any = [{"role": "system", "content": "word " * 2000}]
     for messages in (long + HI, long + HI + HI, [{"role": "system", "content": "x"}, *long, *HI]):
@@ -111,7 +100,7 @@ def test_a_repeated_prefix_is_reported_as_cached(provider: LocalProvider) -> Non
 # ---------------------------------------------------------------- who answers
 
 
-def test_a_list_is_answered_in_order_and_its_end_is_loud(provider: LocalProvider) -> None:
+def test_a_list_is_answered_in_order_and_its_end_is_loud(provider):
     """A list is answered in order; its end, or a fault in a model, is a 500."""
     provider.answer_with(["one", Failure(503, "busy"), Reply("two", finish="content_filter")])
     assert ask(provider).choices[0].message.content == "one"
@@ -138,9 +127,7 @@ def test_a_list_is_answered_in_order_and_its_end_is_loud(provider: LocalProvider
         (Reply(calls=(Call("read", '{"path": '),)), "tool_calls"),
     ],
 )
-def test_a_reply_arrives_as_it_was_scripted(
-    provider: LocalProvider, reply: Reply, finish: str, stream: bool
-) -> None:
+def test_a_reply_arrives_as_it_was_scripted(provider, reply, finish, stream):
     """Whole and streamed replies have the scripted text, calls and finish reason."""
     provider.answer_with([reply])
     answer = ask(provider, stream=stream)
@@ -155,7 +142,7 @@ def test_a_reply_arrives_as_it_was_scripted(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_answers_break(provider: LocalProvider, stream: bool) -> None:
+def test_answers_break(provider, stream):
     """A broken answer is reset, no UTF-8, a proxy's page or silence."""
     body = {"model": "m", "messages": HI, "stream": stream}
     address = provider.base_url + "/chat/completions"
@@ -192,9 +179,7 @@ def play(provider: LocalProvider, turns: int) -> list[Any]:
     return messages
 
 
-def test_a_worker_makes_its_calls_in_every_turn_and_then_answers(
-    provider: LocalProvider,
-) -> None:
+def test_a_worker_makes_its_calls_in_every_turn_and_then_answers(provider):
     """A worker makes its rounds of calls in each turn, with fresh ids and filled parameters."""
     provider.answer_with(Worker(calls=3, parallel=2))
     messages = play(provider, turns=2)
@@ -213,7 +198,7 @@ def test_a_worker_makes_its_calls_in_every_turn_and_then_answers(
 # ---------------------------------------------------------------- its life
 
 
-def test_the_documented_example_runs_and_can_fail() -> None:
+def test_the_documented_example_runs_and_can_fail():
     """The documented example passes, and fails without compression."""
     (example,) = re.findall(r"```python\n(.*?)```", testing.__doc__ or "", re.S)
     without = example.replace("context=CompressorContext(context_window=8_000)", "context=False")

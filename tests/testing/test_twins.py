@@ -1,7 +1,5 @@
 """The strict twins of Anthropic's messages API and OpenAI's responses API."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx
@@ -92,9 +90,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("path", "body", "said"), REFUSED)
-def test_a_request_that_the_api_refuses_is_refused(
-    provider: LocalProvider, path: str, body: Any, said: str
-) -> None:
+def test_a_request_that_the_api_refuses_is_refused(provider, path, body, said):
     """A refusal has the API's words and is recorded."""
     reply = post(provider, path, **body)
     assert reply.status_code == 400
@@ -111,13 +107,13 @@ def test_a_request_that_the_api_refuses_is_refused(
         ("responses", {"input": [USER, CALL, {**OUTPUT, "output": ""}, USER]}),
     ],
 )
-def test_strict_is_not_stricter_than_the_api(provider: LocalProvider, path: str, body: Any) -> None:
+def test_strict_is_not_stricter_than_the_api(provider, path, body):
     """Each provider answers every request that its API accepts."""
     assert post(provider, path, **body).status_code == 200
 
 
 # ---------------------------------------------------------------- thinking
-def test_signed_thinking_must_come_back_as_it_was_issued(provider: LocalProvider) -> None:
+def test_signed_thinking_must_come_back_as_it_was_issued(provider):
     """Signed thinking that was changed, moved or dropped is refused."""
     provider.answer_with(lambda asked: Reply("Wait.", CALLS, thinking="I should read."))
     thought, text, use = post(provider, "messages", thinking=THINKING).json()["content"]
@@ -138,7 +134,7 @@ def test_signed_thinking_must_come_back_as_it_was_issued(provider: LocalProvider
     assert post(provider, "messages", messages=finished, thinking=THINKING).status_code == 200
 
 
-def test_a_call_and_its_reasoning_item_stay_together(provider: LocalProvider) -> None:
+def test_a_call_and_its_reasoning_item_stay_together(provider):
     """A call without its reasoning item is refused, and the reverse."""
     provider.answer_with(lambda asked: Reply(calls=CALLS, thinking="I should read."))
     reasoning, call = post(provider, "responses", input="hi").json()["output"]

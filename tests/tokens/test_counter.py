@@ -1,7 +1,5 @@
 """Messages, images and tools by the published rules, each message counted once."""
 
-from __future__ import annotations
-
 import base64
 import struct
 from typing import Any
@@ -35,14 +33,14 @@ EXAMPLE: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize(("model", "reported"), [("gpt-4o", 124), ("gpt-4", 129)])
-def test_openais_own_example_has_the_count_that_its_api_reported(model: str, reported: int) -> None:
+def test_openais_own_example_has_the_count_that_its_api_reported(model, reported):
     """OpenAI's published example has the count that its API reported."""
     counter = TokenCounter(model)
     assert counter.messages(EXAMPLE) == reported
     assert sum(map(counter.message, EXAMPLE)) == reported - REPLY_TOKENS
 
 
-def test_a_message_is_more_than_its_text() -> None:
+def test_a_message_is_more_than_its_text():
     """Calls, thinking, refusals, images and unknown parts count; private keys do not."""
     counter = TokenCounter("gpt-4o")
     bare = {"role": "assistant", "content": "Done."}
@@ -68,7 +66,7 @@ def test_a_message_is_more_than_its_text() -> None:
 
 
 @pytest.mark.parametrize("model", ["gpt-4o", "gpt-4", "some-model"])
-def test_many_messages_count_as_each_does_alone(model: str) -> None:
+def test_many_messages_count_as_each_does_alone(model):
     """Messages counted in one call have the counts that each has alone, whatever their texts."""
     texts = [prose(300), "", ".", "\n", "a <|endoftext|> b", "漢字 é\u200b", "x" * 70_000, "12345"]
     messages = [
@@ -87,16 +85,14 @@ pieces = st.text() | st.sampled_from(["\n## ", "\n</", "  \n", ".\n", "\r\n", "'
 
 @settings(max_examples=300)
 @given(st.lists(pieces, min_size=1, max_size=12), st.sampled_from(["gpt-4o", "gpt-4"]))
-def test_a_text_counted_by_sections_has_the_count_of_the_whole(
-    parts: list[str], model: str
-) -> None:
+def test_a_text_counted_by_sections_has_the_count_of_the_whole(parts, model):
     """A cut before a heading changes no count, whatever stands around it."""
     once = "".join(parts) or " "
     counter, text = TokenCounter(model), once * (SECTIONED_CHARS[0] // len(once) + 1)
     assert counter.text(text) == counter.vocabulary.count(text)
 
 
-def test_a_section_is_not_counted_again() -> None:
+def test_a_section_is_not_counted_again():
     """A text of sections that were counted lately costs only what is new in it."""
     counted: list[int] = []
 
@@ -111,7 +107,7 @@ def test_a_section_is_not_counted_again() -> None:
     assert sum(counted) == len(section) + 14
 
 
-def test_a_counted_message_is_not_counted_again() -> None:
+def test_a_counted_message_is_not_counted_again():
     """The tokenizer sees each message once, also in a new dictionary."""
     counted: list[str] = []
 
@@ -161,9 +157,7 @@ def jpeg(width: int, height: int) -> str:
         ("claude-sonnet-4-5", png(1000, 1000), None, 1334),
     ],
 )
-def test_images_cost_what_is_documented(
-    model: str, url: str, detail: str | None, tokens: int
-) -> None:
+def test_images_cost_what_is_documented(model, url, detail, tokens):
     """Images cost the documented tokens, with sizes read from inline data alone."""
     image = {"url": url} if detail is None else {"url": url, "detail": detail}
     counter = TokenCounter(model)
@@ -173,7 +167,7 @@ def test_images_cost_what_is_documented(
 
 
 @pytest.mark.parametrize("url", ["", "data:image/png;base64,%%%", "data:,x", "x" * 100, 7, None])
-def test_a_broken_image_has_a_count(url: Any) -> None:
+def test_a_broken_image_has_a_count(url):
     """An unreadable image counts as one of the default size."""
     part = {"type": "image_url", "image_url": {"url": url}}
     assert TokenCounter("gpt-4o").message({"role": "user", "content": [part]}) > 700
@@ -198,7 +192,7 @@ WEATHER: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(("model", "start"), [("gpt-4o", 7), ("gpt-4", 10)])
-def test_tools_are_counted_by_the_published_rule(model: str, start: int) -> None:
+def test_tools_are_counted_by_the_published_rule(model, start):
     """Name, description, properties and choices have their published constants."""
     counter = TokenCounter(model)
     text = counter.text
@@ -210,7 +204,7 @@ def test_tools_are_counted_by_the_published_rule(model: str, start: int) -> None
     assert counter.tools([WEATHER, WEATHER]) == 2 * expected + 12
 
 
-def test_tools_come_in_every_apis_shape() -> None:
+def test_tools_come_in_every_apis_shape():
     """A tool counts the same in the shapes of all three APIs."""
     counter = TokenCounter("gpt-4o")
     flat = {"type": "function", **WEATHER["function"]}
@@ -221,7 +215,7 @@ def test_tools_come_in_every_apis_shape() -> None:
     assert counter.tools(None) == counter.tools([]) == 0
 
 
-def test_a_nested_schema_counts_at_every_depth() -> None:
+def test_a_nested_schema_counts_at_every_depth():
     """Properties inside items and alternatives count."""
     counter = TokenCounter("gpt-4o")
     deep: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}}}
@@ -236,7 +230,7 @@ def test_a_nested_schema_counts_at_every_depth() -> None:
 # ---------------------------------------------------------------- what the provider reports
 
 
-def test_an_unknown_tokenizer_converges_in_three_turns() -> None:
+def test_an_unknown_tokenizer_converges_in_three_turns():
     """Three reports that are 30 % higher correct the count."""
     counter = TokenCounter("some-model")
     truth = TokenCounter("some-model")
@@ -247,7 +241,7 @@ def test_an_unknown_tokenizer_converges_in_three_turns() -> None:
     assert "corrected by 1.30" in counter.source
 
 
-def test_an_exact_counter_stays_exact() -> None:
+def test_an_exact_counter_stays_exact():
     """A report within 2 % changes nothing; a larger difference does."""
     counter = TokenCounter("gpt-4o")
     exact = counter.messages(EXAMPLE)
@@ -258,14 +252,14 @@ def test_an_exact_counter_stays_exact() -> None:
 
 
 @pytest.mark.parametrize("reported", [0, -5, 1, 10**9])
-def test_an_unbelievable_report_is_not_learned(reported: int) -> None:
+def test_an_unbelievable_report_is_not_learned(reported):
     """A proxy's zero, or another request's usage, changes no count."""
     counter = TokenCounter("some-model")
     counter.calibrate(EXAMPLE, reported)
     assert counter.ratio == 1
 
 
-def test_a_report_of_five_times_the_count_needs_a_second_one() -> None:
+def test_a_report_of_five_times_the_count_needs_a_second_one():
     """A report of five times the count is accepted after a second one."""
     counter = TokenCounter("some-model")
     counted = counter.messages(EXAMPLE)
@@ -285,7 +279,7 @@ LOW = {
 
 @pytest.mark.parametrize("model", ["gpt-4o", "some-model"])
 @pytest.mark.parametrize("report", LOW.values(), ids=LOW)
-def test_a_report_that_no_tokenizer_explains_switches_nothing_off(model: str, report: Any) -> None:
+def test_a_report_that_no_tokenizer_explains_switches_nothing_off(model, report):
     """Reports that are too low leave the count; those of a truncating server name its window."""
     counter, truth = TokenCounter(model), TokenCounter(model)
     turns = [{"role": "user", "content": prose(250, seed)} for seed in range(20)]
@@ -298,7 +292,7 @@ def test_a_report_that_no_tokenizer_explains_switches_nothing_off(model: str, re
     assert (found[0], found[-2:]) == (None, [window, window])
 
 
-def test_another_tokenizer_is_believed_downward() -> None:
+def test_another_tokenizer_is_believed_downward():
     """A vocabulary that needs a tenth less is learned where ours is an estimate."""
     counter = TokenCounter("some-model")
     turns = [{"role": "user", "content": prose(250, seed)} for seed in range(4)]

@@ -1,7 +1,5 @@
 """Texts are counted as tiktoken counts them, by the model's vocabulary."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -29,17 +27,16 @@ MODELS = {"o200k_base": "gpt-4o", "cl100k_base": "gpt-4"}
 
 
 @pytest.fixture(scope="module", params=MODELS)
-def encoding(request: pytest.FixtureRequest) -> tiktoken.Encoding:
+def encoding(request):
     """Return an encoding as tiktoken builds it."""
     folder = litellm_folder()
-    assert folder is not None
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIKTOKEN_CACHE_DIR", str(folder / "litellm_core_utils" / "tokenizers"))
         return tiktoken.Encoding(**getattr(openai_public, request.param)())
 
 
 @pytest.fixture(scope="module")
-def ours(encoding: tiktoken.Encoding) -> Vocabulary:
+def ours(encoding):
     """Return our vocabulary of the same encoding."""
     return vocabulary_for(MODELS[encoding.name])
 
@@ -68,16 +65,12 @@ ANY_TEXT = (
 
 @settings(max_examples=120)
 @given(text=ANY_TEXT)
-def test_any_text_is_counted_as_tiktoken_counts_it(
-    encoding: tiktoken.Encoding, ours: Vocabulary, text: str
-) -> None:
+def test_any_text_is_counted_as_tiktoken_counts_it(encoding, ours, text):
     """Any text has tiktoken's count."""
     assert ours.count(text) == len(encoding.encode_ordinary(text))
 
 
-def test_cutting_a_long_text_changes_no_count(
-    encoding: tiktoken.Encoding, ours: Vocabulary
-) -> None:
+def test_cutting_a_long_text_changes_no_count(encoding, ours):
     """A text of many pieces has the tokens of the whole."""
     text = prose(60_000)
     assert len(list(split_pieces(text))) > 3
@@ -86,7 +79,7 @@ def test_cutting_a_long_text_changes_no_count(
 
 
 @pytest.mark.parametrize("run", [" ", "a", "=", "中", "😀", "0123456789abcdef"])
-def test_a_million_characters_without_a_seam_are_counted(run: str) -> None:
+def test_a_million_characters_without_a_seam_are_counted(run):
     """A run that tiktoken cannot handle is cut, off by a few tokens a cut."""
     counter = TokenCounter("gpt-4o")
     unit = (run * PIECE_CHARS)[:PIECE_CHARS]
@@ -95,7 +88,7 @@ def test_a_million_characters_without_a_seam_are_counted(run: str) -> None:
     assert abs(many - one * 1_000_000 / PIECE_CHARS) <= 3 * cuts
 
 
-def test_a_text_beyond_any_window_is_sampled() -> None:
+def test_a_text_beyond_any_window_is_sampled():
     """A sampled count is within 3 % of the exact one."""
     text = prose(300_000)
     repeats = EXACT_CHARS // len(text) + 1
@@ -119,17 +112,13 @@ SOURCES = [
 
 
 @pytest.mark.parametrize(("model", "source", "exact"), SOURCES)
-def test_each_model_is_counted_by_its_vocabulary(
-    model: str | None, source: str, exact: bool
-) -> None:
+def test_each_model_is_counted_by_its_vocabulary(model, source, exact):
     """Routes, dates and tags do not change a model's vocabulary; others are estimates."""
     counter = TokenCounter(model)
     assert (counter.source, counter.exact) == (source, exact)
 
 
-def test_without_any_vocabulary_there_is_still_a_count(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_any_vocabulary_there_is_still_a_count(monkeypatch, caplog):
     """Without litellm's files the count is an estimate, and says so."""
     encodings._load_encoding.cache_clear()
     monkeypatch.setattr(encodings, "litellm_folder", lambda: Path("nowhere"))
@@ -142,7 +131,7 @@ def test_without_any_vocabulary_there_is_still_a_count(
     assert 2 <= counter.text("Hello, world") <= 6
 
 
-def test_importing_and_counting_disturbs_nobody(tmp_path: Path) -> None:
+def test_importing_and_counting_disturbs_nobody(tmp_path):
     """Counting imports no litellm and uses no network, file or environment variable."""
     script = """
 import os, socket, sys
@@ -165,7 +154,7 @@ assert not {"litellm", "praisonaiagents"} & set(sys.modules)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_texts_that_cannot_be_counted_together_are_counted_one_by_one() -> None:
+def test_texts_that_cannot_be_counted_together_are_counted_one_by_one():
     """A failure in a thread, or a tiktoken without buffers, changes no count."""
 
     def fails(_: Any) -> list[int]:

@@ -1,7 +1,5 @@
 """A model's limits by litellm's table."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest
@@ -24,13 +22,13 @@ from praison_compressor.tokens import model_limits
         ("ollama/llama3", 8_192, 8_192),
     ],
 )
-def test_known_models_have_their_limits(model: str, window: int, output: int) -> None:
+def test_known_models_have_their_limits(model, window, output):
     """Any route to a known model has the table's figures."""
     limits = model_limits(model)
     assert (limits.window, limits.output, limits.guessed) == (window, output, False)
 
 
-def test_an_explicit_window_counts_before_all(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_explicit_window_counts_before_all(caplog):
     """The option comes first, for known and unknown models, without a warning."""
     assert model_limits("gpt-4o", 5_000).window == 5_000
     assert model_limits("gpt-4o", 5_000).output == 16_384
@@ -38,7 +36,7 @@ def test_an_explicit_window_counts_before_all(caplog: pytest.LogCaptureFixture) 
     assert caplog.records == []
 
 
-def test_a_guess_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_guess_is_logged_once(caplog):
     """An unknown model's window is guessed, with one warning that names the remedies."""
     with caplog.at_level(logging.WARNING):
         limits = [model_limits("azure/nobody-knows-this-deployment") for _ in range(3)]
@@ -48,7 +46,7 @@ def test_a_guess_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     assert "litellm.register_model" in caplog.text
 
 
-def test_limits_registered_at_run_time_count_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_registered_at_run_time_count_first(monkeypatch):
     """Models registered at run time come before the table's."""
     import litellm
 

@@ -1,14 +1,12 @@
 """Summaries stand beside each other; the oldest are folded into one rarely, whatever they hold."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import re
 from itertools import pairwise
 
-from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.messages import Message, text_of
+from tests.helpers.compressing import compressor
 
 
 def talk(turns: int) -> list[Message]:
@@ -26,8 +24,8 @@ def talk(turns: int) -> list[Message]:
     return messages
 
 
-def test_most_compressions_fold_nothing() -> None:
-    """A fold may fill its share, and the next summaries stand beside it all the same."""
+def test_most_compressions_fold_nothing():
+    """At most a third of the compressions fold summaries."""
     calls = []
 
     async def model(messages: list[Message]) -> str:
@@ -35,8 +33,7 @@ def test_most_compressions_fold_nothing() -> None:
         paths = re.findall(r"src/\w+/\w+\.py", text_of(messages[-1]))
         return f"In part {len(calls)} some modules were looked at: {', '.join(paths[-4:])}."
 
-    config = CompressorConfig(model="gpt-4o", context_window=20_000)
-    ours = ContextCompressor(config, summarizer=model)
+    ours = compressor(model, context_window=20_000, protect_last_n_tokens=20_000)
     messages, counts = talk(200), []
 
     async def grow() -> None:
@@ -52,7 +49,7 @@ def test_most_compressions_fold_nothing() -> None:
     assert 1 <= folds <= len(counts) / 3
 
 
-def test_later_static_texts_carry_a_models_prose_on() -> None:
+def test_later_static_texts_carry_a_models_prose_on():
     """A model's prose stays in static folds after the model fails."""
     rules = [f"Agreed: {word} comes before lunch." for word in "audit brief call draft".split()]
     asked = []
@@ -63,8 +60,9 @@ def test_later_static_texts_carry_a_models_prose_on() -> None:
             raise ConnectionError("the model is gone")
         return "\n".join(["## Agreed", *rules])
 
-    config = CompressorConfig(model="gpt-4o", context_window=20_000, summary_max_retries=0)
-    ours = ContextCompressor(config, summarizer=model)
+    ours = compressor(
+        model, context_window=20_000, protect_last_n_tokens=20_000, summary_max_retries=0
+    )
     messages = talk(90)
     messages[4]["content"] += " Audit, brief, call and draft are agreed: what comes before lunch."
     views = []

@@ -1,7 +1,5 @@
 """Outputs that a policy keeps yield to the window: the oldest first, as few as it asks."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -30,12 +28,11 @@ def planned_for(layout: View, limit: int, trigger: int, target: int) -> Plan | N
 
 
 def summarized(found: Plan | None) -> list[tuple[int, int]]:
-    assert found is not None
     return [(job.start, job.end) for job in found.jobs]
 
 
-def test_nothing_yields_while_the_window_takes_it() -> None:
-    """Above the trigger and under the limit the talk between goes, and what is kept stands."""
+def test_nothing_yields_while_the_window_takes_it():
+    """Kept outputs stay while the window takes them."""
     layout = keeping(laid(TALK), *range(2, 32, 3))
     assert planned_for(layout, 7_000, 4_000, 3_000) is None
     some = keeping(laid(TALK), 2, 5)
@@ -43,15 +40,15 @@ def test_nothing_yields_while_the_window_takes_it() -> None:
 
 
 @pytest.mark.parametrize(("target", "yielded"), [(5_000, 2), (4_000, 4), (3_000, 6), (2_000, 7)])
-def test_the_oldest_yield_and_as_few_as_the_target_asks(target: int, yielded: int) -> None:
-    """Each of them frees 600 tokens; 100 cannot be dropped, 100 are for the summary."""
+def test_the_oldest_yield_and_as_few_as_the_target_asks(target, yielded):
+    """The oldest kept outputs yield, as few as the target asks."""
     layout = keeping(laid(TALK), *range(2, 32, 3))
     found = planned_for(layout, 6_000, 5_900, target)
     assert summarized(found) == [(2, 2 + 3 * yielded)]
 
 
-def test_all_kept_outputs_yield_where_no_number_is_enough() -> None:
-    """The limit is what counts then; and beneath it nothing can be done."""
+def test_all_kept_outputs_yield_where_no_number_is_enough():
+    """All kept outputs yield if the limit asks for it, and below the rest is an error."""
     layout = keeping(laid(TALK), *range(2, 32, 3))
     assert summarized(planned_for(layout, 400, 300, 100)) == [(2, 32)]
     with pytest.raises(BudgetTooSmall):
@@ -61,7 +58,7 @@ def test_all_kept_outputs_yield_where_no_number_is_enough() -> None:
 # ---------------------------------------------------------------- a whole conversation
 
 
-def test_the_newest_kept_outputs_stay_over_a_long_conversation() -> None:
+def test_the_newest_kept_outputs_stay_over_a_long_conversation():
     """The newest kept outputs fill the target, and compressions stay rare."""
     given_: dict[str, Any] = {"model": "gpt-4o", "context_window": 32_000}
     options = {"protect_last_n_tokens": 1_000, "tool_policies": "keep_all"}
@@ -93,9 +90,7 @@ def is_valid(ours: ContextCompressor, messages: list[dict[str, Any]]) -> bool:
 
 @settings(max_examples=25)
 @given(transcripts(), st.sampled_from(["bash", "read_file", "*"]))
-def test_a_growing_conversation_stays_whole_and_within_its_window(
-    messages: list[dict[str, Any]], kept: str
-) -> None:
+def test_a_growing_conversation_stays_whole_and_within_its_window(messages, kept):
     """A growing conversation with kept tools stays recoverable and within its window."""
     config = CompressorConfig(
         model="gpt-4o",

@@ -1,7 +1,5 @@
 """Masks: old tool outputs as one line, before any model is paid; once, stably, and reversibly."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import itertools
@@ -31,13 +29,6 @@ def masks_of(messages):
     return [m for m in messages if m["role"] == "tool" and text_of(m).startswith("[masked]")]
 
 
-def line_of(printed: str, reference: str = "s2.1", name: str = "bash", **arguments) -> str:
-    """Return the line that replaces one output."""
-    call, result = step("call_1", printed, name, **(arguments or {"command": "pytest -q"}))
-    (calls,) = [found for _, found in results_with_calls([call, result])]
-    return text_of(mask_results(calls, result, reference))
-
-
 ROWS = "\n".join(f"tests/test_{n}.py ....... [ {n}%]" for n in range(20))
 SHOWN = "import re\n\n" + "def render(node):\n    return node\n" * 97
 
@@ -45,30 +36,27 @@ SHOWN = "import re\n\n" + "def render(node):\n    return node\n" * 97
 @pytest.mark.parametrize(
     ("printed", "call", "line"),
     [
-        (
-            SHOWN,
-            {"name": "shell_line", "command": "cat a.py b.py"},
-            "[masked] shell_line cat a.py b.py: 197 lines, 3,309 characters; s2.1",
-        ),
+        (SHOWN, "cat a.py b.py", ": 197 lines, 3,309 characters"),
         (
             f"{ROWS}\n1 failed, 209 passed in 3.41s",
-            {},
-            '[masked] bash pytest -q: 21 lines, 649 characters; "1 failed, 209 passed in 3.41s"; '
-            "s2.1",
+            "pytest -q",
+            ': 21 lines, 649 characters; "1 failed, 209 passed in 3.41s"',
         ),
         (
             f"{ROWS}\nValueError: order 12 has no rows\n[exit 3]",
-            {"name": "shell_line", "command": "make bill"},
-            '[masked] shell_line make bill: 22 lines, 661 characters; "exit code 3: '
-            'ValueError: order 12 has no rows"; s2.1',
+            "make bill",
+            ': 22 lines, 661 characters; "exit code 3: ValueError: order 12 has no rows"',
         ),
     ],
     ids=["nothing decides", "a count decides", "exit code"],
 )
 def test_a_masks_line_names_the_call_its_size_what_decides_and_the_reference(printed, call, line):
-    """Nothing is claimed of the run, and nothing invites the agent to call again."""
-    assert line_of(printed, **call) == line
-    assert line_of(printed, reference="", **call) == line.removesuffix("; s2.1")
+    """A mask's line has call, size, deciding words and reference, and no claim."""
+    result = step("call_1", printed, "shell_line", command=call)
+    ((_, calls),) = results_with_calls(result)
+    for reference in ("; s2.1", ""):
+        masked = mask_results(calls, result[1], reference[2:])
+        assert text_of(masked) == f"[masked] shell_line {call}{line}{reference}"
 
 
 # ---------------------------------------------------------------- masked first
@@ -93,7 +81,7 @@ def test_masks_that_suffice_cost_no_model_call():
 
 
 def test_a_recorded_mask_stays_and_the_prefix_with_it():
-    """A growing session: whatever was masked once is masked ever after, byte for byte."""
+    """In a growing session a recorded mask stays, byte for byte."""
     ours = ContextCompressor(config(), summarizer=Model())
     messages = outputs(24)
     ends = range(6, len(messages) + 1, 4)
@@ -113,7 +101,7 @@ def test_a_recorded_mask_stays_and_the_prefix_with_it():
 
 
 def test_equal_lines_lead_back_to_their_own_originals():
-    """Two outputs that differ only in their middle have two references, and two ways back."""
+    """Equal lines of two outputs have two references and two originals."""
     messages = outputs(2)
     for number in (1, 2):
         body = "begin " * 40 + f"middle-{number} " + "lorem " * 200 + "end " * 40
@@ -127,7 +115,7 @@ def test_equal_lines_lead_back_to_their_own_originals():
 
 
 def test_a_result_asked_for_again_is_shown():
-    """The same call with the same id and the same answer, later, is not masked at its birth."""
+    """The result of a repeated call is not replaced by the first one's mask."""
     ours = ContextCompressor(config(), summarizer=Model())
     messages = outputs(20)
     assert ours.compress_sync(messages).masked > 10
@@ -137,7 +125,7 @@ def test_a_result_asked_for_again_is_shown():
 
 
 def test_without_a_model_the_static_summary_keeps_more():
-    """Nobody is paid either way: masks are made only where a policy asks for them."""
+    """Without a model masks are made only where a policy asks for them."""
     messages = outputs(20)
     assert ContextCompressor(config()).compress_sync(messages).context_status == "summarized"
     by_policy = ContextCompressor(config(tool_policies="keep_none"))
@@ -165,7 +153,7 @@ def test_the_summarizer_reads_originals_not_masks():
 
 @pytest.mark.parametrize("policy", ["mask", "summarize"])
 def test_marks_on_what_was_kept_stay_with_who_set_them(policy):
-    """The kept messages of a view are the caller's own, not ours: nothing we know is edited."""
+    """An edit of a view's messages changes no later view."""
     ours = ContextCompressor(config(tool_policies={"*": policy}), summarizer=Model())
     messages = outputs(20)
     whole = copy.deepcopy(messages)
@@ -185,7 +173,7 @@ def test_marks_on_what_was_kept_stay_with_who_set_them(policy):
 
 
 def test_a_policy_is_found_by_name_then_by_the_first_pattern():
-    """A name outranks patterns; what nothing names is masked."""
+    """A tool's policy is found by its name, then by the first pattern, else it is `mask`."""
     policies = {"*": "summarize", "read_*": "keep", "read_file": "mask"}
     assert policy_of("read_file", config(tool_policies=policies)) == "mask"
     assert policy_of("read_dir", config(tool_policies=policies)) == "summarize"
@@ -276,7 +264,7 @@ def test_a_result_that_is_too_large_is_archived_at_once(body):
 
 
 def test_results_of_one_step_share_the_window():
-    """Each is below the share; together they would burst it."""
+    """Results of one step that together exceed the window are shortened."""
     ours = ContextCompressor(config())
     result = ours.compress_sync(asked(*(lines(100, f"r{n}") for n in range(8)), "small"))
     assert result.tokens_before > 8_000
@@ -286,7 +274,7 @@ def test_results_of_one_step_share_the_window():
 
 
 def test_a_large_result_of_a_tool_with_keep_stays_whole():
-    """The view fits, so that nothing is changed."""
+    """A large result of a tool with `keep` stays whole where it fits."""
     ours = ContextCompressor(config(context_window=60_000, tool_policies={"read_*": "keep"}))
     messages = asked(lines(1_400))
     assert ours.compress_sync(messages).messages == messages
@@ -337,7 +325,7 @@ def test_an_old_excerpt_becomes_a_line_and_then_a_part_of_a_summary():
 
 
 def test_a_large_result_is_no_burden_in_a_preview():
-    """A preview shows it small, and records nothing."""
+    """A preview shows a large result small, and records nothing."""
     ours = ContextCompressor(config(recall=True), summarizer=Model())
     seen = ours.preview([*outputs(14), *asked(lines(4_000))])
     assert seen.would_compress
@@ -359,7 +347,7 @@ def test_a_large_result_is_no_burden_whichever_way_it_is_asked(options):
 
 @pytest.mark.parametrize("shape", [list, to_native], ids=["beside", "blocks"])
 def test_arguments_larger_than_the_window_stay_an_object_that_fits(shape):
-    """Of a file that the newest step writes both ends are sent, and the path whole."""
+    """Arguments above the window are sent by both ends, as an object."""
     body = lines(6_000)
     call, written = step("c1", "ok", "write_file", path="src/big.py", content=body)
     view = ContextCompressor(config()).compress_sync(

@@ -1,7 +1,5 @@
 """The plan: pure, between steps, within its budget; it loses no message. What a budget takes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -13,8 +11,7 @@ from praison_compressor.messages import digest, read_transcript, split_steps
 from praison_compressor.view.budget import Budget
 from praison_compressor.view.jobs import Plan
 from praison_compressor.view.view import View
-from tests.helpers import sketches
-from tests.helpers.sketches import budget, found, laid
+from tests.helpers.sketches import budget, laid, planned
 from tests.helpers.transcripts import session, step, transcripts
 
 
@@ -30,10 +27,10 @@ def exactly(target: int, **options) -> Budget:
     return Budget.exactly(CompressorConfig(**options), target)
 
 
-def planned(view: View, budget: Budget) -> Plan | None:
+def plan_if_possible(view: View, budget: Budget) -> Plan | None:
     """Return the plan, or None also where no plan can be made."""
     try:
-        return sketches.planned(view, budget)
+        return planned(view, budget)
     except BudgetTooSmall:
         return None
 
@@ -47,9 +44,9 @@ def summary_of(messages, start, end, tokens=100) -> Segment:
 
 @given(transcripts(), st.integers(100, 4_000), st.integers(0, 2_000))
 def test_head_segments_and_tail_rejoined_are_the_messages(messages, target, keep):
-    """No message is lost or stands twice, and no step is split, at any budget."""
+    """Head, segments and tail, rejoined, are the messages, at any budget."""
     layout = lay_out(messages)
-    found = planned(layout, exactly(target, protect_last_n_tokens=keep))
+    found = plan_if_possible(layout, exactly(target, protect_last_n_tokens=keep))
     assume(found is not None)
     inside = [index for job in found.jobs for index in range(job.start, job.end)]
     outside = [index for index in range(len(messages)) if index not in set(inside)]
@@ -79,7 +76,7 @@ def test_the_marks_are_those_of_the_table():
 
 
 def test_a_segment_never_hides_the_task_or_the_newest_words():
-    """After a truncation the recorded run may reach the end: then it is not used."""
+    """A recorded segment that reaches the newest words is not used."""
     messages = session(10)
     segment = summary_of(messages, 4, 20)
     cut_off = messages[:20]
@@ -101,16 +98,16 @@ def test_a_doubled_message_does_not_take_the_place_of_a_longer_segment():
 # ---------------------------------------------------------------- budgets
 
 
-def test_prose_grows_with_the_segment_where_no_length_is_asked_for() -> None:
-    """5 %, between 750 and 8,000 tokens."""
+def test_prose_grows_with_the_segment_where_no_length_is_asked_for():
+    """Prose has 5 % of its segment's tokens, between 750 and 8,000."""
     free = Budget.exactly(CompressorConfig(summary_target_tokens=None), 50_000)
     asked = [free.prose_for(size) for size in (1_000, 15_020, 100_000, 159_999, 500_000)]
     assert asked == [750, 751, 5_000, 7_999, 8_000]
     assert Budget.exactly(CompressorConfig(summary_target_tokens=321), 9_000).prose_for(1) == 321
 
 
-def test_a_window_that_is_exactly_taken_has_no_room() -> None:
-    """One token of room is a budget, none is an error with the sum that was needed."""
+def test_a_window_that_is_exactly_taken_has_no_room():
+    """A window without one token of room is an error with the sum that is needed."""
     config = CompressorConfig(output_reserve=600)
     assert Budget.of(config, 1_000, 399).limit == 1
     with pytest.raises(BudgetTooSmall) as caught:
@@ -118,8 +115,8 @@ def test_a_window_that_is_exactly_taken_has_no_room() -> None:
     assert (caught.value.needed, caught.value.budget) == (1_000, 1_000)
 
 
-def test_a_message_that_is_too_large_is_named() -> None:
-    """Which message, whose it is, what it takes: nobody has to look for it."""
+def test_a_message_that_is_too_large_is_named():
+    """A message that is too large is named by index, role or tool, and tokens."""
     messages = [
         {"role": "system", "content": "You look after logs."},
         {"role": "user", "content": "Look."},
@@ -139,39 +136,39 @@ def test_a_message_that_is_too_large_is_named() -> None:
 MIDDLE = "s10 u20 a500 a500 a500 u30 a40"
 
 
-def test_at_the_trigger_nothing_is_planned_and_one_token_above_it_is() -> None:
-    """The trigger is the most that a view may have without a compression."""
-    assert sketches.planned(laid(MIDDLE), budget(5_000, 1_600, 800)) is None
-    assert sketches.planned(laid(MIDDLE), budget(5_000, 1_599, 800)) is not None
+def test_at_the_trigger_nothing_is_planned_and_one_token_above_it_is():
+    """Nothing is planned at the trigger, and one token above it there is a plan."""
+    assert planned(laid(MIDDLE), budget(5_000, 1_600, 800)) is None
+    assert planned(laid(MIDDLE), budget(5_000, 1_599, 800)) is not None
 
 
-def test_messages_that_cannot_be_dropped_are_counted_whole() -> None:
-    """System, task, newest user message, newest step: 10 + 20 + 30 + 40."""
+def test_messages_that_cannot_be_dropped_are_counted_whole():
+    """An error counts system, task, newest user message and newest step: 10 + 20 + 30 + 40."""
     with pytest.raises(BudgetTooSmall) as caught:
-        sketches.planned(laid(MIDDLE), budget(99, 99, 99))
+        planned(laid(MIDDLE), budget(99, 99, 99))
     assert (caught.value.needed, caught.value.budget) == (100, 99)
     with pytest.raises(BudgetTooSmall) as caught:
-        sketches.planned(laid(MIDDLE), budget(100, 100, 100))
+        planned(laid(MIDDLE), budget(100, 100, 100))
     assert caught.value.needed > caught.value.budget
-    assert found(laid(MIDDLE), budget(300, 300, 300)).expected <= 300
+    assert planned(laid(MIDDLE), budget(300, 300, 300)).expected <= 300
 
 
-def test_a_compression_must_free_its_share_of_the_view() -> None:
-    """Exactly the share is enough; a token less is not, while the provider takes the whole."""
+def test_a_compression_must_free_its_share_of_the_view():
+    """A plan frees its share of the view, unless the view exceeds the limit."""
     layout = laid(MIDDLE)
-    gain = layout.size() - found(layout, budget(5_000, 1_599, 800)).expected
+    gain = layout.size() - planned(layout, budget(5_000, 1_599, 800)).expected
     enough = gain / layout.size()
-    assert sketches.planned(layout, budget(5_000, 1_599, 800, min_gain=enough)) is not None
+    assert planned(layout, budget(5_000, 1_599, 800, min_gain=enough)) is not None
     for limit in (5_000, layout.size()):
-        assert sketches.planned(layout, budget(limit, 1_599, 800, min_gain=enough + 0.001)) is None
-    assert sketches.planned(layout, budget(1_599, 1_599, 800, min_gain=enough + 0.001)) is not None
+        assert planned(layout, budget(limit, 1_599, 800, min_gain=enough + 0.001)) is None
+    assert planned(layout, budget(1_599, 1_599, 800, min_gain=enough + 0.001)) is not None
 
 
 # ---------------------------------------------------------------- head
 
 
-def test_the_first_answer_stays_with_the_task_where_both_fit() -> None:
-    """Task and answer together, to the token; system messages are not counted."""
+def test_the_first_answer_stays_with_the_task_where_both_fit():
+    """The head has task and first answer where both fit, to the token."""
     sketch = "s999 u20 a80 c5 r75 u30 a40"
     assert laid(sketch, head=100).head_end == 3
     assert laid(sketch, head=99).head_end == 2
@@ -180,12 +177,12 @@ def test_the_first_answer_stays_with_the_task_where_both_fit() -> None:
 # ---------------------------------------------------------------- tail
 
 
-def test_recent_turns_widen_the_tail() -> None:
-    """`keep_recent_turns` where the tail asked for is shorter."""
+def test_recent_turns_widen_the_tail():
+    """`keep_recent_turns` widens a tail that is shorter."""
     layout = laid("s10 u20 a2000 u30 a200 u40 a300")
     wide = budget(5_000, 2_000, 1_500, tail=10, recent_turns=2)
-    assert found(layout, wide).tail_start == 3
-    assert found(layout, replace(wide, recent_turns=1)).tail_start == 5
+    assert planned(layout, wide).tail_start == 3
+    assert planned(layout, replace(wide, recent_turns=1)).tail_start == 5
 
 
 # ---------------------------------------------------------------- jobs
@@ -195,29 +192,27 @@ def test_recent_turns_widen_the_tail() -> None:
     ("sizes", "by_model"),
     [((2000, 1000), [True, False]), ((1000, 2000), [False, True]), ((999, 999), [False, True])],
 )
-def test_a_model_is_asked_for_the_largest_stretch_and_of_equal_ones_for_the_newest(
-    sizes: tuple[int, int], by_model: list[bool]
-) -> None:
-    """A compression is one call: the other stretches are replaced without a model."""
+def test_a_model_is_asked_for_the_largest_stretch_and_of_equal_ones_for_the_newest(sizes, by_model):
+    """A model writes the largest stretch, and of equal ones the newest."""
     layout = laid("s10 u20 a{} u30 a{} a40".format(*sizes))
-    made = found(layout, budget(9_000, 1_900, 1_500), by_model=True)
+    made = planned(layout, budget(9_000, 1_900, 1_500), by_model=True)
     assert [job.by_model for job in made.jobs] == by_model
 
 
-def test_summaries_are_folded_from_their_share_on() -> None:
-    """One new summary, at its longest, above the share stands beside them; above that in one."""
+def test_summaries_are_folded_from_their_share_on():
+    """Summaries are folded once they and the next one exceed their share."""
     layout = laid("s10 u20 a5000 a5000 a5000 a5000 a3000 a40", (2, 4, 150), (4, 6, 150))
-    at = found(layout, budget(9_000, 3_000, 2_000, fold=300 - 200))
-    above = found(layout, budget(9_000, 3_000, 2_000, fold=300 - 201))
+    at = planned(layout, budget(9_000, 3_000, 2_000, fold=300 - 200))
+    above = planned(layout, budget(9_000, 3_000, 2_000, fold=300 - 201))
     assert [(job.start, len(job.folds)) for job in at.jobs] == [(6, 0)]
     assert [(job.start, len(job.folds)) for job in above.jobs] == [(2, 2)]
 
 
-def test_masks_must_free_three_quarters_of_what_is_read_anew_for_them() -> None:
-    """The provider's cache ends at the first mask; down to the target they always suffice."""
+def test_masks_must_free_three_quarters_of_what_is_read_anew_for_them():
+    """Masks that miss the target free three quarters of what is then read again."""
     enough, masks = budget(9_000, 2_200, 2_150, mask_recent=100), {4: 20}
     # Read again: the masked result and what follows it, 20 + 40 + 30 + 40.
     layouts = [laid(f"u20 a2000 a10 c10 r{size} a40 u30 a40") for size in (118, 117)]
-    assert found(layouts[0], enough, masks=masks).masks == (4,)
-    assert found(layouts[1], enough, masks=masks).jobs
-    assert found(layouts[1], replace(enough, target=2_170), masks=masks).masks == (4,)
+    assert planned(layouts[0], enough, masks=masks).masks == (4,)
+    assert planned(layouts[1], enough, masks=masks).jobs
+    assert planned(layouts[1], replace(enough, target=2_170), masks=masks).masks == (4,)

@@ -1,9 +1,5 @@
 """The order of roles in a view, as Mistral's API checks it."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from praison_compressor.testing import Rules, check_messages
@@ -11,6 +7,13 @@ from tests.helpers.compressing import Model, compressor
 from tests.helpers.transcripts import step
 
 WORDS = "lorem ipsum dolor " * 60
+ASKED = {"role": "user", "content": "Do all of it."}
+
+
+def read(number: int):
+    """Return a step; each fifth one is of a tool that may be kept."""
+    name = "read_file" if number % 5 else "ask_user"
+    return step(f"c{number}", f"result {number} {WORDS}", name, path=f"{number}.py")
 
 
 @pytest.mark.parametrize("options", [{}, {"pinned": ("Never push.",)}])
@@ -18,17 +21,13 @@ WORDS = "lorem ipsum dolor " * 60
     "policies", [{"*": "mask"}, {"*": "summarize"}, {"*": "mask", "ask_user": "keep"}]
 )
 @pytest.mark.parametrize("has_model", [True, False])
-def test_no_user_follows_a_tool_in_a_view(
-    options: Any, policies: dict[str, str], has_model: bool
-) -> None:
-    """The head ends before a call, and a line of the assistant stands before a summary."""
+def test_no_user_follows_a_tool_in_a_view(options, policies, has_model):
+    """In no view a user's message follows a tool's."""
     model = Model() if has_model else None
     ours = compressor(model, tool_policies=policies, **options)
-    messages = [{"role": "user", "content": "Do all of it."}]
-    compressions = set()
+    messages, compressions = [ASKED], set()
     for number in range(40):
-        name = "read_file" if number % 5 else "ask_user"
-        messages += step(f"c{number}", f"result {number} {WORDS}", name, path=f"{number}.py")
+        messages += read(number)
         found = ours.compress_sync(messages, session_id="s")
         compressions.add(found.session_id)
         check_messages(found.messages, Rules(answered_results=True))
@@ -37,13 +36,10 @@ def test_no_user_follows_a_tool_in_a_view(
     assert ours.compress_sync(found.messages, session_id="s").messages == found.messages
 
 
-def test_a_preview_counts_the_lines_between() -> None:
-    """The parts sum to the view, and those of the window to the window."""
+def test_a_preview_counts_the_lines_between():
+    """A preview's parts sum to the view, and those of `context_use` to the window."""
     ours = compressor(None, tool_policies={"*": "summarize", "ask_user": "keep"})
-    messages = [{"role": "user", "content": "Do all of it."}]
-    for number in range(30):
-        name = "read_file" if number % 5 else "ask_user"
-        messages += step(f"c{number}", f"result {number} {WORDS}", name, path=f"{number}.py")
+    messages = [ASKED, *(message for number in range(30) for message in read(number))]
     view = ours.compress_sync(messages, session_id="s").messages
     seen = ours.preview(messages, session_id="s")
     assert sum(part.tokens_after for part in seen.parts) + seen.opening == seen.tokens_after
@@ -52,13 +48,8 @@ def test_a_preview_counts_the_lines_between() -> None:
     assert sum(use.messages.values()) == len(view)
 
 
-def test_an_answer_in_words_stays_in_the_head() -> None:
+def test_an_answer_in_words_stays_in_the_head():
     """The agent's first answer in words precedes the summary."""
-    messages = [
-        {"role": "user", "content": "Do all of it."},
-        {"role": "assistant", "content": "I begin with the parser."},
-    ]
-    for number in range(30):
-        messages += step(f"c{number}", f"result {number} {WORDS}", path=f"{number}.py")
-    view = compressor(None).compress_sync(messages, session_id="s").messages
-    assert view[:2] == messages[:2]
+    head = [ASKED, {"role": "assistant", "content": "I begin with the parser."}]
+    steps = [message for number in range(30) for message in read(number)]
+    assert compressor(None).compress_sync([*head, *steps]).messages[:2] == head

@@ -1,8 +1,5 @@
 """Signed thinking is valid only behind the messages that it was written behind."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -21,7 +18,7 @@ ADAPTIVE, ENABLED = {"type": "adaptive"}, {"type": "enabled", "budget_tokens": 1
 
 
 @pytest.fixture
-def binding() -> Iterator[LocalProvider]:
+def binding():
     """Yield the API as accounts made since August 2026 have it: thinking is bound."""
     with LocalProvider(rules=Rules(bound_thinking=True), protocols=[Anthropic()]) as running:
         yield running
@@ -33,7 +30,7 @@ def post(provider: LocalProvider, messages: list[Message], thinking: Message) ->
         f"{provider.base_url}/messages", json={**body, "thinking": thinking}, timeout=30
     )
     assert reply.status_code == 200, reply.text
-    return reply.json()["content"]  # type: ignore[no-any-return]
+    return reply.json()["content"]
 
 
 def reads(calls: int) -> Any:
@@ -84,11 +81,8 @@ def signed(messages: list[Message]) -> list[int]:
 
 @pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}])
 @pytest.mark.parametrize("has_model", [True, False])
-def test_no_block_is_sent_behind_another_prefix(
-    options: Any, has_model: bool, binding: LocalProvider
-) -> None:
-    """Through several compressions, masks too: each is at the start of a turn, and the thinking
-    behind it is left out."""
+def test_no_block_is_sent_behind_another_prefix(options, has_model, binding):
+    """No signed thinking is sent behind a changed prefix, through several compressions."""
     binding.answer_with(reads(3))
     ours = compressor(Model() if has_model else None, context_window=8_000, **options)
     results = play(binding, ours, turns=12)
@@ -100,7 +94,7 @@ def test_no_block_is_sent_behind_another_prefix(
     assert grown.count(False) == len(compressions) - 1  # the prefix stays between compressions
 
 
-def test_another_process_leaves_out_the_same_blocks(binding: LocalProvider) -> None:
+def test_another_process_leaves_out_the_same_blocks(binding):
     """The omitted blocks depend only on the transcript and the ledger."""
     binding.answer_with(reads(3))
     store = MemoryStore()
@@ -113,8 +107,8 @@ def test_another_process_leaves_out_the_same_blocks(binding: LocalProvider) -> N
     assert again.tokens_after == other.tokens.messages(again.messages)
 
 
-def test_a_running_loop_keeps_its_thinking() -> None:
-    """A loop that outgrows the window is compressed; the API demands its thinking all the same."""
+def test_a_running_loop_keeps_its_thinking():
+    """A running loop keeps its thinking through a compression."""
     with LocalProvider(reads(20), protocols=[Anthropic()]) as provider:
         results = play(provider, compressor(Model()), turns=1, thinking=ENABLED)
         assert provider.refused == []
@@ -124,10 +118,8 @@ def test_a_running_loop_keeps_its_thinking() -> None:
 
 
 @pytest.mark.parametrize("policy", ["mask", "summarize"])
-def test_a_loop_that_outgrows_the_window_of_a_model_that_binds(
-    policy: str, binding: LocalProvider
-) -> None:
-    """The blocks behind the change are left out, those written since stay."""
+def test_in_a_loop_thinking_behind_a_compression_is_left_out(policy, binding):
+    """In a loop only the thinking behind a compression is left out."""
     binding.answer_with(reads(30))
     ours = compressor(Model(), model="claude-fable-5-1", tool_policies={"*": policy})
     results = play(binding, ours, turns=2)
@@ -136,7 +128,7 @@ def test_a_loop_that_outgrows_the_window_of_a_model_that_binds(
     assert sum(bool(signed(one.messages)) for one in results) > len(results) / 2
 
 
-def test_in_a_loop_only_a_nearly_full_window_is_compressed(binding: LocalProvider) -> None:
+def test_in_a_loop_only_a_nearly_full_window_is_compressed(binding):
     """A loop above the trigger is sent whole; the next turn begins with the compression."""
     binding.answer_with(reads(6))
     ours = compressor(Model(), context_window=8_000, output_reserve=1_000)
@@ -148,8 +140,8 @@ def test_in_a_loop_only_a_nearly_full_window_is_compressed(binding: LocalProvide
     assert binding.refused == []
 
 
-def test_the_room_of_thinking_that_is_not_sent_goes_to_the_tail() -> None:
-    """A plan measures the messages as they are sent behind its summary."""
+def test_the_room_of_thinking_that_is_not_sent_goes_to_the_tail():
+    """The room of thinking that is not sent goes to the tail."""
     block = {"type": "thinking", "thinking": "Hm, the cargo. " * 60, "signature": "s"}
     turns = [
         message

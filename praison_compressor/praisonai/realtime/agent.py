@@ -21,7 +21,7 @@ from ...events import Listener
 from ...ledger.segments import Segment
 from ...ledger.stores import Store
 from .folding import Folding, Marks
-from .items import AUDIO_DELTA, G711_BYTES_PER_MS, PCM_BYTES_PER_MS, TEXT_DELTA, Event, Items
+from .items import AUDIO_DELTA, G711_BYTES_PER_MS, PCM_BYTES_PER_MS, TEXT_DELTA, Items, ServerEvent
 from .voice_memory import VoiceMemory, memory_options
 
 logger = logging.getLogger(__name__)
@@ -85,14 +85,14 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         if not hasattr(self._realtime_config, "to_session"):
             raise ConfigError("praisonaiagents speaks the beta protocol; install 1.7.17 or newer")
         self._ws: Any = None
-        self.url = _url(url or OPENAI_URL, self.llm)
+        self.url = _server_url(url or OPENAI_URL, self.llm)
         self.session_id = session_id or f"voice-{uuid.uuid4().hex}"
         self.marks = Marks(max_history_items or 0, trigger_items or 0)
         self.transcription_model = transcription_model
         # The environment's key is OpenAI's and is sent nowhere else.
         key = api_key or (os.environ.get("OPENAI_API_KEY") if url is None else None)
-        known = {"Authorization": f"Bearer {key}"} if key else {}
-        self._headers = {**known, **(headers or {})}
+        authorization = {"Authorization": f"Bearer {key}"} if key else {}
+        self._headers = {**authorization, **(headers or {})}
         options = memory_options((config or CompressorConfig()).with_environment(), self.llm)
         compressor = ContextCompressor(
             options, summarizer=summarizer, store=store, on_event=on_fold
@@ -105,7 +105,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         self._folding = Folding(
             items, self._memory, self.marks, self._transmit, ack_timeout_seconds
         )
-        self._on_event_callbacks: list[Callable[[Event], Any]] = []
+        self._on_event_callbacks: list[Callable[[ServerEvent], Any]] = []
 
     # ------------------------------------------------------------ state
 
@@ -131,9 +131,9 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
 
     async def settled(self) -> None:
         """Wait until no fold is running."""
-        await self._folding.settled()
+        await self._folding.wait_settled()
 
-    def on_event(self, callback: Callable[[Event], Any]) -> None:
+    def on_event(self, callback: Callable[[ServerEvent], Any]) -> None:
         """Register a callback for every event of the server."""
         self._on_event_callbacks.append(callback)
 
@@ -157,7 +157,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     async def adisconnect(self) -> bool:
         """Disconnect and cancel a running fold; return whether it worked."""
         closed: bool = await super().adisconnect()
-        await self._lost()
+        await self._on_disconnect()
         return closed
 
     async def _open(self) -> None:
@@ -183,14 +183,14 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         if self.marks.on:
             await self._folding.replay()
 
-    def _session(self) -> Event:
-        session: Event = self._realtime_config.to_session()
+    def _session(self) -> ServerEvent:
+        session: ServerEvent = self._realtime_config.to_session()
         if self.marks.on and self.transcription_model:
-            given = session.setdefault("audio", {}).setdefault("input", {})
-            given.setdefault("transcription", {"model": self.transcription_model})
+            audio_input = session.setdefault("audio", {}).setdefault("input", {})
+            audio_input.setdefault("transcription", {"model": self.transcription_model})
         return session
 
-    async def _lost(self) -> None:
+    async def _on_disconnect(self) -> None:
         """Note the end of the connection."""
         self._connected = False
         self._ws = None
@@ -198,19 +198,19 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
 
     # ------------------------------------------------------------ sending
 
-    async def _send_event(self, event: Event) -> bool:
+    async def _send_event(self, event: ServerEvent) -> bool:
         """Send the application's event; record its item before the server's echo."""
-        event = self._folding.sending(event)
+        event = self._folding.prepare(event)
         if await self._transmit(event):
             return True
-        self._folding.unsent(event.get("event_id"))
+        self._folding.drop_unsent(event.get("event_id"))
         return False
 
-    async def _transmit(self, event: Event) -> bool:
+    async def _transmit(self, event: ServerEvent) -> bool:
         sent: bool = await super()._send_event(event)
         return sent
 
-    async def asend_event(self, event: Event) -> bool:
+    async def asend_event(self, event: ServerEvent) -> bool:
         """Send any event of the protocol; return whether it was sent."""
         return await self._send_event(event)
 
@@ -230,7 +230,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         item = self._folding.items.get(item_id)
         if item is not None:
             item.interrupt(float(audio_end_ms))
-            self._folding.cut_short(item_id)
+            self._folding.shorten(item_id)
         event = {
             "type": "conversation.item.truncate",
             "item_id": item_id,
@@ -254,7 +254,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             self._report(error)
         # A cancelled task skips this: its connection stays usable.
         if self._ws is socket:
-            await self._lost()
+            await self._on_disconnect()
 
     async def _receive(self, message: str | bytes) -> None:
         try:
@@ -276,16 +276,16 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             self._log(f"API Error: {error}", "red")
             self._report(Exception(str(error)))
 
-    def _deliver(self, event: Event) -> None:
+    def _deliver(self, event: ServerEvent) -> None:
         """Pass audio, words and the event to callbacks, before anything else."""
         kind = event.get("type")
         if kind == AUDIO_DELTA and event.get("delta"):
             self._play(str(event["delta"]))
         elif kind == TEXT_DELTA:
             for listener in self._on_message_callbacks:
-                self._guarded(listener, event.get("delta", ""))
+                self._call_back(listener, event.get("delta", ""))
         for callback in self._on_event_callbacks:
-            self._guarded(callback, event)
+            self._call_back(callback, event)
 
     def _play(self, encoded: str) -> None:
         try:
@@ -295,9 +295,9 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             self._report(error)
             return
         for listener in self._on_audio_callbacks:
-            self._guarded(listener, sound)
+            self._call_back(listener, sound)
 
-    def _guarded(self, callback: Callable[[Any], Any], value: Any) -> None:
+    def _call_back(self, callback: Callable[[Any], Any], value: Any) -> None:
         """Call a listener; its failure does not end the conversation."""
         try:
             callback(value)
@@ -308,10 +308,10 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
 
     def _report(self, error: Exception) -> None:
         for callback in self._on_error_callbacks:
-            self._guarded(callback, error)
+            self._call_back(callback, error)
 
 
-def _url(url: str, model: str) -> str:
+def _server_url(url: str, model: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("ws", "wss") or not parts.netloc:
         raise ConfigError(f"url={url!r}: expected a WebSocket address, ws://… or wss://…")

@@ -21,9 +21,9 @@ from .items import (
     DELETED,
     EMPTY_SPEECH,
     TRUNCATED,
-    Event,
     Item,
     Items,
+    ServerEvent,
     create_event,
     delete_event,
     item_of,
@@ -106,7 +106,7 @@ def choose(items: Items, marks: Marks) -> list[Item]:
     if not marks.on or len(window) < marks.trigger_items:
         return []
     overdue = items.sequence - 2 * marks.trigger_items
-    old = [i for i in window[: -marks.max_history_items] if i.settled or i.sequence < overdue]
+    old = [i for i in window[: -marks.max_history_items] if i.is_settled or i.sequence < overdue]
 
     def is_whole(item: Item) -> bool:
         pair = [other for other in window if other.call_id and other.call_id == item.call_id]
@@ -133,7 +133,7 @@ class Folding:
         items: Items,
         memory: VoiceMemory,
         marks: Marks,
-        send: Callable[[Event], Awaitable[bool]],
+        send: Callable[[ServerEvent], Awaitable[bool]],
         ack_timeout_seconds: float,
     ) -> None:
         self.items = items
@@ -148,20 +148,20 @@ class Folding:
 
     # ------------------------------------------------------------ events
 
-    def take(self, event: Event) -> bool:
+    def take(self, event: ServerEvent) -> bool:
         """Apply an event, start due work; return whether it answered ours."""
         kind, item_id = str(event.get("type")), str(event.get("item_id"))
         if kind == "error":
-            return self._refused(mapping(event.get("error")))
+            return self._on_refusal(mapping(event.get("error")))
         if kind == DELETED:
-            self._deleted(item_id)
+            self._on_deleted(item_id)
         self.items.take(event)
         if kind.endswith(".delta"):
             return False  # most events, as audio, start no work
         if kind in ADDED:
             self._settle(f"{ADD}{mapping(event.get('item')).get('id')}")
         elif kind == TRUNCATED:
-            self.cut_short(item_id)
+            self.shorten(item_id)
         elif kind == "session.updated" and self._marks.on and not _transcribes(event):
             logger.warning(
                 "the session does not transcribe the user, whose words cannot be remembered; "
@@ -170,28 +170,28 @@ class Folding:
         self.consider()
         return False
 
-    def sending(self, event: Event) -> Event:
+    def prepare(self, event: ServerEvent) -> ServerEvent:
         """Record the item of the application's event; return the event with ids."""
         if event.get("type") != "conversation.item.create" or not self._marks.on:
             return event
         item = {"id": new_id("item"), **event.get("item", {})}
-        self.items.sent(item, event.get("previous_item_id"))
+        self.items.add_sent(item, event.get("previous_item_id"))
         return {"event_id": item["id"], **event, "item": item}
 
-    def unsent(self, event_id: Any) -> None:
+    def drop_unsent(self, event_id: Any) -> None:
         """Remove the item of an unsent or refused event."""
         item = self.items.get(event_id)
-        if item is not None and not item.on_server:
-            self.items.deleted(item.id)
+        if item is not None and not item.is_on_server:
+            self.items.remove(item.id)
 
     def consider(self) -> None:
         """Start the task if work is due and none is running."""
         if self._work is not None or not self._marks.on or self.items.sequence < self._resume_at:
             return
         if self._memory.outdated or self._out_of_step() or choose(self.items, self._marks):
-            self._work = asyncio.get_running_loop().create_task(self._run())
+            self._work = asyncio.get_running_loop().create_task(self._work_off())
 
-    async def settled(self) -> None:
+    async def wait_settled(self) -> None:
         """Wait until no work is running."""
         while self._work is not None:
             await asyncio.wait([self._work])
@@ -208,7 +208,7 @@ class Folding:
             if self._work is work:  # cancelled before its first step
                 self._work = None
         self._resume_at = 0
-        self.items.disconnected()
+        self.items.on_disconnect()
 
     # ------------------------------------------------------------ a new connection
 
@@ -217,23 +217,23 @@ class Folding:
         live = self.items.live()
         if self._memory.text:
             item = memory_item(self._memory.text)
-            self.items.sent(item, "root", is_memory=True)
+            self.items.add_sent(item, "root", is_memory=True)
             await self._send(create_event(item, REPLAY + item["id"], in_front=True))
-        for each in live:
-            await self._send(create_event(item_of(each), REPLAY + each.id))
+        for live_item in live:
+            await self._send(create_event(item_of(live_item), REPLAY + live_item.id))
 
-    def _refused(self, error: Mapping[str, Any]) -> bool:
+    def _on_refusal(self, error: Mapping[str, Any]) -> bool:
         event_id = str(error.get("event_id"))
         code = str(error.get("code") or error.get("type") or "error")
         if self._settle(event_id, ServerRefused(code, str(error.get("message") or ""))):
             return True
         item_id = event_id.removeprefix(REPLAY)
         if item_id == event_id:
-            self.unsent(item_id)
+            self.drop_unsent(item_id)
             return False
         item = self.items.get(item_id)
         if item is not None and item.is_memory:
-            self.unsent(item_id)  # it is sent again
+            self.drop_unsent(item_id)  # it is sent again
         logger.warning("the server refused a part of the replay: %s", error.get("message"))
         return True
 
@@ -252,7 +252,7 @@ class Folding:
         sent = self.items.memory
         return (sent.text if sent else "") != self._memory.text or bool(self.items.obsolete())
 
-    async def _run(self) -> None:
+    async def _work_off(self) -> None:
         try:
             await self._keep_up()
         except Exception as error:
@@ -275,14 +275,14 @@ class Folding:
                 return
 
     async def _fold(self, batch: list[Item]) -> None:
-        said = messages_of(batch)
-        if not await self._memory.fold(said):
+        messages = messages_of(batch)
+        if not await self._memory.fold(messages):
             return
-        before = {message["id"]: message for message in said}
+        before = {message["id"]: message for message in messages}
         for item in batch:
-            item.folded = not item.withdrawn
+            item.is_folded = not item.is_withdrawn
             now = messages_of([item])[0]
-            if item.withdrawn or self.items.get(item.id) is not item:
+            if item.is_withdrawn or self.items.get(item.id) is not item:
                 self._memory.replace(item.id, None)
             elif now != before[item.id]:
                 self._memory.replace(item.id, now)
@@ -300,33 +300,35 @@ class Folding:
             if text:
                 await self._create(memory_item(text))
             if sent is not None:
-                sent.withdrawn = True
+                sent.is_withdrawn = True
         for together in deletions(self.items.obsolete()):
             await self._delete(together)
 
-    async def _create(self, given: Event) -> None:
-        item = self.items.sent(given, "root", is_memory=True)
+    async def _create(self, message: ServerEvent) -> None:
+        item = self.items.add_sent(message, "root", is_memory=True)
         assert item is not None  # its id is new
         try:
-            event = create_event(given, ADD + item.id, in_front=True)
-            refusal = await self._answer(await self._asked(event))
+            event = create_event(message, ADD + item.id, in_front=True)
+            refusal = await self._answer(await self._send_expecting(event))
             if refusal is not None:
                 raise refusal
         except BaseException:
-            item.withdrawn = True  # a late echo is deleted
+            item.is_withdrawn = True  # a late echo is deleted
             raise
 
     async def _delete(self, together: Sequence[Item]) -> None:
         """Delete a call and its output together: no response sees only one."""
-        asked = [await self._asked(delete_event(item.id, DELETE + item.id)) for item in together]
-        answers = [await self._answer(each) for each in asked]
+        coming = [
+            await self._send_expecting(delete_event(item.id, DELETE + item.id)) for item in together
+        ]
+        answers = [await self._answer(answer) for answer in coming]
         for item, refusal in zip(together, answers, strict=True):
             if refusal is not None and any(sign in str(refusal).lower() for sign in NO_SUCH_ITEM):
-                self.items.deleted(item.id)
+                self.items.remove(item.id)
             elif refusal is not None:
                 raise refusal
 
-    async def _asked(self, event: Event) -> asyncio.Future[ServerRefused | None]:
+    async def _send_expecting(self, event: ServerEvent) -> asyncio.Future[ServerRefused | None]:
         """Send our event; return the answer to come: None, or a refusal."""
         answer = self._waiting[event["event_id"]] = asyncio.get_running_loop().create_future()
         if not await self._send(event):
@@ -341,37 +343,37 @@ class Folding:
 
     # ------------------------------------------------------------ changes by the user
 
-    def withdraw(self, item_id: str) -> Event | None:
+    def withdraw(self, item_id: str) -> ServerEvent | None:
         """Forget an item; return the server's event, if it needs one."""
         item = self.items.get(item_id)
-        if (item is None or item.folded) and self._memory.replace(item_id, None):
+        if (item is None or item.is_folded) and self._memory.replace(item_id, None):
             self.consider()
             return None
         if item is not None:
             if item is self.items.memory:
                 self._memory.dismiss()
-            item.withdrawn = True
+            item.is_withdrawn = True
         return delete_event(item_id, new_id("evt"))
 
-    def _deleted(self, item_id: str) -> None:
+    def _on_deleted(self, item_id: str) -> None:
         """Remove a deleted item from the memory, unless we deleted it."""
         is_ours = DELETE + item_id in self._waiting  # kept after a timeout
         self._settle(DELETE + item_id)
         item = self.items.get(item_id)
-        if item is None or (item.folded and not is_ours):
+        if item is None or (item.is_folded and not is_ours):
             self._memory.replace(item_id, None)
         elif item is self.items.memory:
             self._memory.dismiss()
 
-    def cut_short(self, item_id: str) -> None:
+    def shorten(self, item_id: str) -> None:
         """Replace an interrupted item's words in the memory."""
         item = self.items.get(item_id)
-        if item is not None and item.folded:
+        if item is not None and item.is_folded:
             self._memory.replace(item_id, messages_of([item])[0])
             self.consider()
 
 
-def _transcribes(event: Event) -> bool:
+def _transcribes(event: ServerEvent) -> bool:
     """Return whether an updated session transcribes the user."""
     audio = mapping(mapping(event.get("session")).get("audio"))
     return bool(mapping(audio.get("input")).get("transcription"))
@@ -379,7 +381,9 @@ def _transcribes(event: Event) -> bool:
 
 def deletions(folded: Iterable[Item]) -> list[list[Item]]:
     """Return the items to delete, oldest first, each output with its call."""
-    found: dict[str, list[Item]] = {}
+    groups: dict[str, list[Item]] = {}
     for item in folded:
-        found.setdefault(item.call_id or item.id, []).append(item)
-    return [sorted(each, key=lambda item: item.type == "function_call") for each in found.values()]
+        groups.setdefault(item.call_id or item.id, []).append(item)
+    return [
+        sorted(group, key=lambda item: item.type == "function_call") for group in groups.values()
+    ]

@@ -13,9 +13,9 @@ from typing import Any
 
 from ...messages import Message
 
-Event = dict[str, Any]
+ServerEvent = dict[str, Any]
 
-NO_WORDS = "(speech that was not transcribed)"
+UNTRANSCRIBED = "(speech that was not transcribed)"
 EMPTY_SPEECH = "(speech without words)"
 _AUDIO_PARTS = frozenset({"input_audio", "audio", "output_audio"})
 
@@ -27,7 +27,7 @@ TRUNCATED = "conversation.item.truncated"
 AUDIO_DELTA = "response.output_audio.delta"
 TEXT_DELTA = "response.output_text.delta"
 _DELTAS = frozenset({TEXT_DELTA, "response.output_audio_transcript.delta"})
-_SAID = frozenset(
+_FINAL_WORDS = frozenset(
     {
         "conversation.item.input_audio_transcription.completed",
         "conversation.item.input_audio_transcription.failed",  # without words
@@ -52,8 +52,8 @@ class Item:
     name: str = ""
     arguments: str = ""
     output: str = ""
-    done: bool = False
-    spoken: bool = False
+    is_done: bool = False
+    has_speech: bool = False
     awaiting: set[int] = field(default_factory=set)
     """Content indices of user audio without a transcript yet."""
     audio_ms: float = 0.0
@@ -62,18 +62,18 @@ class Item:
     """Milliseconds at which the user interrupted; later words are forgotten."""
     sequence: int = 0
     """Number of earlier items."""
-    on_server: bool = True
+    is_on_server: bool = True
     is_memory: bool = False
     """Whether this is our memory item, which is no part of the conversation."""
-    withdrawn: bool = False
+    is_withdrawn: bool = False
     """Whether its deletion was requested: it is neither folded nor replayed."""
-    folded: bool = False
+    is_folded: bool = False
     """Whether the memory has replaced it; its deletion follows."""
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """Return whether its words are final."""
-        return self.done and not self.awaiting
+        return self.is_done and not self.awaiting
 
     @property
     def text(self) -> str:
@@ -81,7 +81,7 @@ class Item:
         texts = [self.texts[index] for index in sorted(self.texts) if self.texts[index]]
         if texts or self.type != "message":
             return "\n".join(texts)
-        return NO_WORDS if self.awaiting else EMPTY_SPEECH if self.spoken else ""
+        return UNTRANSCRIBED if self.awaiting else EMPTY_SPEECH if self.has_speech else ""
 
     @property
     def all_words(self) -> str:
@@ -91,18 +91,18 @@ class Item:
     def say(self, index: int, text: str) -> None:
         """Set a part's words; after an interruption only those that were heard."""
         if self.heard_ms is not None:
-            text = heard(text, self.heard_ms, self.audio_ms)
+            text = heard_words(text, self.heard_ms, self.audio_ms)
         self.awaiting.discard(index)
         self.texts[index] = text
 
     def leave_server(self) -> None:
         """Keep the words; drop the audio, which only the ended connection had."""
         words = self.text
-        self.on_server = False
-        self.done = True
+        self.is_on_server = False
+        self.is_done = True
         self.awaiting.clear()
         self.texts = {0: words} if words else {}
-        self.spoken, self.audio_ms, self.heard_ms = False, 0.0, None
+        self.has_speech, self.audio_ms, self.heard_ms = False, 0.0, None
 
     def interrupt(self, at_ms: float) -> None:
         """Forget the words after `at_ms`."""
@@ -110,10 +110,10 @@ class Item:
         if self.heard_ms is not None and at_ms >= self.heard_ms:
             return
         self.heard_ms = at_ms
-        self.texts = {i: heard(text, at_ms, length) for i, text in self.texts.items()}
+        self.texts = {i: heard_words(text, at_ms, length) for i, text in self.texts.items()}
 
 
-def heard(text: str, at_ms: float, length_ms: float) -> str:
+def heard_words(text: str, at_ms: float, length_ms: float) -> str:
     """Return the whole words spoken up to `at_ms` of `length_ms`.
 
     Servers send no times of words. A word's time is estimated by its share of the letters and by
@@ -124,7 +124,7 @@ def heard(text: str, at_ms: float, length_ms: float) -> str:
     if at_ms >= length_ms:
         return text
     share = max(0.0, at_ms) / length_ms
-    ends = [found.end() for found in re.finditer(r"\S+", text)]
+    ends = [word.end() for word in re.finditer(r"\S+", text)]
     if len(ends) < 2:
         return text[: int(len(text) * share)]  # a language without spaces, or a single word
     whole = [end for end in ends[: int(len(ends) * share)] if end <= len(text) * share]
@@ -150,17 +150,17 @@ class Items:
 
     def live(self) -> list[Item]:
         """Return the window: the conversation's verbatim items."""
-        return [i for i in self._items if not (i.is_memory or i.withdrawn or i.folded)]
+        return [i for i in self._items if not (i.is_memory or i.is_withdrawn or i.is_folded)]
 
     @property
     def memory(self) -> Item | None:
         """Return the memory item that was last sent."""
-        return next((i for i in self._items if i.is_memory and not i.withdrawn), None)
+        return next((i for i in self._items if i.is_memory and not i.is_withdrawn), None)
 
     def obsolete(self) -> list[Item]:
         """Return the server's items that a memory has replaced."""
-        gone = (i for i in self._items if i.folded or (i.is_memory and i.withdrawn))
-        return [item for item in gone if item.on_server]
+        replaced = (i for i in self._items if i.is_folded or (i.is_memory and i.is_withdrawn))
+        return [item for item in replaced if item.is_on_server]
 
     # ------------------------------------------------------------ events of the server
 
@@ -168,30 +168,30 @@ class Items:
         """Apply one event of the server; never raise."""
         kind = str(event.get("type"))
         if kind in ADDED or kind == _DONE:
-            self._added(mapping(event.get("item")), event.get("previous_item_id"))
+            self._on_added(mapping(event.get("item")), event.get("previous_item_id"))
         elif kind == DELETED:
-            self.deleted(event.get("item_id"))
+            self.remove(event.get("item_id"))
         elif kind == "response.done":
             output = mapping(event.get("response")).get("output")
-            for given in output if isinstance(output, list) else ():
-                self._finished(mapping(given))
+            for data in output if isinstance(output, list) else ():
+                self._on_finished(mapping(data))
         elif (item := self.get(event.get("item_id"))) is not None:
-            self._said(item, kind, event)
+            self._on_words(item, kind, event)
 
-    def _added(self, given: Mapping[str, Any], previous: Any) -> None:
-        item_id = _text(given.get("id"))
+    def _on_added(self, data: Mapping[str, Any], previous: Any) -> None:
+        item_id = _string(data.get("id"))
         if item_id:
-            known = self.get(item_id) or self._insert(item_id, given, previous)
-            known.on_server = True
-            _fill(known, given)
+            item = self.get(item_id) or self._insert(item_id, data, previous)
+            item.is_on_server = True
+            _fill(item, data)
 
-    def _finished(self, given: Mapping[str, Any]) -> None:
-        item = self.get(given.get("id"))
+    def _on_finished(self, data: Mapping[str, Any]) -> None:
+        item = self.get(data.get("id"))
         if item is not None:
-            _fill(item, given)
-            item.done = True
+            _fill(item, data)
+            item.is_done = True
 
-    def _said(self, item: Item, kind: str, event: Mapping[str, Any]) -> None:
+    def _on_words(self, item: Item, kind: str, event: Mapping[str, Any]) -> None:
         place, delta = event.get("content_index"), event.get("delta")
         index = place if isinstance(place, int) else 0
         if kind == TRUNCATED:
@@ -199,42 +199,42 @@ class Items:
             if isinstance(at, (int, float)):
                 item.interrupt(float(at))
         elif kind == AUDIO_DELTA and isinstance(delta, str):
-            item.spoken = True
+            item.has_speech = True
             item.audio_ms += len(delta) * 3 / 4 / self._bytes_per_ms
         elif kind in _DELTAS and isinstance(delta, str):
             # Kept: a dropped connection then loses no heard words.
-            if not item.done and item.heard_ms is None:
+            if not item.is_done and item.heard_ms is None:
                 item.texts[index] = item.texts.get(index, "") + delta
-        elif kind in _SAID:
+        elif kind in _FINAL_WORDS:
             words = event.get("transcript", event.get("text", ""))
             if isinstance(words, str):
                 item.say(index, words)
 
-    def deleted(self, item_id: Any) -> None:
+    def remove(self, item_id: Any) -> None:
         """Remove an item that the server deleted."""
         self._items = [item for item in self._items if item.id != item_id]
 
-    def sent(
-        self, given: Mapping[str, Any], previous: Any = None, *, is_memory: bool = False
+    def add_sent(
+        self, data: Mapping[str, Any], previous: Any = None, *, is_memory: bool = False
     ) -> Item | None:
         """Record a sent item before the server's echo; None if already known."""
-        item_id = _text(given.get("id"))
+        item_id = _string(data.get("id"))
         if not item_id or self.get(item_id) is not None:
             return None
-        known = self._insert(item_id, given, previous)
-        known.on_server, known.is_memory = False, is_memory
-        _fill(known, given)
-        return known
+        item = self._insert(item_id, data, previous)
+        item.is_on_server, item.is_memory = False, is_memory
+        _fill(item, data)
+        return item
 
-    def disconnected(self) -> None:
+    def on_disconnect(self) -> None:
         """Keep only the items of the live window, for the next connection."""
         self._items = self.live()
         for item in self._items:
             item.leave_server()
 
-    def _insert(self, item_id: str, given: Mapping[str, Any], previous: Any) -> Item:
+    def _insert(self, item_id: str, data: Mapping[str, Any], previous: Any) -> Item:
         """Insert an item behind its predecessor, first for "root", else last."""
-        item = Item(item_id, _text(given.get("type")) or "message", sequence=self.sequence)
+        item = Item(item_id, _string(data.get("type")) or "message", sequence=self.sequence)
         self.sequence += 1
         after = self.get(previous)
         end = 0 if previous == "root" else len(self._items)
@@ -242,26 +242,26 @@ class Items:
         return item
 
 
-def _fill(item: Item, given: Mapping[str, Any]) -> None:
+def _fill(item: Item, data: Mapping[str, Any]) -> None:
     """Copy an event's words into an item, without audio."""
-    item.role = _text(given.get("role")) or item.role
-    item.call_id = _text(given.get("call_id")) or item.call_id
-    item.name = _text(given.get("name")) or item.name
-    item.arguments = _text(given.get("arguments")) or item.arguments
-    item.output = _text(given.get("output")) or item.output
-    parts = given.get("content")
+    item.role = _string(data.get("role")) or item.role
+    item.call_id = _string(data.get("call_id")) or item.call_id
+    item.name = _string(data.get("name")) or item.name
+    item.arguments = _string(data.get("arguments")) or item.arguments
+    item.output = _string(data.get("output")) or item.output
+    parts = data.get("content")
     for index, part in enumerate(parts if isinstance(parts, list) else ()):
         if isinstance(part, Mapping):
             _fill_part(item, index, part)
-    status = given.get("status")
+    status = data.get("status")
     if status != "in_progress" and (status or item.text or item.type != "message"):
-        item.done = True
+        item.is_done = True
 
 
 def _fill_part(item: Item, index: int, part: Mapping[str, Any]) -> None:
     words = part.get("text")
     if str(part.get("type")) in _AUDIO_PARTS:
-        item.spoken = True
+        item.has_speech = True
         words = part.get("transcript")
         if words is None and item.role == "user" and index not in item.texts:
             item.awaiting.add(index)
@@ -271,7 +271,7 @@ def _fill_part(item: Item, index: int, part: Mapping[str, Any]) -> None:
         item.say(index, words)
 
 
-def _text(value: Any) -> str:
+def _string(value: Any) -> str:
     """Return the value if it is a string, else ""."""
     return value if isinstance(value, str) else ""
 
@@ -295,13 +295,13 @@ def messages_of(items: Sequence[Item]) -> list[Message]:
     for item in items:
         answer = outputs.get(item.call_id)
         if item.type == "function_call":
-            messages += map(_message, [item] if answer is None else [item, answer])
+            messages += map(_chat_message, [item] if answer is None else [item, answer])
         elif item.call_id not in calls or item is not answer:
-            messages.append(_message(item))
+            messages.append(_chat_message(item))
     return messages
 
 
-def _message(item: Item) -> Message:
+def _chat_message(item: Item) -> Message:
     if item.type == "function_call":
         function = {"name": item.name, "arguments": item.arguments or "{}"}
         calls = [{"id": item.call_id or item.id, "type": "function", "function": function}]
@@ -324,32 +324,32 @@ def new_id(prefix: str) -> str:
     return f"{prefix}_{uuid.uuid4().hex[:24]}"
 
 
-def delete_event(item_id: str, event_id: str) -> Event:
+def delete_event(item_id: str, event_id: str) -> ServerEvent:
     """Return the event that deletes an item."""
     return {"type": "conversation.item.delete", "item_id": item_id, "event_id": event_id}
 
 
-def create_event(item: Event, event_id: str, *, in_front: bool = False) -> Event:
+def create_event(item: ServerEvent, event_id: str, *, in_front: bool = False) -> ServerEvent:
     """Return the event that creates an item, first or last."""
     event = {"type": "conversation.item.create", "item": item, "event_id": event_id}
     return {**event, "previous_item_id": "root"} if in_front else event
 
 
-def memory_item(text: str) -> Event:
+def memory_item(text: str) -> ServerEvent:
     """Return the memory as a new user item."""
     content = [{"type": "input_text", "text": text}]
     return {"id": new_id("mem"), "type": "message", "role": "user", "content": content}
 
 
-def item_of(item: Item) -> Event:
+def item_of(item: Item) -> ServerEvent:
     """Return an item for a new connection, words without audio."""
-    given = {"id": item.id, "type": item.type}
+    data = {"id": item.id, "type": item.type}
     if item.type == "function_call":
         arguments = item.arguments or "{}"
-        return {**given, "call_id": item.call_id, "name": item.name, "arguments": arguments}
+        return {**data, "call_id": item.call_id, "name": item.name, "arguments": arguments}
     if item.type == "function_call_output":
-        return {**given, "call_id": item.call_id, "output": item.output}
+        return {**data, "call_id": item.call_id, "output": item.output}
     role = item.role or "assistant"
     kind = "output_text" if role == "assistant" else "input_text"
     content = [{"type": kind, "text": item.all_words}]
-    return {**given, "type": "message", "role": role, "content": content}
+    return {**data, "type": "message", "role": role, "content": content}

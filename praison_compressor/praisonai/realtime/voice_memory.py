@@ -67,8 +67,8 @@ class VoiceMemory:
             LedgerError: the store cannot be read.
         """
         if not self._is_read:
-            found = await asyncio.to_thread(self._stored)
-            self._use(found, await asyncio.to_thread(self._best, found) if found else None)
+            stored = await asyncio.to_thread(self._read_store)
+            self._use(stored, await asyncio.to_thread(self._best, stored) if stored else None)
             self._is_read = True
 
     async def fold(self, messages: Sequence[Message] = ()) -> bool:
@@ -89,13 +89,13 @@ class VoiceMemory:
 
     def replace(self, item_id: str, message: Message | None) -> bool:
         """Replace or remove an item's message; return whether the memory had it."""
-        now = [] if message is None else [message]
-        found: list[Message] = []
+        replacement = [] if message is None else [message]
+        transcript: list[Message] = []
         for old in self._transcript:
-            found += now if old["id"] == item_id else [old]
-        if found == self._transcript:
+            transcript += replacement if old["id"] == item_id else [old]
+        if transcript == self._transcript:
             return False
-        self._transcript, self.outdated = found, True
+        self._transcript, self.outdated = transcript, True
         return True
 
     def dismiss(self) -> None:
@@ -116,7 +116,7 @@ class VoiceMemory:
     def _best(self, transcript: list[Message]) -> CompressResult:
         return self._compressor.best(transcript, session_id=self._session_id)
 
-    def _stored(self) -> list[Message]:
+    def _read_store(self) -> list[Message]:
         store, namespace = self._compressor.store, self._compressor.config.namespace
         return store.transcript(store.open(namespace, self._session_id))
 
@@ -134,8 +134,10 @@ def _text_of(view: CompressResult, count: int) -> str:
     rendered = [segment.rendered for segment in view.segments]
     parts: list[str] = []
     for is_summary, group in groupby(view.messages, rendered.__contains__):
-        found = list(group)
+        messages = list(group)
         # Summaries were escaped when they were written.
-        parts += map(unframe, found) if is_summary else [escape("\n".join(render_messages(found)))]
+        parts += (
+            map(unframe, messages) if is_summary else [escape("\n".join(render_messages(messages)))]
+        )
     words = "\n\n".join(parts)
     return f"{opening}\n{words}\n{closing}"

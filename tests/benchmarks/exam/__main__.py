@@ -11,8 +11,6 @@ without names, for one marker, who writes `marks.json`. `table` prints what came
 and marker are people or strong models: this program calls none.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import random

@@ -1,7 +1,5 @@
 """The views that readers are given: ours, and those of two peers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -22,8 +22,6 @@ ours at most 1.10 of hindsight's at our depth, with low marks at most 1.10 of hi
 depth; ours below every other; ours without a model below the host.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache

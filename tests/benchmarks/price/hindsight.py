@@ -1,7 +1,5 @@
 """The cheapest schedule of summaries for one who knows what comes, by dynamic programming."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise

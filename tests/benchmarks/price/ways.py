@@ -1,7 +1,5 @@
 """The ways to keep a session short: ours, the host's, LangChain's, a plain rolling summary."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Callable, Sequence

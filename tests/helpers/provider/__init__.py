@@ -1,7 +1,5 @@
 """The tests' provider: chat completions and strict twins of two more APIs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from praison_compressor.testing import LocalProvider

@@ -1,7 +1,5 @@
 """Anthropic's messages API: how it reads and answers, whole and streamed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """What Anthropic's messages API refuses."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any

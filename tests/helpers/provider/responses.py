@@ -1,7 +1,5 @@
 """OpenAI's responses API: what it refuses, how it reads and answers, whole and streamed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

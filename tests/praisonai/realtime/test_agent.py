@@ -1,7 +1,5 @@
 """A voice conversation with a memory, also over another connection and in another process."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import logging
@@ -22,7 +20,6 @@ from tests.helpers.realtime_caller import (
     ITEMS,
     LOW,
     SMALL,
-    TURN,
     Caller,
     agent_for,
     all_messages,
@@ -52,7 +49,7 @@ async def test_two_hundred_turns_stay_flat_and_lose_nothing():
             sizes.append(len(server.ids) - len(memories(server)))
             assert len(memories(server)) == (1 if agent.memory else 0)
         first = next(turn for turn, size in enumerate(sizes) if turn and size < sizes[turn - 1])
-        assert max(sizes) < HIGH + TURN
+        assert max(sizes) < HIGH + 5  # the most items that one turn of the script adds
         assert min(sizes[first:]) >= LOW
         assert memories(server) == [agent.memory]
         assert server.ids[1:] == list(agent.items)

@@ -1,7 +1,5 @@
 """A server or store that refuses, is silent or drops items loses nothing."""
 
-from __future__ import annotations
-
 import pytest
 
 from praison_compressor import MemoryStore, StoreUnavailable

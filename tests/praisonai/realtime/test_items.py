@@ -1,7 +1,5 @@
 """Without I/O: the list of items, the marks, the choice of a fold."""
 
-from __future__ import annotations
-
 import base64
 import pickle
 
@@ -13,10 +11,7 @@ from praison_compressor import ConfigError
 from praison_compressor.messages import find_repairs, read_transcript
 from praison_compressor.praisonai.realtime import Marks
 from praison_compressor.praisonai.realtime.folding import choose
-from praison_compressor.praisonai.realtime.items import (
-    Items,
-    messages_of,
-)
+from praison_compressor.praisonai.realtime.items import Items, messages_of
 
 
 def follower(*events) -> Items:
@@ -51,7 +46,6 @@ def output(item_id, call_id):
 
 def said(found: Items, item_id: str) -> str:
     item = found.get(item_id)
-    assert item is not None
     return item.text
 
 
@@ -79,12 +73,12 @@ def test_speech_is_final_when_its_transcript_came_or_failed():
     """Speech is settled once its transcript came or failed."""
     found = follower(added(spoken("u1")), added(spoken("u2")))
     one, two = found
-    assert not one.settled
+    assert not one.is_settled
     kind = "conversation.item.input_audio_transcription"
     found.take({"type": f"{kind}.completed", "item_id": "u1", "transcript": "Hello there"})
     found.take({"type": f"{kind}.failed", "item_id": "u2", "error": {}})
-    assert (one.settled, one.text) == (True, "Hello there")
-    assert (two.settled, two.text) == (True, "(speech without words)")
+    assert (one.is_settled, one.text) == (True, "Hello there")
+    assert (two.is_settled, two.text) == (True, "(speech without words)")
 
 
 def test_audio_is_never_kept():
@@ -102,7 +96,6 @@ def test_audio_is_never_kept():
     )
     assert sound[:40].encode() not in pickle.dumps(list(found))
     answer = found.get("a")
-    assert answer is not None
     assert answer.audio_ms == pytest.approx(4800 / 48)
 
 
@@ -202,7 +195,7 @@ def test_a_fold_takes_the_old_and_splits_nothing(items, low, more):
     overdue = items.sequence - 2 * marks.trigger_items
     left = [item for item in window if item not in chosen]
     assert not {i.call_id for i in chosen if i.call_id} & {i.call_id for i in left if i.call_id}
-    assert all(item.settled or item.sequence < overdue for item in chosen)
+    assert all(item.is_settled or item.sequence < overdue for item in chosen)
     answered = {item.call_id for item in chosen if item.type == "function_call_output"}
     calls = [item for item in chosen if item.type == "function_call"]
     assert all(item.call_id in answered or item.sequence < overdue for item in calls)

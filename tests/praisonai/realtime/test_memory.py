@@ -1,7 +1,7 @@
 """How the memory of a voice conversation is made; deleted and cut words are in none."""
 
-from __future__ import annotations
-
+import asyncio
+import inspect
 import re
 
 import pytest
@@ -11,24 +11,54 @@ from praison_compressor.messages import text_of
 from tests.helpers.realtime_caller import (
     FACT,
     LONG,
-    TIGHT,
     Caller,
-    Slow,
     agent_for,
     all_messages,
     archived,
     conversation,
     deletions,
     entries,
-    facts_until,
     memories,
     memory_ids,
+    oracle,
     sent,
     small_talk,
     until,
     value_of,
 )
 from tests.helpers.talks import verify
+
+TIGHT = CompressorConfig(context_window=8_000)
+"""A memory of 400 tokens, so that a few turns make a summary."""
+
+
+class Slow:
+    """A summarizer that answers once it may."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        self.calls = self.running = self.most = 0
+
+    async def __call__(self, messages):
+        self.calls += 1
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            await self.go.wait()
+        finally:
+            self.running -= 1
+        return await oracle(messages)
+
+
+async def facts_until(caller: Caller, holds, more: str = "") -> None:
+    """Say facts until the condition holds."""
+    for number in range(60):
+        if holds():
+            return
+        fact = f"fact-{number} is {value_of(f'fact-{number}')}"
+        await caller.turn(f"Remember that {fact} please {more}")
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"never: {inspect.getsource(holds)}")
 
 
 async def test_the_memory_comes_first_and_deletions_one_by_one():

@@ -1,0 +1,169 @@
+"""Write the chat's replies to slash commands."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from ..compressor.bills import short_count
+from ..compressor.preview import ContextUse, Part, Preview
+from ..compressor.result import CompressResult
+from ..errors import CompressorError
+from ..ledger.segments import Segment
+from ..ledger.stores import SessionInfo
+from ..messages import Message, digest, text_of, tool_calls_of
+from ..messages.display import one_line, pluralize
+from .journal import KeptSteps
+from .status import Status
+
+MOST_MESSAGES_SHOWN = 30
+"""Messages of one part that a preview lists."""
+
+MOST_SESSIONS_SHOWN = 10
+"""Sessions that a bare `/resume` shows."""
+
+
+def describe_context(use: ContextUse, earlier: KeptSteps) -> str:
+    """Return the answer to `/context`: the window's parts, then its largest messages."""
+    notes = {name: pluralize(n, "message") for name, n in use.messages.items()}
+    notes |= {"free": f"compressed above {short_count(use.trigger)}", "reserve": "for the answer"}
+    share = round(100 * use.used / use.window)
+    lines = [f"{short_count(use.used)} of {short_count(use.window)} ({share} %), {use.model}"]
+    for name, tokens in use.parts.items():
+        lines.append(f"{name:<14} {short_count(tokens):>6}  {notes.get(name, '')}".rstrip())
+    if earlier.steps:
+        lines.append(f"{earlier}, before compression")
+    if use.largest:
+        lines.append("largest messages sent word for word:")
+    for message in use.largest:
+        index = "-" if message.index is None else message.index
+        sizes = f"{f'[{index}]':<6} {short_count(message.tokens):>6}"
+        lines.append(f"{sizes}  {message.role} {message.tool}".rstrip())
+    return "\n".join(lines)
+
+
+def describe_preview(preview: Preview, use: ContextUse, tools: int, earlier: KeptSteps) -> str:
+    """Return the answer to `/compact preview`: the parts, their messages and texts.
+
+    `tools` are the tokens of tool schemas, which the preview's sizes leave out.
+    """
+    lines = ["Nothing to compress yet."]
+    if preview.would_compress:
+        sizes = f"{short_count(preview.tokens_after + tools)} instead of {short_count(use.used)}"
+        lines = [f"With /compact the next request has {sizes}; it commits what is shown here:"]
+    for part in preview.parts:
+        lines += _describe_part(preview, part)
+    lines += [str(earlier)] if earlier.steps else []
+    lines += [f"{preview.balance}"] if preview.balance is not None else []
+    if preview.would_compress:
+        lines.append("/compact keep, /compact from, /compact focus and /pin change it.")
+    return "\n".join(lines)
+
+
+def _describe_part(preview: Preview, part: Part) -> list[str]:
+    """Return a part's lines: its size, replaced messages and text."""
+    sizes = f"{short_count(part.tokens_before)} → {short_count(part.tokens_after)}"
+    name = part.reference or part.name
+    lines = [f"{name:<8} {pluralize(part.messages, 'message'):>14}  {sizes:<14} {part.why}"]
+    inside = range(part.start, part.start + part.messages)
+    named = [n for n in inside if preview.references[n] and (part.reference or n in preview.masks)]
+    for n in named[:MOST_MESSAGES_SHOWN]:
+        message, tokens = preview.messages[n], short_count(preview.message_tokens[n])
+        calls = ", ".join(call.name for call in tool_calls_of(message))
+        words = preview.lines.get(n) or text_of(message) or calls
+        role = str(message.get("role"))
+        lines.append(f"  {preview.references[n]:<7} {tokens:>6}  {role:<9} {one_line(words)[:60]}")
+    if len(named) > MOST_MESSAGES_SHOWN:
+        lines.append(f"  and {len(named) - MOST_MESSAGES_SHOWN} more")
+    return [*lines, *(f"  | {line}" for line in part.text.splitlines())]
+
+
+def describe_compression(result: CompressResult, carried: int, focus: str = "") -> str:
+    """Return the counts of summarized, masked and kept messages, in words."""
+    models = [text.model or "a model" for text in result.written if text.method == "model"]
+    by_model, outcomes = result.summarized_by_model, []
+    if by_model:
+        outcomes.append(f"{pluralize(by_model, 'message')} summarized by {models[0]}")
+    if by_rules := result.newly_summarized - by_model:
+        outcomes.append(f"{pluralize(by_rules, 'message')} summarized without a model")
+    if result.newly_masked:
+        outcomes.append(f"{pluralize(result.newly_masked, 'output')} masked")
+    kept = carried - sum(len(segment.run) for segment in result.segments) - result.masked
+    text = (
+        f"{', '.join(outcomes)}; {pluralize(kept, 'message')} kept verbatim. /undo takes it back."
+    )
+    if focus and not by_model:
+        text += f" No model wrote a summary, so the focus ({one_line(focus)[:40]}) was not used."
+    return text
+
+
+def list_pins(texts: Sequence[str]) -> str:
+    """Return the answer to `/pin`: the texts that every view keeps."""
+    if not texts:
+        return "Nothing is pinned. /pin TEXT keeps a text word for word."
+    return "\n".join(["Pinned, and kept word for word by each compression:", *texts])
+
+
+def list_sessions(sessions: Sequence[SessionInfo]) -> str:
+    """Return the answer to a bare `/resume`: the newest stored sessions."""
+    if not sessions:
+        return (
+            "No stored session. A store on disk keeps them: store_url or PRAISON_COMPRESSOR_STORE."
+        )
+    lines = ["/resume ID goes on with one of these, the newest first:"]
+    for session in sessions[:MOST_SESSIONS_SHOWN]:
+        changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(session.updated))
+        lines.append(f"{session.id}  {changed}, {pluralize(session.compressions, 'compression')}")
+    if len(sessions) > MOST_SESSIONS_SHOWN:
+        lines.append(
+            f"and {len(sessions) - MOST_SESSIONS_SHOWN} more: `praison-compressor sessions`"
+        )
+    return "\n".join(lines)
+
+
+def describe_undo(
+    segments: Sequence[Segment],
+    messages: Sequence[Message],
+    use: ContextUse,
+    count: Callable[[Message], int],
+) -> str:
+    """Return the answer to `/undo`: restored messages and the next request's size."""
+    remaining = Counter(name for segment in segments for name in segment.run)
+    restored = []
+    for message in messages:
+        if remaining[digest(message)] > 0:
+            remaining[digest(message)] -= 1
+            restored.append(message)
+    tokens, dropped = sum(map(count, restored)), remaining.total()
+    after = short_count(sum(segment.tokens for segment in segments))
+    text = (
+        f"Taken back: {pluralize(len(restored), 'message')} ({short_count(tokens)}) that stood in "
+        f"{after}. The next request has {short_count(use.used)}."
+    )
+    if dropped:
+        text += f" {dropped} more are no longer in the conversation."
+    if use.parts["free"] < 0:
+        return f"{text} They do not fit the window: the next view is compressed again."
+    return f"{text} Nothing is compressed until the window is full; /compact does it at once."
+
+
+def describe_status(status: Status) -> str:
+    """Return the answer to `/status`: the request, the bill, the pinned texts."""
+    request = "Last request" if status.is_sent else "Next request"
+    lines = [f"{request}: {status}"]
+    if not status.tokens:
+        lines = [f"No request by this process yet in session {status.session_id}."]
+    lines += [str(status.bill)] if status.bill.requests else []
+    return "\n".join([*lines, *(f"Pinned: {one_line(text)}" for text in status.pinned)])
+
+
+_CHAT_WORDS = {"keep": "keep", "since": "from", "until": "from ... to"}
+"""Option of the library -> its words in the chat."""
+_OPTION_ERROR = re.compile(r"^(keep|since|until)='?([^':]*)'?:")
+
+
+def describe_error(error: CompressorError) -> str:
+    """Return an error's text, with the chat's words for options."""
+    return _OPTION_ERROR.sub(lambda m: f"/compact {_CHAT_WORDS[m[1]]} {m[2]}:", str(error))
