@@ -185,7 +185,7 @@ def _parts_table(preview: Preview, parts: Sequence[Part], view_messages: int) ->
         rows.append((name, *sizes, options_as_flags(part.why)))
     rows.append(("total", f"{len(preview.messages):,} -> {view_messages:,}", before, after, saved))
     styles = ["yellow" if part.segment or part.to_write else "" for part in parts]
-    return Table(("part", "messages#", "tokens#", "after#", "what"), rows, styles)
+    return Table(("part", "messages#", "tokens#", "after#", "what"), rows, styles, wraps=True)
 
 
 def _method_sentence(result: CompressResult, model: str | None, *, is_requested: bool) -> str:
