@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..compressor.bills import Bill, stored_bill
+from ..compressor.account import stored_bill
+from ..compressor.bills import Bill
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
 from ..config import CompressorConfig
@@ -19,10 +20,10 @@ from ..errors import SessionNotFound
 from ..ledger.segments import Entry, Epoch, Segment, Usage
 from ..ledger.stores import Store
 from ..messages import Message, content_digest, read_transcript, text_of
-from ..recall.outlines import in_order
+from ..recall.outlines import references_in_order
 from ..summaries.prompts import render_messages
 from ..tokens.counter import TokenCounter
-from ..tokens.models import input_price, model_limits
+from ..tokens.models import model_limits, prices_of
 from ..view.budget import Budget
 from ..view.frame import is_framed, unframe
 from .store_commands import FOLDED, IN_VIEW, UNDONE, segment_states
@@ -78,7 +79,7 @@ class Card:
         """
         if self.standing:
             texts = render_messages([dict(message) for message in self.messages])
-            names = in_order(self.number, self.messages)
+            names = references_in_order(self.number, self.messages)
             for name, message, text in zip(names, self.messages, texts, strict=True):
                 cut = text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + " …"
                 yield name, str(message.get("role")), cut.partition("\n")[2] or cut
@@ -211,7 +212,7 @@ def data_of_session(
     messages = store.transcript(session)
     lengths = [card.segment.transcript_length for card in (*data.cards, *data.masks)]
     if not messages or 0 in lengths or max(lengths, default=0) > len(messages):
-        return replace(data, note=PARTIAL_NOTE, price=input_price(tokens.model))
+        return replace(data, note=PARTIAL_NOTE, price=prices_of(tokens.model).input)
     is_undone = UNDONE in segment_states(session.entries)
     note = f"{WHOLE_NOTE} {UNDONE_NOTE}" if is_undone else WHOLE_NOTE
     return _with_points(replace(data, note=note), messages, tokens)
@@ -293,7 +294,7 @@ def _with_points(data: ReportData, messages: Sequence[Message], tokens: TokenCou
         tokens=whole[-1],
         points=tuple(points),
         requests_of=begun,
-        price=input_price(tokens.model),
+        price=prices_of(tokens.model).input,
     )
 
 
