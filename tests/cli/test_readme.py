@@ -78,7 +78,7 @@ def test_every_command_and_option_explains_itself():
     silent = [
         (name, each.name)
         for name, each in options()
-        for word in re.findall(r"[A-Z]+", each.metavar or "")
+        for word in re.findall(r"[A-Z]+", each.metavar or each.name.upper())
         if not (each.help if each.param_type_name == "option" else word in explained(name))
     ]
     assert silent == []
