@@ -139,9 +139,9 @@ def _lay_out(table: Table, width: int | None) -> Iterator[Line]:
     rows = [heads, *([_cell(value) for value in row] for row in table.rows)]
     sizes = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     widths = dict(enumerate(sizes)) if width is None else _fit(table, sizes, width)
-    wraps = table.wraps and len(widths) - 1 in places
+    last = widths.get(len(sizes) - 1) if table.wraps else None
     for row, style in itertools.zip_longest(rows, ["bold", *table.styles], fillvalue=""):
-        for line in _wrap(row, widths[-1]) if wraps else [row]:
+        for line in [row] if last is None else _wrap(row, last):
             cells = [_pad(line[at], widths[at], table.columns[at].endswith("#")) for at in widths]
             yield Line(GAP.join(cells).rstrip(), style)
 
