@@ -106,7 +106,7 @@ def test_a_request_that_only_reads_begins_nothing_and_pays_nothing():
 
 
 @pytest.mark.parametrize("options", [{"force": True}, {"since": 0}, {"target_tokens": 3_000}])
-def test_force_waits_for_the_model_in_the_background_mode(options: dict[str, Any]):
+def test_force_waits_for_the_model_in_the_background_mode(options):
     """A compression that the caller asks for waits for the model in the background mode too."""
     gate = Gate()
     gate.open.set()
