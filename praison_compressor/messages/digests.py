@@ -36,11 +36,11 @@ def canonical(message: Mapping[str, Any]) -> Message:
     without a value. A list with one text part equals its text.
     """
     named = ((str(key), value) for key, value in message.items())
-    return _canonical({key: plain_value(value) for key, value in named if _counts(key)})
+    return _canonical({key: plain_value(value) for key, value in named if _is_compared(key)})
 
 
 def _canonical(plain: Message) -> Message:
-    members = {key: value for key, value in plain.items() if _counts(key)}
+    members = {key: value for key, value in plain.items() if _is_compared(key)}
     content, calls = members.pop("content", None), members.pop("tool_calls", None)
     valued = ((key, value) for key, value in members.items() if value not in (None, [], {}))
     result: Message = {key: without_cache_markers(value) for key, value in valued}
@@ -51,7 +51,7 @@ def _canonical(plain: Message) -> Message:
     return result
 
 
-def _counts(key: str) -> bool:
+def _is_compared(key: str) -> bool:
     return key not in _VOLATILE and not key.startswith("_")
 
 

@@ -33,7 +33,7 @@ OTHERS = SectionKind(
     "In the user's role, from hosts, environments and other agents",
     *(0.03, "text{s} in the user's role"),
 )
-INSTRUCTIONS = SectionKind(
+INSTRUCTIONS_READ = SectionKind(
     "Instructions read (contents of files)", 0.045, "file{s} of instructions", 60
 )
 PLAN = SectionKind("Plan (as last given)", 0.04, "item{s} of the plan")
@@ -44,7 +44,7 @@ OUTLINE = SectionKind("Outline", 0.025, least=60)
 COUNTS = SectionKind("Counts", 0.015, least=100)
 TITLES = tuple(
     kind.title
-    for kind in (USER, OTHERS, INSTRUCTIONS, PLAN, FILES, COMMANDS, REPORTS, OUTLINE, COUNTS)
+    for kind in (USER, OTHERS, INSTRUCTIONS_READ, PLAN, FILES, COMMANDS, REPORTS, OUTLINE, COUNTS)
 )
 
 

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from ..messages import ToolCall, calls
 from ..messages.display import pluralize
 from ..messages.shortening import cut_line
-from .rendering import COMMANDS, FILES, INSTRUCTIONS, QuoteEntry, Section
+from .rendering import COMMANDS, FILES, INSTRUCTIONS_READ, QuoteEntry, Section
 from .speakers import IN_USER_ROLE, without_notes
 from .telling import telling_line
 
@@ -127,7 +127,7 @@ def instructions_section(readings: Mapping[str, tuple[int, str]]) -> Section:
         QuoteEntry(at, (-at,), _content(text), f"{source}:\n  ")
         for source, (at, text) in oldest_first
     ]
-    return Section(INSTRUCTIONS, entries)
+    return Section(INSTRUCTIONS_READ, entries)
 
 
 def _content(text: str) -> str:

@@ -18,7 +18,7 @@ from ..quotes import Quotes, read_quotes
 from ..quotes.rendering import HEADING, TITLES
 from ..recall.outlines import outline
 from ..tokens.counter import TokenCounter
-from ..view.frame import QUOTED, frame_summary
+from ..view.frame import QUOTES_OPEN, frame_summary
 from ..view.masks import MASK, mask_by_policy
 from .litellm_client import LiteLLMSummarizer
 from .model_calls import (
@@ -288,7 +288,7 @@ def _join_prose(prose: str, quotes: str, method: str) -> str:
     """Return prose and quotes as one text; `prose_of` parses it."""
     if not prose or (method == "model" and not quotes):
         return prose or quotes
-    return f"{prose}\n\n{QUOTED}\n{quotes}"
+    return f"{prose}\n\n{QUOTES_OPEN}\n{quotes}"
 
 
 def mark_headings(prose: str) -> str:
@@ -301,7 +301,7 @@ def mark_headings(prose: str) -> str:
 
 
 _IMITATED_HEADING = re.compile(
-    rf"^[^\w\n]{{0,20}}(?={'|'.join(re.escape(t) for t in (QUOTED[:-1], *TITLES))})",
+    rf"^[^\w\n]{{0,20}}(?={'|'.join(re.escape(t) for t in (QUOTES_OPEN[:-1], *TITLES))})",
     re.IGNORECASE | re.MULTILINE,
 )
 

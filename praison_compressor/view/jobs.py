@@ -176,7 +176,7 @@ def _share_room(
 # -------------------------------------------------------------- the tail
 
 
-PLENTY_TAIL = CompressorConfig.protect_last_n_tokens
+LARGE_TAIL = CompressorConfig.protect_last_n_tokens
 """From this `protect_last_n_tokens` on, the tail has half of the target beside the head."""
 
 TURN_START_COST = 0.2
@@ -320,7 +320,7 @@ class Summaries:
     def _requested_tail(self) -> int:
         users, turns = self.view.transcript.users, self.budget.recent_turns
         recent = self.view.tail_tokens(users[-turns:][0]) if turns and users else 0
-        least = self._tail_room(self.budget.target) if self.budget.tail >= PLENTY_TAIL else 0
+        least = self._tail_room(self.budget.target) if self.budget.tail >= LARGE_TAIL else 0
         return max(self.budget.tail, recent, least)
 
     def _tail_room(self, goal: int) -> int:

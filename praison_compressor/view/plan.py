@@ -61,9 +61,9 @@ def plan(view: View, budget: Budget, measures: Measures) -> Plan | None:
     if share is not None and budget.target - view.fixed_tokens() < TINY_ROOM:
         view, budget = view.without_first_step(), replace(budget, tail_share=share)
     behind = view.behind_a_segment()
-    summarizing = _yield_kept(Summaries(behind, budget, measures))
+    summarizing = _summarize_kept(Summaries(behind, budget, measures))
     if summarizing is None and behind is not view:
-        summarizing = _yield_kept(Summaries(view, budget, measures))
+        summarizing = _summarize_kept(Summaries(view, budget, measures))
     return short if summarizing is None else replace(summarizing, excerpts=shortened)
 
 
@@ -121,10 +121,10 @@ def _adjust_trigger(view: View, budget: Budget) -> Budget:
     At a turn's start old thinking may be dropped. The trigger is then lowered, at most to
     `LEAST_GROWTH`, until a turn as long as the last one fits below the raised trigger.
     """
-    if not view.signed or budget.limit <= budget.trigger:
+    if not view.signed_tokens or budget.limit <= budget.trigger:
         return budget
     raised = budget.trigger + int(BOUND_MARK * (budget.limit - budget.trigger))
-    if view.is_bound:
+    if view.has_running_thinking:
         return replace(budget, trigger=raised)
     users, least = view.transcript.users, budget.mark_at(LEAST_GROWTH)
     last = view.span_tokens(users[-2], users[-1]) if len(users) > 1 else 0
@@ -178,7 +178,7 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
 # -------------------------------------------------------------- what a policy keeps
 
 
-def _yield_kept(whole: Summaries) -> Plan | None:
+def _summarize_kept(whole: Summaries) -> Plan | None:
     """Return the plan that summarizes the fewest kept messages, oldest first.
 
     Enough kept messages are summarized to reach the target; stopping at the limit would compress
