@@ -124,7 +124,7 @@ class CachedMessage:
     __slots__ = ("_content_digest", "_digest", "comparable", "plain", "size", "tokens")
 
     def __init__(self, plain: Message, comparable: bool, size: int) -> None:
-        """Take a plain copy, whether `==` finds every edit, and its number of characters."""
+        """Take a plain copy, its number of characters, and whether `==` suffices."""
         self.plain = plain
         self.size = size
         self.comparable = comparable
@@ -174,7 +174,7 @@ class Originals(Sequence[Message]):
 
     @property
     def comparable(self) -> bool:
-        """Return whether `==` finds every edit of them."""
+        """Return whether `==` finds every edit of these messages."""
         return all(seen.comparable for seen in self._seen)
 
     def content_digests(self) -> list[str]:

@@ -103,7 +103,7 @@ class TodoList:
             self._merge_item(_parse_item(entry, str(n), at))
 
     def _merge_item(self, item: Todo | None) -> None:
-        """Set an item; keep a title or a status that was not given again."""
+        """Set an item; keep the known title and status if none are given."""
         if item is not None:
             known = self.items.get(item.key, item)
             if not item.title:

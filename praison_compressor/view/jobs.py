@@ -271,7 +271,7 @@ class Summaries:
         raise BudgetTooSmall(needed, limit, culprit=largest_fixed(self.view))
 
     def _mildest_split(self, goal: int) -> Split:
-        """Return the split of the mildest scope with a full tail, else the longest tail.
+        """Return the mildest split with a full tail, else the longest tail.
 
         If no split comes down to the goal, return the nearest.
         """
@@ -346,18 +346,18 @@ class Summaries:
 
     @lazy
     def _least_quotes(self) -> int:
-        """Return the tokens in which each user message is quoted by its beginning."""
+        """Return the tokens that quote the beginning of each user message."""
         view = self.view
         users = [n for n in view.transcript.users if view.replaceable[n] and n not in view.covered]
         return self.budget.per_user_message * len(users)
 
     def _quote_room(self, scope: Scope, quotes: int) -> int:
-        """Return the tokens for quotes, at least `quotes`; a fold may fill `budget.fold`."""
+        """Return the tokens for quotes; a fold may fill `budget.fold`."""
         folded = self.budget.fold - self._prose if scope.folds and self._old_tokens else 0
         return max(quotes, self._least_quotes, folded if self.budget.per_user_message else 0)
 
     def _text_room(self, goal: int, scope: Scope, quotes: int) -> int:
-        """Return the tokens of a text with only head and tail beside it.
+        """Return the tokens that one text needs beside head and tail.
 
         Beside older summaries it is less, so that a fold and two more texts fit together
         (tests/view/test_folds.py).
