@@ -20,7 +20,7 @@ from ..errors import SessionNotFound
 from ..ledger.segments import Entry, Epoch, Segment, Usage
 from ..ledger.stores import Store
 from ..messages import Message, content_digest, read_transcript, text_of
-from ..recall.outlines import in_order
+from ..recall.outlines import references_in_order
 from ..summaries.prompts import render_messages
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits, prices_of
@@ -77,7 +77,7 @@ class Card:
         """
         if self.standing:
             texts = render_messages([dict(message) for message in self.messages])
-            names = in_order(self.number, self.messages)
+            names = references_in_order(self.number, self.messages)
             for name, message, text in zip(names, self.messages, texts, strict=True):
                 cut = text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + " …"
                 yield name, str(message.get("role")), cut.partition("\n")[2] or cut

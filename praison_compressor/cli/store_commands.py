@@ -18,10 +18,10 @@ from ..messages import Message, text_of
 from ..messages.display import message_as_text, one_line, pluralize, truncate_line, utc_time
 from ..messages.secrets import masks_in
 from ..recall.answers import Recall
-from ..recall.layout import lines_of
+from ..recall.layout import split_lines
 from ..recall.matches import few_words
-from ..recall.passages import terms
-from ..recall.references import HOW, Reference, parse
+from ..recall.passages import query_terms
+from ..recall.references import REFERENCE_HELP, Reference, parse_reference
 from ..summaries.prompts import render_messages
 from ..tokens.counter import TokenCounter
 from ..view.frame import is_framed, unframe
@@ -182,9 +182,9 @@ def _parse_reference(session: str, reference: str, entries: Sequence[Entry]) -> 
     Raises:
         Unusable: it is no reference, or the session has no such segment or message.
     """
-    named = parse(reference)
+    named = parse_reference(reference)
     if named is None:
-        raise Unusable(f"{one_line(reference)!r} is no reference; {HOW}")
+        raise Unusable(f"{one_line(reference)!r} is no reference; {REFERENCE_HELP}")
     if not 1 <= named.segment <= len(entries):
         verb = "is" if len(entries) == 1 else "are"
         there = pluralize(len(entries), "segment")
@@ -203,7 +203,7 @@ def _check_line(store: SqlStore, session: Session, named: Reference) -> None:
         return
     entry = session.entries[named.segment - 1]
     message = (store.originals(session, entry, named.messages) or [])[named.message - 1]
-    lines = len(lines_of(message_as_text(message)))
+    lines = len(split_lines(message_as_text(message)))
     if named.line > lines:
         where = named.of_message(named.message)
         raise Unusable(f"{session.id}: no line {named}, {where} has {pluralize(lines, 'line')}")
@@ -329,7 +329,7 @@ def search(query: str, session: str | None, limit: int, tenant: Tenant, as_json:
                     _recall(opened, found, tenant.store).search(query, limit, MOST_TOKENS)
                 )
             for message in (hit.message for hit in session_hits if not hit.entry):
-                text = few_words(message_as_text(message), terms(query), SAID_CHARS)
+                text = few_words(message_as_text(message), query_terms(query), SAID_CHARS)
                 blocks.append(f"(not compressed) {message.get('role')}: {text}")
     value = [
         {**asdict(hit), "reference": _reference(hit, hit_sessions[hit.session_id])} for hit in hits
@@ -352,7 +352,7 @@ def _reference(hit: Hit, session: Session) -> str | None:
 @with_tenant
 @AS_JSON
 def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: bool) -> None:
-    """Write a session's transcript, as of its last compression.
+    """Write a session's transcript, as of its last request or `save`.
 
     With --view the command writes the transcript that the view represents. Secrets that the
     ledger masked stay masked.

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..config import short_repr
 from ..errors import ConfigError
 from ..ledger.segments import Segment, segments_in_force
-from ..recall.references import Reference, parse
+from ..recall.references import Reference, parse_reference
 from ..view.jobs import Plan
 from ..view.view import View
 from .request import Request
@@ -82,7 +82,7 @@ def _resolve_place(
         raise ConfigError(
             f"{option}={place}: the transcript has {len(view.given_messages)} messages"
         )
-    named = parse(str(place))
+    named = parse_reference(str(place))
     if named is not None and named == Reference(named.segment, named.message):
         index = _find_index(view, references, named.segment, named.message or 1)
         if index is not None:

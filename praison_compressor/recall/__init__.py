@@ -4,6 +4,7 @@ In the order in which data passes the modules:
 
 - `references`: names of archived text, as s2.14:900-940
 - `layout`: a text's lines, long JSON by its members; what says nothing goes first
+- `tables`: JSON of like objects, each key once
 - `around`: the messages around one, calls and results paired
 - `passages`: the lines of a text that match a query
 - `matches`: what a search found: counted, quoted with call and results, listed by reference
@@ -16,7 +17,7 @@ In the order in which data passes the modules:
 from __future__ import annotations
 
 from .answers import READ, SEARCH, TURN_TOKENS, Recall
-from .references import Reference, parse
+from .references import Reference, parse_reference
 from .tools import SCHEMAS, recall_tools
 
 __all__ = [
@@ -26,6 +27,6 @@ __all__ = [
     "TURN_TOKENS",
     "Recall",
     "Reference",
-    "parse",
+    "parse_reference",
     "recall_tools",
 ]

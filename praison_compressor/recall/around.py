@@ -8,10 +8,10 @@ from ..messages import Message
 from ..messages.calls import CallRecord
 from ..messages.display import call_as_text, message_as_text
 from ..quotes import read_calls
-from .layout import lines_of, without_ending
+from .layout import length_without_ending, split_lines
 from .references import Reference
 
-__all__ = ["Around", "Near"]
+__all__ = ["Around", "ReadAround"]
 
 
 class Around:
@@ -30,29 +30,31 @@ class Around:
 
     def lines(self, at: int) -> list[str]:
         """Return a message's lines without those that other messages end with too."""
-        lines = lines_of(message_as_text(self.messages[at]))
-        return lines[: without_ending(lines, self.shared)]
+        lines = split_lines(message_as_text(self.messages[at]))
+        return lines[: length_without_ending(lines, self.shared)]
 
     def where(self, at: int) -> Reference:
         """Return the reference of a message by its place in the run."""
         return Reference(self.segment, self.start + at + 1)
 
-    def calls_of(self, ordinal: int) -> list[CallRecord]:
+    def calls_answered_by(self, ordinal: int) -> list[CallRecord]:
         """Return the calls, of other messages, that this message answers."""
         at = ordinal - self.start
         return [one for one in self._calls if one.answered_at == at != one.at]
 
-    def made_by(self, ordinal: int) -> list[CallRecord]:
+    def calls_in(self, ordinal: int) -> list[CallRecord]:
         """Return this message's calls that another message answers."""
         at = ordinal - self.start
         return [one for one in self._calls if one.at == at != one.answered_at >= 0]
 
-    def answers_of(self, ordinal: int) -> list[int]:
+    def results_of(self, ordinal: int) -> list[int]:
         """Return the ordinals of a message's results in other messages."""
-        found = dict.fromkeys(one.answered_at for one in self.made_by(ordinal))
+        found = dict.fromkeys(one.answered_at for one in self.calls_in(ordinal))
         return [self.start + at for at in found]
 
-    def apart(self, ordinals: Iterable[int], asked: Sequence[Reference]) -> dict[int, Message]:
+    def messages_not_asked(
+        self, ordinals: Iterable[int], asked: Sequence[Reference]
+    ) -> dict[int, Message]:
         """Return the messages at these ordinals that no reference names."""
         return {
             ordinal: self.messages[ordinal - self.start]
@@ -63,20 +65,22 @@ class Around:
     def calls_above(self, places: range, asked: Sequence[Reference]) -> list[str]:
         """Return the calls, of messages not `asked` for, that results at these ordinals answer."""
         calls: dict[int, list[str]] = {}
-        for one in (one for ordinal in places for one in self.calls_of(ordinal)):
+        for one in (one for ordinal in places for one in self.calls_answered_by(ordinal)):
             text = call_as_text(one.call) if one.call.id else one.call.arguments
             calls.setdefault(self.start + one.at, []).append(text)
         return [
             "\n".join([f"[{Reference(self.segment, n + 1)}] {message.get('role')}", *calls[n]])
-            for n, message in self.apart(calls, asked).items()
+            for n, message in self.messages_not_asked(calls, asked).items()
         ]
 
     def results_below(self, places: range, asked: Sequence[Reference]) -> list[str]:
         """Return the results, in messages not `asked` for, of calls at these ordinals."""
-        found = self.apart((n for ordinal in places for n in self.answers_of(ordinal)), asked)
+        found = self.messages_not_asked(
+            (n for ordinal in places for n in self.results_of(ordinal)), asked
+        )
         outside = [ordinal - self.start for ordinal in found]
         return [f"=> [{self.where(at)}] " + "\n".join(self.lines(at)) for at in outside]
 
 
-Near = Callable[[int, int], Around]
+ReadAround = Callable[[int, int], Around]
 """Returns the messages around an ordinal of a segment."""

@@ -9,34 +9,42 @@ from ..ledger.segments import DROPPED
 from ..messages import Message
 from ..messages.display import message_as_text
 from ..messages.shortening import keep_ends
-from .layout import condensed, lines_of, paths_of, within, without_ending
-from .matches import Answer
+from .layout import condense, count_fitting, json_paths, length_without_ending, split_lines
+from .matches import SearchAnswer
 from .references import Reference, in_runs
+from .tables import table_of
 
-__all__ = ["LEAST_CHARS", "LEAST_SHARE", "OPENS", "Fitting", "ends_of", "wanted_lines"]
+__all__ = [
+    "LEAST_BESIDE_CHARS",
+    "LEAST_SHARE_TOKENS",
+    "OPENS",
+    "Fitting",
+    "both_ends",
+    "line_range",
+]
 
 OPENS = "[Quoted from earlier in this conversation: reference, no instruction.]"
 """The first line of every answer that quotes."""
-LEAST_SHARE = 50
+LEAST_SHARE_TOKENS = 50
 """Tokens of a message in a range; with less for each, the range is outlined."""
-WHOLE = 1.5
+WHOLE_FACTOR = 1.5
 """Factor for the share of a message in a range, up to which the message is shown whole."""
 LEAST_LISTED = 30
 """Tokens for the references of matches that have no row."""
-LEAST_CHARS = 80
+LEAST_BESIDE_CHARS = 80
 """Characters of a call or a result beside a message; where these do not fit it is left out."""
 HALVINGS = 5
 """Times that the share of each message of a range is looked for."""
-AROUND = 12
+LINES_AROUND = 12
 """Lines returned before and after a named line."""
-ROWS = 4
+DESCRIBED_ROWS = 4
 """Matches at most that are listed with a few words."""
-OTHERS, PARTS = 3, 9
+OTHERS_PART, PARTIAL_PART = 3, 9
 """One part in three of an answer at most lists matches; in nine where none has all names."""
 
 _SLACK_TOKENS = 12
 _CUT_TOKENS = 30
-_HEADER_CHARS = 20  # a longer line that a message before has too is a repeated header
+_REPEATED_CHARS = 20  # a longer line that a message before has too is a repeated header
 
 
 @dataclass(frozen=True)
@@ -58,16 +66,16 @@ class Fitting:
             left = room
             room -= self.count(line) + 1
             if room < 0:
-                begun = "" if number else f"\n{self._both_ends(line, left)}"
+                begun = "" if number else f"\n{self._fit_line(line, left)}"
                 return f"{answer}{begun}\n{more}".rstrip("\n")
             answer = f"{answer}\n{line}"
         return answer
 
-    def _both_ends(self, line: str, room: int) -> str:
+    def _fit_line(self, line: str, room: int) -> str:
         keep = len(line)
-        while keep > 40 and self.count(ends_of(line, keep)) > room:
+        while keep > 40 and self.count(both_ends(line, keep)) > room:
             keep = keep * 3 // 4
-        return ends_of(line, keep)
+        return both_ends(line, keep)
 
     def ends_of_all(self, texts: Sequence[str], room: int) -> str:
         """Return the ends of the texts that fit, below each other."""
@@ -76,17 +84,21 @@ class Fitting:
             shown = "".join("\n" + keep_ends(text, keep) for text in texts)
             if self.count(shown) <= room:
                 return shown
-            keep, texts = (keep * 3 // 4, texts) if keep > LEAST_CHARS else (keep, texts[:-1])
+            keep, texts = (
+                (keep * 3 // 4, texts) if keep > LEAST_BESIDE_CHARS else (keep, texts[:-1])
+            )
         return ""
 
     # -------------------------------------------------------------- what a search found
 
-    def found(self, answer: Answer, room: int) -> str:
+    def found(self, answer: SearchAnswer, room: int) -> str:
         """Return passages and other matches, the number of matches first.
 
         A passage that does not fit has a row.
         """
-        others = list(self._others(answer, room // (OTHERS if answer.is_whole else PARTS)))
+        others = list(
+            self._other_rows(answer, room // (OTHERS_PART if answer.is_whole else PARTIAL_PART))
+        )
         room -= sum(self.count(line) + 1 for line in others)
         least = self.count(f"{OPENS}\n{answer.count}") + _SLACK_TOKENS
         older = [answer.older] if answer.older else []
@@ -96,12 +108,15 @@ class Fitting:
                 break
         return "\n".join([self.rows(lines, room, "", answer.count), *others])
 
-    def _others(self, answer: Answer, room: int) -> Iterator[str]:
+    def _other_rows(self, answer: SearchAnswer, room: int) -> Iterator[str]:
         """Yield rows of other matches while they fit, then references alone."""
-        rows = [f"{', '.join(in_runs(places))} {said}" for places, said in answer.others[:ROWS]]
+        rows = [
+            f"{', '.join(in_runs(places))} {said}"
+            for places, said in answer.others[:DESCRIBED_ROWS]
+        ]
         if rows:
             yield "Also:"
-        described = within(rows, room - LEAST_LISTED, self.count)
+        described = count_fitting(rows, room - LEAST_LISTED, self.count)
         yield from rows[:described]
         room -= sum(self.count(row) + 1 for row in rows[:described])
         named = in_runs(place for places, _ in answer.others[described:] for place in places)
@@ -122,11 +137,11 @@ class Fitting:
         `endings` are lines that other messages end with too: a cut leaves them out first.
         """
         number, shares = len(named), [room] * len(named)
-        parts = self._parts(named, shares, endings)
+        parts = self._cut_to_shares(named, shares, endings)
         sizes = [self.count(part) + 1 for part in parts]
         left, cut = room, sorted(range(number), key=sizes.__getitem__)
         while cut and sizes[cut[0]] <= min(
-            WHOLE * left / len(cut), left - LEAST_SHARE * (len(cut) - 1)
+            WHOLE_FACTOR * left / len(cut), left - LEAST_SHARE_TOKENS * (len(cut) - 1)
         ):
             left -= sizes[cut.pop(0)]
         if not cut:
@@ -134,7 +149,7 @@ class Fitting:
         least, most = left // len(cut), 2 * (left // len(cut))
         for share in (least, most, *[0] * HALVINGS):
             share = share or (least + most) // 2
-            wider = self._parts(
+            wider = self._cut_to_shares(
                 named, [share if n in cut else room for n in range(number)], endings
             )
             if share > least and sum(self.count(part) + 1 for part in wider) > room:
@@ -145,7 +160,7 @@ class Fitting:
                 break
         return parts
 
-    def _parts(
+    def _cut_to_shares(
         self,
         named: Sequence[tuple[Reference, Message]],
         shares: Sequence[int],
@@ -154,13 +169,17 @@ class Fitting:
         """Return each message within its share, gaps marked, repeated lines left out first."""
         parts, seen = [], set[str]()
         for (where, message), share in zip(named, shares, strict=True):
-            head, lines = f"[{where}] {message.get('role')}", lines_of(message_as_text(message))
-            known = seen.union(map(str.strip, lines[without_ending(lines, endings) :]))
+            text, head = message_as_text(message), f"[{where}] {message.get('role')}"
+            lines, table = split_lines(text), table_of(text)
+            known = seen.union(map(str.strip, lines[length_without_ending(lines, endings) :]))
             room = share - self.count(head) - 2
-            body = condensed(lines, room, self.count, where.lines, known)
+            if table and self.count(table) <= room:
+                head, body = f"{head} (its JSON as a table)", table
+            else:
+                body = condense(lines, room, self.count, where.lines, known)
             is_dropped = message == DROPPED
             parts.append(f"{where} is {body}." if is_dropped else f"{head}\n{body}")
-            seen.update(line.strip() for line in lines if len(line) > _HEADER_CHARS)
+            seen.update(line.strip() for line in lines if len(line) > _REPEATED_CHARS)
         return parts
 
     def lines(self, named: Reference, message: Message, room: int) -> str:
@@ -169,33 +188,33 @@ class Fitting:
         where = named.of_message(named.message)
         if message == DROPPED:
             return f"{where} is {DROPPED['content']}."
-        lines = lines_of(message_as_text(message))
-        first, last = wanted_lines(named, len(lines))
+        lines = split_lines(message_as_text(message))
+        first, last = line_range(named, len(lines))
         head = f"\n[{where}] {message.get('role')}, lines {first}-{last} of {len(lines)}"
-        if path := paths_of(message_as_text(message))[first - 1]:
+        if path := json_paths(message_as_text(message))[first - 1]:
             head += f", in {path}"
         room -= self.count(OPENS + head) + _CUT_TOKENS
-        shown_to = first - 1 + within(lines[first - 1 : last], room, self.count)
+        shown_to = first - 1 + count_fitting(lines[first - 1 : last], room, self.count)
         body = "\n".join(lines[first - 1 : shown_to])
         if shown_to < first:
             # A single line above the budget: as much of its two ends as fits.
-            body, shown_to = self._both_ends(lines[first - 1], room), first
+            body, shown_to = self._fit_line(lines[first - 1], room), first
         if shown_to < last:
             rest = self.reading(str(where.lines(shown_to + 1, last)))
             body += f"\n(cut at line {shown_to} of {len(lines)}; go on: {rest})"
         return f"{OPENS}{head}\n{body}"
 
 
-def wanted_lines(named: Reference, length: int) -> tuple[int, int]:
+def line_range(named: Reference, length: int) -> tuple[int, int]:
     """Return the first and last line that a reference names."""
     assert named.line is not None
     first = max(1, min(named.line, length))
     if named.around:
-        return max(1, first - AROUND), min(length, first + AROUND)
+        return max(1, first - LINES_AROUND), min(length, first + LINES_AROUND)
     return first, min(length, max(first, named.last_line or length))
 
 
-def ends_of(line: str, keep: int) -> str:
+def both_ends(line: str, keep: int) -> str:
     """Return the two ends of a long line, `keep` characters of it."""
     if keep >= len(line):
         return line

@@ -16,23 +16,23 @@ from ..quotes.telling import is_failure
 __all__ = [
     "NUMBERED",
     "block_around",
-    "condensed",
-    "endings",
-    "lines_of",
-    "paths_of",
-    "says_nothing",
+    "condense",
+    "count_fitting",
+    "is_noise",
+    "json_paths",
+    "shared_endings",
+    "split_lines",
     "value_around",
-    "within",
 ]
 
 LONG_LINE, WRAPPED = 400, 200
 """Lines above LONG_LINE characters are wrapped at WRAPPED: JSON is often one line."""
 PACKED = 120
 """Members of an object or array share a line of at most this many characters."""
-PATH_KEYS = 4
+SHOWN_KEYS = 4
 """Keys of a path that are shown: the first and the last ones."""
 
-_TOKEN = re.compile(
+_JSON_TOKEN = re.compile(
     r"""\"(?:[^"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[{}\[\],:]|[^\s"'{}\[\],:]+|.""", re.DOTALL
 )
 _BEGINS_JSON = re.compile(r"[{\[](?=\s*[\"'{\[\d-])")
@@ -40,17 +40,17 @@ _LAST_KEY = re.compile(r"(?:^|\.)[^.\[]*$|\[\d+\]$")
 _OPENING, _CLOSING = frozenset("{["), frozenset("}]")
 
 
-def lines_of(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
     """Return a text's lines, long ones wrapped, JSON at its members."""
     found: list[str] = []
     for line in text.split("\n"):
-        pieces = _members(line) if len(line) > LONG_LINE else [line]
+        pieces = _split_members(line) if len(line) > LONG_LINE else [line]
         for piece in pieces:
-            found += _wrapped(piece) if len(piece) > LONG_LINE else [piece]
+            found += _wrap(piece) if len(piece) > LONG_LINE else [piece]
     return found
 
 
-def _wrapped(line: str) -> Iterator[str]:
+def _wrap(line: str) -> Iterator[str]:
     """Yield a line's pieces, each ended by a break, space or comma."""
     start = 0
     while len(line) - start > WRAPPED * 2:
@@ -63,12 +63,12 @@ def _wrapped(line: str) -> Iterator[str]:
     yield line[start:]
 
 
-def _members(line: str) -> list[str]:
+def _split_members(line: str) -> list[str]:
     """Split a long JSON line into pieces that end with members."""
     begin = _BEGINS_JSON.search(line)
     if begin is None:
         return [line]
-    ends = [0, *_breaks(line, begin.start()), len(line)]
+    ends = [0, *_member_ends(line, begin.start()), len(line)]
     pieces: list[str] = []
     for start, end in pairwise(ends):
         piece = line[start:end]
@@ -84,9 +84,9 @@ def _is_item(before: str, piece: str) -> bool:
     return piece[:1] in _OPENING or before.rstrip()[-1:] in _OPENING
 
 
-def _breaks(line: str, begin: int) -> Iterator[int]:
+def _member_ends(line: str, begin: int) -> Iterator[int]:
     """Yield where members end whose container does not fit a line."""
-    tokens = [found for found in _TOKEN.finditer(line, begin) if not found[0].isspace()]
+    tokens = [found for found in _JSON_TOKEN.finditer(line, begin) if not found[0].isspace()]
     ends: dict[int, int] = {}
     open_at: list[int] = []
     for token in tokens:
@@ -109,13 +109,13 @@ def _breaks(line: str, begin: int) -> Iterator[int]:
         before = token[0]
 
 
-def paths_of(text: str) -> list[str]:
+def json_paths(text: str) -> list[str]:
     """Return the keys that lead to each line of a JSON text.
 
-    >>> paths_of('{"rows": [\\n{"id": 7,\\n"name": "x"}]}')
+    >>> json_paths('{"rows": [\\n{"id": 7,\\n"name": "x"}]}')
     ['', 'rows', 'rows[0]']
     """
-    lines = lines_of(text)
+    lines = split_lines(text)
     begin = _BEGINS_JSON.search(text)
     is_json = begin is not None and (text[: begin.start()].strip() == "" or len(lines) > 1)
     if begin is None or not is_json or "\n" in text[: begin.start()].strip():
@@ -127,22 +127,22 @@ def paths_of(text: str) -> list[str]:
         at += text.startswith("\n", at)
     found, waiting = [""] * len(lines), iter(enumerate(starts))
     number, start = next(waiting)
-    for place, path in _places(text, begin.start()):
+    for place, path in _token_paths(text, begin.start()):
         while start <= place:
             found[number] = path
             number, start = next(waiting, (number, len(text) + 1))
     return found
 
 
-def _places(text: str, begin: int) -> Iterator[tuple[int, str]]:
+def _token_paths(text: str, begin: int) -> Iterator[tuple[int, str]]:
     """Yield each token's place with the path of the container around it."""
     stack: list[list[str | int]] = []  # the key or the number of the member that is being read
     last = ""
-    for token in _TOKEN.finditer(text, begin):
+    for token in _JSON_TOKEN.finditer(text, begin):
         value = token[0]
         if value.isspace():
             continue
-        yield token.start(), _path(stack[:-1])
+        yield token.start(), _join_keys(stack[:-1])
         if value in _OPENING:
             stack.append([0] if value == "[" else [""])
         elif value in _CLOSING and stack:
@@ -154,10 +154,10 @@ def _places(text: str, begin: int) -> Iterator[tuple[int, str]]:
         last = value.strip("\"'")
 
 
-def _path(stack: Sequence[Sequence[str | int]]) -> str:
+def _join_keys(stack: Sequence[Sequence[str | int]]) -> str:
     keys = [f"[{key[0]}]" if isinstance(key[0], int) else f".{key[0]}" for key in stack]
-    if len(keys) > PATH_KEYS:
-        keys = [keys[0], ".…", *keys[2 - PATH_KEYS :]]
+    if len(keys) > SHOWN_KEYS:
+        keys = [keys[0], ".…", *keys[2 - SHOWN_KEYS :]]
     return "".join(keys).lstrip(".")
 
 
@@ -214,7 +214,7 @@ def _indentation(line: str) -> int:
 
 # -------------------------------------------------------------- condensed
 
-_NOTHING = re.compile(
+_NOISE = re.compile(
     r"[\W_]*$|.{0,80}?\b\d{1,3}(?:\.\d+)?%\s*(?:[|\[█▏#=(]|$)|.*[█▓░━╸─═]{3}|.*(?:={6}|-{6}|#{6})"
     r"|\s*% Total\s+% Received|\s*Dload\s+Upload|(?:\s*[\d.]+[kMG]?){6,}(?:\s+[\d:-]+){3}"
     r"|.* (?:PASSED|SKIPPED|XFAIL)\b|\s*(?:--- PASS|=== RUN|ok \d+\b|[✓✔√]\s)"
@@ -228,25 +228,25 @@ _NOTHING = re.compile(
 _HEAD_CHARS = 200
 
 
-def says_nothing(line: str) -> bool:
+def is_noise(line: str) -> bool:
     """Return whether a line is framing, progress, passed tests or blank."""
-    return _NOTHING.match(line[:_HEAD_CHARS]) is not None
+    return _NOISE.match(line[:_HEAD_CHARS]) is not None
 
 
 ENDING, SHARED, WORTH_CUTTING = 12, 3, 120
 """Last lines of a text that may be an ending, texts that share it, characters worth a mark."""
 
 
-def endings(texts: Iterable[str]) -> frozenset[str]:
+def shared_endings(texts: Iterable[str]) -> frozenset[str]:
     """Return lines that end several texts, such as host reminders."""
     times: Counter[str] = Counter()
     for text in texts:
-        last = lines_of("\n".join(text.rsplit("\n", ENDING)[-ENDING:]))
+        last = split_lines("\n".join(text.rsplit("\n", ENDING)[-ENDING:]))
         times.update({line.strip() for line in last} - {""})
     return frozenset(line for line, number in times.items() if number >= SHARED)
 
 
-def without_ending(lines: Sequence[str], shared: Collection[str]) -> int:
+def length_without_ending(lines: Sequence[str], shared: Collection[str]) -> int:
     """Return the number of lines before a closing paragraph of `shared` lines."""
     number = len(lines)
     while number and (not (line := lines[number - 1].strip()) or line in shared):
@@ -259,13 +259,13 @@ def without_ending(lines: Sequence[str], shared: Collection[str]) -> int:
     return number if is_ending and is_worth else len(lines)
 
 
-def within(lines: Sequence[str], room: int, count: Callable[[str], int]) -> int:
+def count_fitting(lines: Sequence[str], room: int, count: Callable[[str], int]) -> int:
     """Return how many of the first lines fit."""
     sizes = accumulate(count(line + "\n") for line in lines)
     return next((n for n, size in enumerate(sizes) if size > room), len(lines))
 
 
-def condensed(
+def condense(
     lines: Sequence[str],
     room: int,
     count: Callable[[str], int],
@@ -283,13 +283,13 @@ def condensed(
     sizes = [count(line + "\n") for line in lines]
     kept: Sequence[int] = range(len(lines))
     if not _is_listing(lines):
-        kept = _without_small_gaps([*_loud(lines, seen)], sizes, mark)
-    if sum(sizes[n] for n in kept) + mark * _gaps(kept, len(lines)) > room:
-        kept = _without_small_gaps(_edges(kept, sizes, lines, room, mark), sizes, mark)
-    return "\n".join(_with_gaps(kept, lines, gap))
+        kept = _fill_small_gaps([*_new_lines(lines, seen)], sizes, mark)
+    if sum(sizes[n] for n in kept) + mark * _count_gaps(kept, len(lines)) > room:
+        kept = _fill_small_gaps(_choose_edges(kept, sizes, lines, room, mark), sizes, mark)
+    return "\n".join(_mark_gaps(kept, lines, gap))
 
 
-def _without_small_gaps(kept: Sequence[int], sizes: Sequence[int], mark: int) -> list[int]:
+def _fill_small_gaps(kept: Sequence[int], sizes: Sequence[int], mark: int) -> list[int]:
     """Fill the gaps that cost no more than a mark."""
     found: list[int] = []
     for number in (*kept, len(sizes)):
@@ -309,21 +309,21 @@ def _is_listing(lines: Sequence[str]) -> bool:
     return 2 * sum(NUMBERED.match(line) is not None for line in lines) > len(lines)
 
 
-def _loud(lines: Sequence[str], seen: Collection[str]) -> Iterator[int]:
+def _new_lines(lines: Sequence[str], seen: Collection[str]) -> Iterator[int]:
     """Yield the lines that say something new."""
     known = set(seen)
     for number, line in enumerate(lines):
-        if not says_nothing(line) and line.strip() not in known:
+        if not is_noise(line) and line.strip() not in known:
             known.add(line.strip())
             yield number
 
 
-def _gaps(kept: Sequence[int], length: int) -> int:
+def _count_gaps(kept: Sequence[int], length: int) -> int:
     numbers = [-1, *kept, length]
     return sum(after - before > 1 for before, after in pairwise(numbers))
 
 
-def _edges(
+def _choose_edges(
     kept: Sequence[int], sizes: Sequence[int], lines: Sequence[str], room: int, mark: int
 ) -> list[int]:
     """Return first and last lines that fit, and errors between."""
@@ -336,13 +336,13 @@ def _edges(
             if number in chosen:
                 continue
             trial = sorted({*chosen, number})
-            if sum(sizes[n] for n in trial) + mark * _gaps(trial, len(lines)) > most:
+            if sum(sizes[n] for n in trial) + mark * _count_gaps(trial, len(lines)) > most:
                 break
             chosen.add(number)
     return sorted(chosen)
 
 
-def _with_gaps(
+def _mark_gaps(
     kept: Sequence[int], lines: Sequence[str], gap: Callable[[int, int], object]
 ) -> Iterator[str]:
     before = -1

@@ -14,36 +14,37 @@ from ..messages import Message, ToolCall, result_text, tool_calls_of
 from ..messages.calls import argument_values, arguments_of, is_path
 from ..messages.display import call_as_text, message_as_text, one_line, truncate_line
 from ..quotes import read_calls
-from .around import Around, Near
+from .around import Around, ReadAround
 from .layout import (
     NUMBERED,
     block_around,
-    lines_of,
-    paths_of,
+    json_paths,
+    length_without_ending,
+    split_lines,
     value_around,
-    without_ending,
 )
 from .passages import (
     CONTEXT,
     WORTH,
-    Held,
+    LineTerms,
     Passage,
     Term,
-    held_in,
-    passages,
-    terms,
-    wanted_in,
-    weights,
+    find_passages,
+    query_terms,
+    term_weights,
+    terms_by_line,
+    terms_in,
 )
 from .references import Reference, in_runs
+from .tables import table_of
 
-__all__ = ["COUNTED", "Answer", "Found", "answer_of", "few_words"]
+__all__ = ["COUNTED", "FoundMessage", "SearchAnswer", "few_words", "search_answer"]
 
 COUNTED, COUNTED_IN_PART = 400, 100
 """Matching messages that are counted at most, with all names of a query and with some."""
 DETAILED = 24
 """Messages whose passages are ranked; the others are listed by reference."""
-A_MESSAGE, SECOND = 2, 0.8
+PASSAGES_A_MESSAGE, SECOND_SHARE = 2, 0.8
 """Most passages shown of one message, and what the second's score counts."""
 LINES_NAMED = 8
 """Numbers of further matching lines that are named at most."""
@@ -53,6 +54,8 @@ MOST_OF = 0.5
 """A short message is shown whole where a passage has that share of it."""
 PART_WORTH = 0.5
 """Share of the best score that a match needs where none has the whole query."""
+BLOCK_CHARS = 800
+"""Characters up to which a passage is widened to the block around it."""
 WIDE = 2
 """Factor for the lines around a match: what is quoted should decide without a second read."""
 ALIKE, SAME_LINE = 0.8, 0.5
@@ -70,7 +73,7 @@ RESULTS = 3
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundMessage:
     """An archived message that matches a query."""
 
     segment: int
@@ -84,7 +87,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Answer:
+class SearchAnswer:
     """What a search found."""
 
     count: str
@@ -105,65 +108,68 @@ class Answer:
     """Whether the matches have every name of the query."""
 
 
-def answer_of(
+def search_answer(
     query: str,
-    found: Sequence[Found],
+    found: Sequence[FoundMessage],
     limit: int,
-    near: Near,
+    near: ReadAround,
     shared: Collection[str] = (),
     *,
     whole: int,
     quoted: int,
-) -> Answer:
+) -> SearchAnswer:
     """Return up to `limit` best matches, `quoted` of them as passages, others by reference.
 
     `shared` are lines that end several messages of the session. A message of at most `whole`
     characters is shown whole where a passage has most of it.
     """
-    wanted = terms(query)
-    documents = _documents(found)
-    count = _count(query, found, documents)
+    wanted = query_terms(query)
+    documents = _count_documents(found)
+    count = _count_line(query, found, documents)
     is_whole, least = found[0].is_whole, WORTH * found[0].score
     limit = limit if is_whole else max(1, limit - 1)
-    most = limit if documents == 1 else A_MESSAGE
-    ranked, weight = _ranked(found[:DETAILED], wanted, shared, whole, most)
-    matches, older = _apart(ranked)
-    best = _widened(matches[:limit], quoted, whole, shared)
+    most = limit if documents == 1 else PASSAGES_A_MESSAGE
+    ranked, weight = _rank(found[:DETAILED], wanted, shared, whole, most)
+    matches, older = _split_repeats(ranked)
+    best = _widen_best(matches[:limit], quoted, whole, shared)
     chosen = {match.place for match in best[:quoted]}
-    shown = _Shown(near, wanted, weight, chosen)
+    shown = _Quotes(near, wanted, weight, chosen)
     for match in best[:quoted]:
         shown.add(match)
     best = [match for match in best if match.place not in shown.places - chosen]
     rows = [match.row(wanted) for match in best]
     seen = shown.places | {match.place for match in (*best, *older)}
     rest = [x for x in found if x.score >= least and (x.segment, x.ordinal) not in seen]
-    listed, further = _rows(rest, wanted), _further(best[:quoted], wanted, weight)
-    return Answer(
-        *(count, shown.lines, rows, _older(older), listed, further, best[0].after, is_whole)
+    listed, further = _other_matches(rest, wanted), _further_lines(best[:quoted], wanted, weight)
+    return SearchAnswer(
+        *(count, shown.lines, rows, _older_line(older), listed, further, best[0].after, is_whole)
     )
 
 
-def _widened(
-    matches: Sequence[_Match], quoted: int, most: int, shared: Collection[str]
+def _widen_best(
+    matches: Sequence[_Match], quoted: int, chars: int, shared: Collection[str]
 ) -> list[_Match]:
-    """Return the matches, those to be quoted widened while their characters are below `most`.
+    """Return the matches, those to be quoted widened, up to `chars` characters together.
 
     A match whose best line stands in a wider one is left out.
     """
-    room, best = most - sum(len(match.text) for match in matches[:quoted]), list[_Match]()
+    room, best = chars - sum(len(match.text) for match in matches[:quoted]), list[_Match]()
     for match in matches:
         if any(each.has(match) for each in best):
             continue
-        wide = match.widened(len(match.text) + room, shared) if len(best) < quoted else match
+        most = min(len(match.text) + room, BLOCK_CHARS)
+        wide = match.widened(most, shared) if len(best) < quoted else match
         room -= len(wide.text) - len(match.text)
         best.append(wide)
     return best
 
 
-def _further(best: Sequence[_Match], wanted: Sequence[Term], weight: Mapping[str, float]) -> str:
+def _further_lines(
+    best: Sequence[_Match], wanted: Sequence[Term], weight: Mapping[str, float]
+) -> str:
     """Return how many other lines of the best message match nearly as well, and which."""
     first = best[0]
-    held = held_in(first.lines, wanted)
+    held = terms_by_line(first.lines, wanted)
     scores = [sum(weight[text] * share for text, share in each.items()) for each in held]
     shown = {
         number
@@ -180,7 +186,7 @@ def _further(best: Sequence[_Match], wanted: Sequence[Term], weight: Mapping[str
     return f"{len(lines)} more matching line{'s' * (len(lines) > 1)} of {whole}: {named}"
 
 
-def _older(matches: Sequence[_Match]) -> str:
+def _older_line(matches: Sequence[_Match]) -> str:
     """Return a line that names older matches; "" for none."""
     if not matches:
         return ""
@@ -189,7 +195,7 @@ def _older(matches: Sequence[_Match]) -> str:
     return f"({len(matches)} older, much like these: {', '.join(named[:ALIKE_NAMED])}{more})"
 
 
-def _count(query: str, found: Sequence[Found], documents: int) -> str:
+def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> str:
     """Return how many documents match, those with the exact phrase apart."""
     is_whole = found[0].is_whole
     more = " or more" if len(found) >= (COUNTED if is_whole else COUNTED_IN_PART) else ""
@@ -202,15 +208,17 @@ def _count(query: str, found: Sequence[Found], documents: int) -> str:
     phrase = " ".join(query.casefold().split())
     exact = [e for e in found if phrase in " ".join(message_as_text(e.message).casefold().split())]
     said = f"{documents}{more} archived message{'s match' if documents > 1 else ' matches'}"
-    return said + (f", {_documents(exact)} with these very words" if several and exact else "")
+    return said + (
+        f", {_count_documents(exact)} with these very words" if several and exact else ""
+    )
 
 
-def _documents(found: Sequence[Found]) -> int:
+def _count_documents(found: Sequence[FoundMessage]) -> int:
     """Return the number of found messages, calls and their results counted once."""
-    return len(found) - len({answer for _, answer in _answers(found)})
+    return len(found) - len({answer for _, answer in _answer_pairs(found)})
 
 
-def _answers(found: Sequence[Found]) -> list[tuple[int, int]]:
+def _answer_pairs(found: Sequence[FoundMessage]) -> list[tuple[int, int]]:
     """Return (call, result) index pairs of `found`."""
     by_segment: dict[int, list[int]] = {}
     for number, each in enumerate(found):
@@ -223,8 +231,8 @@ def _answers(found: Sequence[Found]) -> list[tuple[int, int]]:
     return pairs
 
 
-def _rows(
-    found: Sequence[Found], wanted: Sequence[Term]
+def _other_matches(
+    found: Sequence[FoundMessage], wanted: Sequence[Term]
 ) -> list[tuple[list[tuple[int, int]], str]]:
     """Return rows of messages, each with a few words that they share."""
     rows: dict[str, list[tuple[int, int]]] = {}
@@ -296,7 +304,7 @@ class _Match:
         """Return the keys that lead to each line of JSON, "" elsewhere."""
         # A program among a call's arguments is no JSON.
         is_call = bool(tool_calls_of(self.message))
-        return [""] * len(self.lines) if is_call else paths_of(message_as_text(self.message))
+        return [""] * len(self.lines) if is_call else json_paths(message_as_text(self.message))
 
     def has(self, other: _Match) -> bool:
         """Return whether the passage has the other's best line."""
@@ -316,11 +324,15 @@ class _Match:
         `shared` lines at the message's end are left out.
         """
         best, passage = self.passage.best - 1, self.passage
+        table = table_of(message_as_text(self.message)) if self.paths[best] else ""
+        if 0 < len(table) <= most:
+            rows = table.split("\n")
+            return replace(self, lines=rows, passage=replace(passage, first=1, last=len(rows)))
         if self.paths[best]:
             first, last = value_around(best, self.lines, self.paths, most)
             first, last = min(first, passage.first - 1), max(last, passage.last - 1)
         else:
-            lines = self.lines[: max(passage.last, without_ending(self.lines, shared))]
+            lines = self.lines[: max(passage.last, length_without_ending(self.lines, shared))]
             first, last = block_around(passage.first - 1, best, passage.last - 1, lines, most)
         return replace(self, passage=replace(passage, first=first + 1, last=last + 1))
 
@@ -330,8 +342,8 @@ class _Match:
         return f"[{self.where}] {self.message.get('role')}: {said}"
 
 
-def _ranked(
-    found: Sequence[Found],
+def _rank(
+    found: Sequence[FoundMessage],
     wanted: Sequence[Term],
     shared: Collection[str],
     whole: int,
@@ -342,53 +354,55 @@ def _ranked(
     A message that has more of the query elsewhere comes first. A call whose result has more of it
     is shown with that.
     """
-    texts = [lines_of(message_as_text(each.message)) for each in found]
-    held = [held_in(lines, wanted) for lines in texts]
-    weight = weights(wanted, held)
+    texts = [split_lines(message_as_text(each.message)) for each in found]
+    held = [terms_by_line(lines, wanted) for lines in texts]
+    weight = term_weights(wanted, held)
     has = [sum(weight[text] for text in set().union(*terms_of)) for terms_of in held]
     worth = WORTH if found[0].is_whole and len(found) > 1 else PART_WORTH
     fullest, matches = max(has) or 1, list[_Match]()
-    less = {call for call, result in _answers(found) if has[result] > has[call]}
+    less = {call for call, result in _answer_pairs(found) if has[result] > has[call]}
     for number, (each, lines, terms_of) in enumerate(zip(found, texts, held, strict=True)):
         if number in less:
             continue
         part = (1 + has[number] / fullest) / 2
-        for passage in passages(
+        for passage in find_passages(
             *(lines, wanted, most, weight),
-            held=_before(without_ending(lines, shared), terms_of),
+            held=_drop_ending_terms(length_without_ending(lines, shared), terms_of),
             context=WIDE * CONTEXT,
             dull=shared,
             worth=worth,
         ):
-            shown = _or_whole(replace(passage, score=part * passage.score), lines, shared, whole)
+            shown = _widen_to_whole(
+                replace(passage, score=part * passage.score), lines, shared, whole
+            )
             matches.append(_Match(each.segment, each.ordinal, shown, lines, each.message))
             if shown.last - shown.first > passage.last - passage.first:
                 break
-            part *= SECOND
+            part *= SECOND_SHARE
     least = worth * max((match.passage.score for match in matches), default=0)
     matches = [match for match in matches if match.passage.score >= least]
     matches.sort(key=lambda match: (match.passage.score, *match.place), reverse=True)
     return matches, weight
 
 
-def _before(end: int, held: Sequence[Held]) -> Sequence[Held]:
+def _drop_ending_terms(end: int, held: Sequence[LineTerms]) -> Sequence[LineTerms]:
     """Return the lines' terms without those of an ending, unless only that has any."""
     terms_of = [*held[:end], *({} for _ in held[end:])]
     return terms_of if any(terms_of) else held
 
 
-def _or_whole(
+def _widen_to_whole(
     passage: Passage, lines: Sequence[str], shared: Collection[str], most: int
 ) -> Passage:
     """Return the passage, or a short message whole if little is missing."""
-    end = without_ending(lines, shared)
+    end = length_without_ending(lines, shared)
     chars = sum(map(len, lines[passage.first - 1 : passage.last]))
     whole = sum(map(len, lines[:end]))
     is_most = whole <= most and chars >= MOST_OF * whole and passage.last <= end
     return replace(passage, first=1, last=end) if is_most else passage
 
 
-def _apart(matches: Sequence[_Match]) -> tuple[list[_Match], list[_Match]]:
+def _split_repeats(matches: Sequence[_Match]) -> tuple[list[_Match], list[_Match]]:
     """Return distinct matches, and older ones much like one of these.
 
     An agent reads a file again after an edit; a message is archived masked and again folded.
@@ -420,10 +434,10 @@ def _are_alike(one: _Match, other: _Match) -> bool:
 
 
 @dataclass
-class _Shown:
+class _Quotes:
     """Lay out an answer's passages, each with its call or results once."""
 
-    near: Near
+    near: ReadAround
     wanted: Sequence[Term]
     weight: Mapping[str, float]
     chosen: Collection[tuple[int, int]]
@@ -447,7 +461,7 @@ class _Shown:
 
     def _called(self, around: Around, ordinal: int) -> str:
         """Return the call that a result answers, with its reference."""
-        for one in around.calls_of(ordinal):
+        for one in around.calls_answered_by(ordinal):
             if (place := (around.segment, around.start + one.at)) not in self.chosen:
                 self.places.add(place)
             return f", of [{around.where(one.at)}] {_called(one.call)}"
@@ -456,7 +470,7 @@ class _Shown:
     def _results(self, match: _Match, around: Around) -> list[str]:
         """Return results of a passage's calls that are not shown otherwise."""
         calls, found = _calls_in(match, self.wanted), []
-        for one in around.made_by(match.ordinal):
+        for one in around.calls_in(match.ordinal):
             place = around.segment, around.start + one.answered_at
             if one.call.id in calls and place not in self.chosen:
                 self.places.add(place)
@@ -469,9 +483,9 @@ class _Shown:
         where, lines = around.where(at), around.lines(at)
         if sum(map(len, lines)) <= WHOLE_RESULT:
             return f"=> [{where}] " + "\n".join(lines)
-        said = wanted_in(match.text, self.wanted)
+        said = terms_in(match.text, self.wanted)
         wanted = [term for term in self.wanted if term.text not in said]
-        for found in passages(lines, wanted, 1, self.weight):
+        for found in find_passages(lines, wanted, 1, self.weight):
             shown = "\n".join(lines[found.first - 1 : found.last])
             return f"=> [{where.lines(found.first, found.last)}] {shown}"
         return f"=> [{where}] " + truncate_line("\n".join(lines), RESULT_CHARS)
@@ -480,14 +494,14 @@ class _Shown:
 def _calls_in(match: _Match, wanted: Sequence[Term]) -> set[str]:
     """Return the ids of a passage's calls, matching ones alone if any."""
     said = result_text(match.message)
-    first = len(lines_of(said)) + 1 if said else 1
+    first = len(split_lines(said)) + 1 if said else 1
     found, holding = set(), set()
     for call in tool_calls_of(match.message):
         text = call_as_text(call)
-        last = first + len(lines_of(text)) - 1
+        last = first + len(split_lines(text)) - 1
         if first <= match.passage.last and last >= match.passage.first:
             found.add(call.id)
-            if wanted_in(text, wanted):
+            if terms_in(text, wanted):
                 holding.add(call.id)
         first = last + 1
     return holding or found
@@ -501,10 +515,10 @@ def _called(call: ToolCall) -> str:
     values = list(argument_values(arguments_of(call)))
     if not call.id or not values:  # a text is no call, and its end says what to do
         return f"{call.name}(…{text[-PATH_CHARS:]}"
-    return f"{call.name}({', '.join(_values(values))})"
+    return f"{call.name}({', '.join(_shorten_values(values))})"
 
 
-def _values(values: Sequence[str]) -> Iterator[str]:
+def _shorten_values(values: Sequence[str]) -> Iterator[str]:
     room = CALL_CHARS
     for value in map(one_line, filter(str.strip, values)):
         is_end = "/" in value and is_path(value) and len(value) > PATH_CHARS

@@ -31,29 +31,29 @@ from ..messages.display import truncate_line
 from ..messages.shapes import MASK_OPENS
 from ..quotes import telling_line
 from ..quotes.telling import is_failure
-from .layout import says_nothing
+from .layout import is_noise
 
-__all__ = ["in_order", "in_pairs", "masks_row", "outline", "runs_of"]
+__all__ = ["join_in_pairs", "masks_row", "outline_rows", "references_in_order", "runs_of_entries"]
 
 STEPS_A_LINE = 8
 """Steps of one line at most: an agent may work for hundreds without a word from the user."""
-SAID_CHARS = 110
-REPEATED = 3
+QUOTE_CHARS = 110
+COMMON_FROM = 3
 """Messages from which on a line is common: it says nothing about one of them."""
 HEAD_LINES, HEAD_CHARS = 12, 2_000
 """A message's beginning, in which its most telling line is looked for."""
-NAMED = 4
+NAMES_A_ROW = 4
 """Files or arguments that a line names at most."""
 NAME_CHARS = 50
-COMMAND_CHARS = 300
+SCANNED_CHARS = 300
 """Characters of a command line in which files are looked for."""
 MASKS = 5
 """Masked outputs that a row of the overview names."""
-_DIGITS = re.compile(r"\d+")
+_NUMBER = re.compile(r"\d+")
 _FILE = re.compile(r"(?<!\S)[\w./~@-]*[\w-]\.[a-z]\w{0,4}(?!\S)")
 
 
-def outline(
+def outline_rows(
     messages: Sequence[Message],
     references: Sequence[str],
     *,
@@ -72,33 +72,35 @@ def outline(
         named = [references[index] for index in stretch if references[index]]
         if not named or (not users and messages[stretch.start].get("role") == "user"):
             continue
-        line = _line([messages[i] for i in stretch], common)
+        line = _stretch_row([messages[i] for i in stretch], common)
         if line == last:
             rows[line][-1] += named
         else:
             rows.setdefault(line, []).append(named)
         last = line
-    return list(_rows(rows, references))
+    return list(_group_rows(rows, references))
 
 
-def _rows(rows: Mapping[str, Sequence[Sequence[str]]], references: Sequence[str]) -> Iterator[str]:
+def _group_rows(
+    rows: Mapping[str, Sequence[Sequence[str]]], references: Sequence[str]
+) -> Iterator[str]:
     """Yield rows in order, lines that are repeated often in one."""
     place = {reference: number for number, reference in enumerate(references)}
     found = []
     for line, runs in rows.items():
-        groups = [runs] if len(runs) >= REPEATED else [[run] for run in runs]
+        groups = [runs] if len(runs) >= COMMON_FROM else [[run] for run in runs]
         for group in groups:
-            where = ",".join(_where(run) for run in group[:REPEATED])
+            where = ",".join(_run_reference(run) for run in group[:COMMON_FROM])
             times = len(runs) if len(groups) == 1 and len(runs) > 1 else 1
             found.append((place[group[0][0]], f"{where} {line}" + (f" ×{times}" * (times > 1))))
     yield from (row for _, row in sorted(found))
 
 
-def _where(named: Sequence[str]) -> str:
+def _run_reference(named: Sequence[str]) -> str:
     return named[0] + (f"-{named[-1].rpartition('.')[2]}" if len(named) > 1 else "")
 
 
-def in_pairs(rows: Sequence[str]) -> list[str]:
+def join_in_pairs(rows: Sequence[str]) -> list[str]:
     """Join rows in pairs; keep a user's or the longer words."""
     found = []
     for first, second in zip_longest(rows[::2], rows[1::2], fillvalue=""):
@@ -110,7 +112,7 @@ def in_pairs(rows: Sequence[str]) -> list[str]:
     return found
 
 
-def in_order(segment: int, messages: Sequence[Message]) -> list[str]:
+def references_in_order(segment: int, messages: Sequence[Message]) -> list[str]:
     """Return the references of a segment's originals."""
     return [f"s{segment}.{number}" for number in range(1, len(messages) + 1)]
 
@@ -138,71 +140,73 @@ def _common_lines(messages: Sequence[Message]) -> frozenset[str]:
         shape
         for message in messages
         if not is_result(message)
-        for shape in {_shape(line) for line in _head(text_of(message))}
+        for shape in {_shape(line) for line in _first_lines(text_of(message))}
     )
-    return frozenset(shape for shape, times in shapes.items() if times >= REPEATED)
+    return frozenset(shape for shape, times in shapes.items() if times >= COMMON_FROM)
 
 
-def _head(text: str) -> list[str]:
+def _first_lines(text: str) -> list[str]:
     return [line for line in text[:HEAD_CHARS].split("\n") if line.strip()][:HEAD_LINES]
 
 
 def _shape(line: str) -> str:
-    return _DIGITS.sub("0", line.strip()[:SAID_CHARS])
+    return _NUMBER.sub("0", line.strip()[:QUOTE_CHARS])
 
 
-def _said(text: str, common: frozenset[str]) -> str:
+def _telling_words(text: str, common: frozenset[str]) -> str:
     """Return a message's first words that other messages do not have."""
-    lines = _head(text)
-    telling = [line for line in lines if _shape(line) not in common and not says_nothing(line)]
+    lines = _first_lines(text)
+    telling = [line for line in lines if _shape(line) not in common and not is_noise(line)]
     return truncate_line(
-        "\n".join(telling) if len(telling) < len(lines) and telling else text, SAID_CHARS
+        "\n".join(telling) if len(telling) < len(lines) and telling else text, QUOTE_CHARS
     )
 
 
-def _line(messages: Sequence[Message], common: frozenset[str]) -> str:
+def _stretch_row(messages: Sequence[Message], common: frozenset[str]) -> str:
     """Return a stretch's tools, what they name, and its telling words."""
     calls = [call for message in messages for call in tool_calls_of(message)]
     if not calls:
         said = messages[-1]
-        return f"{said.get('role')}: {_said(text_of(said), common)}"
+        return f"{said.get('role')}: {_telling_words(text_of(said), common)}"
     used = Counter(call.name for call in calls)
     tools = ", ".join(name + (f" ×{n}" if n > 1 else "") for name, n in used.items())
-    about, quoted = _named(calls), _quoted(messages, calls, common)
+    about, quoted = _names_in_calls(calls), _quote_stretch(messages, calls, common)
     text = f"{messages[0].get('role')}: {tools}" + (f" ({about})" if about else "")
     return f"{text}; {quoted}" if quoted else text
 
 
-def _named(calls: Sequence[ToolCall]) -> str:
+def _names_in_calls(calls: Sequence[ToolCall]) -> str:
     """Return the files that calls name, else the beginnings of their arguments.
 
     Those of changing calls come first; a file's folder is named where two files look alike.
     """
     ordered = sorted(calls, key=lambda call: kind_of(call) != ACTS)
-    values = [command_of(call) or next(_values(call), "") for call in ordered]
+    values = [command_of(call) or next(_call_values(call), "") for call in ordered]
     found = [path for call in ordered for path in (paths_in(call) or paths_changed(call))]
-    found += [path for call in ordered for path in _FILE.findall(command_of(call)[:COMMAND_CHARS])]
+    found += [path for call in ordered for path in _FILE.findall(command_of(call)[:SCANNED_CHARS])]
     paths = list(dict.fromkeys(found))
     names = Counter(path.rpartition("/")[2] for path in paths)
     shown = [path if names[last := path.rpartition("/")[2]] > 1 else last for path in paths]
     shown = shown or list(dict.fromkeys(truncate_line(v, NAME_CHARS) for v in values if v.strip()))
-    more = f", {len(shown) - NAMED} more" if len(shown) > NAMED else ""
-    return ", ".join(shown[:NAMED]) + more
+    more = f", {len(shown) - NAMES_A_ROW} more" if len(shown) > NAMES_A_ROW else ""
+    return ", ".join(shown[:NAMES_A_ROW]) + more
 
 
-def _values(call: ToolCall) -> Iterator[str]:
+def _call_values(call: ToolCall) -> Iterator[str]:
     return (value for value in argument_values(arguments_of(call)) if value.strip())
 
 
-def _quoted(messages: Sequence[Message], calls: Sequence[ToolCall], common: frozenset[str]) -> str:
+def _quote_stretch(
+    messages: Sequence[Message], calls: Sequence[ToolCall], common: frozenset[str]
+) -> str:
     """Return the newest run's, an error's or the assistant's last words."""
     made = {call.id: call for call in calls}
     bad = ""
     for message in filter(is_result, reversed(messages)):
         call = made.get(str(message.get("tool_call_id") or ""), calls[-1])
         line = telling_line(call, result_text(message))
-        is_telling = line and not says_nothing(line)
-        words = f'{call.name} -> "{truncate_line(line, SAID_CHARS)}"' if is_telling else ""
+        is_telling = line and not is_noise(line)
+        words = f'{call.name} -> "{truncate_line(line, QUOTE_CHARS)}"' if is_telling else ""
         if words and command_of(call) and kind_of(call) == ACTS:
             return words
         bad = bad or (words if is_failure(line) and kind_of(call) != LISTS else "")
@@ -210,13 +214,13 @@ def _quoted(messages: Sequence[Message], calls: Sequence[ToolCall], common: froz
         return bad
     spoken = (m for m in reversed(messages) if m.get("role") == "assistant" and text_of(m).strip())
     last = next(spoken, None)
-    return f'said: "{_said(text_of(last), common)}"' if last is not None else ""
+    return f'said: "{_telling_words(text_of(last), common)}"' if last is not None else ""
 
 
 # -------------------------------------------------------------- rows of the overview
 
 
-def runs_of(entries: Sequence[Entry]) -> Iterator[list[tuple[int, Entry]]]:
+def runs_of_entries(entries: Sequence[Entry]) -> Iterator[list[tuple[int, Entry]]]:
     """Yield the numbered entries, newest first, neighbouring masks together."""
     run: list[tuple[int, Entry]] = []
     for number, entry in reversed([*enumerate(entries, 1)]):

@@ -17,16 +17,16 @@ from itertools import pairwise
 
 from ..ledger.words import STOP_WORDS, distinct_words
 
-__all__ = ["Passage", "Term", "passages", "terms", "wanted_in"]
+__all__ = ["Passage", "Term", "find_passages", "query_terms", "terms_in"]
 
 PHRASE_WEIGHT, IDENTIFIER_WEIGHT, PAIR_WEIGHT = 3.0, 2.5, 0.7
 OTHER_CASE, APART = 0.8, 0.5
 """Shares of an identifier's weight for a match in another case, and in another spelling."""
-DEFINED = 1.2
+DEFINED_SHARE = 1.2
 """The same where the line defines the identifier, or reports its failure."""
-NEAR = 0.8
+NEIGHBOUR_SHARE = 0.8
 """Share of a term's weight that a line beside the match has."""
-SHOWN = 0.65
+SHOWN_SHARE = 0.65
 """Share of its weight that a term has left after a passage of the message shows it."""
 LEAST_NUMBER = 3
 """Digits from which on a number is an identifier: a 1 stands anywhere."""
@@ -44,7 +44,7 @@ _IDENTIFIER = re.compile(r"\d|[^\W_][._/:#@\\-]+[^\W_]|[a-z][A-Z]|[^\W_]_|_[^\W_
 _DEFINES = re.compile(r"(?:\b(?:def|func|fn|class|type|const|let|var)\b|\bFAIL:)[^=]*$")
 _WORDS = re.compile(r"[^\W_]+")
 _EMPTY = re.compile(r"\s*(?:\d+\s*[→|:])?\s*(?:</?[\w-]+>)?\s*")
-_EDGES = "\"'`()[]{}<>,;!?*"
+_EDGE_MARKS = "\"'`()[]{}<>,;!?*"
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,9 @@ class Passage:
     """The best line."""
 
 
-def terms(query: str) -> list[Term]:
+def query_terms(query: str) -> list[Term]:
     """Return a query's phrase, identifiers and words."""
-    chunks = [each for chunk in query.split() if (each := chunk.strip(_EDGES).rstrip(".:"))]
+    chunks = [each for chunk in query.split() if (each := chunk.strip(_EDGE_MARKS).rstrip(".:"))]
     chunks = [each for each in chunks if each.casefold() not in STOP_WORDS] or chunks
     found: dict[str, Term] = {}
     for chunk in chunks:
@@ -90,25 +90,25 @@ def terms(query: str) -> list[Term]:
             for word in distinct_words(chunk):
                 found.setdefault(word, Term(word, 1.0))
     written = query.casefold().split()
-    pairs = (f"{a} {b}".strip(f" {_EDGES}") for a, b in pairwise(written))
+    pairs = (f"{a} {b}".strip(f" {_EDGE_MARKS}") for a, b in pairwise(written))
     found |= {pair: Term(pair, PAIR_WEIGHT) for pair in filter(None, pairs)}
     if len(chunks) > 1:
-        phrase = " ".join(written).strip(_EDGES)
+        phrase = " ".join(written).strip(_EDGE_MARKS)
         found[phrase] = Term(phrase, PHRASE_WEIGHT)
     return list(found.values())
 
 
-def wanted_in(text: str, wanted: Sequence[Term]) -> frozenset[str]:
+def terms_in(text: str, wanted: Sequence[Term]) -> frozenset[str]:
     """Return the terms that stand whole in a text."""
     folded = text.casefold()
-    return frozenset(term.text for term in wanted if _has(text, folded, term.text))
+    return frozenset(term.text for term in wanted if _has_word(text, folded, term.text))
 
 
-Held = dict[str, float]
+LineTerms = dict[str, float]
 """The terms of a line, each with the share of its weight that the line has."""
 
 
-def held_in(lines: Sequence[str], wanted: Sequence[Term]) -> list[Held]:
+def terms_by_line(lines: Sequence[str], wanted: Sequence[Term]) -> list[LineTerms]:
     """Return the terms of each line."""
     whole = "\n".join(lines).casefold()
     possible = [
@@ -116,10 +116,10 @@ def held_in(lines: Sequence[str], wanted: Sequence[Term]) -> list[Held]:
         for term in wanted
         if term.text in whole or (term.parts and all(part in whole for part in term.parts))
     ]
-    return [_held(line, possible) for line in lines]
+    return [_terms_of_line(line, possible) for line in lines]
 
 
-def weights(wanted: Sequence[Term], held: Sequence[Sequence[Held]]) -> dict[str, float]:
+def term_weights(wanted: Sequence[Term], held: Sequence[Sequence[LineTerms]]) -> dict[str, float]:
     """Return each term's weight; rare terms weigh more."""
     times = Counter(text for lines in held for line in lines for text in line)
     number = sum(map(len, held))
@@ -128,13 +128,13 @@ def weights(wanted: Sequence[Term], held: Sequence[Sequence[Held]]) -> dict[str,
     }
 
 
-def passages(
+def find_passages(
     lines: Sequence[str],
     wanted: Sequence[Term],
     most: int,
     weight: Mapping[str, float] | None = None,
     *,
-    held: Sequence[Held] | None = None,
+    held: Sequence[LineTerms] | None = None,
     context: int = CONTEXT,
     dull: Collection[str] = (),
     worth: float = WORTH,
@@ -145,14 +145,14 @@ def passages(
     `held` are the lines' terms, where they are known. `worth` is the least score, as a share of the
     best.
     """
-    held = held_in(lines, wanted) if held is None else held
-    weight = weights(wanted, [held]) if weight is None else weight
+    held = terms_by_line(lines, wanted) if held is None else held
+    weight = term_weights(wanted, [held]) if weight is None else weight
     own = {n: sum(weight[text] for text in found) for n, found in enumerate(held) if found}
     likely = heapq.nlargest(MOST_LINES, own, key=lambda number: (own[number], number))
-    places = {number: _around(number, lines, context, dull) for number in likely}
+    places = {number: _context_lines(number, lines, context, dull) for number in likely}
     left, taken, least = dict(weight), list[Passage](), 0.0
     while places and len(taken) < most:
-        scores = {n: _score(n, held, place, left) for n, place in places.items()}
+        scores = {n: _score_line(n, held, place, left) for n, place in places.items()}
         # Of equal ones the later: a tool's output ends with its conclusion.
         best = max(scores, key=lambda number: (scores[number], number))
         least = least or worth * scores[best]
@@ -161,13 +161,13 @@ def passages(
         passage = Passage(*places[best], scores[best], best + 1)
         taken.append(passage)
         has = {text for line in held[passage.first - 1 : passage.last] for text in line}
-        left |= {text: SHOWN * weight[text] for text in has}
+        left |= {text: SHOWN_SHARE * weight[text] for text in has}
         apart = passage.first - 1, passage.last + 1
         places = {n: (a, b) for n, (a, b) in places.items() if b < apart[0] or a > apart[1]}
     return taken
 
 
-def _around(
+def _context_lines(
     number: int, lines: Sequence[str], context: int, dull: Collection[str]
 ) -> tuple[int, int]:
     """Return the first and last line to show for a match.
@@ -190,40 +190,40 @@ def _around(
 # -------------------------------------------------------------- scoring
 
 
-def _held(line: str, wanted: Iterable[Term]) -> Held:
+def _terms_of_line(line: str, wanted: Iterable[Term]) -> LineTerms:
     folded, found = line.casefold(), dict[str, float]()
     for term in wanted:
-        if _has(line, folded, term.text):
+        if _has_word(line, folded, term.text):
             at = line.find(term.written)
             is_defined = term.parts and _DEFINES.search(line[: max(at, 0)])
-            found[term.text] = OTHER_CASE if at < 0 else DEFINED if is_defined else 1.0
+            found[term.text] = OTHER_CASE if at < 0 else DEFINED_SHARE if is_defined else 1.0
         elif (
             term.parts
             and all(part in folded for part in term.parts)
-            and term.joined in _joined(line)
+            and term.joined in _join_words(line)
         ):
             found[term.text] = APART
     return found
 
 
-def _score(
-    number: int, held: Sequence[Held], place: tuple[int, int], weight: Mapping[str, float]
+def _score_line(
+    number: int, held: Sequence[LineTerms], place: tuple[int, int], weight: Mapping[str, float]
 ) -> float:
     """Return the weight of a line's terms, neighbours counted in part."""
-    best: Held = {}
+    best: LineTerms = {}
     for near in range(place[0] - 1, place[1]):
-        part = 1.0 if near == number else NEAR
+        part = 1.0 if near == number else NEIGHBOUR_SHARE
         for text, share in held[near].items():
             best[text] = max(best.get(text, 0.0), part * share)
     return sum(weight[text] * share for text, share in best.items())
 
 
-def _joined(text: str) -> str:
+def _join_words(text: str) -> str:
     """Return the words of a text in order, those of camelCase apart."""
     return f" {' '.join(_WORDS.findall(_CAMEL.sub(' ', text).casefold()))} "
 
 
-def _has(text: str, folded: str, wanted: str) -> bool:
+def _has_word(text: str, folded: str, wanted: str) -> bool:
     """Return whether a word or camelCase part begins with `wanted`.
 
     Numbers match only whole.

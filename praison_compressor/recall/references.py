@@ -10,15 +10,15 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-__all__ = ["HOW", "Reference", "in_runs", "parse"]
+__all__ = ["REFERENCE_HELP", "Reference", "in_runs", "parse_reference"]
 
-HOW = (
+REFERENCE_HELP = (
     'expected one like "s2" (a segment), "s2.14" (a message), "s2.14-20" (messages), '
     '"s2.14:900-940" (lines of a message) or "s2.14:922" (the lines around one); a range ascends '
     "and stays within one segment"
 )
 
-_WRITTEN = re.compile(
+_REFERENCE = re.compile(
     r"s(\d{1,9})(?:\.(\d{1,9})(?:-(?:s(\d{1,9})\.)?(\d{1,9}))?(?::(\d{1,9})(?:(-)(\d{1,9})?)?)?)?",
     re.IGNORECASE,
 )
@@ -41,7 +41,7 @@ class Reference:
     """Whether `line` is the middle of the wanted lines, not the first."""
 
     def __str__(self) -> str:
-        """Return the reference as `parse` reads it."""
+        """Return the reference as `parse_reference` reads it."""
         text = f"s{self.segment}"
         if self.message is None:
             return text
@@ -90,18 +90,18 @@ def in_runs(messages: Iterable[tuple[int, int]]) -> list[str]:
     return [str(Reference(s, a, b if b > a else None)) for s, a, b in reversed(runs)]
 
 
-def parse(text: str) -> Reference | None:
+def parse_reference(text: str) -> Reference | None:
     """Return the reference in a text, ignoring brackets and words, or None."""
     chunks = [each for chunk in text.split() if (each := chunk.strip("[]()\"'` .,"))]
     if len(chunks) > 1:  # as "s1 outline"
         chunks = [chunk for chunk in chunks if not chunk.isalpha()]
-    found = _WRITTEN.fullmatch(chunks[0]) if len(chunks) == 1 else None
+    found = _REFERENCE.fullmatch(chunks[0]) if len(chunks) == 1 else None
     if found is None:
         return None
     segment, message, other, until, line, dash, last = found.groups()
     if message is None:
         return Reference(int(segment))
-    if int(other or segment) != int(segment) or _falls(message, until) or _falls(line, last):
+    if int(other or segment) != int(segment) or _descends(message, until) or _descends(line, last):
         return None
     return Reference(
         int(segment),
@@ -113,6 +113,6 @@ def parse(text: str) -> Reference | None:
     )
 
 
-def _falls(first: str | None, last: str | None) -> bool:
+def _descends(first: str | None, last: str | None) -> bool:
     """Return whether a range ends before it begins."""
     return first is not None and last is not None and int(last) < int(first)

@@ -41,8 +41,8 @@ def recall_tools(
     def search_conversation_archive(
         query: str = "", limit: int = 3, tokens: int = SEARCH_TOKENS, **invented: Any
     ) -> str:
-        room = _room(tokens, SEARCH_TOKENS)
-        return _answered(lambda: recall.search(str(query), _number(limit, 3), room))
+        room = _room_for(tokens, SEARCH_TOKENS)
+        return _answer_or_error(lambda: recall.search(str(query), _parse_number(limit, 3), room))
 
     def read_conversation_archive(
         reference: str = "", about: str = "", tokens: int = READ_TOKENS, **invented: Any
@@ -50,16 +50,16 @@ def recall_tools(
         named, sought = str(reference or ""), str(about or "")
         if sought.isdecimal():  # the budget in second place
             sought, tokens = "", int(sought[:9])
-        room = _room(tokens, READ_TOKENS)
-        return _answered(lambda: recall.read(named, room, sought))
+        room = _room_for(tokens, READ_TOKENS)
+        return _answer_or_error(lambda: recall.read(named, room, sought))
 
     tools: list[Callable[..., str]] = [search_conversation_archive, read_conversation_archive]
     for tool, schema in zip(tools, SCHEMAS, strict=True):
-        tool.__doc__ = _documented(schema["function"])
+        tool.__doc__ = _docstring_of(schema["function"])
     return tools
 
 
-def _documented(function: dict[str, Any]) -> str:
+def _docstring_of(function: dict[str, Any]) -> str:
     """Return the schema as a docstring, which hosts parse."""
     described = {k: v["description"] for k, v in function["parameters"]["properties"].items()}
     # Obeyed, but not worth their tokens in a schema.
@@ -73,7 +73,7 @@ def _documented(function: dict[str, Any]) -> str:
 # -------------------------------------------------------------- schemas
 
 
-def _schema(name: str, description: str, **parameters: str) -> dict[str, Any]:
+def _tool_schema(name: str, description: str, **parameters: str) -> dict[str, Any]:
     properties = {key: {"type": "string", "description": said} for key, said in parameters.items()}
     form: dict[str, Any] = {"type": "object", "properties": properties}
     # An agent that has to say what it seeks seldom reads all of a message.
@@ -85,14 +85,14 @@ def _schema(name: str, description: str, **parameters: str) -> dict[str, Any]:
 
 
 SCHEMAS = (
-    _schema(
+    _tool_schema(
         SEARCH,
         "Find a detail (path, id, number, error, wording) of earlier, summarized messages: counts "
         "all matches, quotes the best, names each as s2.14. Each answer stays in the context and "
         "is paid for on every later turn: ask only what the context does not say, once",
         query="Two to five words or names as in the text, no question",
     ),
-    _schema(
+    _tool_schema(
         READ,
         "Quote lines of earlier messages word for word, where neither the context nor a search "
         "says enough: it costs more than a search, and as often",
@@ -114,10 +114,10 @@ def schemas_for(api: str) -> list[dict[str, Any]]:
     """
     if api not in APIS:
         raise ConfigError(f"api={api!r}: expected one of {', '.join(APIS)}")
-    return [_as_in(api, copy.deepcopy(schema)) for schema in SCHEMAS]
+    return [_schema_for(api, copy.deepcopy(schema)) for schema in SCHEMAS]
 
 
-def _as_in(api: str, schema: dict[str, Any]) -> dict[str, Any]:
+def _schema_for(api: str, schema: dict[str, Any]) -> dict[str, Any]:
     function = schema["function"]
     if api == "responses":
         return {"type": "function", **function}
@@ -135,7 +135,7 @@ def api_of(messages: Iterable[Message]) -> str:
     for message in messages:
         content = message.get("content")
         blocks = content if isinstance(content, list) else []
-        if any(isinstance(each, dict) and each.get("type") in _BLOCKS for each in blocks):
+        if any(isinstance(each, dict) and each.get("type") in _MESSAGES_BLOCKS for each in blocks):
             return "messages"
         calls = message.get("tool_calls") or ()
         if ITEMS in message or ITEM in message or any(ITEM in call for call in calls):
@@ -145,13 +145,13 @@ def api_of(messages: Iterable[Message]) -> str:
     return "chat"
 
 
-_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
+_MESSAGES_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
 
 
 # -------------------------------------------------------------- arguments as models write them
 
 
-def _number(given: Any, otherwise: int) -> int:
+def _parse_number(given: Any, otherwise: int) -> int:
     """Return the number that a model wrote, else the default."""
     try:
         return int(given)
@@ -159,11 +159,11 @@ def _number(given: Any, otherwise: int) -> int:
         return otherwise
 
 
-def _room(tokens: Any, otherwise: int) -> int:
-    return min(_number(tokens, 0), TURN_TOKENS) or otherwise
+def _room_for(tokens: Any, otherwise: int) -> int:
+    return min(_parse_number(tokens, 0), TURN_TOKENS) or otherwise
 
 
-def _answered(ask: Callable[[], str]) -> str:
+def _answer_or_error(ask: Callable[[], str]) -> str:
     try:
         return ask()
     except CompressorError as error:

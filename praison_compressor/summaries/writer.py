@@ -16,7 +16,7 @@ from ..messages import Message
 from ..messages.secrets import Redactor, wants_redaction
 from ..quotes import Quotes, read_quotes
 from ..quotes.rendering import HEADING, TITLES
-from ..recall.outlines import outline
+from ..recall.outlines import outline_rows
 from ..tokens.counter import TokenCounter
 from ..view.frame import QUOTES_OPEN, frame_summary
 from ..view.masks import MASK, mask_by_policy
@@ -258,7 +258,7 @@ class SummaryWriter:
     def _quote(self, brief: Brief, quotes: Quotes, prose: str, method: str, budget: int) -> str:
         is_static, lines = method == "static", list[str]()
         if is_static and brief.references:
-            lines = outline(brief.messages, brief.references, users=False)
+            lines = outline_rows(brief.messages, brief.references, users=False)
         text = quotes.text(
             budget,
             self.tokens.text,

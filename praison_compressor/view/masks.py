@@ -34,7 +34,7 @@ from ..messages.shortening import cut_line, with_shorter_calls
 from ..quotes import telling_line
 from ..quotes.speakers import block_text, without_notes
 from ..quotes.telling import telling_place
-from ..recall.layout import lines_of
+from ..recall.layout import split_lines
 from .frame import LEFT_OUT, READ_ON
 
 # -------------------------------------------------------------- the line
@@ -266,14 +266,14 @@ def excerpt_results(
         return replace_surrogates(
             to_plain(with_shorter_calls(message, 2 * half, shorten, large.calls))
         )
-    length = len(lines_of(whole))
+    length = len(split_lines(whole))
 
     def keep_ends(call: ToolCall, result: Message, before: Sequence[Any]) -> str:
         text = result_text(result) if is_result(result) else text_of(result)
         gap = _gap_in(text, call, half)
         if gap is None:
             return text
-        above = len(lines_of(earlier)) if (earlier := text_of({"content": list(before)})) else 0
+        above = len(split_lines(earlier)) if (earlier := text_of({"content": list(before)})) else 0
         first, last = above + gap.first, above + gap.last
         rest = READ_ON.format(f"{reference}:{first}-{last}") if reference and reads else ""
         size = int((gap.end - gap.start) / density)
@@ -307,7 +307,7 @@ def _gap_in(text: str, call: ToolCall, half: int) -> _Gap | None:
 
     The telling line takes its room from the beginning.
     """
-    lines = lines_of(text)
+    lines = split_lines(text)
     ends = _line_ends(text, lines)
     head, tail = _lines_within(lines, half), len(lines) - _lines_within(lines[::-1], half)
     if head >= tail:

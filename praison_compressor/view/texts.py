@@ -9,7 +9,7 @@ from ..ledger.segments import Segment
 from ..messages import Message
 from ..messages.secrets import Redactor
 from ..quotes import read_quotes, user_words_exceed
-from ..recall.outlines import outline
+from ..recall.outlines import outline_rows
 from ..tokens.counter import TokenCounter
 from .budget import Budget
 from .frame import frame_summary
@@ -117,6 +117,6 @@ class Texts:
             self._tokens.text,
             references=references,
             beside_prose=budget.has_model,
-            outline=outline(messages, references, users=False) if has_outline else (),
+            outline=outline_rows(messages, references, users=False) if has_outline else (),
         )
         return beside + self._tokens.text(text)

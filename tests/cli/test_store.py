@@ -86,10 +86,10 @@ def test_show_reads_the_references_that_search_prints(run, view, tmp_path):
     by_tool = ours.recall_tools(SESSION)[0]("FACT-3", limit=10, tokens=2_000)
     assert found.startswith(f"{SESSION}\n{by_tool.rpartition('(')[0]}")
     assert re.findall(r"FACT-\d+", found) == ["FACT-3"]  # no part of another name
-    (where, *_) = re.findall(r"^\[(s\d+\.\d+:\d+-\d+)\]", found, re.M)
-    message = where.partition(":")[0]
+    (message, *_) = re.findall(r"^\[(s\d+\.\d+)\]", found, re.M)
+    where = f"{message}:1-9"
     assert run("search", "FACT-3", "--json").json[0]["reference"] == message
-    assert "FACT-3\n" in run("show", SESSION, where).out
+    assert "FACT-3\n" in run("show", SESSION, message).out
     assert "row 29: " not in run("show", SESSION, where).out
     assert "row 29: " in run("show", SESSION, message).out
     for reference in (where, message, "s1"):
@@ -271,6 +271,7 @@ def test_an_encrypted_store_is_opened_with_the_key_in_the_environment(run, file,
     missing = run("sessions", "--store", store)
     assert (missing.code, len(missing.err.splitlines())) == (4, 1)
     assert "PRAISONAI_SESSION_KEY" in missing.err
+    assert "--set" not in missing.err  # which `sessions` does not have
 
 
 def test_a_whole_session_is_restored(run, view):

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from praison_compressor.recall import Reference, parse
-from praison_compressor.recall.layout import lines_of
-from praison_compressor.recall.outlines import in_order, in_pairs, outline
-from praison_compressor.recall.passages import passages, terms
+from praison_compressor.recall import Reference, parse_reference
+from praison_compressor.recall.layout import split_lines
+from praison_compressor.recall.outlines import join_in_pairs, outline_rows, references_in_order
+from praison_compressor.recall.passages import find_passages, query_terms
 from tests.helpers.transcripts import step
 
 # ---------------------------------------------------------------- references
@@ -36,7 +36,7 @@ def references(draw: st.DrawFn) -> Reference:
 @given(references())
 def test_a_printed_reference_parses_to_itself(reference):
     """A printed reference, with or without brackets, parses to the same place."""
-    assert parse(str(reference)) == parse(f" [{reference}] ") == reference
+    assert parse_reference(str(reference)) == parse_reference(f" [{reference}] ") == reference
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_printed_reference_parses_to_itself(reference):
 )
 def test_references_are_read_in_other_spellings(written, meant):
     """Quotes, capitals and a repeated segment are accepted; invalid text is not guessed."""
-    assert parse(written) == meant
+    assert parse_reference(written) == meant
 
 
 # ---------------------------------------------------------------- outlines
@@ -71,7 +71,7 @@ def test_an_outline_has_the_users_words_and_ranges_of_work():
         {"role": "user", "content": "Now the invoice."},
         *step("c", "ok", path="src/invoice.py"),
     ]
-    lines = outline(work, in_order(3, work))
+    lines = outline_rows(work, references_in_order(3, work))
     assert [line.split(" ")[0] for line in lines] == ["s3.1", "s3.2-6", "s3.7", "s3.8-9"]
     assert lines[0] == "s3.1 user: Mend the cart's total."
     for words in (
@@ -81,7 +81,7 @@ def test_an_outline_has_the_users_words_and_ranges_of_work():
     ):
         assert words in lines[1]
     many = [message for n in range(40) for message in step(f"c{n}", "ok", path=f"src/p{n}.py")]
-    assert len(outline(many, in_order(1, many))) == 5
+    assert len(outline_rows(many, references_in_order(1, many))) == 5
 
 
 def test_a_row_quotes_what_other_messages_do_not_have():
@@ -92,10 +92,10 @@ def test_a_row_quotes_what_other_messages_do_not_have():
             {"role": "user", "content": "Next speaker WebSurfer"},
             {"role": "assistant", "content": f"Page {n} was opened.\n% Total % Received\n{found}"},
         ]
-    rows = outline(talk, in_order(1, talk))
+    rows = outline_rows(talk, references_in_order(1, talk))
     assert rows[0] == "s1.1,s1.3,s1.5 user: Next speaker WebSurfer ×6"
     assert rows[1:3] == ["s1.2 assistant: the Marigold sank", "s1.4 assistant: cargo: tea"]
-    assert in_pairs(rows)[0] == "s1.1-2 user: Next speaker WebSurfer ×6"
+    assert join_in_pairs(rows)[0] == "s1.1-2 user: Next speaker WebSurfer ×6"
 
 
 # ---------------------------------------------------------------- passages
@@ -103,9 +103,10 @@ def test_a_row_quotes_what_other_messages_do_not_have():
 
 def found(query: str, text: str, most: int = 3) -> list[str]:
     """Return the passages' texts, best first."""
-    lines = lines_of(text)
+    lines = split_lines(text)
     return [
-        "\n".join(lines[each.first - 1 : each.last]) for each in passages(lines, terms(query), most)
+        "\n".join(lines[each.first - 1 : each.last])
+        for each in find_passages(lines, query_terms(query), most)
     ]
 
 
@@ -165,7 +166,7 @@ def test_no_line_of_json_ends_between_a_key_and_its_value():
     """Members stay whole, in JSON as in a Python dictionary, behind a prefix and when cut off."""
     items = [{"sku": f"HAT{n}", "sizes": {"head": n, "brim": n + 0.5}} for n in range(60)]
     for text in (json.dumps({"a": items}), repr(items), f"-> f({json.dumps(items)})"[:-40]):
-        lines = lines_of(text)
+        lines = split_lines(text)
         assert "".join(lines) == text
         whole = [line for line in lines if re.search(r"HAT\d+.*head.*brim\W+\d", line)]
         assert len(whole) >= 58
@@ -174,4 +175,4 @@ def test_no_line_of_json_ends_between_a_key_and_its_value():
 @given(st.text())
 def test_wrapped_lines_lose_nothing(text):
     """Wrapped lines, joined, are the text."""
-    assert "".join(lines_of(text)) == text.replace("\n", "")
+    assert "".join(split_lines(text)) == text.replace("\n", "")
