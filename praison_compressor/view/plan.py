@@ -48,23 +48,26 @@ def plan(view: View, budget: Budget, measures: Measures) -> Plan | None:
         BudgetTooSmall: what cannot be dropped exceeds the limit.
     """
     excerpts = measures.excerpts(view, budget)
-    shortened = tuple(excerpts)
     view = view.with_segments(excerpts.values())
     budget = _adjust_marks(view, budget)
-    short = Plan(len(view.tokens), view.size(), excerpts=shortened) if excerpts else None
-    if view.size() <= budget.trigger:
-        return short
-    masking = _mask_plan(view, budget, measures.masks(view, budget))
-    if masking is not None:
-        return replace(masking, excerpts=shortened)
+    found = None
+    if view.size() > budget.trigger:
+        masking = _mask_plan(view, budget, measures.masks(view, budget))
+        found = masking or _summary_plan(view, budget, measures)
+    if found is None and excerpts:
+        found = Plan(len(view.tokens), view.size())
+    return found and replace(found, excerpts=tuple(excerpts))
+
+
+def _summary_plan(view: View, budget: Budget, measures: Measures) -> Plan | None:
     share = budget.tiny_tail_share
     if share is not None and budget.target - view.fixed_tokens() < TINY_ROOM:
         view, budget = view.without_first_step(), replace(budget, tail_share=share)
     behind = view.behind_a_segment()
-    summarizing = _summarize_kept(Summaries(behind, budget, measures))
-    if summarizing is None and behind is not view:
-        summarizing = _summarize_kept(Summaries(view, budget, measures))
-    return short if summarizing is None else replace(summarizing, excerpts=shortened)
+    found = _summarize_kept(Summaries(behind, budget, measures))
+    if found is None and behind is not view:
+        found = _summarize_kept(Summaries(view, budget, measures))
+    return found
 
 
 def plan_range(view: View, budget: Budget, measures: Measures) -> Plan | None:
