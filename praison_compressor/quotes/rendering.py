@@ -36,10 +36,10 @@ OTHERS = SectionKind(
 INSTRUCTIONS_READ = SectionKind(
     "Instructions read (contents of files)", 0.045, "file{s} of instructions", 60
 )
-PLAN = SectionKind("Plan (as last given)", 0.04, "item{s} of the plan")
+PLAN = SectionKind("Plan (as last given)", 0.055, "item{s} of the plan")
 FILES = SectionKind("Files: newest changing call of each -> its result", 0.06, "file{s}", 80)
 COMMANDS = SectionKind("Commands and calls: newest run of each -> its output", 0.06, "call{s}", 80)
-REPORTS = SectionKind("Reports of the assistant", 0.075, "text{s} of the assistant", 60)
+REPORTS = SectionKind("Reports of the assistant", 0.06, "text{s} of the assistant", 60)
 OUTLINE = SectionKind("Outline", 0.025, least=60)
 COUNTS = SectionKind("Counts", 0.015, least=100)
 TITLES = tuple(
