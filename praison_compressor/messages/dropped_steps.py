@@ -12,7 +12,7 @@ one question with its work and its answer. Exchanges of both lists match by ques
 that the work of a deleted or edited exchange is not put back.
 
 Exchanges that are missing at the front were deleted by the user, or cut by a host that bounds its
-list. A list counts as bounded if the host says so, or cut it to one length in CUTS turns.
+list. A list counts as bounded if the host says so, or cut it to one length in LEAST_CUTS turns.
 """
 
 from __future__ import annotations

@@ -247,7 +247,7 @@ MISSING_RESULT = "[no result was recorded for this tool call]"
 WHOLE_MESSAGE = -1
 
 ResultPlace = tuple[int, int]
-"""A message's index, and the index of its part that is a result, or WHOLE."""
+"""A message's index, and the index of its part that is a result, or WHOLE_MESSAGE."""
 
 PlacedMessage = tuple["int | None", Message]
 """A message and its index in the caller's list; None for an inserted stub."""
