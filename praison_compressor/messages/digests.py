@@ -155,35 +155,35 @@ class CachedMessage:
 class Originals(Sequence[Message]):
     """Private copies of messages, which nobody edits, with their digests."""
 
-    def __init__(self, seen: Sequence[CachedMessage]) -> None:
-        self._seen = seen
+    def __init__(self, entries: Sequence[CachedMessage]) -> None:
+        self._entries = entries
 
     def __len__(self) -> int:
-        return len(self._seen)
+        return len(self._entries)
 
     @overload
     def __getitem__(self, at: int) -> Message: ...
     @overload
     def __getitem__(self, at: slice) -> Originals: ...
     def __getitem__(self, at: int | slice) -> Message | Originals:
-        return Originals(self._seen[at]) if isinstance(at, slice) else self._seen[at].plain
+        return Originals(self._entries[at]) if isinstance(at, slice) else self._entries[at].plain
 
     def at(self, indices: Iterable[int]) -> Originals:
         """Return the messages at these indices, in this order."""
-        return Originals([self._seen[index] for index in indices])
+        return Originals([self._entries[index] for index in indices])
 
     @property
     def comparable(self) -> bool:
         """Return whether `==` finds every edit of these messages."""
-        return all(seen.comparable for seen in self._seen)
+        return all(entry.comparable for entry in self._entries)
 
     def content_digests(self) -> list[str]:
         """Return the content digests, in order."""
-        return [seen.content_digest for seen in self._seen]
+        return [entry.content_digest for entry in self._entries]
 
     def sizes(self) -> list[int]:
         """Return about the characters of each."""
-        return [seen.size for seen in self._seen]
+        return [entry.size for entry in self._entries]
 
 
 class MessageCache:
