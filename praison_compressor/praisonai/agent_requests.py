@@ -191,6 +191,7 @@ class AgentRequests:
         request: HostRequest,
         result: CompressResult,
         overhead: int,
+        *,
         is_sent: bool = True,
     ) -> None:
         """Remember a result; give the recall tools, bill and report the compression."""
