@@ -10,8 +10,8 @@ from ..messages import Message
 from ..messages.display import message_as_text
 from ..messages.shortening import keep_ends
 from .layout import condense, count_fitting, json_paths, length_without_ending, split_lines
-from .matches import SearchAnswer
 from .references import Reference, in_runs
+from .search import SearchAnswer
 from .tables import table_of
 
 __all__ = [

@@ -179,7 +179,7 @@ def test_a_defining_line_comes_before_remarks():
 
 def test_an_answer_repeats_nothing():
     """An answer repeats no result, names a message once and trims empty lines."""
-    gap = "\n  3→\n" + "\n".join(f"  {n}→filler" for n in range(4, 40)) + "\n"
+    gap = "\n  3→\n" + "\n".join(f"  {n}→filler of a page" for n in range(4, 40)) + "\n"
     page = f"  1→\n  2→the gauge of the pier{gap}  40→the gauge of the pier again\n  41→\n"
     search, _ = holding([{"role": "user", "content": "Look."}, *step("c1", page, path="gauge.md")])
     found = search("the gauge of the pier")
