@@ -1,10 +1,10 @@
-"""A loop of your own on Anthropic's Messages API: its blocks go in, its blocks come out.
+"""A loop of your own on Anthropic's Messages API.
 
     export ANTHROPIC_API_KEY=...
     python examples/anthropic_loop.py FOLDER "Which file prints the total?"
 
-Calls and results are blocks (`tool_use`, `tool_result`) in the transcript as in the view, and
-`result.recall_schemas_for("messages")` describes the recall tools as this API expects.
+The transcript and the view have the API's own blocks (`tool_use`, `tool_result`).
+`result.recall_schemas_for("messages")` describes the recall tools in the form of this API.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ READ_FILE = {
 
 
 class Loop:
-    """An agent that reads the files of a folder."""
+    """Answer questions from the files of a folder."""
 
     def __init__(self, folder: Path, config: CompressorConfig) -> None:
         self.folder = folder
@@ -82,7 +82,7 @@ class Loop:
         return self.client.post("/v1/messages", json=body).raise_for_status().json()
 
     def read_file(self, name: str) -> str:
-        """Return the text of a file, or why there is none."""
+        """Return the text of a file, or an error in words."""
         path = self.folder / Path(name).name
         return path.read_text(encoding="utf-8") if path.is_file() else f"{name}: no such file"
 

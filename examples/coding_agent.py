@@ -25,7 +25,7 @@ the tests again. Stop when they pass, and say in one sentence what was wrong."""
 
 
 def tools_for(project: Path) -> list[Callable[..., str]]:
-    """The agent's tools, kept inside the project's folder."""
+    """Return the agent's tools, which work inside the project's folder."""
 
     def inside(path: str) -> Path:
         found = (project / path).resolve()
@@ -69,7 +69,7 @@ def tools_for(project: Path) -> list[Callable[..., str]]:
 
 
 def coding_agent(project: Path, *, model: str = "gpt-4o-mini", **options: object) -> Agent:
-    """The agent; `options` are those of `CompressorConfig`."""
+    """Return the agent; `options` are those of `CompressorConfig`."""
     return Agent(
         name="coder",
         instructions=INSTRUCTIONS,

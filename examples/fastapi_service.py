@@ -4,9 +4,9 @@
     export OPENAI_API_KEY=... DATABASE_URL=postgresql://user:password@host/database
     uvicorn --app-dir examples fastapi_service:create_app --factory --workers 4
 
-The whole conversation is a table of the service's own, one row a message. The compressor keeps its
-ledger in the same database: what one worker summarized, every other finds there. Two workers that
-come upon the same session at once take turns by a lease, so that no summary is paid for twice.
+The conversations are a table of the service, one row a message. The compressor keeps its ledger in
+the same database, so every worker finds what another one summarized. A lease lets one worker at a
+time compress a session, so no summary is paid for twice.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ MODEL = os.environ.get("CHAT_MODEL", "gpt-4o-mini")
 INSTRUCTIONS = {"role": "system", "content": "You look after the stock of a shop. Be brief."}
 
 
-class Said(BaseModel):
-    """What a user says."""
+class Prompt(BaseModel):
+    """A user's message."""
 
     text: str
 
 
 class Answer(BaseModel):
-    """What the model answers, and what it was shown for that."""
+    """The model's answer, and the size of what it was sent."""
 
     text: str
     context_status: str
@@ -44,26 +44,28 @@ class Answer(BaseModel):
 
 
 class Conversations:
-    """The service's own table: each session's messages in their order."""
+    """The table of messages, by session and in order."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         with engine.begin() as connection:
-            # Several workers start at once, and "if not exists" does not see who is about to.
+            # Several workers start at once: "if not exists" misses a table that is being made.
             connection.execute(text("SELECT pg_advisory_xact_lock(7101)"))
             connection.execute(
                 text(
-                    "CREATE TABLE IF NOT EXISTS said (number bigserial PRIMARY KEY,"
+                    "CREATE TABLE IF NOT EXISTS chat (number bigserial PRIMARY KEY,"
                     " session text NOT NULL, role text NOT NULL, content text NOT NULL)"
                 )
             )
-            connection.execute(text("CREATE INDEX IF NOT EXISTS said_in ON said (session, number)"))
+            connection.execute(
+                text("CREATE INDEX IF NOT EXISTS chat_session ON chat (session, number)")
+            )
 
     def add(self, session: str, role: str, content: str) -> None:
         with self._engine.begin() as connection:
             connection.execute(
                 text(
-                    "INSERT INTO said (session, role, content) VALUES (:session, :role, :content)"
+                    "INSERT INTO chat (session, role, content) VALUES (:session, :role, :content)"
                 ),
                 {"session": session, "role": role, "content": content},
             )
@@ -71,18 +73,18 @@ class Conversations:
     def all(self, session: str) -> list[dict[str, Any]]:
         with self._engine.connect() as connection:
             rows = connection.execute(
-                text("SELECT role, content FROM said WHERE session = :session ORDER BY number"),
+                text("SELECT role, content FROM chat WHERE session = :session ORDER BY number"),
                 {"session": session},
             )
             return [INSTRUCTIONS, *({"role": row.role, "content": row.content} for row in rows)]
 
 
 def create_app() -> FastAPI:
-    """One worker's application."""
+    """Return one worker's application."""
     url = make_url(os.environ["DATABASE_URL"]).set(drivername="postgresql+psycopg")
     engine = create_engine(url, pool_pre_ping=True)
     conversations = Conversations(engine)
-    model = OpenAI()  # OPENAI_API_KEY, and OPENAI_BASE_URL where it is another's server
+    model = OpenAI()  # OPENAI_API_KEY, and OPENAI_BASE_URL for another server
     compressor = ContextCompressor(
         CompressorConfig(
             model=MODEL,
@@ -106,9 +108,9 @@ def create_app() -> FastAPI:
     app = FastAPI(lifespan=lifespan)
 
     @app.post("/sessions/{session}")
-    def say(session: str, said: Said) -> Answer:
-        """One turn. A plain `def`: FastAPI runs it in a thread, so it may wait."""
-        conversations.add(session, "user", said.text)
+    def answer(session: str, prompt: Prompt) -> Answer:
+        """Answer one prompt. FastAPI runs a plain `def` in a thread, so it may wait."""
+        conversations.add(session, "user", prompt.text)
         view = compressor.compress_sync(conversations.all(session), session_id=session)
         reply = model.chat.completions.create(model=MODEL, messages=view.messages)  # type: ignore[arg-type]
         words = reply.choices[0].message.content or ""

@@ -3,8 +3,8 @@
     python examples/no_model.py
 
 Any loop that keeps a list of chat messages can use it: append to the full list, send the view.
-The list itself is never changed. Here a loop repairs a small shop in a temporary folder and answers
-its letters: the files are read and edited and the tests run for real, only the model is left out.
+The list itself is never changed. Here a loop repairs a small shop in a temporary folder and reads
+its letters. The files are read and edited and the tests run; only the model is left out.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ compressor = ContextCompressor(
         model="gpt-4o",
         context_window=6_000,
         protect_last_n_tokens=500,
-        # Left out, old outputs become one line each first; here a summary is to be seen.
-        tool_policies={"*": "summarize"},
     )
 )
 
@@ -50,7 +48,7 @@ TESTS = "python -m unittest -q test_orders"
 
 
 def work() -> Iterator[str | tuple[Any, dict[str, str]]]:
-    """What the user says, and what a model would call: a tool with its arguments."""
+    """Yield the user's messages and a model's calls, each a tool with its arguments."""
     letters = [name for name in FILES if name.startswith("letters/")]
     yield "Read the letters, one by one. Pier 7 is closed: its orders go to pier 8."
     yield from ((read_file, {"path": name}) for name in letters[:9])
@@ -65,7 +63,7 @@ def work() -> Iterator[str | tuple[Any, dict[str, str]]]:
 
 
 def conversation(folder: Path) -> list[Message]:
-    """The messages of that work, each call with what it gave."""
+    """Return the messages of that work, each call with its result."""
     messages: list[Message] = [{"role": "system", "content": "You keep the shop's orders."}]
     for number, done in enumerate(work()):
         if isinstance(done, str):

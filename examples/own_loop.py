@@ -3,8 +3,8 @@
     export OPENAI_API_KEY=...
     python examples/own_loop.py FOLDER "Which file prints the total?"
 
-It keeps its whole transcript and sends the view. Its ledger is a file beside the folder: run it
-again, also after a crash, and it continues.
+The loop keeps the whole transcript and sends the view. Its ledger is a file beside the folder, so
+the next run continues the conversation, also after a crash.
 """
 
 from __future__ import annotations
@@ -73,9 +73,11 @@ class Loop:
             tools |= {tool.__name__: tool for tool in result.recall_tools}
             for call in message.tool_calls:
                 if call.type == "function":
-                    given = json.loads(call.function.arguments)
-                    said = tools[call.function.name](**given)
-                    self.messages.append({"role": "tool", "tool_call_id": call.id, "content": said})
+                    arguments = json.loads(call.function.arguments)
+                    output = tools[call.function.name](**arguments)
+                    self.messages.append(
+                        {"role": "tool", "tool_call_id": call.id, "content": output}
+                    )
 
     def read_file(self, name: str) -> str:
         """Return the text of a file, or an error in words."""

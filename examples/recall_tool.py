@@ -1,9 +1,9 @@
-"""Recall: a model reads word for word what was compressed, when it needs it.
+"""The recall tools: search and read the originals of what was compressed.
 
     python examples/recall_tool.py
 
-Needs no model: the two tools are called here as a model would call them. In a loop of your own,
-offer them with your other tools; each summary then says how to read its originals.
+No model is needed: the program calls the two tools as a model would. In a loop of your own, offer
+them to the model with your other tools. Each summary says how to read its originals.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SESSION = "harbour"
 
 
 def conversation() -> list[dict[str, Any]]:
-    """Sixty days of a log; on one of them something happened."""
+    """Return sixty days of a log, one of them with a ship."""
     messages: list[dict[str, Any]] = [
         {"role": "system", "content": "You keep the harbour's log."},
         {"role": "user", "content": "Note every ship that comes in."},

@@ -3,8 +3,8 @@
     export OPENAI_API_KEY=...
     python examples/research_agent.py FOLDER
 
-Its conversation grows over many turns. A second, cheaper model writes the summaries;
-`summary_instructions` names what matters in this domain. `subscribe` reports each compression.
+The conversation grows over many turns. `auxiliary_model` names the model that writes the summaries.
+`summary_instructions` names what the summaries must keep. `subscribe` reports each compression.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WHAT_MATTERS = "Keep every source with its line numbers, and which questions are
 
 
 def tools_for(folder: Path) -> list[Callable[..., str]]:
-    """What the agent can do with the texts."""
+    """Return the agent's tools, which read the texts."""
 
     def search_texts(word: str) -> str:
         """Find a word in all texts.
@@ -59,7 +59,7 @@ def research_agent(
     summaries_by: str = "gpt-4o-mini",
     **options: object,
 ) -> Agent:
-    """The agent; `options` are those of `CompressorConfig`."""
+    """Return the agent; `options` are those of `CompressorConfig`."""
     return Agent(
         name="researcher",
         instructions=INSTRUCTIONS,
@@ -68,7 +68,7 @@ def research_agent(
         context=CompressorContext(
             auxiliary_model=summaries_by,
             summary_instructions=WHAT_MATTERS,
-            # A text's middle matters: have it read and summarized, rather than masked.
+            # A mask would lose the middle of a text; a summary reads it.
             tool_policies={"read_text": "summarize"},
             **options,
         ),
@@ -77,7 +77,7 @@ def research_agent(
 
 
 def notice_of(event: Event) -> str | None:
-    """What to say to a user when something happens; None: nothing."""
+    """Return the notice of a compression, or None for another event."""
     if event.name != "committed":
         return None
     numbers = event.data

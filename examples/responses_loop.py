@@ -1,10 +1,10 @@
-"""A loop of your own on OpenAI's Responses API: its items go in, its items come out.
+"""A loop of your own on OpenAI's Responses API.
 
     export OPENAI_API_KEY=...
     python examples/responses_loop.py FOLDER "Which file prints the total?"
 
-`to_messages` reads items as chat messages, `to_items` writes a view as items again, and
-`result.recall_schemas_for("responses")` describes the recall tools as this API expects.
+`to_messages` converts the API's items to chat messages, and `to_items` converts a view back.
+`result.recall_schemas_for("responses")` describes the recall tools in the form of this API.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class Loop:
             functions: dict[str, Callable[..., str]] = {"read_file": self.read_file}
             functions |= {tool.__name__: tool for tool in result.recall_tools}
             for call in calls:
-                said = functions[call.name](**json.loads(call.arguments))
+                output = functions[call.name](**json.loads(call.arguments))
                 self.items.append(
-                    {"type": "function_call_output", "call_id": call.call_id, "output": said}
+                    {"type": "function_call_output", "call_id": call.call_id, "output": output}
                 )
 
     def read_file(self, name: str) -> str:

@@ -1,11 +1,11 @@
-"""An agent of several turns that still knows in the second what it read in the first.
+"""An agent that still has in its second turn what it read in the first.
 
     export OPENAI_API_KEY=...
     python examples/several_turns.py PROJECT "read the parser and propose a fix" "good, build it"
 
-A host drops every tool call and result when a turn ends: the second turn would read the files
-again. With `context=CompressorContext()` they stay in the agent's requests, and are compressed like
-everything else when the window fills. `keep_tool_steps=False` leaves them out, as the host does.
+The host drops every tool call and result when a turn ends, so the second turn would read the files
+again. With `context=CompressorContext()` they stay in the agent's requests, and are compressed when
+the window fills. `keep_tool_steps=False` drops them as the host does.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from praison_compressor.praisonai import CompressorContext
 
 
 def tools_for(project: Path) -> list[Callable[..., str]]:
-    """The agent's tools, kept inside the project's folder."""
+    """Return the agent's tools, which read inside the project's folder."""
 
     def list_files() -> str:
         """List the project's files."""
@@ -42,7 +42,7 @@ def tools_for(project: Path) -> list[Callable[..., str]]:
 
 
 def agent_for(project: Path, *, model: str = "gpt-4o-mini", **options: object) -> Agent:
-    """The agent; `options` are those of `CompressorConfig`."""
+    """Return the agent; `options` are those of `CompressorConfig`."""
     return Agent(
         name="reader",
         instructions="Answer from the project's files. Read a file once.",

@@ -1,11 +1,12 @@
 """A voice conversation that remembers, on any server of OpenAI's Realtime protocol.
 
+    pip install 'praison-compressor[realtime]'
     python examples/voice_agent.py --url ws://localhost:8080/v1/realtime
 
 One line of standard input is one turn (a microphone would call `agent.asend_audio` instead). At
 12 items the oldest are summarized into a memory item and deleted from the server. After a lost
-connection the next one gets the memory and the live window. Without `--url` the server is OpenAI's
-and the key is taken from OPENAI_API_KEY. `--auxiliary-model` writes the summaries;
+connection the next one gets the memory and the newest items. Without `--url` the server is OpenAI's
+and the key is that of OPENAI_API_KEY. `--auxiliary-model` names the model that writes summaries;
 without one they are static.
 """
 
@@ -21,7 +22,7 @@ from praison_compressor.praisonai.realtime import RealtimeAgent
 
 
 class Conversation:
-    """One caller: says a line, waits for the answer, calls again when the line went dead."""
+    """A caller who sends lines, waits for answers, and connects again when cut off."""
 
     def __init__(self, agent: RealtimeAgent) -> None:
         self.agent = agent

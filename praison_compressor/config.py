@@ -145,7 +145,7 @@ class CompressorConfig:
     protect_last_n_tokens: int = _option(
         20_000,
         _COUNT,
-        "Newest tokens kept verbatim. From 20,000 on: at least half of the target less the head.",
+        "Newest tokens kept verbatim where they fit. 20,000 or more: at least half of the target.",
     )
     keep_recent_turns: int | None = _option(
         None, _COUNT, "Newest turns kept verbatim too, where they fit."
@@ -181,7 +181,7 @@ class CompressorConfig:
     tool_policies: Mapping[str, str] = _option(
         {},
         _check_policies,
-        'Treatment of old outputs, by tool name or pattern: "mask", "summarize" or "keep".',
+        'Old outputs by tool or pattern: "mask", "summarize", "keep". {}: mask, with a model.',
     )
     recall: bool | None = _option(
         None, SWITCH, "Offer the archive as tools. None: in the host, to agents that call tools."

@@ -68,8 +68,8 @@ def compress(
     Head and tail stay verbatim, the middle becomes a summary. The file itself is never changed.
 
     FILE holds a JSON list of chat messages, {"messages": [...]}, or JSON Lines with one message a
-    line or one conversation a line; - is standard input. `--set tool_policies=keep_none` turns old
-    tool outputs into one line each; where that is enough, no summary is written.
+    line or one conversation a line; - is standard input. With `--set tool_policies=keep_none`
+    old tool outputs become one line each; where that is enough, no summary is written.
 
     $ praison-compressor compress talk.jsonl --window 32k --out view.jsonl
     """

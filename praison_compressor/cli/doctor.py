@@ -384,7 +384,7 @@ DOCTOR_CHECKS: dict[str, CheckFunction] = {
     "agents": _catch_failures(_check_agents, "see the checks above"),
     "tokenizer": _catch_failures(_check_tokenizer, "pip install --force-reinstall tiktoken"),
     "window": _check_window,
-    "store": _catch_failures(_check_store, "repair it, move the file away, or start the database"),
+    "store": _catch_failures(_check_store, "move a damaged file away; start the database"),
     "summaries": _check_summaries,
 }
 """Checks by name, in order of dependency."""

@@ -352,7 +352,7 @@ def _reference(hit: Hit, session: Session) -> str | None:
 @with_tenant
 @AS_JSON
 def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: bool) -> None:
-    """Write a session's transcript, as of its last compression.
+    """Write a session's transcript, as of its last request or `save`.
 
     With --view the command writes the transcript that the view represents. Secrets that the
     ledger masked stay masked.

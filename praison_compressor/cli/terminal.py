@@ -231,7 +231,8 @@ class Unusable(CompressorError):
 
 
 FLAGS = {
-    **{name: f"--set {name}" for name in CompressorConfig.names()},
+    # Commands that open an encrypted store have no `--set`: the environment has its key.
+    **{name: f"--set {name}" for name in CompressorConfig.names() if name != "store_key"},
     **{name: f"--{name}" for name in ("model", "namespace", "keep", "since", "until")},
     "auxiliary_model": "--auxiliary-model",
     "context_window": "--window",

@@ -272,9 +272,10 @@ def _reason_for(part: Part, budget: Budget, view: View) -> str:
         return f"kept{also}"
     if part.name == "head":
         step = "first exchange" if view.head_end > view.transcript.leading + 1 else "task"
-        return f"kept: system prompt and {step} (head_tokens {budget.head:,}){also}"
+        return f"kept: system prompt and {step} (head_tokens={budget.head:_}){also}"
     if part.name == "tail":
-        return f"kept: the newest (protect_last_n_tokens {budget.tail:,}){also}"
+        newest = "the newest that fit" if part.tokens_before < budget.tail else "the newest"
+        return f"kept: {newest} (protect_last_n_tokens={budget.tail:_}){also}"
     if chosen == part.messages:
         return f"kept{also}"
     only_users = all(view.transcript.messages[index].get("role") == "user" for index in inside)

@@ -129,8 +129,8 @@ def test_a_remedy_names_options_of_the_command_line(file, run):
     assert "raise --window or --target, or lower --set output_reserve" in small
     assert "context_window" not in small
     seen = run("inspect", file, "--window", "8k").out
-    assert "(--keep-tokens 20,000)" in seen
-    assert "(--set head_tokens " in seen
+    assert "the newest that fit (--keep-tokens=20_000)" in seen
+    assert "(--set head_tokens=" in seen
 
 
 # ---------------------------------------------------------------- what is accepted

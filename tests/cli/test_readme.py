@@ -112,6 +112,16 @@ def test_every_link_leads_somewhere(page):
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
+def test_every_named_file_exists() -> None:
+    """Files and rooms that the pages name exist in the repository or the package."""
+    pages = (README, ROOT / ".github" / "CONTRIBUTING.md", *DOCS.glob("*.md"))
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    names = set(re.findall(r"`((?:[\w.]+/)*\w+\.py|(?:\w+/)+)`", text))
+    assert len(names) > 20
+    places = (ROOT, ROOT / "praison_compressor")
+    assert [name for name in names if not any((top / name).exists() for top in places)] == []
+
+
 @pytest.mark.parametrize("page", [README, DOCS / "agents.md"], ids=lambda page: page.stem)
 def test_the_hosts_command_names_its_package(page):
     """`praisonai` is a package of its own: a page that uses the command says how to get it."""

@@ -271,6 +271,7 @@ def test_an_encrypted_store_is_opened_with_the_key_in_the_environment(run, file,
     missing = run("sessions", "--store", store)
     assert (missing.code, len(missing.err.splitlines())) == (4, 1)
     assert "PRAISONAI_SESSION_KEY" in missing.err
+    assert "--set" not in missing.err  # which `sessions` does not have
 
 
 def test_a_whole_session_is_restored(run, view):
