@@ -57,7 +57,7 @@ class Recall:
     turn_tokens: int | None = TURN_TOKENS
     """None: no bound."""
     reading: Callable[[str], str] = str
-    """Returns the reference, or the command, that reads on there."""
+    """Returns the reference, or the command, that reads on at a reference."""
     _spent: tuple[Hashable, int] = field(default=(None, 0), init=False)
     _archive: Archive | None = field(default=None, init=False)
 
@@ -78,6 +78,7 @@ class Recall:
         )
 
     def _answer_within_turn(self, budget: int, answer: Callable[[Archive, int], str]) -> str:
+        """Return the answer with its size, or a remark if the turn's budget is spent."""
         archive = self._newest_archive()
         if not archive.entries:
             return _NO_ARCHIVE
@@ -101,13 +102,14 @@ class Recall:
         return f"{text}\n({size} tokens, {left})"
 
     def _newest_archive(self) -> Archive:
-        """Return the archive, the known one while the session has no new segment."""
+        """Return the known archive while the session has no new segment."""
         archive = Archive(self.store(), self.session())
         if self._archive != archive:
             self._archive = archive
         return self._archive or archive
 
     def _search(self, archive: Archive, query: str, limit: int, room: int) -> str:
+        """Return what matches, or why nothing does."""
         if not distinct_words(query):
             return f'Nothing was asked: give a query, or {READ}("") for what is archived.'
         query = query.strip().strip(_QUOTE_MARKS)
@@ -117,10 +119,10 @@ class Recall:
             return f'{reason} {READ}("") lists what is archived.'
         quoted = max(1, round(room / SEARCH_TOKENS))
         answer = search_answer(query, found, limit, archive, room=room, quoted=quoted)
-        return self._fitting.found(answer, room)
+        return self._fitting.fit_answer(answer, room)
 
     def _read(self, archive: Archive, references: Sequence[str], about: str, room: int) -> str:
-        """Return the texts at several references, each within its share of what is left."""
+        """Return the texts at the references, each within its share."""
         asked = [named for reference in references if (named := parse_reference(reference))]
         reading = Reading(archive, self._fitting, asked, about)
         parts: list[str] = []

@@ -37,11 +37,11 @@ class Archive:
         return self.session.entries
 
     def originals(self, entry: Entry, wanted: slice = slice(None)) -> list[Message] | None:
-        """Return an entry's messages, those outside `wanted` may be blank; None if forgotten."""
+        """Return an entry's messages, unwanted ones perhaps blank; None if forgotten."""
         return self.store.originals(self.session, entry, wanted)
 
     def around(self, segment: int, places: range, neighbours: int) -> Around:
-        """Return the messages at these ordinals with their neighbours, as far as undamaged."""
+        """Return the messages at the ordinals with neighbours; none if damaged."""
         start = max(0, places.start - neighbours)
         wanted = slice(start, places.stop + neighbours)
         messages: list[Message] = []

@@ -63,7 +63,10 @@ class Around:
         }
 
     def calls_above(self, places: range, asked: Sequence[Reference]) -> list[str]:
-        """Return the calls, of messages not `asked` for, that results at these ordinals answer."""
+        """Return the calls that results at the ordinals answer.
+
+        Calls in messages that are `asked` for are left out.
+        """
         calls: dict[int, list[str]] = {}
         for one in (one for ordinal in places for one in self.calls_answered_by(ordinal)):
             text = call_as_text(one.call) if one.call.id else one.call.arguments
@@ -74,7 +77,7 @@ class Around:
         ]
 
     def results_below(self, places: range, asked: Sequence[Reference]) -> list[str]:
-        """Return the results, in messages not `asked` for, of calls at these ordinals."""
+        """Return the results of calls at the ordinals, those `asked` for left out."""
         found = self.messages_not_asked(
             (n for ordinal in places for n in self.results_of(ordinal)), asked
         )

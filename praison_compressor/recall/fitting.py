@@ -54,11 +54,11 @@ class Fitting:
     count: Callable[[str], int]
     """Tokens of a text."""
     reading: Callable[[str], str]
-    """Returns the reference, or the command, that reads on there."""
+    """Returns the reference, or the command, that reads on at a reference."""
 
     # -------------------------------------------------------------- lists
 
-    def rows(self, lines: Sequence[str], room: int, more: str, first: str = "") -> str:
+    def fit_rows(self, lines: Sequence[str], room: int, more: str, first: str = "") -> str:
         """Return the lines that fit below `first`; end with `more`."""
         answer = f"{OPENS}\n{first}" if first else OPENS
         room -= self.count(answer) + self.count(more) + 2
@@ -72,12 +72,13 @@ class Fitting:
         return answer
 
     def _fit_line(self, line: str, room: int) -> str:
+        """Return as much of a line's two ends as fits."""
         keep = len(line)
         while keep > 40 and self.count(both_ends(line, keep)) > room:
             keep = keep * 3 // 4
         return both_ends(line, keep)
 
-    def ends_of_all(self, texts: Sequence[str], room: int) -> str:
+    def fit_ends(self, texts: Sequence[str], room: int) -> str:
         """Return the ends of the texts that fit, below each other."""
         keep = max(map(len, texts), default=0)
         while texts:
@@ -91,7 +92,7 @@ class Fitting:
 
     # -------------------------------------------------------------- what a search found
 
-    def found(self, answer: SearchAnswer, room: int) -> str:
+    def fit_answer(self, answer: SearchAnswer, room: int) -> str:
         """Return passages and other matches, the number of matches first.
 
         A passage that does not fit has a row.
@@ -106,7 +107,7 @@ class Fitting:
             lines = [*answer.passages[:fit], *answer.rows[fit:], *older]
             if least + sum(self.count(line) + 1 for line in lines) <= room:
                 break
-        return "\n".join([self.rows(lines, room, "", answer.count), *others])
+        return "\n".join([self.fit_rows(lines, room, "", answer.count), *others])
 
     def _other_rows(self, answer: SearchAnswer, room: int) -> Iterator[str]:
         """Yield rows of other matches while they fit, then references alone."""
@@ -129,10 +130,10 @@ class Fitting:
 
     # -------------------------------------------------------------- messages and lines
 
-    def messages(
+    def fit_messages(
         self, named: Sequence[tuple[Reference, Message]], room: int, endings: Collection[str] = ()
     ) -> list[str]:
-        """Return the messages, short ones whole, the others cut to a share that fills the room.
+        """Return the messages; cut long ones to shares that fill the room.
 
         `endings` are lines that other messages end with too: a cut leaves them out first.
         """
@@ -166,7 +167,10 @@ class Fitting:
         shares: Sequence[int],
         endings: Collection[str],
     ) -> list[str]:
-        """Return each message within its share, gaps marked, repeated lines left out first."""
+        """Return each message within its share, gaps marked.
+
+        Repeated lines are left out first.
+        """
         parts, seen = [], set[str]()
         for (where, message), share in zip(named, shares, strict=True):
             text, head = message_as_text(message), f"[{where}] {message.get('role')}"
@@ -182,7 +186,7 @@ class Fitting:
             seen.update(line.strip() for line in lines if len(line) > _REPEATED_CHARS)
         return parts
 
-    def lines(self, named: Reference, message: Message, room: int) -> str:
+    def fit_lines(self, named: Reference, message: Message, room: int) -> str:
         """Return the named lines that fit, exactly, and how to read on."""
         assert named.message is not None
         where = named.of_message(named.message)

@@ -177,9 +177,9 @@ def value_around(at: int, lines: Sequence[str], paths: Sequence[str], most: int)
 def block_around(
     first: int, best: int, last: int, lines: Sequence[str], most: int
 ) -> tuple[int, int]:
-    """Widen a range of lines to the block around its best one, up to `most` characters.
+    """Widen a range of lines to the block around its best line.
 
-    The lines below explain more: those above get what is left. The block ends below where the
+    The block has at most `most` characters. The lines below explain more: those above get what is left. The block ends below where the
     indentation falls under that of the best line, above at a line without indentation, or, where
     the best line has none, at a blank one.
     """
@@ -272,9 +272,9 @@ def condense(
     gap: Callable[[int, int], object],
     seen: Collection[str] = (),
 ) -> str:
-    """Return the lines within a budget of tokens, gaps named by `gap(first, last)`.
+    """Return the lines within a budget of tokens.
 
-    Lines that say nothing and repeated lines (those in `seen` too) go first, then the middle.
+    `gap(first, last)` names a gap. Lines that say nothing and repeated lines (those in `seen` too) go first, then the middle.
     Errors of the middle stay. A numbered listing gives its first lines: they are read on.
     """
     if count("\n".join(lines)) <= room:

@@ -170,9 +170,9 @@ class Match:
         return "" if is_end else str(self.where.lines(self.passage.last + 1, last))
 
     def widen(self, most: int, shared: Collection[str]) -> Match:
-        """Return the match widened to its message, JSON value or block, up to `most` characters.
+        """Widen the match to its message, JSON value or block.
 
-        `shared` lines at the message's end are left out.
+        The passage has at most `most` characters. `shared` lines at the message's end are left out.
         """
         best, passage = self.passage.best - 1, self.passage
         end = max(passage.last, length_without_ending(self.lines, shared))
@@ -202,9 +202,9 @@ def rank_passages(
     shared: Collection[str],
     most: int,
 ) -> tuple[list[Match], dict[str, float]]:
-    """Return passages, `most` of a message, best first, then newest; and the terms' weights.
+    """Return the passages, best first, then newest, and the terms' weights.
 
-    A message that has more of the query elsewhere comes first. A call whose result has more of it
+    A message has at most `most` passages. A message that has more of the query elsewhere comes first. A call whose result has more of it
     is shown with that.
     """
     found = found[:DETAILED]
@@ -236,7 +236,7 @@ def rank_passages(
 
 
 def _drop_ending_terms(end: int, held: Sequence[LineTerms]) -> Sequence[LineTerms]:
-    """Return the lines' terms without those of an ending, unless only that has any."""
+    """Drop an ending's terms, unless no other line has any."""
     terms_of = [*held[:end], *({} for _ in held[end:])]
     return terms_of if any(terms_of) else held
 
@@ -272,7 +272,7 @@ def _are_alike(one: Match, other: Match) -> bool:
 def widen_best(
     matches: Sequence[Match], quoted: int, chars: int, shared: Collection[str]
 ) -> list[Match]:
-    """Return the matches, those to be quoted widened, up to `chars` characters together.
+    """Widen the matches to be quoted, up to `chars` characters together.
 
     A match whose best line stands in a wider one is left out.
     """

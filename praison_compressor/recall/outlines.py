@@ -235,7 +235,7 @@ def runs_of_entries(entries: Sequence[Entry]) -> Iterator[list[tuple[int, Entry]
 
 
 def masks_row(run: Sequence[tuple[int, Entry]]) -> str:
-    """Return a row for neighbouring masks: their references, and what the newest replace."""
+    """Return a row of neighbouring masks: references, and what the newest replace."""
     first, last = run[0][0], run[-1][0]
     named = f"s{first}" if first == last else f"s{first} to s{last}"
     lines = [text_of(entry.segment.rendered) for _, entry in reversed(run[-MASKS:])]

@@ -60,7 +60,7 @@ class Term:
     """In the query's case: `initSession` is another name than `InitSession`."""
 
     @property
-    def joined(self) -> str:
+    def spaced_parts(self) -> str:
         """The parts in order, between spaces."""
         return f" {' '.join(self.parts)} "
 
@@ -200,7 +200,7 @@ def _terms_of_line(line: str, wanted: Iterable[Term]) -> LineTerms:
         elif (
             term.parts
             and all(part in folded for part in term.parts)
-            and term.joined in _join_words(line)
+            and term.spaced_parts in _join_words(line)
         ):
             found[term.text] = APART
     return found

@@ -106,14 +106,14 @@ class Reading:
             rows = max(2, OVERVIEW_ROWS // len(self.archive.entries))
             begins = outline_rows(first, references_in_order(number, first))[:rows]
             lines.append("\n  ".join([f"s{number}: {len(originals)} messages", *begins]))
-        return self.fitting.rows(lines, room, older)
+        return self.fitting.fit_rows(lines, room, older)
 
     def _fit_outline(self, rows: Sequence[str], room: int) -> str:
         """Return an outline, its rows cut or joined until all fit."""
         more = "(the rest does not fit: read the messages)"
         chars = OUTLINE_CHARS
         while True:
-            answer = self.fitting.rows([truncate_line(row, chars) for row in rows], room, more)
+            answer = self.fitting.fit_rows([truncate_line(row, chars) for row in rows], room, more)
             if not answer.endswith(more) or len(rows) == 1:
                 return answer
             # A row cut below LEAST_BESIDE_CHARS says nothing: then rows share their line.
@@ -167,7 +167,7 @@ class Reading:
         after = f"go on: {self.fitting.reading(answer.after)}" if answer.after else ""
         ending = "; ".join(filter(None, (answer.further, after)))
         ending = f"\n({ending})" if ending else ""
-        return self.fitting.found(answer, room - self.fitting.count(ending)) + ending
+        return self.fitting.fit_answer(answer, room - self.fitting.count(ending)) + ending
 
     # -------------------------------------------------------------- messages
 
@@ -177,7 +177,7 @@ class Reading:
             rows = outline_rows(originals, references_in_order(named.segment, originals))
             return self._fit_outline(rows, room)
         if named.line is not None:
-            return self.fitting.lines(named, originals[named.message - 1], room)
+            return self.fitting.fit_lines(named, originals[named.message - 1], room)
         last = min(named.messages.stop, len(originals))
         numbers = range(named.message, last + 1)
         chosen = [(named.of_message(number), originals[number - 1]) for number in numbers]
@@ -202,7 +202,7 @@ class Reading:
         room -= count(OPENS + above) + count(below)
         if size > room - FRAME_TOKENS:
             room -= GO_ON_TOKENS
-        parts = self.fitting.messages(chosen, room, around.shared)
+        parts = self.fitting.fit_messages(chosen, room, around.shared)
         if gaps := self._gap_references(named, "\n".join(parts)):
             below += f"\n(go on: {self.fitting.reading(gaps)})"
         return "\n".join([OPENS + above, *parts]) + below
@@ -210,21 +210,21 @@ class Reading:
     def _calls_and_results(
         self, around: Around, places: range, room: int, size: int
     ) -> tuple[str, str]:
-        """Return the calls that named results answer, and the results of named calls.
+        """Return the calls above named results, and the results below named calls.
 
         Both have a share of the room, and what named messages of that size leave.
         """
         places = range(places.start, min(places.stop, around.start + len(around.messages)))
         least, left = room // BESIDE_PART, room - size - FRAME_TOKENS
-        fit = self.fitting.ends_of_all
+        fit = self.fitting.fit_ends
         above = fit(around.calls_above(places, self.asked), max(least, left - least))
         left -= self.fitting.count(above)
         return above, fit(around.results_below(places, self.asked), max(least, left))
 
     def _gap_references(self, named: Reference, text: str) -> str:
-        """Return the references of a text's gaps, or the messages that have them.
+        """Return the references of a text's gaps, or of messages with gaps.
 
-        What was asked for is not named again: then the first two gaps are.
+        Where that is what was asked for, return the first two gaps.
         """
         gaps = {found[0]: int(found[1]) for found in _GAP_LINE.findall(text)}
         messages = in_runs((named.segment, number) for number in gaps.values())[::-1]
@@ -241,7 +241,7 @@ def _search_pool(about: str, pool: Mapping[int, Message]) -> list[Hit]:
 
 
 def _keep_lines(named: Reference, message: Message) -> Message:
-    """Return a message with its other lines blank, if the reference names lines."""
+    """Blank a message's other lines, if the reference names lines."""
     if named.line is None:
         return message
     lines = split_lines(message_as_text(message))
@@ -251,7 +251,7 @@ def _keep_lines(named: Reference, message: Message) -> Message:
 
 
 def _no_match_remark(named: Reference, about: str, hits: Sequence[Hit]) -> str:
-    """Return a remark that nothing matches there, and which calls or results do."""
+    """Say that nothing matches, and which calls or results do."""
     places = ", ".join(in_runs((named.segment, hit.ordinal + 1) for hit in hits))
     part = "" if not hits or hits[0].is_whole else " in part"
     elsewhere = f"; {places} matches{part}" if hits else ""
@@ -259,7 +259,7 @@ def _no_match_remark(named: Reference, about: str, hits: Sequence[Hit]) -> str:
 
 
 def _lacking_remark(named: Reference, texts: Iterable[str], about: str) -> str:
-    """Return a remark on the words that no text has, "" for none."""
+    """Name the words that no text has; return "" for none."""
     lacking = ", ".join(missing_chunks(about, list(texts)))
     return truncate_line(f"(not in {named}: {lacking})", LACKING_CHARS) if lacking else ""
 

@@ -96,9 +96,9 @@ def search_answer(
     room: int,
     quoted: int,
 ) -> SearchAnswer:
-    """Return up to `limit` best matches, `quoted` of them as passages, others by reference.
+    """Lay out what a search found.
 
-    `room` are the tokens of the answer.
+    Of the `limit` best matches, `quoted` are shown as passages; others have a row. `room` are the tokens of the answer.
     """
     shared, chars = archive.endings, int(max(0, room - HEAD_TOKENS) * CHARS)
     wanted = query_terms(query)
@@ -127,7 +127,7 @@ def search_answer(
 def _further_lines(
     best: Sequence[Match], wanted: Sequence[Term], weight: Mapping[str, float]
 ) -> str:
-    """Return how many other lines of the best message match nearly as well, and which."""
+    """Count and name the best message's other lines that match well."""
     first = best[0]
     held = terms_by_line(first.lines, wanted)
     scores = [sum(weight[text] * share for text, share in each.items()) for each in held]
@@ -210,10 +210,10 @@ class _Quotes:
         )
         of = f" (of {len(match.lines)} lines)" if where.line is not None else ""
         role = match.message.get("role")
-        head = f"[{where}]{of} {role}{self._called(around, match.ordinal)}{match.path}"
+        head = f"[{where}]{of} {role}{self._answered_call(around, match.ordinal)}{match.path}"
         self.lines.append("\n".join([head, match.text, *self._results(match, around)]))
 
-    def _called(self, around: Around, ordinal: int) -> str:
+    def _answered_call(self, around: Around, ordinal: int) -> str:
         """Return the call that a result answers, with its reference."""
         for one in around.calls_answered_by(ordinal):
             if (place := (around.segment, around.start + one.at)) not in self.chosen:
