@@ -204,8 +204,8 @@ def rank_passages(
 ) -> tuple[list[Match], dict[str, float]]:
     """Return the passages, best first, then newest, and the terms' weights.
 
-    A message has at most `most` passages. A message that has more of the query elsewhere comes first. A call whose result has more of it
-    is shown with that.
+    A message has at most `most` passages. A message that has more of the query elsewhere comes
+    first. A call whose result has more of it is shown with that.
     """
     found = found[:DETAILED]
     texts = [split_lines(message_as_text(each.message)) for each in found]

@@ -98,7 +98,8 @@ def search_answer(
 ) -> SearchAnswer:
     """Lay out what a search found.
 
-    Of the `limit` best matches, `quoted` are shown as passages; others have a row. `room` are the tokens of the answer.
+    Of the `limit` best matches, `quoted` are shown as passages; others have a row. `room` are the
+    tokens of the answer.
     """
     shared, chars = archive.endings, int(max(0, room - HEAD_TOKENS) * CHARS)
     wanted = query_terms(query)
