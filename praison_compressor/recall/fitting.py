@@ -66,17 +66,20 @@ class Fitting:
             left = room
             room -= self.count(line) + 1
             if room < 0:
-                begun = "" if number else f"\n{self._fit_line(line, left)}"
+                begun = "" if number else f"\n{self._fit_start(line, left)}"
                 return f"{answer}{begun}\n{more}".rstrip("\n")
             answer = f"{answer}\n{line}"
         return answer
 
-    def _fit_line(self, line: str, room: int) -> str:
-        """Return as much of a line's two ends as fits."""
-        keep = len(line)
-        while keep > 40 and self.count(both_ends(line, keep)) > room:
+    def _fit_start(self, text: str, room: int) -> str:
+        """Return the first lines that fit, of a single line its two ends."""
+        lines = text.split("\n")
+        if (fitting := count_fitting(lines, room - 2, self.count)) > 1:
+            return "\n".join([*lines[:fitting], "…"])
+        keep = len(text)
+        while keep > 40 and self.count(both_ends(text, keep)) > room:
             keep = keep * 3 // 4
-        return both_ends(line, keep)
+        return both_ends(text, keep)
 
     def fit_ends(self, texts: Sequence[str], room: int) -> str:
         """Return the ends of the texts that fit, below each other."""
@@ -202,7 +205,7 @@ class Fitting:
         body = "\n".join(lines[first - 1 : shown_to])
         if shown_to < first:
             # A single line above the budget: as much of its two ends as fits.
-            body, shown_to = self._fit_line(lines[first - 1], room), first
+            body, shown_to = self._fit_start(lines[first - 1], room), first
         if shown_to < last:
             rest = self.reading(str(where.lines(shown_to + 1, last)))
             body += f"\n(cut at line {shown_to} of {len(lines)}; go on: {rest})"

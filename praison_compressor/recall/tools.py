@@ -89,13 +89,13 @@ SCHEMAS = (
         SEARCH,
         "Find a detail (path, id, number, error, wording) of earlier, summarized messages: counts "
         "all matches, quotes the best, names each as s2.14. Each answer stays in the context and "
-        "is paid for on every later turn: ask only what the context does not say, once",
+        "is paid for on every later turn: ask once, and only what the context does not say",
         query="Two to five words or names as in the text, no question",
     ),
     _tool_schema(
         READ,
-        "Quote lines of earlier messages word for word, where neither the context nor a search "
-        "says enough: it costs more than a search, and as often",
+        "Quote lines of earlier messages word for word, paid for on every later turn too: only "
+        "where neither the context nor a search says enough",
         reference="s2.14, s2.14-20, s2.14:900-940 (lines), s2 (outline), or several; empty: list",
         about="Words of what is sought: the lines with them are quoted; empty: all of it",
     ),
