@@ -123,7 +123,7 @@ class Recall:
 
     def _read(self, archive: Archive, references: Sequence[str], about: str, room: int) -> str:
         """Return the texts at the references, each within its share."""
-        asked = [named for reference in references if (named := parse_reference(reference))]
+        asked = [parsed for reference in references if (parsed := parse_reference(reference))]
         reading = Reading(archive, self._fitting, asked, about)
         parts: list[str] = []
         for number, reference in enumerate(references):
@@ -143,7 +143,7 @@ class Recall:
 def _explain_no_match(archive: Archive, query: str, room: int) -> str:
     """Say what the view has instead, or which similar words occur."""
     session = archive.session
-    said = f"Nothing archived of this conversation matches {quote_query(query)}."
+    remark = f"Nothing archived of this conversation matches {quote_query(query)}."
     hits = archive.store.search(session.namespace, query, session.id, IN_VIEW)
     if in_view := [hit.message for hit in hits if not hit.entry and hit.is_whole]:
         wanted = query_terms(query)
@@ -151,10 +151,10 @@ def _explain_no_match(archive: Archive, query: str, room: int) -> str:
             f"{message.get('role')}: {few_words(message_as_text(message), wanted)}"
             for message in in_view
         )
-        return both_ends(f"{said} It is still in view: {shown}.", room * 3)
+        return both_ends(f"{remark} It is still in view: {shown}.", room * 3)
     similar = _similar_words(query, archive.newest_words())
     occurring = f" Words that do occur: {', '.join(similar)}." if similar else ""
-    return f"{said}{occurring} Newer messages are in view."
+    return f"{remark}{occurring} Newer messages are in view."
 
 
 def _similar_words(query: str, known: Sequence[str]) -> list[str]:

@@ -64,11 +64,11 @@ class Archive:
 
     def newest_words(self) -> list[str]:
         """Return the distinct words of the newest segments."""
-        found: dict[str, None] = {}
+        distinct: dict[str, None] = {}
         for entry in reversed(self.entries):
             for message in self.originals(entry) or ():
                 if message != DROPPED:
-                    found.update(dict.fromkeys(distinct_words(message_as_text(message))))
-            if len(found) > COMPARED_WORDS:
+                    distinct.update(dict.fromkeys(distinct_words(message_as_text(message))))
+            if len(distinct) > COMPARED_WORDS:
                 break
-        return list(found)
+        return list(distinct)

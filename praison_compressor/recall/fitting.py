@@ -123,25 +123,27 @@ class Fitting:
         described = count_fitting(rows, room - LEAST_LISTED, self.count)
         yield from rows[:described]
         room -= sum(self.count(row) + 1 for row in rows[:described])
-        named = in_runs(place for places, _ in answer.others[described:] for place in places)
-        shown = list(named)
+        references = in_runs(place for places, _ in answer.others[described:] for place in places)
+        shown = list(references)
         while shown and self.count(", ".join(shown)) > room:
             shown = shown[: len(shown) * 3 // 4]
-        if named:
-            more = f" and {len(named) - len(shown)} more" if len(shown) < len(named) else ""
+        if references:
+            more = (
+                f" and {len(references) - len(shown)} more" if len(shown) < len(references) else ""
+            )
             yield ", ".join(shown) + more
 
     # -------------------------------------------------------------- messages and lines
 
     def fit_messages(
-        self, named: Sequence[tuple[Reference, Message]], room: int, endings: Collection[str] = ()
+        self, chosen: Sequence[tuple[Reference, Message]], room: int, endings: Collection[str] = ()
     ) -> list[str]:
         """Return the messages; cut long ones to shares that fill the room.
 
         `endings` are lines that other messages end with too: a cut leaves them out first.
         """
-        number, shares = len(named), [room] * len(named)
-        parts = self._cut_to_shares(named, shares, endings)
+        number, shares = len(chosen), [room] * len(chosen)
+        parts = self._cut_to_shares(chosen, shares, endings)
         sizes = [self.count(part) + 1 for part in parts]
         left, cut = room, sorted(range(number), key=sizes.__getitem__)
         while cut and sizes[cut[0]] <= min(
@@ -154,7 +156,7 @@ class Fitting:
         for share in (least, most, *[0] * HALVINGS):
             share = share or (least + most) // 2
             wider = self._cut_to_shares(
-                named, [share if n in cut else room for n in range(number)], endings
+                chosen, [share if n in cut else room for n in range(number)], endings
             )
             if share > least and sum(self.count(part) + 1 for part in wider) > room:
                 most = share
@@ -166,7 +168,7 @@ class Fitting:
 
     def _cut_to_shares(
         self,
-        named: Sequence[tuple[Reference, Message]],
+        chosen: Sequence[tuple[Reference, Message]],
         shares: Sequence[int],
         endings: Collection[str],
     ) -> list[str]:
@@ -175,7 +177,7 @@ class Fitting:
         Repeated lines are left out first.
         """
         parts, seen = [], set[str]()
-        for (where, message), share in zip(named, shares, strict=True):
+        for (where, message), share in zip(chosen, shares, strict=True):
             text, head = message_as_text(message), f"[{where}] {message.get('role')}"
             lines, table = split_lines(text), table_of(text)
             known = seen.union(map(str.strip, lines[length_without_ending(lines, endings) :]))
@@ -189,14 +191,14 @@ class Fitting:
             seen.update(line.strip() for line in lines if len(line) > _REPEATED_CHARS)
         return parts
 
-    def fit_lines(self, named: Reference, message: Message, room: int) -> str:
+    def fit_lines(self, reference: Reference, message: Message, room: int) -> str:
         """Return the named lines that fit, exactly, and how to read on."""
-        assert named.message is not None
-        where = named.of_message(named.message)
+        assert reference.message is not None
+        where = reference.of_message(reference.message)
         if message == DROPPED:
             return f"{where} is {DROPPED['content']}."
         lines = split_lines(message_as_text(message))
-        first, last = line_range(named, len(lines))
+        first, last = line_range(reference, len(lines))
         head = f"\n[{where}] {message.get('role')}, lines {first}-{last} of {len(lines)}"
         if path := json_paths(message_as_text(message))[first - 1]:
             head += f", in {path}"
@@ -212,13 +214,13 @@ class Fitting:
         return f"{OPENS}{head}\n{body}"
 
 
-def line_range(named: Reference, length: int) -> tuple[int, int]:
+def line_range(reference: Reference, length: int) -> tuple[int, int]:
     """Return the first and last line that a reference names."""
-    assert named.line is not None
-    first = max(1, min(named.line, length))
-    if named.around:
+    assert reference.line is not None
+    first = max(1, min(reference.line, length))
+    if reference.around:
         return max(1, first - LINES_AROUND), min(length, first + LINES_AROUND)
-    return first, min(length, max(first, named.last_line or length))
+    return first, min(length, max(first, reference.last_line or length))
 
 
 def both_ends(line: str, keep: int) -> str:

@@ -42,12 +42,12 @@ _OPENING, _CLOSING = frozenset("{["), frozenset("}]")
 
 def split_lines(text: str) -> list[str]:
     """Return a text's lines, long ones wrapped, JSON at its members."""
-    found: list[str] = []
+    lines: list[str] = []
     for line in text.split("\n"):
         pieces = _split_members(line) if len(line) > LONG_LINE else [line]
         for piece in pieces:
-            found += _wrap(piece) if len(piece) > LONG_LINE else [piece]
-    return found
+            lines += _wrap(piece) if len(piece) > LONG_LINE else [piece]
+    return lines
 
 
 def _wrap(line: str) -> Iterator[str]:
@@ -86,7 +86,7 @@ def _is_item(before: str, piece: str) -> bool:
 
 def _member_ends(line: str, begin: int) -> Iterator[int]:
     """Yield where members end whose container does not fit a line."""
-    tokens = [found for found in _JSON_TOKEN.finditer(line, begin) if not found[0].isspace()]
+    tokens = [token for token in _JSON_TOKEN.finditer(line, begin) if not token[0].isspace()]
     ends: dict[int, int] = {}
     open_at: list[int] = []
     for token in tokens:
@@ -125,13 +125,13 @@ def json_paths(text: str) -> list[str]:
         starts.append(at)
         at += len(line)
         at += text.startswith("\n", at)
-    found, waiting = [""] * len(lines), iter(enumerate(starts))
+    paths, waiting = [""] * len(lines), iter(enumerate(starts))
     number, start = next(waiting)
     for place, path in _token_paths(text, begin.start()):
         while start <= place:
-            found[number] = path
+            paths[number] = path
             number, start = next(waiting, (number, len(text) + 1))
-    return found
+    return paths
 
 
 def _token_paths(text: str, begin: int) -> Iterator[tuple[int, str]]:
@@ -163,15 +163,15 @@ def _join_keys(stack: Sequence[Sequence[str | int]]) -> str:
 
 def value_around(at: int, lines: Sequence[str], paths: Sequence[str], most: int) -> tuple[int, int]:
     """Return the largest JSON value's lines, up to `most` characters."""
-    found, value = (at, at), paths[at]
+    widest, value = (at, at), paths[at]
     while value:
         first = next((n for n in range(at, -1, -1) if not paths[n].startswith(value)), 0)
         ends = (n for n in range(at, len(lines)) if not paths[n].startswith(value))
         last = next(ends, len(lines)) - 1
         if sum(map(len, lines[first : last + 1])) > most:
             break
-        found, value = (first, last), _LAST_KEY.sub("", value)
-    return found
+        widest, value = (first, last), _LAST_KEY.sub("", value)
+    return widest
 
 
 def block_around(
@@ -292,13 +292,13 @@ def condense(
 
 def _fill_small_gaps(kept: Sequence[int], sizes: Sequence[int], mark: int) -> list[int]:
     """Fill the gaps that cost no more than a mark."""
-    found: list[int] = []
+    filled: list[int] = []
     for number in (*kept, len(sizes)):
-        missing = range(found[-1] + 1 if found else 0, number)
+        missing = range(filled[-1] + 1 if filled else 0, number)
         if sum(sizes[n] for n in missing) <= mark:
-            found += missing
-        found += [number] if number < len(sizes) else []
-    return found
+            filled += missing
+        filled += [number] if number < len(sizes) else []
+    return filled
 
 
 NUMBERED = re.compile(r"^\s*\d+(?:[→|:\t]|\s{2,})")

@@ -86,13 +86,13 @@ def count_documents(found: Sequence[FoundMessage]) -> int:
 def answer_pairs(found: Sequence[FoundMessage]) -> list[tuple[int, int]]:
     """Return (call, result) index pairs of `found`."""
     by_segment: dict[int, list[int]] = {}
-    for number, each in enumerate(found):
-        by_segment.setdefault(each.segment, []).append(number)
+    for number, match in enumerate(found):
+        by_segment.setdefault(match.segment, []).append(number)
     pairs = []
-    for held in by_segment.values():
-        held.sort(key=lambda number: found[number].ordinal)
-        calls = read_calls([found[number].message for number in held])
-        pairs += [(held[c.at], held[c.answered_at]) for c in calls if c.answered_at > c.at]
+    for numbers in by_segment.values():
+        numbers.sort(key=lambda number: found[number].ordinal)
+        calls = read_calls([found[number].message for number in numbers])
+        pairs += [(numbers[c.at], numbers[c.answered_at]) for c in calls if c.answered_at > c.at]
     return pairs
 
 
@@ -192,8 +192,8 @@ class Match:
 
     def row(self, wanted: Sequence[Term]) -> str:
         """Return the passage's reference and a few of its words."""
-        said = few_words(self.text, wanted, 2 * ROW_CHARS)
-        return f"[{self.where}] {self.message.get('role')}: {said}"
+        words = few_words(self.text, wanted, 2 * ROW_CHARS)
+        return f"[{self.where}] {self.message.get('role')}: {words}"
 
 
 def rank_passages(
@@ -208,17 +208,19 @@ def rank_passages(
     first. A call whose result has more of it is shown with that.
     """
     found = found[:DETAILED]
-    texts = [split_lines(message_as_text(each.message)) for each in found]
-    held = [terms_by_line(lines, wanted) for lines in texts]
-    weight = term_weights(wanted, held)
-    has = [sum(weight[text] for text in set().union(*terms_of)) for terms_of in held]
+    texts = [split_lines(message_as_text(match.message)) for match in found]
+    line_terms = [terms_by_line(lines, wanted) for lines in texts]
+    weight = term_weights(wanted, line_terms)
+    full_weights = [sum(weight[text] for text in set().union(*terms_of)) for terms_of in line_terms]
     worth = WORTH if found[0].is_whole and len(found) > 1 else PART_WORTH
-    fullest, matches = max(has) or 1, list[Match]()
-    less = {call for call, result in answer_pairs(found) if has[result] > has[call]}
-    for number, (each, lines, terms_of) in enumerate(zip(found, texts, held, strict=True)):
-        if number in less:
+    fullest, matches = max(full_weights) or 1, list[Match]()
+    weaker = {
+        call for call, result in answer_pairs(found) if full_weights[result] > full_weights[call]
+    }
+    for number, (match, lines, terms_of) in enumerate(zip(found, texts, line_terms, strict=True)):
+        if number in weaker:
             continue
-        part = (1 + has[number] / fullest) / 2
+        part = (1 + full_weights[number] / fullest) / 2
         for passage in find_passages(
             *(lines, wanted, most, weight),
             held=_drop_ending_terms(length_without_ending(lines, shared), terms_of),
@@ -227,7 +229,7 @@ def rank_passages(
             worth=worth,
         ):
             passage = replace(passage, score=part * passage.score)
-            matches.append(Match(each.segment, each.ordinal, passage, lines, each.message))
+            matches.append(Match(match.segment, match.ordinal, passage, lines, match.message))
             part *= SECOND_SHARE
     least = worth * max((match.passage.score for match in matches), default=0)
     matches = [match for match in matches if match.passage.score >= least]
@@ -235,10 +237,10 @@ def rank_passages(
     return matches, weight
 
 
-def _drop_ending_terms(end: int, held: Sequence[LineTerms]) -> Sequence[LineTerms]:
+def _drop_ending_terms(end: int, line_terms: Sequence[LineTerms]) -> Sequence[LineTerms]:
     """Drop an ending's terms, unless no other line has any."""
-    terms_of = [*held[:end], *({} for _ in held[end:])]
-    return terms_of if any(terms_of) else held
+    kept = [*line_terms[:end], *({} for _ in line_terms[end:])]
+    return kept if any(kept) else line_terms
 
 
 def split_repeats(matches: Sequence[Match]) -> tuple[list[Match], list[Match]]:

@@ -61,28 +61,28 @@ class Reading:
     about: str
     """What is sought; "" for everything."""
 
-    def read(self, reference: str, room: int) -> str:
+    def read(self, written: str, room: int) -> str:
         """Return the text at a reference within `room` tokens."""
-        if not reference.strip():
+        if not written.strip():
             return self._list_segments(room)
-        entries, named = self.archive.entries, parse_reference(reference)
-        if named is None:
-            return f"{quote_query(reference)} is no reference; {REFERENCE_HELP}."
-        segment = f"s{named.segment}"
-        if not 1 <= named.segment <= len(entries):
+        entries, reference = self.archive.entries, parse_reference(written)
+        if reference is None:
+            return f"{quote_query(written)} is no reference; {REFERENCE_HELP}."
+        segment = f"s{reference.segment}"
+        if not 1 <= reference.segment <= len(entries):
             return f"There is no segment {segment}; there are s1 to s{len(entries)}."
-        entry = entries[named.segment - 1]
-        originals = self.archive.originals(entry, named.messages)
+        entry = entries[reference.segment - 1]
+        originals = self.archive.originals(entry, reference.messages)
         if originals is None:
             return f"Segment {segment} was forgotten."
         if entry.segment.kind in ("keep", "undo"):
             return f"Segment {segment} takes others back, and holds no messages."
-        if named.message is not None and not 1 <= named.message <= len(originals):
+        if reference.message is not None and not 1 <= reference.message <= len(originals):
             return f"Segment {segment} has the messages {segment}.1 to {segment}.{len(originals)}."
-        if named.message is None and len(originals) == 1:
-            named = named.of_message(1)
+        if reference.message is None and len(originals) == 1:
+            reference = reference.of_message(1)
         read = self._read_about if self.about else self._read_whole
-        return read(named, originals, room)
+        return read(reference, originals, room)
 
     # -------------------------------------------------------------- segments
 
@@ -122,47 +122,47 @@ class Reading:
 
     # -------------------------------------------------------------- passages
 
-    def _read_about(self, named: Reference, originals: Sequence[Message], room: int) -> str:
+    def _read_about(self, reference: Reference, originals: Sequence[Message], room: int) -> str:
         """Return the passages that match, or a remark and what stands there.
 
         The results of a message's calls belong to it; its own call is searched after these.
         """
-        last = min(named.messages.stop or len(originals), len(originals))
-        places = range((named.message or 1) - 1, last)
-        pool = {n: _keep_lines(named, originals[n]) for n in places if originals[n] != DROPPED}
+        last = min(reference.messages.stop or len(originals), len(originals))
+        places = range((reference.message or 1) - 1, last)
+        pool = {n: _keep_lines(reference, originals[n]) for n in places if originals[n] != DROPPED}
         calls: dict[int, Message] = {}
-        if len(places) == 1 and named.line is None:
-            around = self.archive.around(named.segment, places, NEIGHBOURS)
+        if len(places) == 1 and reference.line is None:
+            around = self.archive.around(reference.segment, places, NEIGHBOURS)
             pool |= around.messages_not_asked(around.results_of(places[0]), self.asked)
-            made = (around.start + one.at for one in around.calls_answered_by(places[0]))
-            calls = around.messages_not_asked(made, self.asked)
+            call_places = (around.start + call.at for call in around.calls_answered_by(places[0]))
+            calls = around.messages_not_asked(call_places, self.asked)
         hits = _search_pool(self.about, pool)
         if calls and not hits and (hits := _search_pool(self.about, pool | calls)):
             pool |= calls
         is_there = any(hit.ordinal in places for hit in hits)
-        remark = "" if is_there else _no_match_remark(named, self.about, hits)
+        remark = "" if is_there else _no_match_remark(reference, self.about, hits)
         texts = [message_as_text(each) for each in pool.values()]
         sizes = (self.fitting.count(table_of(text) or text) for text in texts)
-        is_short = named.message is not None and sum(sizes) <= SHORT_TOKENS
+        is_short = reference.message is not None and sum(sizes) <= SHORT_TOKENS
         if is_short and not remark:
-            return self._read_whole(named, originals, room)
+            return self._read_whole(reference, originals, room)
         if hits and not is_short:
-            lacking = _lacking_remark(named, texts, self.about) if len(places) == 1 else ""
-            return self._quote(named, hits, remark or lacking, room)
+            lacking = _lacking_remark(reference, texts, self.about) if len(places) == 1 else ""
+            return self._quote(reference, hits, remark or lacking, room)
         room = (room if is_short else min(room, BEGINNING_TOKENS)) - self.fitting.count(remark)
-        return f"{remark}\n{self._read_whole(named, originals, room)}"
+        return f"{remark}\n{self._read_whole(reference, originals, room)}"
 
-    def _quote(self, named: Reference, hits: Sequence[Hit], remark: str, room: int) -> str:
+    def _quote(self, reference: Reference, hits: Sequence[Hit], remark: str, room: int) -> str:
         """Return the best passages below the remark, and how to read on."""
         room = max(LEAST_TOKENS, int(room * ABOUT_SHARE))
         found = [
-            FoundMessage(named.segment, hit.ordinal, hit.message, hit.score, hit.is_whole)
+            FoundMessage(reference.segment, hit.ordinal, hit.message, hit.score, hit.is_whole)
             for hit in hits
         ]
         answer = search_answer(
             self.about, found, PASSAGES, self.archive, room=room, quoted=PASSAGES
         )
-        if named.message is not None and named.last_message is None:
+        if reference.message is not None and reference.last_message is None:
             answer = replace(answer, count=remark)
         after = f"go on: {self.fitting.reading(answer.after)}" if answer.after else ""
         ending = "; ".join(filter(None, (answer.further, after)))
@@ -171,39 +171,39 @@ class Reading:
 
     # -------------------------------------------------------------- messages
 
-    def _read_whole(self, named: Reference, originals: Sequence[Message], room: int) -> str:
+    def _read_whole(self, reference: Reference, originals: Sequence[Message], room: int) -> str:
         """Return a segment's outline, a message's lines, or messages."""
-        if named.message is None:
-            rows = outline_rows(originals, references_in_order(named.segment, originals))
+        if reference.message is None:
+            rows = outline_rows(originals, references_in_order(reference.segment, originals))
             return self._fit_outline(rows, room)
-        if named.line is not None:
-            return self.fitting.fit_lines(named, originals[named.message - 1], room)
-        last = min(named.messages.stop, len(originals))
-        numbers = range(named.message, last + 1)
-        chosen = [(named.of_message(number), originals[number - 1]) for number in numbers]
+        if reference.line is not None:
+            return self.fitting.fit_lines(reference, originals[reference.message - 1], room)
+        last = min(reference.messages.stop, len(originals))
+        numbers = range(reference.message, last + 1)
+        chosen = [(reference.of_message(number), originals[number - 1]) for number in numbers]
         if len(chosen) * LEAST_SHARE_TOKENS > room:
             where = [str(reference) for reference, _ in chosen]
             rows = outline_rows([message for _, message in chosen], where, most=1)
             return self._fit_outline(rows, room)
-        return self._read_messages(named, chosen, room)
+        return self._read_messages(reference, chosen, room)
 
     def _read_messages(
-        self, named: Reference, chosen: Sequence[tuple[Reference, Message]], room: int
+        self, reference: Reference, chosen: Sequence[tuple[Reference, Message]], room: int
     ) -> str:
         """Return the messages, each within its share of the budget.
 
         The calls that named results answer stand above, the results of named calls below; those
         that are asked for too are shown there alone.
         """
-        count, places = self.fitting.count, range(named.messages.start, named.messages.stop)
-        around = self.archive.around(named.segment, places, NEIGHBOURS)
+        count, places = self.fitting.count, range(reference.messages.start, reference.messages.stop)
+        around = self.archive.around(reference.segment, places, NEIGHBOURS)
         size = sum(count(message_as_text(message)) for _, message in chosen)
         above, below = self._calls_and_results(around, places, room, size)
         room -= count(OPENS + above) + count(below)
         if size > room - FRAME_TOKENS:
             room -= GO_ON_TOKENS
         parts = self.fitting.fit_messages(chosen, room, around.shared)
-        if gaps := self._gap_references(named, "\n".join(parts)):
+        if gaps := self._gap_references(reference, "\n".join(parts)):
             below += f"\n(go on: {self.fitting.reading(gaps)})"
         return "\n".join([OPENS + above, *parts]) + below
 
@@ -221,15 +221,15 @@ class Reading:
         left -= self.fitting.count(above)
         return above, fit(around.results_below(places, self.asked), max(least, left))
 
-    def _gap_references(self, named: Reference, text: str) -> str:
+    def _gap_references(self, reference: Reference, text: str) -> str:
         """Return the references of a text's gaps, or of messages with gaps.
 
         Where that is what was asked for, return the first two gaps.
         """
-        gaps = {found[0]: int(found[1]) for found in _GAP_LINE.findall(text)}
-        messages = in_runs((named.segment, number) for number in gaps.values())[::-1]
+        gaps = {gap[0]: int(gap[1]) for gap in _GAP_LINE.findall(text)}
+        messages = in_runs((reference.segment, number) for number in gaps.values())[::-1]
         for form in map(", ".join, (gaps, messages)):
-            if self.fitting.count(form) <= GAPS_TOKENS and form != str(named):
+            if self.fitting.count(form) <= GAPS_TOKENS and form != str(reference):
                 return form
         return ", ".join([*gaps][:2])
 
@@ -240,28 +240,28 @@ def _search_pool(about: str, pool: Mapping[int, Message]) -> list[Hit]:
     return find_hits(about, texts, max(1, len(texts)), lambda n: ("", "", int(n)), [list(texts)])
 
 
-def _keep_lines(named: Reference, message: Message) -> Message:
+def _keep_lines(reference: Reference, message: Message) -> Message:
     """Blank a message's other lines, if the reference names lines."""
-    if named.line is None:
+    if reference.line is None:
         return message
     lines = split_lines(message_as_text(message))
-    first, last = line_range(named, len(lines))
+    first, last = line_range(reference, len(lines))
     shown = [line if first <= n <= last else "" for n, line in enumerate(lines, 1)]
     return {"role": message.get("role"), "content": "\n".join(shown)}
 
 
-def _no_match_remark(named: Reference, about: str, hits: Sequence[Hit]) -> str:
+def _no_match_remark(reference: Reference, about: str, hits: Sequence[Hit]) -> str:
     """Say that nothing matches, and which calls or results do."""
-    places = ", ".join(in_runs((named.segment, hit.ordinal + 1) for hit in hits))
+    places = ", ".join(in_runs((reference.segment, hit.ordinal + 1) for hit in hits))
     part = "" if not hits or hits[0].is_whole else " in part"
     elsewhere = f"; {places} matches{part}" if hits else ""
-    return f"Nothing in {named} matches {quote_query(about)}{elsewhere}."
+    return f"Nothing in {reference} matches {quote_query(about)}{elsewhere}."
 
 
-def _lacking_remark(named: Reference, texts: Iterable[str], about: str) -> str:
+def _lacking_remark(reference: Reference, texts: Iterable[str], about: str) -> str:
     """Name the words that no text has; return "" for none."""
     lacking = ", ".join(missing_chunks(about, list(texts)))
-    return truncate_line(f"(not in {named}: {lacking})", LACKING_CHARS) if lacking else ""
+    return truncate_line(f"(not in {reference}: {lacking})", LACKING_CHARS) if lacking else ""
 
 
 def quote_query(query: str) -> str:

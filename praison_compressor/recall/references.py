@@ -95,10 +95,10 @@ def parse_reference(text: str) -> Reference | None:
     chunks = [each for chunk in text.split() if (each := chunk.strip("[]()\"'` .,"))]
     if len(chunks) > 1:  # as "s1 outline"
         chunks = [chunk for chunk in chunks if not chunk.isalpha()]
-    found = _REFERENCE.fullmatch(chunks[0]) if len(chunks) == 1 else None
-    if found is None:
+    match = _REFERENCE.fullmatch(chunks[0]) if len(chunks) == 1 else None
+    if match is None:
         return None
-    segment, message, other, until, line, dash, last = found.groups()
+    segment, message, other, until, line, dash, last = match.groups()
     if message is None:
         return Reference(int(segment))
     if int(other or segment) != int(segment) or _descends(message, until) or _descends(line, last):

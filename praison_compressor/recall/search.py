@@ -118,7 +118,11 @@ def search_answer(
     best = [match for match in best if match.place not in shown.places - chosen]
     rows = [match.row(wanted) for match in best]
     seen = shown.places | {match.place for match in (*best, *older)}
-    rest = [x for x in found if x.score >= least and (x.segment, x.ordinal) not in seen]
+    rest = [
+        match
+        for match in found
+        if match.score >= least and (match.segment, match.ordinal) not in seen
+    ]
     listed, further = _other_matches(rest, wanted), _further_lines(best[:quoted], wanted, weight)
     return SearchAnswer(
         *(count, shown.lines, rows, _older_line(older), listed, further, best[0].after, is_whole)
@@ -130,8 +134,8 @@ def _further_lines(
 ) -> str:
     """Count and name the best message's other lines that match well."""
     first = best[0]
-    held = terms_by_line(first.lines, wanted)
-    scores = [sum(weight[text] * share for text, share in each.items()) for each in held]
+    line_terms = terms_by_line(first.lines, wanted)
+    scores = [sum(weight[text] * share for text, share in terms.items()) for terms in line_terms]
     shown = {
         number
         for match in best
@@ -142,18 +146,18 @@ def _further_lines(
     lines = [n for n, score in enumerate(scores, 1) if score >= least > 0 and n not in shown]
     if not lines:
         return ""
-    named = ", ".join(map(str, lines[:LINES_NAMED])) + (" …" if len(lines) > LINES_NAMED else "")
+    numbers = ", ".join(map(str, lines[:LINES_NAMED])) + (" …" if len(lines) > LINES_NAMED else "")
     whole = Reference(first.segment, first.ordinal + 1)
-    return f"{len(lines)} more matching line{'s' * (len(lines) > 1)} of {whole}: {named}"
+    return f"{len(lines)} more matching line{'s' * (len(lines) > 1)} of {whole}: {numbers}"
 
 
 def _older_line(matches: Sequence[Match]) -> str:
     """Return a line that names older matches; "" for none."""
     if not matches:
         return ""
-    named = in_runs((match.segment, match.ordinal + 1) for match in matches)
-    more = " …" if len(named) > ALIKE_NAMED else ""
-    return f"({len(matches)} older, much like these: {', '.join(named[:ALIKE_NAMED])}{more})"
+    references = in_runs((match.segment, match.ordinal + 1) for match in matches)
+    more = " …" if len(references) > ALIKE_NAMED else ""
+    return f"({len(matches)} older, much like these: {', '.join(references[:ALIKE_NAMED])}{more})"
 
 
 def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> str:
@@ -167,9 +171,15 @@ def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> st
         return f"No archived message has all of it{none}; {documents}{more} have a part:"
     several = len(query.split()) > 1
     phrase = " ".join(query.casefold().split())
-    exact = [e for e in found if phrase in " ".join(message_as_text(e.message).casefold().split())]
-    said = f"{documents}{more} archived message{'s match' if documents > 1 else ' matches'}"
-    return said + (f", {count_documents(exact)} with these very words" if several and exact else "")
+    exact = [
+        match
+        for match in found
+        if phrase in " ".join(message_as_text(match.message).casefold().split())
+    ]
+    remark = f"{documents}{more} archived message{'s match' if documents > 1 else ' matches'}"
+    return remark + (
+        f", {count_documents(exact)} with these very words" if several and exact else ""
+    )
 
 
 def _other_matches(
@@ -177,10 +187,10 @@ def _other_matches(
 ) -> list[tuple[list[tuple[int, int]], str]]:
     """Return rows of messages, each with a few words that they share."""
     rows: dict[str, list[tuple[int, int]]] = {}
-    for each in found:
-        said = f"{each.message.get('role')}: {few_words(message_as_text(each.message), wanted)}"
-        rows.setdefault(said, []).append((each.segment, each.ordinal + 1))
-    return [(places, said) for said, places in rows.items()]
+    for match in found:
+        row = f"{match.message.get('role')}: {few_words(message_as_text(match.message), wanted)}"
+        rows.setdefault(row, []).append((match.segment, match.ordinal + 1))
+    return [(places, row) for row, places in rows.items()]
 
 
 # -------------------------------------------------------------- a passage with its call or results
@@ -209,57 +219,57 @@ class _Quotes:
         around = self.archive.around(
             match.segment, range(match.ordinal, match.ordinal + 1), NEIGHBOURS
         )
-        of = f" (of {len(match.lines)} lines)" if where.line is not None else ""
+        size = f" (of {len(match.lines)} lines)" if where.line is not None else ""
         role = match.message.get("role")
-        head = f"[{where}]{of} {role}{self._answered_call(around, match.ordinal)}{match.path}"
+        head = f"[{where}]{size} {role}{self._answered_call(around, match.ordinal)}{match.path}"
         self.lines.append("\n".join([head, match.text, *self._results(match, around)]))
 
     def _answered_call(self, around: Around, ordinal: int) -> str:
         """Return the call that a result answers, with its reference."""
-        for one in around.calls_answered_by(ordinal):
-            if (place := (around.segment, around.start + one.at)) not in self.chosen:
+        for answered in around.calls_answered_by(ordinal):
+            if (place := (around.segment, around.start + answered.at)) not in self.chosen:
                 self.places.add(place)
-            return f", of [{around.where(one.at)}] {_shorten_call(one.call)}"
+            return f", of [{around.where(answered.at)}] {_shorten_call(answered.call)}"
         return ""
 
     def _results(self, match: Match, around: Around) -> list[str]:
         """Return results of a passage's calls that are not shown otherwise."""
-        calls, found = _calls_in(match, self.wanted), []
-        for one in around.calls_in(match.ordinal):
-            place = around.segment, around.start + one.answered_at
-            if one.call.id in calls and place not in self.chosen:
+        calls, results = _calls_in(match, self.wanted), []
+        for answered in around.calls_in(match.ordinal):
+            place = around.segment, around.start + answered.answered_at
+            if answered.call.id in calls and place not in self.chosen:
                 self.places.add(place)
-                found.append(self._result(match, around, one.answered_at))
-        more = [f"=> {len(found) - RESULTS} more"] if len(found) > RESULTS else []
-        return found[:RESULTS] + more
+                results.append(self._result(match, around, answered.answered_at))
+        more = [f"=> {len(results) - RESULTS} more"] if len(results) > RESULTS else []
+        return results[:RESULTS] + more
 
     def _result(self, match: Match, around: Around, at: int) -> str:
         """Return a result whole, or the part that the match lacks."""
         where, lines = around.where(at), around.lines(at)
         if sum(map(len, lines)) <= WHOLE_RESULT:
             return f"=> [{where}] " + "\n".join(lines)
-        said = terms_in(match.text, self.wanted)
-        wanted = [term for term in self.wanted if term.text not in said]
-        for found in find_passages(lines, wanted, 1, self.weight):
-            shown = "\n".join(lines[found.first - 1 : found.last])
-            return f"=> [{where.lines(found.first, found.last)}] {shown}"
+        shown_terms = terms_in(match.text, self.wanted)
+        missing = [term for term in self.wanted if term.text not in shown_terms]
+        for passage in find_passages(lines, missing, 1, self.weight):
+            shown = "\n".join(lines[passage.first - 1 : passage.last])
+            return f"=> [{where.lines(passage.first, passage.last)}] {shown}"
         return f"=> [{where}] " + truncate_line("\n".join(lines), RESULT_CHARS)
 
 
 def _calls_in(match: Match, wanted: Sequence[Term]) -> set[str]:
     """Return the ids of a passage's calls, matching ones alone if any."""
-    said = result_text(match.message)
-    first = len(split_lines(said)) + 1 if said else 1
-    found, holding = set(), set()
+    result = result_text(match.message)
+    first = len(split_lines(result)) + 1 if result else 1
+    quoted, matching = set(), set()
     for call in tool_calls_of(match.message):
         text = call_as_text(call)
         last = first + len(split_lines(text)) - 1
         if first <= match.passage.last and last >= match.passage.first:
-            found.add(call.id)
+            quoted.add(call.id)
             if terms_in(text, wanted):
-                holding.add(call.id)
+                matching.add(call.id)
         first = last + 1
-    return holding or found
+    return matching or quoted
 
 
 def _shorten_call(call: ToolCall) -> str:

@@ -151,16 +151,16 @@ _MESSAGES_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_t
 # -------------------------------------------------------------- arguments as models write them
 
 
-def _parse_number(given: Any, otherwise: int) -> int:
+def _parse_number(value: Any, default: int) -> int:
     """Return the number that a model wrote, else the default."""
     try:
-        return int(given)
+        return int(value)
     except (TypeError, ValueError, OverflowError):
-        return otherwise
+        return default
 
 
-def _room_for(tokens: Any, otherwise: int) -> int:
-    return min(_parse_number(tokens, 0), TURN_TOKENS) or otherwise
+def _room_for(tokens: Any, default: int) -> int:
+    return min(_parse_number(tokens, 0), TURN_TOKENS) or default
 
 
 def _answer_or_error(ask: Callable[[], str]) -> str:
