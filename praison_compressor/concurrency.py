@@ -126,15 +126,15 @@ the parent."""
 _registered: dict[int, weakref.ref[Any]] = {}
 
 
-def renew_after_fork(made: T) -> T:
+def renew_after_fork(item: T) -> T:
     """Register an object: forked children call its `_at_fork_reinit()`.
 
     Python's own locks have that method. Before the fork the parent calls `_at_fork_close()`, where
     the object has it.
     """
-    key = id(made)
-    _registered[key] = weakref.ref(made, lambda _: _registered.pop(key, None))
-    return made
+    key = id(item)
+    _registered[key] = weakref.ref(item, lambda _: _registered.pop(key, None))
+    return item
 
 
 class _ForkGuard:

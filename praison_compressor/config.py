@@ -72,13 +72,13 @@ _GAIN = make_check("a number from 0 up to 1", lambda v: _is_number(v) and 0 <= v
 # No clock of Python's waits longer than some 292 years.
 _SECONDS = make_check("a positive number up to 1e9", lambda v: _is_number(v) and 0 < v <= 1e9)
 SWITCH = make_check("True or False", lambda v: isinstance(v, bool))
-_TEXT = make_check("a text", lambda v: isinstance(v, str))
-_NAME = make_check("a name that is not empty", lambda v: isinstance(v, str) and v.strip())
+TEXT = make_check("a text", lambda v: isinstance(v, str))
+NAME = make_check("a name that is not empty", lambda v: isinstance(v, str) and v.strip())
 _TTL = make_check('"5m" or "1h"', lambda v: v in ("5m", "1h"))
 _PATH = make_check(STORES, lambda v: os.fspath(v))
 
 
-def _check_texts(name: str, value: Any) -> tuple[str, ...]:
+def check_texts(name: str, value: Any) -> tuple[str, ...]:
     """Return the texts as a tuple; refuse a single text."""
     if isinstance(value, (list, tuple)) and all(isinstance(item, str) and item for item in value):
         return tuple(value)
@@ -121,7 +121,7 @@ class CompressorConfig:
     """
 
     model: str | None = _option(
-        None, _TEXT, "Model that reads the view: its window and tokenizer count. None: o200k_base."
+        None, TEXT, "Model that reads the view: its window and tokenizer count. None: o200k_base."
     )
     context_window: int | None = _option(
         None, _POSITIVE, "Tokens of the model's window. None: litellm's table, else a logged guess."
@@ -164,11 +164,11 @@ class CompressorConfig:
         "Tokens of quotes. None: 10 % of the target, at least 3,000 or an eighth if less.",
     )
     pinned: tuple[str, ...] = _option(
-        (), _check_texts, "Texts that stand in every compressed view, word for word."
+        (), check_texts, "Texts that stand in every compressed view, word for word."
     )
     rule_sources: tuple[str, ...] = _option(
         (),
-        _check_texts,
+        check_texts,
         "Files (path, name or pattern) and tools whose newest content is quoted, like AGENTS.md.",
     )
     # At 0.25 the static text of round 7 lost 8 of 20 files (tests/benchmarks/rounds.py).
@@ -197,20 +197,20 @@ class CompressorConfig:
     )
     auxiliary_model: str | None = _option(
         None,
-        _TEXT,
+        TEXT,
         f"Model that writes summaries. None: {AUXILIARY_VARIABLE}, else the host agent's own.",
     )
     auxiliary_api_base: str | None = _option(
-        None, _TEXT, "Address of the auxiliary model. None: its provider's."
+        None, TEXT, "Address of the auxiliary model. None: its provider's."
     )
     auxiliary_api_key: str | None = _option(
-        None, _TEXT, "Key of the auxiliary model. None: litellm's environment.", secret=True
+        None, TEXT, "Key of the auxiliary model. None: litellm's environment.", secret=True
     )
     fallback_models: tuple[str, ...] = _option(
-        (), _check_texts, "Models tried in order when the auxiliary model fails."
+        (), check_texts, "Models tried in order when the auxiliary model fails."
     )
     summary_instructions: str | None = _option(
-        None, _TEXT, "Your text, added to the request for a summary."
+        None, TEXT, "Your text, added to the request for a summary."
     )
     summary_max_retries: int = _option(
         2, _COUNT, "Retries with one model after a temporary failure."
@@ -220,18 +220,18 @@ class CompressorConfig:
         None, _PATH, "Where the ledger is kept: SQLite, PostgreSQL or a path. None: memory."
     )
     store_key: str | None = _option(
-        None, _TEXT, f"Fernet key of an encrypted store. None: {KEY_VARIABLE}.", secret=True
+        None, TEXT, f"Fernet key of an encrypted store. None: {KEY_VARIABLE}.", secret=True
     )
     redact_secrets: bool | None = _option(
         None,
         SWITCH,
         "Mask keys and tokens. None: on disk, and for an auxiliary model other than the agent's.",
     )
-    namespace: str = _option("default", _NAME, "Tenant; nothing is looked up across namespaces.")
+    namespace: str = _option("default", NAME, "Tenant; nothing is looked up across namespaces.")
 
     def __new__(cls, *args: Any, **given: Any) -> CompressorConfig:
         """Refuse an unknown option with the nearest name."""
-        if unknown := sorted(given.keys() - {option.name for option in fields(cls)}):
+        if unknown := sorted(given.keys() - set(cls.names())):
             raise ConfigError(unknown_name("option", unknown[0], cls.names()))
         return super().__new__(cls)
 
@@ -267,13 +267,7 @@ class CompressorConfig:
         """
         if not isinstance(options, Mapping):
             raise ConfigError(f"options are a {type(options).__name__}; expected a mapping")
-        unknown = sorted(set(map(str, options)) - set(cls.names()))
-        if unknown:
-            raise ConfigError(
-                f"{unknown_name('option', unknown[0], cls.names())}; "
-                f"the options are {', '.join(cls.names())}"
-            )
-        return cls(**options)
+        return cls(**{str(name): value for name, value in options.items()})
 
     def with_environment(self, environ: Mapping[str, str] | None = None) -> CompressorConfig:
         """Return this configuration with unset options from the environment."""
@@ -292,8 +286,15 @@ def _takes_none(name: str, default: Any) -> bool:
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name nearest to a name, or None."""
-    return next(iter(get_close_matches(name.lower(), list(known), 1, cutoff=0.75)), None)
+    """Return the nearest known name, else one with the nearest word."""
+    names, name = sorted(known, reverse=True), name.lower()
+    by_word = {word: option for option in names for word in option.split("_")}
+    for candidates in (dict(zip(names, names, strict=True)), by_word):
+        close = get_close_matches(name, candidates, cutoff=0.75)
+        close.sort(key=lambda near: sorted(near) != sorted(name))  # swapped letters first
+        if close:
+            return candidates[close[0]]
+    return None
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
@@ -308,13 +309,9 @@ def whole_number(name: str, value: Any, least: int = -MOST_TOKENS) -> int:
     Raises:
         ConfigError: the value is no whole number, or out of range.
     """
-    try:
-        if not isinstance(value, bool) and _is_whole(value, least):
-            return int(value)
-    except (TypeError, ValueError, OverflowError):
-        pass
     span = f"up to {MOST_TOKENS:,}" if least < 0 else f"from {least:,} to {MOST_TOKENS:,}"
-    raise ConfigError(f"{name}={short_repr(value)}: expected a whole number {span}")
+    check = make_check(f"a whole number {span}", lambda v: _is_whole(v, least))
+    return int(check(name, value))
 
 
 def check_store(url: str | None) -> None:

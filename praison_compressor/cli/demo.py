@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..messages import Message, text_of, tool_calls_of
 from ..messages.display import truncate_line
 from ..tokens.counter import TokenCounter
-from ..tokens.models import input_price
+from ..tokens.models import prices_of
 from ..view.frame import is_framed, unframe
 from .parameters import AS_JSON, command
 from .terminal import Block, Line, Table, money, number, print_answer, with_title
@@ -88,7 +88,7 @@ def _totals(outcomes: Sequence[TurnOutcome]) -> dict[str, Any]:
         "cached_tokens": sum(request.cached_tokens for request in sent),
         "model": MODEL,
         "cost": sum(data["cost"] or 0.0 for data in paid),
-        "cost_saved": left_out * (input_price(MODEL) or 0.0),
+        "cost_saved": left_out * (prices_of(MODEL).input or 0.0),
     }
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ..compressor.bills import stored_bill
+from ..compressor.account import stored_bill
 from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..compressor.bills import Bill, stored_bill
+from ..compressor.account import stored_bill
+from ..compressor.bills import Bill
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
 from ..config import CompressorConfig
@@ -22,7 +23,7 @@ from ..messages import Message, content_digest, read_transcript, text_of
 from ..recall.outlines import references_in_order
 from ..summaries.prompts import render_messages
 from ..tokens.counter import TokenCounter
-from ..tokens.models import input_price, model_limits
+from ..tokens.models import model_limits, prices_of
 from ..view.budget import Budget
 from ..view.frame import is_framed, unframe
 from .store_commands import FOLDED, IN_VIEW, segment_states
@@ -208,7 +209,7 @@ def data_of_session(
     messages = store.transcript(store.open(namespace, session_id))
     lengths = [card.segment.transcript_length for card in (*data.cards, *data.masks)]
     if not messages or 0 in lengths or max(lengths, default=0) > len(messages):
-        return replace(data, note=PARTIAL_NOTE, price=input_price(tokens.model))
+        return replace(data, note=PARTIAL_NOTE, price=prices_of(tokens.model).input)
     return _with_points(replace(data, note=WHOLE_NOTE), messages, tokens)
 
 
@@ -288,7 +289,7 @@ def _with_points(data: ReportData, messages: Sequence[Message], tokens: TokenCou
         tokens=whole[-1],
         points=tuple(points),
         requests_of=begun,
-        price=input_price(tokens.model),
+        price=prices_of(tokens.model).input,
     )
 
 

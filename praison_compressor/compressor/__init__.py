@@ -1,14 +1,16 @@
 """Look, decide, write, commit and return the result of one request.
 
-- `context_compressor`: `ContextCompressor`, the public interface; turns that only add messages
+- `context_compressor`: `ContextCompressor`, the public interface
 - `request`: `Request`: messages, options, budget and mode of one call
-- `bills`: what a session cost, and what it would have cost without us
+- `bills`: what a session cost, and what it would have cost without us; providers' reports
+- `account`: keep a session's bill in the store
 - `choices`: messages that a user keeps, and ranges
 - `decision`: whether a view is compressed now, by what plan, and why; prices; the cold cache
 - `projection`: look: a transcript's view by its session's ledger; whole transcripts
 - `plan_texts`: write a plan's texts, reuse texts already paid for, make the segments
 - `result`: `CompressResult`; every result is made here
-- `session_state`: what is remembered of sessions between turns, bounded in one place
+- `quiet_turn`: `LastTurn`, which a turn that only adds messages extends
+- `session_state`: what is remembered of sessions between turns; only `Sessions` changes it
 - `background`: leases across processes, and the thread of work off the request path
 - `commit`: the hook, then one compression of a session at a time; its events; lost races
 - `preview`: the compression to come, and the tokens of the window

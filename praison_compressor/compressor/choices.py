@@ -30,9 +30,9 @@ def resolve_choices(request: Request, view: View, references: Mapping[str, int])
     )
 
 
-def requested_references(request: Request, found: Request, view: View) -> dict[str, int]:
+def requested_references(request: Request, resolved: Request, view: View) -> dict[str, int]:
     """Return the references that a request names, with transcript indices."""
-    pairs = zip(request.places, found.places, strict=False)
+    pairs = zip(request.places, resolved.places, strict=False)
     index = view.transcript.origins.index
     return {name: index(place) for name, place in pairs if isinstance(name, str)}
 
@@ -44,15 +44,15 @@ def apply_choices(request: Request, view: View, references: Mapping[str, int]) -
     """
     if not request.chooses and not recorded_keeps(view):
         return view
-    found, steps = resolve_choices(request, view, references), view.transcript.steps
+    resolved, steps = resolve_choices(request, view, references), view.transcript.steps
     index = view.transcript.origins.index
-    before = {digest for segment in recorded_keeps(view) for digest in segment.run}
-    named = [*map(index, found.keep), *(n for n, d in enumerate(view.digests) if d in before)]
+    recorded = {digest for segment in recorded_keeps(view) for digest in segment.run}
+    named = [*map(index, resolved.keep), *(n for n, d in enumerate(view.digests) if d in recorded)]
     stays = frozenset(i for step in steps if any(n in step for n in named) for i in step)
     if not request.has_range:
         return replace(view, chosen=stays)
-    first = 0 if found.since is None else index(found.since)
-    end = len(view.tokens) if found.until is None else index(found.until)
+    first = 0 if resolved.since is None else index(resolved.since)
+    end = len(view.tokens) if resolved.until is None else index(resolved.until)
     outside = {i for step in steps if step.stop <= first or step.stop > end for i in step}
     return replace(view, chosen=stays, kept=view.kept | outside)
 
@@ -66,9 +66,9 @@ def recorded_keeps(view: View) -> list[Segment]:
 
 def new_keeps(view: View) -> Iterator[range]:
     """Yield the chosen steps that the ledger does not have yet."""
-    known = {segment.run for segment in recorded_keeps(view)}
+    recorded = {segment.run for segment in recorded_keeps(view)}
     for step in view.transcript.steps:
-        if step.start in view.chosen and view.digests[step.start : step.stop] not in known:
+        if step.start in view.chosen and view.digests[step.start : step.stop] not in recorded:
             yield step
 
 
@@ -82,9 +82,9 @@ def _resolve_place(
         raise ConfigError(
             f"{option}={place}: the transcript has {len(view.given_messages)} messages"
         )
-    found = parse_reference(str(place))
-    if found is not None and found == Reference(found.segment, found.message):
-        index = _find_index(view, references, found.segment, found.message or 1)
+    named = parse_reference(str(place))
+    if named is not None and named == Reference(named.segment, named.message):
+        index = _find_index(view, references, named.segment, named.message or 1)
         if index is not None:
             return index
     raise ConfigError(

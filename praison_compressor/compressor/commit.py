@@ -20,15 +20,17 @@ from ..errors import LedgerConflict
 from ..events import Event, Hook
 from ..ledger.segments import Session, Usage
 from ..ledger.stores import Store
+from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
 from ..view.view import View
 from .background import hold_lease
 from .decision import Decision, decide
-from .plan_texts import PlanTexts, RecordedSegment
+from .plan_texts import PlanTexts
 from .projection import Projector, outline_of
+from .quiet_turn import last_turn_of
 from .request import Request, SessionKey
 from .result import CompressResult, add_cost, result_of, usage_of
-from .session_state import Sessions, last_turn_of
+from .session_state import Sessions
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +43,7 @@ VETO = "veto"
 
 @dataclass(frozen=True)
 class Committer:
-    """Carries out decisions of one compressor; thread-safe."""
+    """Carry out decisions of one compressor; thread-safe."""
 
     store: Store
     tokens: TokenCounter
@@ -51,78 +53,92 @@ class Committer:
     emit: Callable[[Event], None]
     hook: Hook | None
 
-    async def carry_out(self, decision: Decision) -> CompressResult:
-        """Write and commit a compression, or take a faster writer's segments."""
-        request, due, lost = decision.request, decision, 0
-        key = decision.view.session.key
-        while due.compresses:
-            others = self.sessions.enter(key)
-            if others is not None:
-                await asyncio.wrap_future(others)
-                due = await asyncio.to_thread(self.decide_again, request, due.view)
-                continue
-            try:
-                async with hold_lease(self.store, due.view.session):
-                    # Another writer may have committed between our look and our lease.
-                    session = await asyncio.to_thread(self.projector.open, request)
-                    if not session.is_unchanged_since(due.view.session):
-                        due = await asyncio.to_thread(self.decide_again, request, due.view)
-                    if not due.compresses:
-                        break
-                    return await self.commit(due)
-            except LedgerConflict:
-                lost += 1
-                if lost >= MOST_CONFLICTS:
-                    why = f"session {due.view.session.id}: its tip moved {lost} times"
-                    raise LedgerConflict(why) from None
-            finally:
-                self.sessions.leave(key)
-            due = await asyncio.to_thread(self.decide_again, request, due.view)
-        return self.finish(request, due.view)
+    # -------------------------------------------------------------- decide
 
     def decide(self, request: Request, view: View) -> Decision:
         """Return the decision about the view."""
-        previewed = self.sessions.of(view.session.key).previewed
+        previewed = self.sessions.state(view.session.key).previewed
         return decide(request, view, self.projector.texts, previewed)
 
     def decide_again(self, request: Request, view: View) -> Decision:
         """Return the decision about the view by the newest ledger."""
         return self.decide(request, self.projector.look_again(view, self.projector.open(request)))
 
+    # -------------------------------------------------------------- write and commit
+
+    async def carry_out(self, decision: Decision) -> CompressResult:
+        """Write and commit a compression, or take a faster writer's segments."""
+        key = decision.view.session.key
+        for _ in range(MOST_CONFLICTS):
+            while (worker := self.sessions.enter(key)) is not None:
+                await asyncio.wrap_future(worker)
+            try:
+                async with hold_lease(self.store, decision.view.session):
+                    decision = await asyncio.to_thread(self._refresh, decision)
+                    if not decision.compresses:
+                        break
+                    return await self.commit(decision)
+            except LedgerConflict:
+                logger.debug("session %s: another writer was faster", key[1])
+            finally:
+                self.sessions.leave(key)
+        else:
+            raise LedgerConflict(f"session {key[1]}: its tip moved {MOST_CONFLICTS} times")
+        return self.finish(decision.request, decision.view)
+
+    def _refresh(self, decision: Decision) -> Decision:
+        """Decide again if another writer committed since our look."""
+        request, view = decision.request, decision.view
+        session = self.projector.open(request)
+        return (
+            decision
+            if session.is_unchanged_since(view.session)
+            else self.decide_again(request, view)
+        )
+
     async def commit(self, decision: Decision) -> CompressResult:
         """Ask the hook, write, commit; return the result, or raise LedgerConflict."""
         view, event = decision.view, started_event(decision)
-        said = await ask_hook(self.hook, event, view.session.key)
-        if said is False:
+        answer = await ask_hook(self.hook, event, view.session.key)
+        if answer is False:
             return await asyncio.to_thread(self.refuse, decision)
-        if said:
-            decision = replace(decision, request=decision.request.with_instructions(said))
-        key, started = view.session.key, time.monotonic()
-        texts, owed = decision.texts, Usage()
+        if answer:
+            decision = replace(decision, request=decision.request.with_instructions(answer))
+        started = time.monotonic()
         self.emit(event)
         try:
-            unarchived = await asyncio.to_thread(self.projector.make_room, view, decision.plan)
-            texts = texts or await self.texts.write(decision, unarchived)
-            owed = self.sessions.take_owed(key) if texts else owed
-            # With the cost of failed attempts before, so that the ledger has the whole cost.
-            charged = add_cost(owed, texts)
-            entries = await asyncio.to_thread(
-                self.texts.make_segments, decision, charged, unarchived
-            )
-            session = await asyncio.to_thread(self._append, view, entries)
+            session, texts = await self._write(decision)
         except BaseException as error:
             self.emit(Event("abandoned", view.session.id, {"error": type(error).__name__}))
+            raise
+        after = self.projector.look_again(view, session)
+        result = result_of(decision.request, after, self.tokens, before=view.session, texts=texts)
+        self.emit(committed_event(view, result, time.monotonic() - started))
+        return result
+
+    async def _write(self, decision: Decision) -> tuple[Session, Sequence[SegmentText]]:
+        """Write the texts and append their segments; return the session after them.
+
+        The texts' cost has that of failed attempts before, so that the ledger has the whole cost.
+        """
+        view, key = decision.view, decision.view.session.key
+        unarchived = await asyncio.to_thread(self.projector.make_room, view, decision.plan)
+        decision = replace(decision, unarchived=unarchived)
+        texts = decision.texts or await self.texts.write(decision)
+        owed = self.sessions.take_owed(key) if texts else Usage()
+        charged = add_cost(owed, texts)
+        try:
+            session = await asyncio.to_thread(self._append, decision, charged)
+        except BaseException:
             # A preview keeps its texts for the next try, so their cost is not owed.
             self.sessions.owe(key, owed if decision.texts else owed + usage_of(texts))
             raise
         self.sessions.commit(key, texts)
-        after = self.projector.look_again(view, session)
-        result = result_of(decision.request, after, self.tokens, before=view.session, texts=charged)
-        self.emit(committed_event(view, result, time.monotonic() - started))
-        return result
+        return session, charged
 
-    def _append(self, view: View, entries: Sequence[RecordedSegment]) -> Session:
+    def _append(self, decision: Decision, texts: Sequence[SegmentText]) -> Session:
         """Append the segments; return the session after them."""
+        view, entries = decision.view, self.texts.make_segments(decision, texts)
         after = view.with_segments(segment for segment, _ in entries)
         session = self.store.commit(view.session, entries, outline_of(after))
         self.projector.trim()
@@ -135,7 +151,7 @@ class Committer:
         result = result_of(request, view, self.tokens)
         turn = last_turn_of(request, view, result, self.tokens)
         if turn is not None:
-            self.sessions.of(view.session.key).last_turn = turn
+            self.sessions.remember(turn)
         return result
 
     def refuse(self, decision: Decision) -> CompressResult:
@@ -144,16 +160,17 @@ class Committer:
         A view above the limit is shortened without a model.
         """
         request, view = decision.request, decision.view
-        self.skip(request, view, VETO, view.session.tip)
+        self.skip(decision, VETO, view.session.tip)
         if view.size() > request.budget.limit:
             view = self.texts.apply_without_model(decision)
         return replace(self.finish(request, view), vetoed=True)
 
-    def skip(self, request: Request, view: View, reason: str, epoch: str) -> bool:
+    def skip(self, decision: Decision, reason: str, epoch: str) -> bool:
         """Emit "skipped" once per reason and epoch; return whether it was emitted."""
+        view, trigger = decision.view, decision.request.budget.trigger
         is_new = self.sessions.report_once(view.session.key, reason, epoch)
         if is_new:
-            numbers = {"tokens": view.size(), "trigger": request.budget.trigger}
+            numbers = {"tokens": view.size(), "trigger": trigger}
             self.emit(Event("skipped", view.session.id, {"reason": reason, **numbers}))
         return is_new
 
@@ -217,14 +234,14 @@ async def ask_hook(hook: Hook | None, event: Event, key: SessionKey) -> str | Li
     token = _asked_session.set(key)
     try:
         # A hook may block: call it in a thread. An async hook only makes its coroutine there.
-        said = await asyncio.wrap_future(begin(lambda: hook(event)))
-        said = await said if inspect.isawaitable(said) else said
+        answer = await asyncio.wrap_future(begin(lambda: hook(event)))
+        answer = await answer if inspect.isawaitable(answer) else answer
     except (Exception, SystemExit):
         logger.exception("session %s: the hook before a compression failed", event.session_id)
         return None
     finally:
         _asked_session.reset(token)
-    if said is None or said is False or isinstance(said, str):
-        return said
-    logger.warning("the hook before a compression gave %r: expected None, False or text", said)
+    if answer is None or answer is False or isinstance(answer, str):
+        return answer
+    logger.warning("the hook before a compression gave %r: expected None, False or text", answer)
     return None

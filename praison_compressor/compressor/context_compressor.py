@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..concurrency import run, run_off_loop
+from ..concurrency import run_off_loop
 from ..config import CompressorConfig, whole_number
-from ..errors import CompressorError, ConfigError, LedgerError
+from ..errors import CompressorError, ConfigError
 from ..events import Hook, Listener
 from ..ledger.segments import Segment, Session, undo_segment
 from ..ledger.stores import Store
@@ -23,8 +23,8 @@ from ..recall.answers import Recall
 from ..recall.tools import recall_tools
 from ..summaries.protocol import as_summarizer
 from ..tokens.counter import TokenCounter
-from .bills import Account, Bill, usage_reported
-from .decision import Decision, is_cold, quiet_limit
+from .account import Account
+from .bills import Bill, usage_reported
 from .pipeline import Pipeline
 from .preview import ContextUse, Preview, context_use_of
 from .projection import default_store
@@ -32,15 +32,13 @@ from .request import (
     Mode,
     Options,
     Request,
-    budget_of,
+    SessionKey,
     check_arguments,
     check_options,
-    pinned_segment,
     request_of,
-    session_key,
 )
-from .result import CompressResult, unread_result
-from .session_state import Sessions, SessionState
+from .result import CompressResult
+from .session_state import Sessions
 from .telemetry import Telemetry, emit
 
 if TYPE_CHECKING:
@@ -51,7 +49,7 @@ logger = logging.getLogger(__name__)
 
 
 class ContextCompressor:
-    """Keeps conversations within their model's window; thread-safe, one for many sessions.
+    """Keep conversations within their model's window; thread-safe, one for many sessions.
 
     Calls without a `session_id` share one random session: give each conversation an id.
 
@@ -95,11 +93,10 @@ class ContextCompressor:
             self.sessions,
             functools.partial(emit, telemetry or Telemetry(), on_event),
             before_compression,
+            clock or (lambda: time.time()),
         )
         self.background = self._pipeline.background
         """What is being written off the request path."""
-        self._clock = clock or (lambda: time.time())
-        self._without_ledger = False
 
     # -------------------------------------------------------------- views
 
@@ -127,19 +124,13 @@ class ContextCompressor:
             BudgetTooSmall: what cannot be dropped exceeds the window or `target_tokens`.
             LedgerError: the store cannot be read or written.
         """
-        options = check_options(options)
-        started = await asyncio.to_thread(self._start, messages, options)
-        if not isinstance(started, CompressResult):
-            started = await self._pipeline.committer.carry_out(started)
-        return self._finish(started, options)
+        request = await asyncio.to_thread(self._request, messages, options)
+        return self._with_tools(request, await self._pipeline.compress(request))
 
     def compress_sync(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
         """Call `compress` from anywhere, also from inside a running event loop."""
-        options = check_options(options)
-        started = self._start(messages, options)
-        if not isinstance(started, CompressResult):
-            started = run(self._pipeline.committer.carry_out(started))
-        return self._finish(started, options)
+        request = self._request(messages, options)
+        return self._with_tools(request, self._pipeline.compress_sync(request))
 
     def best_view(
         self,
@@ -164,7 +155,8 @@ class ContextCompressor:
     ) -> CompressResult:
         """Return `best_view` with its counts and status; never raise."""
         try:
-            return self._best(self._request(messages, options, Mode.FALLBACK), logged)
+            request = self._request(messages, options, Mode.FALLBACK)
+            return self._pipeline.best(request, logged)
         except CompressorError as error:
             logger.warning("sent as it is: %s", error)
         except Exception:
@@ -173,23 +165,9 @@ class ContextCompressor:
         size = 0
         with contextlib.suppress(Exception):  # unreadable messages may be uncountable too
             size = self.tokens.messages(messages)
-        given: Any = list(messages) if isinstance(messages, (list, tuple)) else messages
-        return unread_result(given, size, session_key(options, self.config, self.session_id)[1])
-
-    def _best(self, request: Request, logged: Exception | None) -> CompressResult:
-        """Return the result, without the ledger while it cannot be read."""
-        try:
-            session = self._pipeline.projector.open(request)
-            self._without_ledger = False
-            return self._pipeline.best(request, session)
-        except LedgerError as error:
-            # Log once until the ledger can be read again: a turn comes every few seconds.
-            is_new = not self._without_ledger and str(error) != str(logged)
-            self._without_ledger = True
-            level = logging.WARNING if is_new else logging.DEBUG
-            logger.log(level, "without the ledger for now: %s", error)
-            nothing = Session(*request.key, tip=request.key[1], parent=request.parent_id)
-            return self._pipeline.best(request, nothing)
+        unread: Any = list(messages) if isinstance(messages, (list, tuple)) else messages
+        name = options.get("session_id") or self.session_id
+        return CompressResult(unread, "full", size, size, name, None, None)
 
     def preview(
         self, messages: Sequence[Any], *, write: bool = False, **options: Unpack[Options]
@@ -202,10 +180,8 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        request = self._request(messages, check_options(options), Mode.PREVIEW)
-        session = self._pipeline.projector.open(request)
-        request = self._with_prices(self._with_cache_state(request, session), session)
-        return self._pipeline.preview(request, session, is_written=write)
+        request = self._request(messages, options, Mode.PREVIEW)
+        return self._pipeline.preview(request, is_written=write)
 
     def context_use(self, messages: Sequence[Any], **options: Unpack[Options]) -> ContextUse:
         """Return the window's tokens by part, as these messages fill it.
@@ -213,10 +189,8 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        options = check_options(options)
         request = self._request(messages, options, Mode.PREVIEW)
-        view = self._pipeline.look(request)
-        return context_use_of(request, view, self.tokens, options.get("overhead_tokens", 0))
+        return context_use_of(request, self._pipeline.look(request), self.tokens)
 
     def idle(self, messages: Sequence[Any] | None = None, **options: Unpack[Options]) -> bool:
         """Begin the next summary if the cache is cold; return whether begun.
@@ -227,8 +201,7 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        request = self._request(messages or (), check_options(options), Mode.BACKGROUND)
-        return self._pipeline.idle(request, self._clock())
+        return self._pipeline.idle(self._request(messages or (), options, Mode.BACKGROUND))
 
     def record_usage(self, answer: Any, *, session_id: str | None = None) -> Bill:
         """Add the last request's usage to the session's bill; return that.
@@ -236,25 +209,26 @@ class ContextCompressor:
         `answer` is a response, or its usage, of OpenAI's, Anthropic's or litellm's client, or a
         dictionary of its shape. The store gets the bill at `close`, and before at a bounded pace.
         """
-        known, usage = self._state_of(session_id), usage_reported(answer)
+        key, usage = self._key(session_id), usage_reported(answer)
+        account = self.sessions.state(key).account
         if usage is not None:
-            known.charge(usage, self.config.model)
-            run_off_loop(functools.partial(known.account.settle, self.store))
-        return known.account.bill
+            self.sessions.charge(key, usage, self.config.model)
+            run_off_loop(functools.partial(account.settle, self.store))
+        return account.bill
 
     def bill(self, session_id: str | None = None) -> Bill:
         """Return what the session has cost, in other processes too."""
-        account = self.account(session_id)
-        account.look(self.store, self._opener(session_id), self._clock(), always=True)
+        account, now = self.account(session_id), self._pipeline.clock()
+        account.refresh(self.store, self._opener(session_id), now, always=True)
         return account.bill
 
     def account(self, session_id: str | None = None) -> Account:
         """Return the account to which a session's requests are added."""
-        return self._state_of(session_id).account
+        return self.sessions.state(self._key(session_id)).account
 
-    def _state_of(self, session_id: str | None) -> SessionState:
-        named = self.config.namespace, self._session_name(session_id)
-        return self.sessions.of(self.sessions.stable(named))
+    def _key(self, session_id: str | None) -> SessionKey:
+        name = self.config.namespace, self._session_name(session_id)
+        return self.sessions.stable_key(name)
 
     # -------------------------------------------------------------- transcripts
 
@@ -272,7 +246,7 @@ class ContextCompressor:
         name, projector = self._session_name(session_id), self._pipeline.projector
         if messages is None:
             return projector.stored_transcript(name)
-        return projector.unfold(messages, name, pinned_segment({}, self.config, self.tokens))
+        return projector.unfold(self._stored_request(messages, name))
 
     def resume(
         self, session_id: str | None = None, token_budget: int | None = None
@@ -286,17 +260,17 @@ class ContextCompressor:
             BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
             LedgerError: the store cannot be read.
         """
-        messages = self._pipeline.projector.stored_transcript(
-            session_id := self._session_name(session_id)
+        name = self._session_name(session_id)
+        messages = self._pipeline.projector.stored_transcript(name)
+        request = self._stored_request(messages, name)
+        room = request.budget.trigger
+        if token_budget is not None:
+            room = whole_number("token_budget", token_budget)
+        if self.tokens.messages(messages) <= room:
+            return self._pipeline.verbatim_result(request)
+        return self.compress_sync(
+            messages, session_id=name, target_tokens=token_budget, extends=False
         )
-        trigger = budget_of({}, self.config, self.tokens).trigger
-        room = trigger if token_budget is None else whole_number("token_budget", token_budget)
-        if self.tokens.messages(messages) > room:
-            return self.compress_sync(
-                messages, session_id=session_id, target_tokens=token_budget, extends=False
-            )
-        request = self._request(messages, {"session_id": session_id}, Mode.FALLBACK)
-        return self._pipeline.verbatim_result(request, self._pipeline.projector.open(request))
 
     def save(self, messages: Sequence[Any], *, session_id: str | None = None) -> bool:
         """Record the transcript for `resume` and `verbatim`; compress nothing.
@@ -308,9 +282,7 @@ class ContextCompressor:
             InvalidMessages: not a list of chat messages.
             LedgerError: the store cannot be written.
         """
-        request = self._request(
-            messages, {"session_id": self._session_name(session_id)}, Mode.FALLBACK
-        )
+        request = self._stored_request(messages, self._session_name(session_id))
         return self._pipeline.projector.save(request, self._pipeline.projector.open(request))
 
     def recall_tools(
@@ -377,7 +349,7 @@ class ContextCompressor:
         for turn in self.sessions.last_turns():
             sent = turn.session
             try:
-                request = self._request(turn.known, {"session_id": sent.id}, Mode.FALLBACK)
+                request = self._stored_request(turn.messages, sent.id)
                 session = self._pipeline.projector.open(request)
                 saved += session.is_unchanged_since(sent) and self._pipeline.projector.save(
                     request, session
@@ -398,43 +370,12 @@ class ContextCompressor:
 
     # -------------------------------------------------------------- requests
 
-    def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | Decision:
-        """Return the result, or the compression that the caller must wait for."""
-        request = self._request(messages, options)
-        session = self._pipeline.projector.open(request)
-        known, is_recorded = self.sessions.of(session.key), request.mode is not Mode.FALLBACK
-        if is_recorded:
-            request = self._with_cache_state(request, session)
-            self.sessions.link_id(request.key, session)
-            known.begin(self._clock(), is_cold=request.is_cold)
-            self.sessions.settle(self.store, session.key)
-        most = quiet_limit(request, session, is_busy=self.background.is_busy(session.key))
-        quiet = known.extend_last_turn(request, session, most, self.tokens)
-        if quiet is None:
-            return self._pipeline.start(self._with_prices(request, session), session)
-        if is_recorded:
-            known.last_turn = quiet[0]
-        return quiet[1]
-
-    def _with_cache_state(self, request: Request, session: Session) -> Request:
-        """Return the request with the state of the provider's cache."""
-        now = self._clock()
-        last = self.sessions.last_request(session, self.store, now)
-        return replace(request, is_cold=is_cold(request, last, now))
-
-    def _with_prices(self, request: Request, session: Session) -> Request:
-        """Return the request with prices and the pace of its session."""
-        summarizer = getattr(self._pipeline.writer.summarizer, "model", None)
-        writer = request.model or self.config.auxiliary_model or summarizer
-        costs = self.sessions.of(session.key).costs(request, writer)
-        return replace(request, budget=replace(request.budget, costs=costs))
-
     def _request(
         self, messages: Sequence[Any], options: Options, mode: Mode | None = None
     ) -> Request:
         return request_of(
             messages,
-            options,
+            check_options(options),
             self.config,
             self.tokens,
             session_id=self.session_id,
@@ -442,15 +383,12 @@ class ContextCompressor:
             mode=mode,
         )
 
-    def _finish(self, result: CompressResult, options: Options) -> CompressResult:
-        """Return the result with the recall tools, the costs that it has to report and the bill."""
-        key = self.sessions.stable(session_key(options, self.config, self.session_id))
-        has_tools = result.segments or result.masked or self.config.recall
-        tools = tuple(self.recall_tools(key[1])) if has_tools else ()
-        if not options.get("extends", True):
-            return replace(result, recall_tools=tools)
-        known, usage = self.sessions.of(key), result.usage + self.sessions.take_owed(key)
-        known.answer(result.tokens_before, result.tokens_saved, usage)
-        if result.written or result.newly_masked:
-            run_off_loop(functools.partial(known.account.settle, self.store, always=True))
-        return replace(result, recall_tools=tools, usage=usage, bill=known.account.bill)
+    def _stored_request(self, messages: Sequence[Any], name: str) -> Request:
+        return self._request(messages, {"session_id": name}, Mode.FALLBACK)
+
+    def _with_tools(self, request: Request, result: CompressResult) -> CompressResult:
+        """Return the result with the recall tools where anything is archived."""
+        if not (result.segments or result.masked or self.config.recall):
+            return result
+        name = self.sessions.stable_key(request.key)[1]
+        return replace(result, recall_tools=tuple(self.recall_tools(name)))

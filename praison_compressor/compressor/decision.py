@@ -49,6 +49,9 @@ class Decision:
     """FITS, DUE, ASKED, COLD, FIXED, NO_GAIN or PRICE."""
     texts: tuple[SegmentText, ...] = ()
     """The plan's summaries; () if they are not written yet."""
+    unarchived: frozenset[int] | None = None
+    """Indices, in the caller's list, of messages that the archive has no room for. None: nothing is
+    recorded, and no text may name a reference."""
     references: Mapping[str, int] = field(default_factory=dict)
     """In a preview: future reference -> index of its message in the transcript."""
 
@@ -68,57 +71,61 @@ class Decision:
         """Return whether the request commits what this decision showed."""
         if request.mode is not Mode.COMMIT or not self.holds_for(view):
             return False
-        asked, given = (
+        shown, asked = (
             (replace(r.budget, costs=None), r.force, r.wishes, r.pinned)
             for r in (self.request, request)
         )
-        if asked != given or not request.chooses:
-            return asked == given
+        if shown != asked or not request.chooses:
+            return shown == asked
         return resolve_choices(request, view, self.references).places == self.request.places
 
     def apply_choices_to(self, request: Request) -> Request:
         """Return the request with the choices of this decision."""
-        found = self.request
-        return replace(request, keep=found.keep, since=found.since, until=found.until)
+        own = self.request
+        return replace(request, keep=own.keep, since=own.since, until=own.until)
 
 
 def decide(
-    request: Request, view: View, measures: Measures, shown: Decision | None = None
+    request: Request, view: View, measures: Measures, previewed: Decision | None = None
 ) -> Decision:
-    """Return the decision, or `shown` if the request commits it."""
-    if shown is not None and shown.is_taken_by(request, view):
-        return replace(shown, request=request, view=view)
-    budget = request.budget
-    if request.is_asked:
-        budget = replace(budget, costs=None)
-    if view.session.was_undone:
-        budget = replace(budget, trigger=budget.limit)
-    found, reason = _find_plan(request, view, budget, measures)
-    keeps = found is None and any(new_keeps(view))
+    """Return the decision, or `previewed` if the request commits it."""
+    if previewed is not None and previewed.is_taken_by(request, view):
+        return replace(previewed, request=request, view=view)
+    budget = _plan_budget(request, view)
+    new_plan, reason = _find_plan(request, view, budget, measures)
+    keeps = new_plan is None and any(new_keeps(view))
     reason = ASKED if keeps else reason
-    if view.fixed_tokens() > budget.trigger and not (found and found.excerpts):
+    if view.fixed_tokens() > budget.trigger and not (new_plan and new_plan.excerpts):
         reason = FIXED
     empty = Plan(len(view.tokens), view.size())
-    return Decision(request, view, keeps or found is not None, found or empty, reason)
+    return Decision(request, view, keeps or new_plan is not None, new_plan or empty, reason)
+
+
+def _plan_budget(request: Request, view: View) -> Budget:
+    """Return the request's budget with all that decides about this view."""
+    budget = request.budget
+    trigger = budget.limit if view.session.was_undone else budget.trigger
+    is_early = trigger >= view.size() > trigger_of(request, view.session)
+    return replace(
+        budget,
+        trigger=trigger,
+        costs=None if request.is_asked else budget.costs,
+        is_forced=request.force or is_early,
+    )
 
 
 def _find_plan(
     request: Request, view: View, budget: Budget, measures: Measures
 ) -> tuple[Plan | None, str]:
-    by_model, size = request.has_model, view.size()
-    is_early = budget.trigger >= size > trigger_of(request, view.session)
-    if request.has_range:
-        found = plan_range(view, budget, measures, by_model=by_model)
-    else:
-        force = request.force or is_early
-        found = plan(view, budget, measures, force=force, by_model=by_model)
-    if found is None:
+    new_plan = (plan_range if request.has_range else plan)(view, budget, measures)
+    if new_plan is None:
         return None, NO_GAIN if is_due(view, budget) else FITS
     # Above the midpoint of trigger and limit, compress at any price: counts may be too low.
-    can_wait = size <= (budget.trigger + budget.limit) // 2 and not found.excerpts
-    if can_wait and budget.costs is not None and not balance_of(view, found, budget.costs).pays:
+    can_wait = view.size() <= (budget.trigger + budget.limit) // 2 and not new_plan.excerpts
+    if can_wait and budget.costs is not None and not balance_of(view, new_plan, budget.costs).pays:
         return None, PRICE
-    return found, ASKED if request.is_asked else COLD if is_early else DUE
+    is_early = budget.is_forced and not request.force
+    return new_plan, ASKED if request.is_asked else COLD if is_early else DUE
 
 
 def trigger_of(request: Request, session: Session, share: float = 1.0) -> int:
@@ -145,26 +152,21 @@ def quiet_limit(request: Request, session: Session, *, is_busy: bool) -> int:
 # -------------------------------------------------------------- prices
 
 
-def costs_of(
-    request: Request, writer: str | None, growth: float | None, cold_share: float, *, cached: bool
-) -> Costs | None:
-    """Return a request's prices and pace; None without a known price.
+def costs_of(request: Request, writer: str | None, *, is_cached: bool) -> Costs | None:
+    """Return a request's prices; None without a known price.
 
     Args:
         writer: the model that writes summaries; None: unknown.
-        growth: tokens that a request of the session adds; None: unknown.
-        cold_share: share of the session's requests that found the cache cold.
-        cached: False once the provider's reports show that no cache serves the session.
+        is_cached: False once the provider's reports show that no cache serves the session.
     """
-    main, config = prices_of(request.config.model), request.config
-    summary = prices_of(writer) if request.has_model else Prices(0.0, None, None, None, 0.0)
+    main, is_hour = prices_of(request.config.model), request.config.cache_ttl == "1h"
+    summary = prices_of(writer) if request.budget.has_model else Prices(0.0, None, None, None, 0.0)
     if main.input is None or summary.input is None or summary.output is None:
         return None
-    read = main.input if main.cached is None or not cached else main.cached
-    written = main.written_1h if config.cache_ttl == "1h" else main.written
-    written = main.input if written is None or not cached else written
-    is_cold = request.is_cold
-    return Costs(read, written, summary.input, summary.output, growth, is_cold, cold_share)
+    read, written = main.cached, main.written_1h if is_hour else main.written
+    read = main.input if read is None or not is_cached else read
+    written = main.input if written is None or not is_cached else written
+    return Costs(read, written, summary.input, summary.output, is_cold=request.is_cold)
 
 
 def balance_of(view: View, plan: Plan, costs: Costs) -> Balance:
@@ -212,8 +214,8 @@ def cache_seconds(config: CompressorConfig) -> float:
     if config.cache_ttl is not None:
         return HOUR_SECONDS if config.cache_ttl == "1h" else DEFAULT_SECONDS
     names = bare_names(config.model)
-    known = (s for pattern, s in _PROVIDERS if any(pattern.match(name) for name in names))
-    return next(known, DEFAULT_SECONDS)
+    seconds = (s for pattern, s in _PROVIDERS if any(pattern.match(name) for name in names))
+    return next(seconds, DEFAULT_SECONDS)
 
 
 def _cache_marks(messages: Sequence[Any]) -> Iterator[Mapping[str, Any]]:

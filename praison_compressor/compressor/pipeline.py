@@ -13,12 +13,13 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..concurrency import run
+from ..concurrency import run, run_off_loop
 from ..config import CompressorConfig
-from ..errors import BudgetTooSmall, LedgerConflict
+from ..errors import BudgetTooSmall, LedgerConflict, LedgerError
 from ..events import Event, Hook
 from ..ledger.segments import Session
 from ..ledger.stores import Store
+from ..messages import Message
 from ..messages.secrets import masks_secrets
 from ..summaries.protocol import SegmentText, Summarizer
 from ..summaries.writer import SummaryWriter
@@ -34,7 +35,6 @@ from .decision import (
     PRICE,
     SOFT_RATIO,
     Decision,
-    decide,
     is_cold,
     quiet_limit,
     trigger_of,
@@ -54,7 +54,7 @@ rest."""
 
 
 class Pipeline:
-    """Carries out the requests of one compressor; thread-safe."""
+    """Carry out the requests of one compressor; thread-safe."""
 
     def __init__(
         self,
@@ -65,114 +65,169 @@ class Pipeline:
         sessions: Sessions,
         emit: Callable[[Event], None],
         hook: Hook | None,
+        clock: Callable[[], float],
     ) -> None:
         self.sessions = sessions
         self.background = Background()
         self.projector = Projector(config, store, tokens)
         self.writer = SummaryWriter(config, summarizer, tokens, emit, on_disk=masks_secrets(store))
         self._texts = PlanTexts(self.writer, self.projector.texts, tokens)
-        self.committer = Committer(store, tokens, sessions, self.projector, self._texts, emit, hook)
+        self._committer = Committer(
+            store, tokens, sessions, self.projector, self._texts, emit, hook
+        )
         self._store = store
         self._tokens = tokens
+        self.clock = clock
+        self._without_ledger = False
 
-    # -------------------------------------------------------------- look and decide
+    # -------------------------------------------------------------- compress
 
-    def look(self, request: Request, session: Session | None = None) -> View:
-        """Return the view of the request's messages by the newest ledger."""
-        session = self.projector.open(request) if session is None else session
-        return self.projector.look(request, session, self.sessions.of(session.key).previewed)
+    async def compress(self, request: Request) -> CompressResult:
+        """Return the request's result, its blocking steps in other threads."""
+        started = await asyncio.to_thread(self.start, request)
+        if isinstance(started, Decision):
+            started = await self._committer.carry_out(started)
+        return self._finish(request, started)
 
-    def start(self, request: Request, session: Session) -> CompressResult | Decision:
-        """Return the result, or the decision that the caller carries out."""
+    def compress_sync(self, request: Request) -> CompressResult:
+        """Return the request's result, from anywhere."""
+        started = self.start(request)
+        if isinstance(started, Decision):
+            started = run(self._committer.carry_out(started))
+        return self._finish(request, started)
+
+    def start(self, request: Request) -> CompressResult | Decision:
+        """Return the result, or the compression that the caller must wait for."""
+        session = self.projector.open(request)
+        if request.is_recorded:
+            request = self._with_cache_state(request, session)
+            self.sessions.begin(request, session, self.clock())
+            self.sessions.settle(self._store, session.key)
+        limit = quiet_limit(request, session, is_busy=self.background.is_busy(session.key))
+        state = self.sessions.state(session.key)
+        quiet = state.extend_last_turn(request, session, limit, self._tokens)
+        if quiet is None:
+            return self.start_in_full(self._with_prices(request, session), session)
+        turn, result = quiet
+        if request.is_recorded:
+            self.sessions.remember(turn)
+        return result
+
+    def start_in_full(self, request: Request, session: Session) -> CompressResult | Decision:
+        """Return the result of all messages, or the compression to wait for."""
         view = self.look(request, session)
         # Signed thinking is only valid behind the messages that it was written behind: a text must
         # not come while a turn goes on.
         if request.mode is Mode.BACKGROUND and not view.signed:
             return self._answer_now(request, view)
+        decision = self._committer.decide(request, view)
         if request.mode is Mode.FALLBACK:
-            return self._without_commit(request, view)
-        decision = self.committer.decide(request, view)
+            return self._finish_without_model(decision)
         self._report_missing(decision)
         if not decision.compresses:
-            return self.committer.finish(request, view)
+            return self._committer.finish(request, view)
         # Inside the hook, waiting would deadlock.
         is_inside = is_inside_hook(view.session.key)
-        return self.committer.refuse(decision) if is_inside else decision
+        return self._committer.refuse(decision) if is_inside else decision
+
+    def _with_cache_state(self, request: Request, session: Session) -> Request:
+        """Return the request with the state of the provider's cache."""
+        now = self.clock()
+        last = self.sessions.last_request(session, self._store, now)
+        return replace(request, is_cold=is_cold(request, last, now))
+
+    def _with_prices(self, request: Request, session: Session) -> Request:
+        """Return the request with prices and the pace of its session."""
+        summarizer = getattr(self.writer.summarizer, "model", None)
+        writer = request.model or self.writer.config.auxiliary_model or summarizer
+        costs = self.sessions.state(session.key).costs(request, writer)
+        return replace(request, budget=replace(request.budget, costs=costs))
 
     def _report_missing(self, decision: Decision) -> None:
         """Report once why a due compression is missing."""
-        request, view, reason = decision.request, decision.view, decision.reason
+        view, reason = decision.view, decision.reason
         if reason not in (FIXED, NO_GAIN, PRICE):
             return
         name, epoch = view.session.id, "" if reason == FIXED else view.session.tip
-        is_new = self.committer.skip(request, view, reason, epoch)
+        is_new = self._committer.skip(decision, reason, epoch)
         if is_new and reason == FIXED:
             logger.warning(
                 "session %s: what cannot be dropped takes %d tokens, compression begins at %d: "
                 "views stay above it; raise context_window or trigger_ratio, or send fewer tools",
-                *(name, view.fixed_tokens(), request.budget.trigger),
+                *(name, view.fixed_tokens(), decision.request.budget.trigger),
             )
         elif is_new:
             why = "costs more than it saves yet" if reason == PRICE else "would free too little"
             logger.info("session %s: compressing it now %s", name, why)
 
-    def _without_commit(self, request: Request, view: View) -> CompressResult:
+    def _finish(self, request: Request, result: CompressResult) -> CompressResult:
+        """Return a recorded request's result with owed cost and bill."""
+        if not request.is_recorded:
+            return result
+        key = self.sessions.stable_key(request.key)
+        result = self.sessions.finish(key, result)
+        if result.written or result.newly_masked:
+            settle = self.sessions.state(key).account.settle
+            run_off_loop(functools.partial(settle, self._store, always=True))
+        return result
+
+    # -------------------------------------------------------------- without a commit
+
+    def look(self, request: Request, session: Session | None = None) -> View:
+        """Return the view of the request's messages by the newest ledger."""
+        session = session or self.projector.open(request)
+        return self.projector.look(request, session, self.sessions.state(session.key).previewed)
+
+    def _finish_without_model(self, decision: Decision) -> CompressResult:
         """Return the view after the compression due, recorded nowhere."""
-        decision = decide(request, view, self.projector.texts)
-        return self.committer.finish(request, self._texts.apply_without_model(decision))
+        view = self._texts.apply_without_model(decision)
+        return self._committer.finish(decision.request, view)
 
-    def verbatim_result(self, request: Request, session: Session) -> CompressResult:
+    def verbatim_result(self, request: Request) -> CompressResult:
         """Return the result with every message verbatim."""
-        view = self.projector.look(request, replace(session, entries=()))
-        return self.committer.finish(request, view)
+        session = replace(self.projector.open(request), entries=())
+        return self._committer.finish(request, self.projector.look(request, session))
 
-    # -------------------------------------------------------------- preview
-
-    def preview(self, request: Request, session: Session, *, is_written: bool) -> Preview:
+    def preview(self, request: Request, *, is_written: bool) -> Preview:
         """Return the compression that the next commit of the request takes.
 
         A model is asked for summaries only if they are to be written, and for none twice.
         """
-        view, last = self.look(request, session), self.sessions.of(session.key).previewed
-        decision = decide(request, view, self.projector.texts)
+        session = self.projector.open(request)
+        request = self._with_prices(self._with_cache_state(request, session), session)
+        view, last = self.look(request, session), self.sessions.state(session.key).previewed
+        decision = replace(self._committer.decide(request, view), unarchived=frozenset())
         jobs, texts, shown = decision.plan.jobs, tuple[SegmentText, ...](), None
         paid = (self._texts.find_paid(decision, job, last) for job in jobs if job.by_model)
-        if jobs and (is_written or not request.has_model or all(paid)):
-            texts = run(self._texts.write(decision, frozenset(), last))
+        if jobs and (is_written or not request.budget.has_model or all(paid)):
+            texts = run(self._texts.write(decision, last))
         if decision.compresses:
             asked = resolve_choices(request, view, {} if last is None else last.names_in(view))
-            names = {
-                **new_references(view, decision.plan),
-                **requested_references(request, asked, view),
-            }
+            names = requested_references(request, asked, view)
+            names = {**new_references(view, decision.plan), **names}
             shown = replace(decision, request=asked, texts=texts, references=names)
-        self.sessions.show(session.key, shown, texts)
-        new = self._texts.make_segments(decision, texts, frozenset())
+        self.sessions.remember_preview(session.key, shown, texts)
+        new = self._texts.make_segments(decision, texts)
         return preview_of(decision, [segment for segment, _ in new], self._tokens)
 
     # -------------------------------------------------------------- in the background
 
     def _answer_now(self, request: Request, view: View) -> CompressResult:
         """Return a view without waiting; begin a due summary in the background."""
-        sent, decision, size = self._with_placeholder(request, view), None, view.size()
+        held, decision, size = self._with_placeholder(request, view), None, view.size()
         # Up to the window the whole is sent until the text is ready: nothing is lost, and the
         # provider's cache stays warm.
         fits, is_busy = size <= request.budget.limit, self.background.is_busy(view.session.key)
-        if sent is None and not (fits and is_busy):
-            decision = self.committer.decide(request, view)
+        if held is None and not (fits and is_busy):
+            decision = self._committer.decide(request, view)
             self._report_missing(decision)
             if decision.compresses and not decision.plan.jobs:
                 return self._commit_masks(decision)
         if size > quiet_limit(request, view.session, is_busy=is_busy):
-            self.prepare(request, view)
+            self._prepare(request, view)
         if decision is not None and decision.compresses and not fits:
-            sent = self._hold_placeholder(decision)
-        return self.committer.finish(request, sent or view)
-
-    def prepare(self, request: Request, view: View) -> bool:
-        """Begin a summary in the background; return whether it was begun."""
-        work = functools.partial(self._prepare, request, view)
-        return self.background.start(view.session.key, work)
+            held = self._hold_placeholder(decision)
+        return self._committer.finish(request, held or view)
 
     def _commit_masks(self, decision: Decision) -> CompressResult:
         """Commit masks and excerpts unless a summary of the session is written.
@@ -182,28 +237,33 @@ class Pipeline:
         key = decision.view.session.key
         if self.sessions.enter(key) is None:
             try:
-                return run(self.committer.commit(decision))
+                return run(self._committer.commit(decision))
             except LedgerConflict:
                 pass  # a view without a commit is as short
             finally:
                 self.sessions.leave(key)
-        return self.committer.finish(decision.request, self._texts.apply_without_model(decision))
+        return self._finish_without_model(decision)
 
-    async def _prepare(self, request: Request, view: View) -> None:
+    def _prepare(self, request: Request, view: View) -> bool:
+        """Begin a summary in the background; return whether it was begun."""
+        work = functools.partial(self._write_early, request, view)
+        return self.background.start(view.session.key, work)
+
+    async def _write_early(self, request: Request, view: View) -> None:
         """Write a summary before the view reaches the trigger."""
         soft = replace(request.budget, trigger=int(request.budget.trigger * SOFT_RATIO))
         request = replace(request, budget=soft, mode=Mode.COMMIT)
-        due = await asyncio.to_thread(self.committer.decide_again, request, view)
+        due = await asyncio.to_thread(self._committer.decide_again, request, view)
         if not due.compresses:
             return
         if due.plan.jobs:  # a turn that needs the text earlier gets a static text
             await asyncio.to_thread(self._hold_placeholder, due)
-        done = await self.committer.carry_out(due)
+        done = await self._committer.carry_out(due)
         self.sessions.owe(view.session.key, done.usage)
 
     def _with_placeholder(self, request: Request, view: View) -> View | None:
         """Return the view with the placeholder, if needed and large enough."""
-        found = self.sessions.of(view.session.key).placeholder
+        found = self.sessions.state(view.session.key).placeholder
         limit = request.budget.limit
         if (
             found is None
@@ -217,71 +277,84 @@ class Pipeline:
         if after.size() <= limit:
             return after
         with contextlib.suppress(BudgetTooSmall):
-            more = decide(request, after, self.projector.texts)
+            more = self._committer.decide(request, after)
             if more.compresses:
                 return self._hold_placeholder(more)
         return None
 
     def _hold_placeholder(self, decision: Decision) -> View:
         """Return the view with static texts; hold it for the next turns."""
-        after = self._texts.apply_without_model(decision)
-        self.sessions.of(after.session.key).placeholder = after
-        return after
+        view = self._texts.apply_without_model(decision)
+        self.sessions.hold_placeholder(view)
+        return view
 
-    def idle(self, request: Request, now: float) -> bool:
+    def idle(self, request: Request) -> bool:
         """Begin a summary above the cold trigger; return whether begun.
 
         Without messages take the session's last ones, from memory or the store.
         """
         session = self.projector.open(request)
+        now = self.clock()
         last = self.sessions.last_request(session, self._store, now)
         if not is_cold(request, last, now):
             return False
         # One look in each silence is enough.
-        is_new = self.sessions.report_once(session.key, "idle", f"{session.tip} {last}")
-        if not is_new:
+        if not self.sessions.report_once(session.key, "idle", f"{session.tip} {last}"):
             return False
-        request = replace(request, is_cold=True)
-        if not request.messages:
-            turn = self.sessions.of(session.key).last_turn
-            is_newest = turn is not None and session.is_unchanged_since(turn.session)
-            found = turn.known if turn and is_newest else self._store.transcript(session)
-            request = replace(request, messages=found)
+        messages = request.messages or self._last_messages(session)
+        request = replace(request, is_cold=True, messages=messages)
         view = self.look(request, session)
-        return view.size() > trigger_of(request, session) and self.prepare(request, view)
+        return view.size() > trigger_of(request, session) and self._prepare(request, view)
+
+    def _last_messages(self, session: Session) -> list[Message]:
+        turn = self.sessions.state(session.key).last_turn
+        is_newest = turn is not None and session.is_unchanged_since(turn.session)
+        return turn.messages if turn and is_newest else self._store.transcript(session)
 
     # -------------------------------------------------------------- whatever fails
 
-    def best(self, request: Request, session: Session) -> CompressResult:
-        """Return a view without a model and without a commit.
+    def best(self, request: Request, logged: Exception | None) -> CompressResult:
+        """Return a view without a model, a commit or an unreadable ledger.
 
-        Messages that may not be dropped are shortened if they do not fit.
+        The failure `logged` is not logged again.
         """
+        try:
+            session = self.projector.open(request)
+            self._without_ledger = False
+            return self._best(request, session)
+        except LedgerError as error:
+            # Log once until the ledger can be read again: a turn comes every few seconds.
+            is_new = not self._without_ledger and str(error) != str(logged)
+            self._without_ledger = True
+            level = logging.WARNING if is_new else logging.DEBUG
+            logger.log(level, "without the ledger for now: %s", error)
+            nothing = Session(*request.key, tip=request.key[1], parent=request.parent_id)
+            return self._best(request, nothing)
+
+    def _best(self, request: Request, session: Session) -> CompressResult:
+        """Return a view; shorten fixed messages that do not fit."""
         view = self.look(request, session)
         try:
-            return self._without_commit(request, view)
+            return self._finish_without_model(self._committer.decide(request, view))
         except BudgetTooSmall as error:
             logger.info("shortened to go on: %s", error)  # each request; the caller logs it once
+        short = replace(self._shorten(request, view), given_tokens=view.given_tokens)
+        result = self._committer.finish(request, short)
+        # Messages cut in their middle are masked, as outputs are.
+        return result if result.segments else replace(result, context_status="masked")
+
+    def _shorten(self, request: Request, view: View) -> View:
+        """Return the view with shorter fixed messages, or with them alone."""
         limit, count = request.budget.limit, self._tokens.messages
         kept = [
             m for m, may_go in zip(view.own_messages, view.replaceable, strict=True) if not may_go
         ]
-        shorter = dict(
-            zip(
-                map(id, kept),
-                shorten_messages(kept, int(limit * SHORTENED_SHARE), count),
-                strict=True,
-            )
-        )
+        cut = shorten_messages(kept, int(limit * SHORTENED_SHARE), count)
+        shorter = dict(zip(map(id, kept), cut, strict=True))
         messages = [shorter.get(id(message), message) for message in view.own_messages]
-        try:
-            cut = replace(request, messages=messages)
-            short = self.projector.look(cut, session)
-            after = self._texts.apply_without_model(decide(request, short, self.projector.texts))
-        except BudgetTooSmall:
-            cut = replace(request, messages=shorten_messages(kept, limit, count))
-            after = replace(self.projector.look(cut, session), segments=())
-        after = replace(after, given_tokens=view.given_tokens)
-        result = self.committer.finish(request, after)
-        # Messages cut in their middle are masked, as outputs are.
-        return result if result.segments else replace(result, context_status="masked")
+        with contextlib.suppress(BudgetTooSmall):
+            request = replace(request, messages=messages)
+            short = self.projector.look(request, view.session)
+            return self._texts.apply_without_model(self._committer.decide(request, short))
+        request = replace(request, messages=shorten_messages(kept, limit, count))
+        return replace(self.projector.look(request, view.session), segments=())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from ..ledger.segments import Segment, Session, undone_hashes
 from ..messages import Message
@@ -20,43 +20,39 @@ from ..view.view import View
 from .choices import new_keeps
 from .decision import Decision
 
-RecordedSegment = tuple[Segment, Sequence[Message]]
-"""A segment and the original messages that it replaces."""
-
-Unarchived = frozenset[int] | None
-"""Indices, in the caller's list, of messages that the archive has no room for; None: nothing is
-recorded, and no text may name a reference."""
-
 
 @dataclass(frozen=True)
 class PlanTexts:
-    """Writes the texts of plans and makes their segments; thread-safe."""
+    """Write the texts of plans and make their segments; thread-safe."""
 
     writer: SummaryWriter
     texts: Texts
     tokens: TokenCounter
 
     async def write(
-        self, decision: Decision, unarchived: Unarchived, shown: Decision | None = None
+        self, decision: Decision, previewed: Decision | None = None
     ) -> tuple[SegmentText, ...]:
         """Return the texts of the jobs; those with prose ask a model.
 
-        A text that a preview `shown` paid for, or that an undo took back, is not paid for again.
+        A text that the preview paid for, or that an undo took back, is not paid for again.
         """
-        briefs = await asyncio.to_thread(briefs_for, decision, unarchived)
-        request, name = decision.request, decision.view.session.id
+        briefs = await asyncio.to_thread(briefs_for, decision)
+        model, name = decision.request.model, decision.view.session.id
+        if decision.request.force:
+            self.writer.breaker.wake(name)
 
         async def write_job(job: Job, brief: Brief) -> SegmentText:
-            return self.find_paid(decision, job, shown) or await self.writer.write(
-                brief, model=request.model, session_id=name, force=request.force
-            )
+            paid = self.find_paid(decision, job, previewed)
+            return paid or await self.writer.write(brief, model=model, session_id=name)
 
         return tuple(await asyncio.gather(*map(write_job, decision.plan.jobs, briefs)))
 
-    def find_paid(self, decision: Decision, job: Job, shown: Decision | None) -> SegmentText | None:
+    def find_paid(
+        self, decision: Decision, job: Job, previewed: Decision | None
+    ) -> SegmentText | None:
         """Return a paid text of the same run and wishes, or None."""
         run, most = decision.view.digests[job.start : job.end], job.room + job.spare
-        drafts: Iterable[PaidText] = () if shown is None else _previewed_texts(shown)
+        drafts = [] if previewed is None else _previewed_texts(previewed)
         for replaced, wishes, text in (*drafts, *_undone_texts(decision.view.session)):
             is_same = replaced == run and wishes == decision.request.wishes
             if is_same and self.tokens.message(text.message) <= most:
@@ -65,13 +61,14 @@ class PlanTexts:
 
     def apply_without_model(self, decision: Decision) -> View:
         """Return the view after the plan, with texts without model and references."""
-        texts = list(map(self.writer.static, briefs_for(decision, None)))
-        made = self.make_segments(decision, texts, None)
+        decision = replace(decision, unarchived=None)
+        texts = list(map(self.writer.static, briefs_for(decision)))
+        made = self.make_segments(decision, texts)
         return decision.view.with_segments(segment for segment, _ in made)
 
     def make_segments(
-        self, decision: Decision, texts: Sequence[SegmentText], unarchived: Unarchived
-    ) -> list[RecordedSegment]:
+        self, decision: Decision, texts: Sequence[SegmentText]
+    ) -> list[tuple[Segment, Sequence[Message]]]:
         """Return the segments of the plan and of new choices to keep.
 
         Each has the messages that it covers. Without `texts` the summaries are blank.
@@ -82,7 +79,7 @@ class PlanTexts:
             self._segment(decision, "summary", (job.start, job.end), text)
             for job, text in zip(jobs, texts, strict=True)
         ]
-        for kind, index, line in self._render_lines(decision, unarchived):
+        for kind, index, line in self._render_lines(decision):
             run = index, index + 1
             made.append(self._segment(decision, kind, run, SegmentText(line, "static")))
         for step in new_keeps(decision.view):
@@ -90,11 +87,9 @@ class PlanTexts:
             made.append(self._segment(decision, "keep", (step.start, step.stop), text))
         return made
 
-    def _render_lines(
-        self, decision: Decision, unarchived: Unarchived
-    ) -> Iterator[tuple[str, int, Message]]:
+    def _render_lines(self, decision: Decision) -> Iterator[tuple[str, int, Message]]:
         """Yield kind, index and text of each mask and excerpt."""
-        view, plan = decision.view, decision.plan
+        view, plan, unarchived = decision.view, decision.plan, decision.unarchived
         excerpts, first = plan.excerpted, len(view.segments) + len(plan.jobs) + 1
         origins, names = view.transcript.origins, dict[int, str]()
         for number, index in enumerate(sorted([*plan.masks, *excerpts]), first):
@@ -112,7 +107,7 @@ class PlanTexts:
 
     def _segment(
         self, decision: Decision, kind: str, run: tuple[int, int], text: SegmentText
-    ) -> RecordedSegment:
+    ) -> tuple[Segment, Sequence[Message]]:
         view, request = decision.view, decision.request
         segment = Segment(
             kind=kind,
@@ -137,26 +132,27 @@ PaidText = tuple[tuple[str, ...], str, SegmentText]
 """Run, wishes and text."""
 
 
-def _previewed_texts(shown: Decision) -> Iterator[PaidText]:
+def _previewed_texts(previewed: Decision) -> Iterator[PaidText]:
     """Yield the texts by a model that a preview wrote."""
-    for job, text in zip(shown.plan.jobs, shown.texts, strict=False):
+    for job, text in zip(previewed.plan.jobs, previewed.texts, strict=False):
         if text.method == "model":
-            yield shown.view.digests[job.start : job.end], shown.request.wishes, text
+            run = previewed.view.digests[job.start : job.end]
+            yield run, previewed.request.wishes, text
 
 
 def _undone_texts(session: Session) -> Iterator[PaidText]:
     """Yield the texts by a model that undos took back, newest first."""
-    taken = undone_hashes(session.entries)
+    gone = undone_hashes(session.entries)
     for entry in reversed(session.entries):
         segment = entry.segment
-        if entry.hash in taken and (segment.kind, segment.method) == ("summary", "model"):
+        if entry.hash in gone and (segment.kind, segment.method) == ("summary", "model"):
             yield segment.run, segment.wishes, SegmentText(segment.rendered, "model", segment.model)
 
 
 # -------------------------------------------------------------- briefs
 
 
-def briefs_for(decision: Decision, unarchived: Unarchived) -> list[Brief]:
+def briefs_for(decision: Decision) -> list[Brief]:
     """Return the brief of each of the plan's jobs, in order."""
     view, plan = decision.view, decision.plan
     if not plan.jobs:
@@ -167,22 +163,19 @@ def briefs_for(decision: Decision, unarchived: Unarchived) -> list[Brief]:
     visible = "\n".join(render_messages((*pinned, *outside)))
     # The segment's number in the ledger after the commit.
     first = len(view.segments) + 1
-    return [
-        _brief(decision, job, "" if unarchived is None else f"s{number}", visible, unarchived)
-        for number, job in enumerate(plan.jobs, first)
-    ]
+    return [_brief(decision, job, n, visible) for n, job in enumerate(plan.jobs, first)]
 
 
-def _brief(
-    decision: Decision, job: Job, reference: str, visible: str, unarchived: Unarchived
-) -> Brief:
+def _brief(decision: Decision, job: Job, number: int, visible: str) -> Brief:
     view, config = decision.view, decision.request.config
     messages = view.transcript.messages
     # Only a model's prose is carried on; quotes are made again from the originals.
     carried = [segment for segment in job.folds if segment.method == "model"]
     covered = {i for t in view.tiles if t.segment in carried for i in range(t.start, t.end)}
     stays = [segment for segment in view.summaries() if segment not in job.folds]
-    follows = bool(reference and config.recall)
+    reference = "" if decision.unarchived is None else f"s{number}"
+    # Without recall tools, omit references; they cost a third.
+    references = _references(decision, job, reference) if reference and config.recall else ()
     return Brief(
         messages=messages[job.start : job.end],
         shown=tuple(messages[i] for i in range(job.start, job.end) if i not in covered),
@@ -191,8 +184,7 @@ def _brief(
         prose_tokens=job.prose,
         quotes_tokens=job.quotes,
         reference=reference,
-        # Without recall tools, omit references; they cost a third.
-        references=_references(view, job, reference, unarchived) if follows else (),
+        references=references,
         folded=tuple(filter(None, map(prose_of, job.folds))),
         earlier=tuple(filter(None, map(prose_of, stays))),
         visible=visible,
@@ -200,17 +192,17 @@ def _brief(
     )
 
 
-def _references(view: View, job: Job, name: str, unarchived: Unarchived) -> tuple[str, ...]:
+def _references(decision: Decision, job: Job, name: str) -> tuple[str, ...]:
     """Return the reference of each message of a run.
 
     An inserted message has the reference of the message before it. A message without room in the
     archive has "".
     """
-    origins = view.transcript.origins[job.start : job.end]
+    origins = decision.view.transcript.origins[job.start : job.end]
     places = {o: n for n, o in enumerate(sorted(o for o in origins if o is not None), 1)}
     found, last, place = [], -1, 1
     for origin in origins:
         if origin is not None:
             last, place = origin, places[origin]
-        found.append("" if last in (unarchived or ()) else f"{name}.{place}")
+        found.append("" if last in (decision.unarchived or ()) else f"{name}.{place}")
     return tuple(found)

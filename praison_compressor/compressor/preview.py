@@ -135,8 +135,8 @@ class ContextUse:
         return self.window - self.parts["free"] - self.parts["reserve"]
 
 
-def context_use_of(request: Request, view: View, tokens: TokenCounter, overhead: int) -> ContextUse:
-    """Return the window's tokens by part; `overhead` is the tokens beside messages."""
+def context_use_of(request: Request, view: View, tokens: TokenCounter) -> ContextUse:
+    """Return the window's tokens by part."""
     budget, messages = request.budget, view.transcript.messages
     held: dict[str, list[int]] = {"system prompt": [], "head": []}
     bridges = view.bridges(0, len(messages))
@@ -152,7 +152,7 @@ def context_use_of(request: Request, view: View, tokens: TokenCounter, overhead:
     if view.pinned_tokens:
         held["head"].append(view.pinned_tokens)
     window = model_limits(request.config.model, request.config.context_window).window
-    parts = {"tool schemas": overhead + tokens.messages([])}
+    parts = {"tool schemas": request.overhead_tokens + tokens.messages([])}
     parts |= {name: sum(sizes) for name, sizes in held.items()}
     parts["free"] = budget.limit - view.size() + aside
     parts["reserve"] = window - sum(parts.values())

@@ -6,7 +6,6 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from ..config import CompressorConfig
 from ..ledger.memory_store import MemoryStore
@@ -20,7 +19,7 @@ from ..ledger.segments import (
     segments_in_force,
 )
 from ..ledger.stores import Store, as_bounded_store
-from ..messages import Message, as_list, digest, read_transcript, to_plain
+from ..messages import Message, digest, read_transcript, to_plain
 from ..messages.digests import CachedMessage, MessageCache, Originals
 from ..messages.secrets import masks_secrets
 from ..messages.thinking import binds_thinking, signatures, without_thinking
@@ -38,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 class Projector:
-    """Lays transcripts along a store's ledger, as one model counts them; thread-safe."""
+    """Lay transcripts along a store's ledger, as one model counts them; thread-safe."""
 
     def __init__(self, config: CompressorConfig, store: Store, tokens: TokenCounter) -> None:
         self.texts = Texts(config, tokens, masks_secrets=masks_secrets(store))
@@ -53,51 +52,57 @@ class Projector:
         """Return the request's session."""
         return self._store.open(*request.key, request.parent_id)
 
-    def look(self, request: Request, session: Session, shown: Decision | None = None) -> View:
+    def look(self, request: Request, session: Session, previewed: Decision | None = None) -> View:
         """Return the view of the request's messages by the session's ledger.
 
-        `shown` is the newest preview's decision: its references name messages.
+        The references that the newest preview's decision showed name messages too.
         """
-        given, found = request.messages, read_transcript(request.messages)
-        seen = self._cache.all(found.messages)
+        view = self._lay(request, session)
+        if previewed is None:
+            return apply_choices(request, view, {})
+        if previewed.is_taken_by(request, view):
+            request = previewed.apply_choices_to(request)
+        return apply_choices(request, view, previewed.names_in(view))
+
+    def _lay(self, request: Request, session: Session) -> View:
+        """Return the view before the user's choices."""
+        messages, transcript = request.messages, read_transcript(request.messages)
+        seen = self._cache.all(transcript.messages)
         counted = self._tokens.begin_count(seen)  # digests are made meanwhile
-        expanded = self.expand(found.messages, seen, session, request.pinned)
+        originals = self.expand(transcript.messages, seen, session, request.pinned)
         tokens = counted()
-        before = self._tokens.messages([]) + sum(tokens)
-        if expanded is not None:
-            given, found = expanded, read_transcript(expanded)
-            seen = self._cache.all(found.messages)
+        given_tokens = self._tokens.messages([]) + sum(tokens)
+        if originals is not None:
+            messages, transcript = originals, read_transcript(originals)
+            seen = self._cache.all(transcript.messages)
             tokens = self._tokens.each(seen)
+        own = transcript.messages
         # Private copies: a host may edit its messages between digest and archive.
-        transcript = replace(found, messages=tuple(each.plain for each in seen))
+        transcript = replace(transcript, messages=tuple(entry.plain for entry in seen))
         # A message that was restored with masked secrets has another digest.
         aliases = _aliases(session)
-        view = View(
+        return View(
             transcript=transcript,
-            digests=tuple(aliases.get(each.digest, each.digest) for each in seen),
+            digests=tuple(aliases.get(entry.digest, entry.digest) for entry in seen),
             tokens=tuple(tokens),
             segments=self._segments(session, request.budget.window_limit),
             head_tokens=request.budget.head,
             kept=messages_to_keep(transcript.messages, transcript.steps, request.config),
             pinned=request.pinned,
             bridge=Segment("bridge", (), BRIDGE, self._tokens.message(BRIDGE), 0, "bridge"),
-            own_messages=found.messages,
-            given_messages=Originals(self._cache.all(given)),
-            given_tokens=before,
+            own_messages=own,
+            given_messages=Originals(self._cache.all(messages)),
+            given_tokens=given_tokens,
             session=session,
             limit=request.budget.window_limit,
-            signed={
-                index: self._tokens.message(without_thinking(message))
-                for index, message in enumerate(transcript.messages)
-                if signatures(message)
-            },
+            signed=self._signed(transcript.messages),
             binds=binds_thinking(self._tokens.model),
         )
-        if shown is None:
-            return apply_choices(request, view, {})
-        taken = shown.is_taken_by(request, view)
-        asked = shown.apply_choices_to(request) if taken else request
-        return apply_choices(asked, view, shown.names_in(view))
+
+    def _signed(self, messages: Sequence[Message]) -> dict[int, int]:
+        """Return the messages with signed thinking, and their tokens without it."""
+        signed = ((index, m) for index, m in enumerate(messages) if signatures(m))
+        return {index: self._tokens.message(without_thinking(m)) for index, m in signed}
 
     def look_again(self, view: View, session: Session) -> View:
         """Return the view of the same transcript by a newer ledger."""
@@ -105,8 +110,8 @@ class Projector:
 
     def _segments(self, session: Session, limit: int) -> tuple[Segment, ...]:
         """Return the session's segments; those for a far smaller window match nothing."""
-        found = (s if s.is_for(limit) else FORGOTTEN for s in segments_in_force(session.entries))
-        return tuple(self.recount(s if self._recall else without_recall_tools(s)) for s in found)
+        fitting = (s if s.is_for(limit) else FORGOTTEN for s in segments_in_force(session.entries))
+        return tuple(self.recount(s if self._recall else without_recall_tools(s)) for s in fitting)
 
     def recount(self, segment: Segment) -> Segment:
         """Return the segment with this model's count of its text."""
@@ -127,25 +132,28 @@ class Projector:
         Pinned texts are left out: each view has its own. None without renderings and pinned texts.
         """
         rendered = renderings(session, self._cache)
-        digests = [each.digest for each in seen]
-        times = Counter(found for found in digests if found in rendered)
+        digests = [entry.digest for entry in seen]
+        times = Counter(name for name in digests if name in rendered)
         own = None if pinned is None else self._cache(pinned.rendered).digest
         if not times and (own is None or own not in digests):
             return None
         # Of equal renderings (masks of equal outputs) the view shows the newest ones.
-        waiting = {found: iter(rendered[found][-count:]) for found, count in times.items()}
+        waiting = {name: iter(rendered[name][-count:]) for name, count in times.items()}
         transcript: list[Message] = []
-        for message, found, following in zip(messages, digests, [*messages[1:], {}], strict=True):
+        for message, name, following in zip(messages, digests, [*messages[1:], {}], strict=True):
             # An earlier view of this session may have had other pinned texts.
-            if found == own or (times and is_pinned(message)):
+            if name == own or (times and is_pinned(message)):
                 continue
             if message == BRIDGE and is_framed(following):
                 continue
-            entry = next(waiting[found], None) if found in waiting else None
-            originals = self._store.originals(session, entry) if entry is not None else None
-            known = originals is not None and DROPPED not in originals
-            transcript += originals if originals and known else [message]
+            entry = next(waiting[name], None) if name in waiting else None
+            transcript += self._originals(session, entry) or [message]
         return transcript
+
+    def _originals(self, session: Session, entry: Entry | None) -> list[Message] | None:
+        """Return all originals of an entry, or None if some are gone."""
+        originals = None if entry is None else self._store.originals(session, entry)
+        return None if originals is None or DROPPED in originals else originals
 
     # -------------------------------------------------------------- whole transcripts
 
@@ -157,14 +165,11 @@ class Projector:
             logger.warning("session %s: %d of its segments were forgotten", session_id, gone)
         return self._store.transcript(session)
 
-    def unfold(
-        self, messages: Sequence[Any], session_id: str, pinned: Segment | None
-    ) -> list[Message]:
-        """Return the transcript of a view of the session."""
-        session = self._store.open(self._namespace, session_id)
-        given = list(as_list(messages))
-        found = self.expand(given, self._cache.all(given), session, pinned)
-        return [to_plain(message) for message in (given if found is None else found)]
+    def unfold(self, request: Request) -> list[Message]:
+        """Return the transcript of the request's messages, a view of its session."""
+        seen = self._cache.all(request.messages)
+        originals = self.expand(request.messages, seen, self.open(request), request.pinned)
+        return list(map(to_plain, request.messages if originals is None else originals))
 
     def save(self, request: Request, session: Session) -> bool:
         """Record the transcript; return whether it was recorded."""
@@ -182,8 +187,8 @@ class Projector:
         """
         if self._bounded is None:
             return frozenset()
-        known = {i for start, end, _ in view.all_tiles for i in range(start, end)}
-        new = plan.summarized.union(plan.masks, plan.excerpts) - known
+        archived = {i for start, end, _ in view.all_tiles for i in range(start, end)}
+        new = plan.summarized.union(plan.masks, plan.excerpts) - archived
         origins = (view.transcript.origins[i] for i in new)
         self.trim(free=sum(view.given_messages.at(o for o in origins if o is not None).sizes()))
         digests = view.given_messages.content_digests()
@@ -199,14 +204,14 @@ class Projector:
 
 def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:
     """Return the session's entries by the digests of their renderings."""
-    found: dict[str, list[Entry]] = {}
+    entries: dict[str, list[Entry]] = {}
     for entry in session.entries:
         if not entry.forgotten and entry.segment.kind not in ("keep", "undo"):
-            found.setdefault(cache(entry.segment.rendered).digest, []).append(entry)
+            entries.setdefault(cache(entry.segment.rendered).digest, []).append(entry)
             plain = without_recall_tools(entry.segment)
             if plain is not entry.segment:
-                found.setdefault(digest(plain.rendered), []).append(entry)
-    return found
+                entries.setdefault(digest(plain.rendered), []).append(entry)
+    return entries
 
 
 def _aliases(session: Session) -> dict[str, str]:
@@ -225,15 +230,15 @@ def outline_of(view: View) -> Outline:
     that no summary becomes an original.
     """
     numbers = {id(segment): number for number, segment in enumerate(view.segments)}
-    found: list[Message | int | None] = list(view.given_messages)
+    outline: list[Message | int | None] = list(view.given_messages)
     for start, end, segment in view.all_tiles:
         origins = sorted(o for o in view.transcript.origins[start:end] if o is not None)
         # Where repair moved a result out of its place, the messages stay as they came.
         if origins and origins[-1] - origins[0] + 1 == len(origins):
-            found[origins[0]] = numbers[id(segment)]
+            outline[origins[0]] = numbers[id(segment)]
             for place in origins[1:]:
-                found[place] = None
-    return tuple(part for part in found if part is not None)
+                outline[place] = None
+    return tuple(part for part in outline if part is not None)
 
 
 def default_store(config: CompressorConfig) -> Store:

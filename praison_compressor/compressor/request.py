@@ -9,9 +9,12 @@ from enum import Enum
 from typing import Any, TypedDict, cast
 
 from ..config import (
+    NAME,
     SWITCH,
+    TEXT,
     CompressorConfig,
     OptionCheck,
+    check_texts,
     make_check,
     unknown_name,
     whole_number,
@@ -75,8 +78,6 @@ class Request:
     parent_id: str | None = None
     model: str | None = None
     """The auxiliary model that this call names."""
-    has_model: bool = False
-    """A model is there to write prose."""
     force: bool = False
     pinned: Segment | None = None
     """The framed message of the pinned texts."""
@@ -86,6 +87,8 @@ class Request:
     """First message of the range to summarize."""
     until: str | int | None = None
     """First message behind that range."""
+    overhead_tokens: int = 0
+    """Tokens of the provider's request beside the messages."""
     is_cold: bool = False
     """Whether the provider's cache has not the session's last request any more."""
 
@@ -100,9 +103,14 @@ class Request:
         return bool(self.keep) or self.has_range
 
     @property
+    def is_recorded(self) -> bool:
+        """Whether the session remembers this request."""
+        return self.mode in (Mode.COMMIT, Mode.BACKGROUND)
+
+    @property
     def is_asked(self) -> bool:
         """Whether the caller asks for a compression whatever it costs."""
-        return self.force or self.chooses or self.budget.limit == self.budget.target
+        return self.force or self.chooses or not self.budget.window_limit
 
     @property
     def has_range(self) -> bool:
@@ -135,35 +143,30 @@ def request_of(
 ) -> Request:
     """Return the request of a call; `session_id` is the default."""
     names = ("protect_last_n_tokens", "summary_target_tokens")
-    given: dict[str, Any] = {n: value for n in names if (value := options.get(n)) is not None}
-    found = replace(config, **given) if given else config  # a copy checks all its options
+    own: dict[str, Any] = {n: value for n in names if (value := options.get(n)) is not None}
+    config = replace(config, **own) if own else config  # a copy checks all its options
     model = options.get("auxiliary_model")
     pinned = pinned_segment(options, config, tokens)
-    asked_now = options.get("force", False) or any(map(options.get, ASKED_NOW))
     has_model = bool(summarizer or model or config.auxiliary_model)
-    if mode is None:
-        waits = asked_now or not (config.background and has_model)
-        mode = Mode.COMMIT if waits else Mode.BACKGROUND
-        mode = mode if options.get("extends", True) else Mode.FALLBACK
-    return Request(
+    request = Request(
         messages=list(as_list(messages)),
-        mode=mode,
-        config=found,
-        budget=budget_of(options, found, tokens, pinned),
+        mode=mode or Mode.COMMIT,
+        config=config,
+        budget=replace(budget_of(options, config, tokens, pinned), has_model=has_model),
         key=session_key(options, config, session_id),
         parent_id=options.get("parent_session_id"),
         model=model,
-        has_model=has_model,
         force=options.get("force", False),
         pinned=pinned,
         keep=tuple(options.get("keep") or ()),
         since=options.get("since"),
         until=options.get("until"),
+        overhead_tokens=options.get("overhead_tokens", 0),
     )
-
-
-ASKED_NOW = ("target_tokens", "keep", "since", "until")
-"""Options of calls that wait for the model in the background mode too."""
+    if mode is None and not options.get("extends", True):
+        return replace(request, mode=Mode.FALLBACK)
+    can_wait = config.background and has_model and not request.is_asked
+    return replace(request, mode=Mode.BACKGROUND) if mode is None and can_wait else request
 
 
 def session_key(options: Options, config: CompressorConfig, session_id: str) -> SessionKey:
@@ -201,28 +204,26 @@ def budget_of(
 # -------------------------------------------------------------- checks
 
 
-_check_id = make_check("a name that is not empty, or None", lambda v: isinstance(v, str) and v)
-
-
 def _is_place(value: Any) -> bool:
     return isinstance(value, (str, int)) and not isinstance(value, bool)
 
 
+_PLACE = make_check("a reference such as s2.14, or an index", _is_place)
+_PLACES = make_check(
+    "a list of references such as s2.14 or of indices",
+    lambda v: isinstance(v, (list, tuple)) and all(map(_is_place, v)),
+)
+
 OPTION_CHECKS: Mapping[str, OptionCheck] = {
-    **dict.fromkeys(("session_id", "parent_session_id"), _check_id),
-    **dict.fromkeys(("force", "extends"), SWITCH),
-    **dict.fromkeys(
-        ("since", "until"), make_check("a reference such as s2.14, or an index", _is_place)
-    ),
-    "auxiliary_model": make_check("the name of a model, or None", lambda v: isinstance(v, str)),
-    "pinned": make_check(
-        "a list of texts, or None",
-        lambda v: isinstance(v, (list, tuple)) and all(isinstance(text, str) for text in v),
-    ),
-    "keep": make_check(
-        "a list of references such as s2.14 or of indices",
-        lambda v: isinstance(v, (list, tuple)) and all(map(_is_place, v)),
-    ),
+    "session_id": NAME,
+    "parent_session_id": NAME,
+    "auxiliary_model": TEXT,
+    "force": SWITCH,
+    "extends": SWITCH,
+    "pinned": check_texts,
+    "keep": _PLACES,
+    "since": _PLACE,
+    "until": _PLACE,
 }
 """Checks of options that no step checks later; None passes."""
 

@@ -12,7 +12,7 @@ from ..messages import Message, to_plain
 from ..recall.tools import api_of, schemas_for
 from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
-from ..tokens.models import cached_input_price, input_price
+from ..tokens.models import prices_of
 from ..view.view import View
 from .bills import Bill
 from .request import Request
@@ -85,12 +85,12 @@ class CompressResult:
     @property
     def cost_saved(self) -> float | None:
         """Return the US dollars saved by each request; None if unknown."""
-        return _dollars_for(self.tokens_saved, input_price(self.model))
+        return _dollars_for(self.tokens_saved, prices_of(self.model).input)
 
     @property
     def cost_saved_cached(self) -> float | None:
         """Return `cost_saved` at the price of cached input, the least saving."""
-        return _dollars_for(self.tokens_saved, cached_input_price(self.model))
+        return _dollars_for(self.tokens_saved, prices_of(self.model).cached)
 
 
 def result_of(
@@ -131,22 +131,6 @@ def result_of(
         written=tuple(texts),
         model=request.config.model,
     )
-
-
-def extend_result(last: CompressResult, added: int, messages: list[Message]) -> CompressResult:
-    """Return the last result after a turn that only adds tokens."""
-    return replace(
-        last,
-        messages=messages,
-        tokens_before=last.tokens_before + added,
-        tokens_after=last.tokens_after + added,
-        summary_method="reused" if last.segments else None,
-    )
-
-
-def unread_result(messages: Any, size: int, session_id: str) -> CompressResult:
-    """Return the result with messages as they came."""
-    return CompressResult(messages, "full", size, size, session_id, None, None)
 
 
 def usage_of(texts: Sequence[SegmentText]) -> Usage:

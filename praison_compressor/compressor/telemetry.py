@@ -33,7 +33,7 @@ SECOND_BUCKETS = tuple(0.01 * 2**power for power in range(14))
 
 
 class Telemetry:
-    """Exports one compressor's events; `tracers` and `meters` default to the global providers."""
+    """Export one compressor's events; `tracers` and `meters` default to the global providers."""
 
     def __init__(self, *, tracers: Any = None, meters: Any = None) -> None:
         self._providers = (tracers, meters)

@@ -18,9 +18,8 @@ _POSITION_KEYS = frozenset(
     "offset limit timeout headlimit viewrange startline endline line character linenumber "
     "securityrisk".split()
 )
-"""Arguments that are a place in a text or a duration."""
-CACHED_CALLS = 64
-"""Calls cached: several functions read one call, one after the other."""
+"""Arguments that are a position in a text, or a duration."""
+CACHED_CALLS = 64  # several functions read one call, one after the other
 _SHELL_KEYS = ("command", "cmd", "commands", "commandline", "script", "input", "code")
 _SHELL = re.compile(r"bash|shell|terminal|exec|run|command|console|process", re.I)
 
@@ -41,10 +40,13 @@ def arguments_of(call: ToolCall) -> Any:
 @lru_cache(maxsize=CACHED_CALLS)
 def arguments_by_name(call: ToolCall) -> dict[str, Any]:
     """Return the arguments (read-only) by normalized name."""
-    given = arguments_of(call)
-    return (
-        {normalize_key(str(k)): v for k, v in given.items()} if isinstance(given, Mapping) else {}
-    )
+    return members_of(arguments_of(call))
+
+
+def members_of(value: Any) -> dict[str, Any]:
+    """Return an object's members by normalized key; {} of any other value."""
+    items = value.items() if isinstance(value, Mapping) else ()
+    return {normalize_key(str(key)): item for key, item in items}
 
 
 def parse_json(text: str) -> Any:
@@ -62,7 +64,7 @@ def normalize_key(argument: str) -> str:
 
 
 def argument_values(value: Any) -> Iterator[str]:
-    """Yield the arguments' strings and numbers, places and durations excepted."""
+    """Yield the arguments' strings and numbers, without positions and durations."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -79,15 +81,15 @@ def argument_values(value: Any) -> Iterator[str]:
 @lru_cache(maxsize=CACHED_CALLS)
 def command_of(call: ToolCall) -> str:
     """Return the command line that a call runs, or ""."""
-    if isinstance(arguments_of(call), str):
-        return str(arguments_of(call)) if _SHELL.search(call.name) else ""
-    given = arguments_by_name(call)
-    if "path" in given:
+    arguments = arguments_of(call)
+    if isinstance(arguments, str):
+        return arguments if _SHELL.search(call.name) else ""
+    members = arguments_by_name(call)
+    if "path" in members:
         return ""
-    if isinstance(given.get("action"), Mapping):
-        given = {normalize_key(str(key)): value for key, value in given["action"].items()}
+    members = members_of(members.get("action")) or members
     keys = _SHELL_KEYS if _SHELL.search(call.name) else _SHELL_KEYS[:2]
-    return next(filter(None, (_command_line(given.get(key)) for key in keys)), "")
+    return next(filter(None, (_command_line(members.get(key)) for key in keys)), "")
 
 
 def _command_line(value: Any) -> str:
@@ -125,9 +127,10 @@ _EXIT_WORDS = ("exit", "return", "signal")
 def exit_code(text: str) -> str:
     """Return the exit code at either end of an output, or ""."""
     for edge in (text[:400], text[-400:]):
-        found = _EXIT.search(edge) if any(word in edge.lower() for word in _EXIT_WORDS) else None
-        if found:
-            return str(next(filter(None, found.groups())))
+        # To look for the words first saves most searches by the pattern.
+        code = _EXIT.search(edge) if any(word in edge.lower() for word in _EXIT_WORDS) else None
+        if code:
+            return str(next(filter(None, code.groups())))
     return ""
 
 
@@ -136,7 +139,7 @@ _CODE_KEYS = ("exit_code", "exitCode", "returncode", "return_code", "code", "sta
 _WRAPPER_KEYS = frozenset(
     "command cwd duration duration_ms duration_seconds execution_time interrupted isImage metadata "
     "ok pid signal success timed_out truncated".split()
-)
+).union(_OUTPUT_KEYS, _CODE_KEYS)
 
 
 def unwrap_output(result: str) -> str:
@@ -144,20 +147,20 @@ def unwrap_output(result: str) -> str:
 
     A result with an unknown key is no wrapper, and stays unchanged.
 
-    >>> unwrapped('{"output": "a\\nb\\n", "metadata": {"exit_code": 2}}')
+    >>> unwrap_output('{"output": "a\\nb\\n", "metadata": {"exit_code": 2}}')
     'a\nb\nexit code 2'
     """
     value = parse_json(result) if result.startswith("{") and result.endswith("}") else None
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or not value.keys() <= _WRAPPER_KEYS:
         return result
-    said = [value[key].strip("\n") for key in _OUTPUT_KEYS if isinstance(value.get(key), str)]
-    if not said or not value.keys() <= _WRAPPER_KEYS.union(_OUTPUT_KEYS, _CODE_KEYS):
+    texts = [value[key].strip("\n") for key in _OUTPUT_KEYS if isinstance(value.get(key), str)]
+    if not texts:
         return result
-    beside = value.get("metadata")
-    given = {**beside, **value} if isinstance(beside, Mapping) else value
-    codes = (f"exit code {given[key]}" for key in _CODE_KEYS if type(given.get(key)) is int)
+    inner = value.get("metadata")
+    members = {**inner, **value} if isinstance(inner, Mapping) else value
+    codes = (f"exit code {members[key]}" for key in _CODE_KEYS if type(members.get(key)) is int)
     flags = [f'"{key}": false' for key in ("success", "ok") if value.get(key) is False]
-    return "\n".join(text for text in (*said, *flags, next(codes, "")) if text)
+    return "\n".join(text for text in (*texts, *flags, next(codes, "")) if text)
 
 
 # -------------------------------------------------------------- files
@@ -198,28 +201,28 @@ MAX_PATH_CHARS = 300
 
 def paths_changed(call: ToolCall) -> list[str]:
     """Return the paths of the files that a call changes, each once."""
-    given, line = arguments_of(call), command_of(call)
-    if isinstance(given, str):
-        found = [*_patch_paths(given), *_shell_paths(line)]
+    arguments, line = arguments_of(call), command_of(call)
+    if isinstance(arguments, str):
+        paths = [*_patch_paths(arguments), *_shell_paths(line)]
     else:
         texts = map(arguments_by_name(call).get, _PATCH_KEYS)
-        found = [path for text in texts if isinstance(text, str) for path in _patch_paths(text)]
-        if not found and line:
-            found = [*_shell_paths(line)]
-        elif not found and _CHANGES.search(verb_of(call)):
-            found = paths_in(call)
-    return list(dict.fromkeys(path.removeprefix("./") for path in found if is_path(path)))
+        paths = [path for text in texts if isinstance(text, str) for path in _patch_paths(text)]
+        if not paths and line:
+            paths = [*_shell_paths(line)]
+        elif not paths and _CHANGES.search(verb_of(call)):
+            paths = paths_in(call)
+    return list(dict.fromkeys(path.removeprefix("./") for path in paths if is_path(path)))
 
 
 def paths_in(call: ToolCall) -> list[str]:
     """Return the paths among a call's arguments."""
-    found: list[str] = []
+    paths: list[str] = []
     for key, value in arguments_by_name(call).items():
         if key in PATH_ARGUMENTS or key in _TARGET_KEYS or key in _LIST_KEYS:
-            found += _paths_in_value(value, whole=key not in _LIST_KEYS)
+            paths += _paths_in_value(value, whole=key not in _LIST_KEYS)
         elif key in _MAYBE_KEYS and isinstance(value, str) and re.search(r"/|\.\w{1,8}$", value):
-            found.append(value)
-    return [path for path in found if is_path(path)]
+            paths.append(value)
+    return [path for path in paths if is_path(path)]
 
 
 def _paths_in_value(value: Any, *, whole: bool) -> Iterator[str]:
@@ -304,7 +307,7 @@ def kind_of(call: ToolCall) -> str:
 
 
 @dataclass(eq=False)
-class AnsweredCall:
+class CallRecord:
     """One call and its result."""
 
     at: int
@@ -328,26 +331,26 @@ class CallPairing:
     """Find the call that a result answers, even if ids repeat."""
 
     def __init__(self) -> None:
-        self.calls: list[AnsweredCall] = []
-        self._open: dict[str, list[AnsweredCall]] = {}
-        self._newest: dict[str, AnsweredCall] = {}
+        self.calls: list[CallRecord] = []
+        self._open: dict[str, list[CallRecord]] = {}
+        self._newest: dict[str, CallRecord] = {}
 
     def add_calls(self, message: Message, at: int) -> bool:
         """Add a message's calls; return whether there are any."""
-        made = [AnsweredCall(at, call) for call in tool_calls_of(message)]
-        if made:
+        records = [CallRecord(at, call) for call in tool_calls_of(message)]
+        if records:
             self._open = {}
-        for one in made:
-            for key in {one.call.id, one.call.name} - {""}:
-                self._open.setdefault(key, []).append(one)
-                self._newest[key] = one
-        self.calls += made
-        return bool(made)
+        for record in records:
+            for key in {record.call.id, record.call.name} - {""}:
+                self._open.setdefault(key, []).append(record)
+                self._newest[key] = record
+        self.calls += records
+        return bool(records)
 
-    def add_result(self, key: str, text: str, at: int) -> AnsweredCall | None:
-        """Complete the first open call of an id, else the newest."""
-        waiting = (one for one in self._open.get(key, ()) if not one.is_answered)
-        one = next(waiting, None) or self._newest.get(key)
-        if one is not None:
-            one.text, one.answered_at = text, at
-        return one
+    def add_result(self, key: str, text: str, at: int) -> CallRecord | None:
+        """Complete the first open call of an id or a name, else the newest."""
+        waiting = (record for record in self._open.get(key, ()) if not record.is_answered)
+        record = next(waiting, None) or self._newest.get(key)
+        if record is not None:
+            record.text, record.answered_at = text, at
+        return record

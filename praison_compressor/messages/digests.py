@@ -40,10 +40,9 @@ def canonical(message: Mapping[str, Any]) -> Message:
 
 
 def _canonical(plain: Message) -> Message:
-    kept = {key: value for key, value in plain.items() if _counts(key)}
-    content = kept.pop("content", None)
-    calls = kept.pop("tool_calls", None)
-    valued = ((key, value) for key, value in kept.items() if value not in (None, [], {}))
+    members = {key: value for key, value in plain.items() if _counts(key)}
+    content, calls = members.pop("content", None), members.pop("tool_calls", None)
+    valued = ((key, value) for key, value in members.items() if value not in (None, [], {}))
     result: Message = {key: without_cache_markers(value) for key, value in valued}
     if content is not None:
         result["content"] = _canonical_content(content)
@@ -116,7 +115,7 @@ _PLAIN = 2
 """A version of Python's format without references: equal contents are equal bytes."""
 
 SPARE_IDS = 256
-"""Objects known beside three for each content: the copy and two of hosts."""
+"""Objects known by id, beside three for each content: our copy and two of the host."""
 
 
 class CachedMessage:
@@ -125,11 +124,11 @@ class CachedMessage:
     __slots__ = ("_content_digest", "_digest", "comparable", "plain", "size", "tokens")
 
     def __init__(self, plain: Message, comparable: bool, size: int) -> None:
-        """Take a plain copy, whether `==` finds every edit, its characters."""
+        """Take a plain copy, whether `==` finds every edit, and its number of characters."""
         self.plain = plain
         self.size = size
         self.comparable = comparable
-        """False for messages with numbers, since 1 == True == 1.0."""
+        """Whether `==` finds every edit; not with numbers, since 1 == True == 1.0."""
         self.tokens: dict[str, int] = {}
         """Counting rules -> token count."""
         self._digest = self._content_digest = ""
@@ -220,61 +219,65 @@ class MessageCache:
     def all(self, messages: Iterable[Mapping[str, Any]]) -> list[CachedMessage]:
         """Return the entries of messages: the cost of a quiet turn."""
         self._max_messages = max(self._max_messages, length_hint(messages))
-        known, find = self._by_id.get, self._find
-        found = []
+        get, find = self._by_id.get, self._find
+        entries = []
         for message in messages:
-            hit = known(id(message))
+            hit = get(id(message))
             if hit is not None and hit[0].plain == message:
-                found.append(hit[0])
+                entries.append(hit[0])
             else:
-                found.append(find(message))
-        return found
+                entries.append(find(message))
+        return entries
 
     def _find(self, message: Mapping[str, Any]) -> CachedMessage:
         if is_flat(message):
             # Keys and values are the key, and their strings are shared.
             texts = (*message, *message.values())
-            seen = self._young.get(texts)
-            if seen is None:
-                seen = self._keep(texts, CachedMessage(message.copy(), True, sum(map(len, texts))))
-            self._know(message, seen)
-            return seen
-        given, is_own = dict(message), True
+            entry = self._young.get(texts)
+            if entry is None:
+                size = sum(map(len, texts))
+                entry = self._keep(texts, CachedMessage(message.copy(), True, size))
+            self._know(message, entry)
+            return entry
+        members, is_own = dict(message), True
         try:
-            data = marshal.dumps(given, _PLAIN)
+            data = marshal.dumps(members, _PLAIN)
         except ValueError:  # objects inside: only a plain copy can be compared
-            given, is_own = to_plain(message), False
-            data = marshal.dumps(given, _PLAIN)
+            members, is_own = to_plain(message), False
+            data = marshal.dumps(members, _PLAIN)
         key = hashlib.blake2b(data).digest()
-        known = self._young.get(key)
-        if known is None:
-            try:
-                new = CachedMessage(_share_texts(given), True, len(data))
-            except TypeError:
-                new = CachedMessage(to_plain(given), False, len(data))
-            known = self._keep(key, new)
-        if is_own and known.comparable:
-            self._know(message, known)
-        return known
+        entry = self._young.get(key)
+        if entry is None:
+            entry = self._keep(key, _nested_entry(members, len(data)))
+        if is_own and entry.comparable:
+            self._know(message, entry)
+        return entry
 
     def _keep(self, key: Hashable, new: CachedMessage) -> CachedMessage:
-        seen = self._old.get(key, new)
+        entry = self._old.get(key, new)
         with self._lock:
             if len(self._young) >= self._max_messages or self._chars + new.size > self._max_chars:
                 self._old, self._young, self._chars = self._young, {}, 0
                 self._by_id = {}
             self._chars += new.size
-            seen = self._young.setdefault(key, seen)
+            entry = self._young.setdefault(key, entry)
         # The next steps of a compression look its copy up.
-        self._by_id[id(seen.plain)] = (seen, seen.plain)
-        return seen
+        self._by_id[id(entry.plain)] = (entry, entry.plain)
+        return entry
 
-    def _know(self, message: Mapping[str, Any], seen: CachedMessage) -> None:
+    def _know(self, message: Mapping[str, Any], entry: CachedMessage) -> None:
         # No lock: each step is atomic, and an entry lost to a race is only read again. The bound
         # is for hosts that make new objects of old contents for each request.
         if len(self._by_id) > 3 * len(self._young) + SPARE_IDS:
             self._by_id = {}
-        self._by_id[id(message)] = (seen, message)
+        self._by_id[id(message)] = (entry, message)
+
+
+def _nested_entry(members: Message, size: int) -> CachedMessage:
+    try:
+        return CachedMessage(_share_texts(members), True, size)
+    except TypeError:
+        return CachedMessage(to_plain(members), False, size)
 
 
 def _share_texts(value: Any) -> Any:

@@ -60,8 +60,8 @@ def message_as_text(message: Message) -> str:
 
 def call_as_text(call: ToolCall) -> str:
     """Return a call with its arguments, those of several lines below it."""
-    given = parse_json(call.arguments)
-    pairs = given.items() if isinstance(given, dict) else ()
+    arguments = parse_json(call.arguments)
+    pairs = arguments.items() if isinstance(arguments, dict) else ()
     texts = {name: text for name, text in pairs if isinstance(text, str) and "\n" in text}
     if not texts:
         return f"-> {call.name}({call.arguments})"

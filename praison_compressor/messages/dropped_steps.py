@@ -62,7 +62,7 @@ class Exchange:
     @property
     def key(self) -> ExchangeKey:
         """Digests of question and answer; "" if missing."""
-        answers = (each.digest for each in self.rest if not is_system(each.plain))
+        answers = (entry.digest for entry in self.rest if not is_system(entry.plain))
         return "" if self.question is None else self.question.digest, next(answers, "")
 
     @property
@@ -101,13 +101,13 @@ class CarriedHistory:
     @property
     def messages(self) -> list[Message]:
         """All messages, which nobody may edit."""
-        return [each.plain for each in self.entries]
+        return [entry.plain for entry in self.entries]
 
     @property
     def spoken(self) -> list[Message]:
         """Copies of the messages that a host keeps: questions and answers."""
-        each = (replace(exchange, work=()) for exchange in self.exchanges)
-        return [to_plain(seen.plain) for seen in _entries(each)]
+        exchanges = (replace(exchange, work=()) for exchange in self.exchanges)
+        return [to_plain(entry.plain) for entry in _entries(exchanges)]
 
 
 class CompletedRequest(NamedTuple):
@@ -129,7 +129,7 @@ def history_from(transcript: Sequence[Message], cache: MessageCache) -> CarriedH
 
 def complete_request(
     carried: CarriedHistory,
-    given: Sequence[Message],
+    messages: Sequence[Message],
     cache: MessageCache,
     *,
     turn: Hashable = None,
@@ -140,49 +140,51 @@ def complete_request(
 
     Args:
         carried: the messages of earlier requests.
-        given: the host's messages.
+        messages: the host's messages.
         cache: the cache of messages.
         turn: names the turn that sends the request.
         bound: most messages in the host's list; 0 means unknown.
         model: the model that gets the request.
     """
-    leading = leading_count(given)
-    theirs = _exchanges(cache.all(given[leading:]))
+    leading = leading_count(messages)
+    theirs = _exchanges(cache.all(messages[leading:]))
     if turn is not None and turn == carried.turn:
         theirs = _extend_running(theirs, _open_exchange(carried.exchanges))
     matched = _match_exchanges(carried.exchanges, _without_open(theirs))
     front = _restore_front(carried, theirs, matched, turn, bound)
-    placed = _own_messages(given[:leading])
+    exchanges, placed = [*front.exchanges], [(message, "") for message in messages[:leading]]
     for exchange in front.exchanges:
-        placed += _restored_messages(exchange, exchange.entries)
-    exchanges = [*front.exchanges]
-    own = iter(given[leading + front.fragment :])
+        placed += _copies(exchange, exchange.entries)
+    own = iter(messages[leading + front.fragment :])
     for at in range(1 if front.fragment else 0, len(theirs)):
-        host, exchange = theirs[at], _join_exchanges(matched.get(at), theirs[at], model)
-        exchanges.append(exchange)
-        placed += _own_messages(islice(own, host.question is not None))
-        work = _own_messages(islice(own, len(host.work)))
-        placed += (
-            work if exchange.work is host.work else _restored_messages(exchange, exchange.work)
-        )
-        placed += _own_messages(islice(own, len(host.rest)))
+        exchanges.append(_join_exchanges(matched.get(at), theirs[at], model))
+        placed += _placed_exchange(theirs[at], exchanges[-1], own)
     length = len([*_entries(_without_open(theirs))])
     after = CarriedHistory(tuple(exchanges), turn, length, front.bound, front.doubtful, front.cuts)
-    back = [(message, source.model) for message, source in placed if source is not None]
-    foreign = [m for m, writer in back if None not in (writer, model) and writer != model]
-    return CompletedRequest([m for m, _ in placed], after, [m for m, _ in back], foreign)
+    back = [message for message, writer in placed if writer]
+    own_writers = ("", UNKNOWN_WRITER, model)
+    foreign = [m for m, writer in placed if model is not None and writer not in own_writers]
+    return CompletedRequest([message for message, _ in placed], after, back, foreign)
 
 
-_Sourced = list[tuple[Message, Exchange | None]]
-"""Messages of a request, and the exchange of those that are put back."""
+UNKNOWN_WRITER = "?"
+
+_Placed = Iterator[tuple[Message, str]]
+"""Messages of a request; beside a restored one its model or UNKNOWN_WRITER, else ""."""
 
 
-def _own_messages(messages: Iterable[Message]) -> _Sourced:
-    return [(message, None) for message in messages]
+def _placed_exchange(host: Exchange, exchange: Exchange, own: Iterator[Message]) -> _Placed:
+    """Yield the host's next messages, with copies in place of shorter work."""
+    for message in islice(own, host.question is not None):
+        yield message, ""
+    work = [(message, "") for message in islice(own, len(host.work))]
+    yield from work if exchange.work is host.work else _copies(exchange, exchange.work)
+    for message in islice(own, len(host.rest)):
+        yield message, ""
 
 
-def _restored_messages(exchange: Exchange, seen: Iterable[CachedMessage]) -> _Sourced:
-    return [(to_plain(each.plain), exchange) for each in seen]
+def _copies(exchange: Exchange, entries: Iterable[CachedMessage]) -> _Placed:
+    return ((to_plain(entry.plain), exchange.model or UNKNOWN_WRITER) for entry in entries)
 
 
 def _join_exchanges(ours: Exchange | None, theirs: Exchange, model: str | None) -> Exchange:
@@ -190,8 +192,8 @@ def _join_exchanges(ours: Exchange | None, theirs: Exchange, model: str | None) 
     if ours is None:
         return replace(theirs, model=model if theirs.is_open else None)
     carried = ours.work[: _end_of_work(ours.work)]
-    left = iter(each.digest for each in carried)
-    is_part = all(each.digest in left for each in theirs.work)
+    left = iter(entry.digest for entry in carried)
+    is_part = all(entry.digest in left for entry in theirs.work)
     is_more = is_part and len(carried) > len(theirs.work)
     return replace(theirs, work=carried if is_more else theirs.work, model=ours.model)
 
@@ -223,10 +225,10 @@ def add_answer(
     running, theirs = _open_exchange(carried.exchanges), _exchanges(cache.all(history))[-1:]
     if running is None or not (theirs and theirs[0].rest):
         return carried
-    asked, recorded = running.question, theirs[0].question
-    if asked is None or recorded is None:
+    sent, recorded = running.question, theirs[0].question
+    if sent is None or recorded is None:
         return carried
-    if asked.digest != recorded.digest and text_of(recorded.plain) not in text_of(asked.plain):
+    if sent.digest != recorded.digest and text_of(recorded.plain) not in text_of(sent.plain):
         return carried
     return _with_last(carried, _join_exchanges(running, theirs[0], None))
 
@@ -245,10 +247,10 @@ def _extend_running(theirs: list[Exchange], running: Exchange | None) -> list[Ex
 
     Hosts put notes, pictures and requests to end into a running turn, in the user's role.
     """
-    for place in range(len(theirs) - 1, -1, -1):
-        if _asks_alike(theirs[place], running):
-            asked, *work = _entries(theirs[place:])
-            return [*theirs[:place], Exchange(asked, tuple(work), is_open=True)]
+    for at in range(len(theirs) - 1, -1, -1):
+        if _asks_alike(theirs[at], running):
+            question, *work = _entries(theirs[at:])
+            return [*theirs[:at], Exchange(question, tuple(work), is_open=True)]
     return theirs
 
 
@@ -256,34 +258,34 @@ def _extend_running(theirs: list[Exchange], running: Exchange | None) -> list[Ex
 
 
 def _entries(exchanges: Iterable[Exchange]) -> Iterator[CachedMessage]:
-    return (each for exchange in exchanges for each in exchange.entries)
+    return (entry for exchange in exchanges for entry in exchange.entries)
 
 
-def _exchanges(seen: Sequence[CachedMessage]) -> list[Exchange]:
+def _exchanges(entries: Sequence[CachedMessage]) -> list[Exchange]:
     """Return a list's exchanges; a last one without an answer is open."""
-    starts = [i for i, each in enumerate(seen) if _is_question(each.plain)]
-    bounds = [0, *(i for i in starts if i), len(seen)]
-    found = [_exchange(seen[a:b]) for a, b in pairwise(bounds) if a < b]
-    if found and found[-1].question is not None and not found[-1].key[1]:
-        found[-1] = replace(found[-1], is_open=True)
-    return found
+    starts = [at for at, entry in enumerate(entries) if at and _is_question(entry.plain)]
+    bounds = [0, *starts, len(entries)]
+    exchanges = [_exchange(entries[a:b]) for a, b in pairwise(bounds) if a < b]
+    if exchanges and exchanges[-1].question is not None and not exchanges[-1].key[1]:
+        exchanges[-1] = replace(exchanges[-1], is_open=True)
+    return exchanges
 
 
-def _exchange(seen: Sequence[CachedMessage]) -> Exchange:
-    asked = seen[0] if _is_question(seen[0].plain) else None
-    after = tuple(seen[asked is not None :])
+def _exchange(entries: Sequence[CachedMessage]) -> Exchange:
+    question = entries[0] if _is_question(entries[0].plain) else None
+    after = tuple(entries[question is not None :])
     end = _end_of_work(after)
-    return Exchange(asked, after[:end], after[end:])
+    return Exchange(question, after[:end], after[end:])
 
 
 def _is_question(message: Message) -> bool:
     return message.get("role") == "user" and has_user_part(message)
 
 
-def _end_of_work(seen: Sequence[CachedMessage]) -> int:
+def _end_of_work(entries: Sequence[CachedMessage]) -> int:
     """Return the place after the last call or result."""
-    for end in range(len(seen), 0, -1):
-        message = seen[end - 1].plain
+    for end in range(len(entries), 0, -1):
+        message = entries[end - 1].plain
         if makes_calls(message) or is_result(message) or result_blocks(message):
             return end
     return 0
@@ -302,26 +304,26 @@ def _without_open(theirs: list[Exchange]) -> list[Exchange]:
 
 
 def _match_exchanges(ours: Sequence[Exchange], history: Sequence[Exchange]) -> dict[int, Exchange]:
-    """Return place in the history → carried exchange."""
+    """Return place in the history -> carried exchange."""
     closed = [exchange for exchange in ours if not exchange.is_open]
-    keys, known = [each.key for each in history], [each.key for each in closed]
-    found = {theirs: closed[place] for theirs, place in _align_keys(keys, known)}
+    pairs = _align_keys([each.key for each in history], [each.key for each in closed])
+    matched = {theirs: closed[place] for theirs, place in pairs}
     running = _open_exchange(ours)
-    after = range(max(found, default=-1) + 1, len(history))
-    place = next((i for i in after if _asks_alike(history[i], running)), None)
-    return found if place is None or running is None else {**found, place: running}
+    after = range(max(matched, default=-1) + 1, len(history))
+    place = next((at for at in after if _asks_alike(history[at], running)), None)
+    return matched if place is None or running is None else {**matched, place: running}
 
 
-def common_length(one: Sequence[object], two: Sequence[object]) -> int:
-    """Return how many leading items are equal in both."""
-    pairs = zip(one, two, strict=False)
+def common_length(first: Sequence[object], second: Sequence[object]) -> int:
+    """Return the number of leading items that are equal in both."""
+    pairs = zip(first, second, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _align_keys(
     theirs: Sequence[ExchangeKey], ours: Sequence[ExchangeKey]
 ) -> Iterator[tuple[int, int]]:
-    """Yield the places of equal keys, in the order of both lists."""
+    """Yield the places of equal keys in both lists, in order."""
     same = common_length(theirs, ours)
     yield from zip(range(same), range(same), strict=True)
     matcher = SequenceMatcher(None, theirs[same:], ours[same:], autojunk=False)
@@ -357,8 +359,8 @@ def _restore_front(
     if first < 0 or first > 1 or (first == 1 and theirs[0].question is not None):
         return nothing
     start = next(i for i, each in enumerate(ours) if each is matched[first])
-    known = next((i for i, each in enumerate(ours) if not each.is_cut), len(ours))
-    before, missing = ours[: min(known, start)], ours[known:start]
+    first_known = next((i for i, each in enumerate(ours) if not each.is_cut), len(ours))
+    before, missing = ours[: min(first_known, start)], ours[first_known:start]
     end = theirs[0].entries if first else ()
     if end and not _ends_with([*before, *missing], end):
         return nothing

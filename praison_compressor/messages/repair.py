@@ -40,7 +40,7 @@ from .shapes import (
 EMPTY_CONTENT = "(empty)"
 
 REPEATED_ID = "--again"
-"""Makes the id of a second call with one id distinct."""
+"""Added to the id of a second call with one id, before its number."""
 
 RESPONSES_REMEDY = (
     "praison_compressor.messages.responses: to_messages(instructions, items), to_items(view)"
@@ -79,8 +79,8 @@ def repair_message(index: int, message: Any) -> Message:
         raise InvalidMessages(index, wrong, f"chat messages; see {RESPONSES_REMEDY}")
     if role not in VALID_ROLES:
         raise InvalidMessages(index, f"role {role!r}", "one of " + ", ".join(VALID_ROLES))
-    mended = _repair_fields(plain)
-    return message if isinstance(message, dict) and mended == message else mended
+    repaired = _repair_fields(plain)
+    return message if isinstance(message, dict) and repaired == message else repaired
 
 
 def _is_langchain(message: Any) -> bool:
@@ -112,8 +112,8 @@ def _is_sound_step(message: Any) -> TypeGuard[Message]:
     """Return whether a message only makes calls that need no repair."""
     if type(message) is not dict or message.keys() != _CALLING or message["role"] != "assistant":
         return False
-    said, calls = message["content"], message["tool_calls"]
-    if said is not None and (type(said) is not str or not said.isascii()):
+    content, calls = message["content"], message["tool_calls"]
+    if content is not None and (type(content) is not str or not content.isascii()):
         return False
     if type(calls) is not list:
         return False
@@ -138,38 +138,38 @@ def _repair_fields(plain: Message) -> Message:
 
     `function_call` and the role `function`, OpenAI's older shape, become the newer one.
     """
-    mended = {key: value for key, value in plain.items() if not key.startswith("_")}
-    calls, older = mended.pop("tool_calls", None), mended.pop("function_call", None)
-    if is_result(mended):
-        mended["role"] = "tool"
+    repaired = {key: value for key, value in plain.items() if not key.startswith("_")}
+    calls, older = repaired.pop("tool_calls", None), repaired.pop("function_call", None)
+    if is_result(repaired):
+        repaired["role"] = "tool"
     else:
-        mended.pop("tool_call_id", None)
-    if mended["role"] == "assistant":
-        if given := [*calls_list(calls), *([{"function": older}] if older else ())]:
-            mended["tool_calls"] = [*_with_distinct_ids(map(_repair_call, given))]
-        if blocks := call_blocks(mended):
+        repaired.pop("tool_call_id", None)
+    if repaired["role"] == "assistant":
+        if entries := [*calls_list(calls), *([{"function": older}] if older else ())]:
+            repaired["tool_calls"] = [*_with_distinct_ids(map(_repair_call, entries))]
+        if blocks := call_blocks(repaired):
             distinct = _with_distinct_ids(map(_repair_block, blocks))
-            parts = mended["content"]
-            mended["content"] = [next(distinct) if is_call_block(p) else p for p in parts]
-    content = mended.get("content")
+            parts = repaired["content"]
+            repaired["content"] = [next(distinct) if is_call_block(p) else p for p in parts]
+    content = repaired.get("content")
     if content is not None and not isinstance(content, str):
-        mended["content"] = _repair_content(content)
-    if _is_empty(mended):
-        mended["content"] = EMPTY_CONTENT
-    return replace_surrogates(mended)
+        repaired["content"] = _repair_content(content)
+    if _is_empty(repaired):
+        repaired["content"] = EMPTY_CONTENT
+    return replace_surrogates(repaired)
 
 
 def _repair_call(call: Any) -> Message:
-    kept = call if isinstance(call, dict) else {}
-    if kept.get("type") == "custom" and kept.get("id") and isinstance(kept.get("custom"), dict):
-        return kept
-    found = read_call(call)
-    arguments = _arguments(found.arguments)
-    name = found.name or "unnamed"
-    function = kept.get("function")
+    entry = call if isinstance(call, dict) else {}
+    if entry.get("type") == "custom" and entry.get("id") and isinstance(entry.get("custom"), dict):
+        return entry
+    read = read_call(call)
+    arguments = _arguments(read.arguments)
+    name = read.name or "unnamed"
+    function = entry.get("function")
     return {
-        **kept,
-        "id": found.id or _id_for(name, arguments),
+        **entry,
+        "id": read.id or _id_for(name, arguments),
         "type": "function",
         "function": {
             **(function if isinstance(function, dict) else {}),
@@ -181,11 +181,11 @@ def _repair_call(call: Any) -> Message:
 
 def _repair_block(block: Message) -> Message:
     """Return a `tool_use` block with a sound id, name and input."""
-    found, given = read_call(block), block.get("input")
-    if not isinstance(given, dict):
-        given = json.loads(_arguments(found.arguments))
-    name = found.name or "unnamed"
-    return {**block, "id": found.id or _id_for(name, given), "name": name, "input": given}
+    call, arguments = read_call(block), block.get("input")
+    if not isinstance(arguments, dict):
+        arguments = json.loads(_arguments(call.arguments))
+    name = call.name or "unnamed"
+    return {**block, "id": call.id or _id_for(name, arguments), "name": name, "input": arguments}
 
 
 def _with_distinct_ids(calls: Iterable[Message]) -> Iterator[Message]:
@@ -277,22 +277,22 @@ def _step(clean: Sequence[Message], index: int) -> list[PlacedMessage]:
     if [call.id for call in calls] == [m.get("tool_call_id") for m in behind if is_result(m)]:
         return [*enumerate((message, *behind), index)]
     results = _Results(clean, index + 1)
-    given: dict[int, dict[int, str]] = {}
+    ids: dict[int, dict[int, str]] = {}
     for call in calls:
         place = results.take(call)
         if place is not None:
-            given.setdefault(place[0], {})[place[1]] = call.id
+            ids.setdefault(place[0], {})[place[1]] = call.id
     # Results keep their order: a provider only requires that they directly follow.
-    whole = sorted(at for at in given if WHOLE_MESSAGE in given[at])
-    brought = _movable_results(
-        clean, index + 1, {at: given[at] for at in sorted(given.keys() - {*whole})}
+    whole = sorted(at for at in ids if WHOLE_MESSAGE in ids[at])
+    moved = _movable_results(
+        clean, index + 1, {at: ids[at] for at in sorted(ids.keys() - {*whole})}
     )
-    answered = {id for at in (*whole, *brought) for id in given[at].values()}
+    answered = {id for at in (*whole, *moved) for id in ids[at].values()}
     return [
         (index, message),
-        *((at, _with_id(clean[at], "tool_call_id", given[at][WHOLE_MESSAGE])) for at in whole),
+        *((at, _with_id(clean[at], "tool_call_id", ids[at][WHOLE_MESSAGE])) for at in whole),
         *_stubs(message, [call for call in calls if call.id not in answered]),
-        *((at, _results_first(clean[at], given[at])) for at in brought),
+        *((at, _results_first(clean[at], ids[at])) for at in moved),
     ]
 
 
@@ -310,8 +310,8 @@ class _Results:
             if makes_calls(message):
                 break
             if is_result(message):
-                given, name = message.get("tool_call_id"), message.get("name")
-                key = str(given) if given else (str(name) if name else None,)
+                id, name = message.get("tool_call_id"), message.get("name")
+                key = str(id) if id else (str(name) if name else None,)
                 self._add(key, (index, WHOLE_MESSAGE))
             elif result_blocks(message):
                 for at, part in enumerate(message["content"]):

@@ -68,8 +68,8 @@ def to_messages(instructions: Any, items: Any) -> list[Message]:
         messages.append({"role": "system", "content": instructions})
     if isinstance(items, str):
         return [*messages, {"role": "user", "content": items}]
-    for index, given in enumerate(items or ()):
-        item = _as_mapping(index, given)
+    for index, source in enumerate(items or ()):
+        item = _as_mapping(index, source)
         kind = _item_kind(index, item)
         if _is_output(kind):
             messages.append(_result(kind, item))
@@ -95,8 +95,8 @@ def _item_kind(index: int, item: Mapping[str, Any]) -> str:
     kind = item.get("type") or ("message" if "role" in item else None)
     if str(kind) in {"message", *_CALL_ITEMS, *_OTHER_ITEMS} or _is_output(kind):
         return str(kind)
-    known = ", ".join(sorted({"message", *_CALL_ITEMS, *_OTHER_ITEMS}))
-    raise InvalidMessages(index, f"an item of type {kind!r}", f"one of {known}, or a call's output")
+    kinds = ", ".join(sorted({"message", *_CALL_ITEMS, *_OTHER_ITEMS}))
+    raise InvalidMessages(index, f"an item of type {kind!r}", f"one of {kinds}, or a call's output")
 
 
 def _is_output(kind: Any) -> bool:

@@ -41,14 +41,14 @@ def replace_surrogates(value: T) -> T:
 
     A pair of surrogates becomes one character, a lone surrogate U+FFFD.
     """
-    found: Any = value
+    plain: Any = value
     if isinstance(value, str) and not value.isascii():
-        found = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        plain = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     elif isinstance(value, dict):
-        found = {replace_surrogates(key): replace_surrogates(held) for key, held in value.items()}
+        plain = {replace_surrogates(key): replace_surrogates(held) for key, held in value.items()}
     elif isinstance(value, list):
-        found = list(map(replace_surrogates, value))
-    return cast("T", found)
+        plain = list(map(replace_surrogates, value))
+    return cast("T", plain)
 
 
 def is_system(message: Mapping[str, Any]) -> bool:
@@ -222,13 +222,13 @@ def without_bodies(value: Any) -> tuple[Any, Bodies]:
         size = len(sealed) if isinstance(sealed, str) else 0
         return {key: kept for key, (kept, _) in rest.items()}, _sum_bodies(rest.values(), size)
     if isinstance(value, (list, tuple)):
-        each = list(map(without_bodies, value))
-        return [kept for kept, _ in each], _sum_bodies(each)
+        pairs = list(map(without_bodies, value))
+        return [kept for kept, _ in pairs], _sum_bodies(pairs)
     return value, Bodies()
 
 
-def _sum_bodies(each: Iterable[tuple[Any, Bodies]], sealed: int = 0) -> Bodies:
-    sizes = [bodies for _, bodies in each]
+def _sum_bodies(pairs: Iterable[tuple[Any, Bodies]], sealed: int = 0) -> Bodies:
+    sizes = [bodies for _, bodies in pairs]
     return Bodies(sum(b.files for b in sizes), sealed + sum(b.sealed for b in sizes))
 
 
@@ -284,8 +284,8 @@ def tool_calls_of(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     beside, blocks = calls_beside(message), call_blocks(message)
     if not blocks:
         return beside
-    known = {call.id for call in beside}
-    return beside + tuple(call for call in map(read_call, blocks) if call.id not in known)
+    ids = {call.id for call in beside}
+    return beside + tuple(call for call in map(read_call, blocks) if call.id not in ids)
 
 
 def calls_beside(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:

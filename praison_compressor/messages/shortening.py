@@ -14,12 +14,33 @@ _STOPS = ("\n", ". ", "! ", "? ", "。", "！", "？", "; ", ", ", " ")
 BLOCK_LINES = 8  # lines of a pasted block whose middle is cut before the words around the block
 KEPT_LINES = (100, 40, 20, 10, 5)
 """Lines to keep at each end of a block; the first number that fits counts."""
-MACHINE_LINE = re.compile(
+_MACHINE_LINE = re.compile(
     r"\s*(?:\[?\d{1,4}[-/:.]\d\d[-/:.]|\[?\d+\]?[:|\s]\s*\S|[<>{}\[\]|+$#@/\\*=~`]|\w+\(|-{2,}|"
     r"(?:INFO|DEBUG|WARN(?:ING)?|ERROR|TRACE|FATAL)\b|at \S+\(|File \"|\w[\w.-]*: |"
     r"\S*[^\w\s.,!?]\S*$|\"|- (?:\w+ )?(?:\"|\[|\w+:)|(?:\S+\s{2,})+\S)"
 )
 """The form of a line of a log, of code, of data or of a page."""
+
+
+MACHINE_LINES = 8  # lines of the shortest text that can be a machine's by the form of each line
+_MACHINE_OPENS = re.compile(
+    r"\s*(?:\[(?:Current|Active) (?:page|URL)|(?:Current |Page )+URL:|- Page URL:|RootWebArea|"
+    r"Tab \d+|\[\d+\]\s*<|<html|<!DOCTYPE|<\?xml|Traceback \(most recent|Accessibility tree|"
+    r"### Page state|(?:Clickable|Interactive) elements|\(Open file: )",
+    re.I,
+)
+
+
+def is_machine_text(text: str) -> bool:
+    """Return whether the lines of a text have a machine's form.
+
+    >>> is_machine_text("Why?\\n" + "2026-01-01 10:00:00 GET /\\n" * 20)
+    False
+    """
+    if _MACHINE_OPENS.match(text):
+        return True
+    lines = [line for line in text.splitlines() if line.strip()]
+    return len(lines) >= MACHINE_LINES and all(map(_MACHINE_LINE.match, (*lines[:40], lines[-1])))
 
 
 def cut_line(text: str, most: int) -> str:
@@ -63,13 +84,13 @@ def keep_ends(text: str, most: int) -> str:
 def thin_blocks(text: str, keep: int = 2) -> str:
     r"""Return a text whose pasted blocks keep `keep` lines at each end.
 
-    >>> thinned("Why?\n" + "{'a': 1}\n" * 20 + "Please mend it.").splitlines()[3]
+    >>> thin_blocks("Why?\n" + "{'a': 1}\n" * 20 + "Please mend it.").splitlines()[3]
     '[… 16 lines …]'
     """
     out: list[str] = []
     block: list[str] = []
     for line in (*text.split("\n"), None):
-        if line is not None and (not line.strip() or MACHINE_LINE.match(line)):
+        if line is not None and (not line.strip() or _MACHINE_LINE.match(line)):
             block.append(line)
             continue
         if len(block) >= max(BLOCK_LINES, 2 * keep + 2):
@@ -98,9 +119,9 @@ def with_shorter_calls(
     """
 
     def is_cut(call: Any) -> bool:
-        found = read_call(call)
-        is_long = len(found.arguments) > max(chars, LEAST_CALL_CHARS)
-        return is_long and isinstance(call, Mapping) and (ids is None or found.id in ids)
+        read = read_call(call)
+        is_long = len(read.arguments) > max(chars, LEAST_CALL_CHARS)
+        return is_long and isinstance(call, Mapping) and (ids is None or read.id in ids)
 
     kept = dict(message)
     if calls := calls_list(message.get("tool_calls")):
@@ -149,11 +170,29 @@ def _strings_in(value: Any) -> Iterator[str]:
 def common_limit(sizes: Sequence[int], room: int) -> int:
     """Return the limit to which sizes are cut to fit the room."""
     for place, size in enumerate(sorted(sizes)):
-        each = room // (len(sizes) - place)
-        if size > each:
-            return each
+        limit = room // (len(sizes) - place)
+        if size > limit:
+            return limit
         room -= size
     return max(sizes, default=0)
+
+
+def share_budget(needs: Sequence[int], weights: Sequence[float], budget: int) -> list[int]:
+    """Give each section at most its need and at least its share.
+
+    >>> share_budget([10, 500, 500], [.5, .25, .25], 400)
+    [10, 195, 195]
+    """
+    rooms, waiting = [0] * len(needs), list(range(len(needs)))
+    while waiting:
+        left = budget - sum(rooms)
+        total = sum(weights[n] for n in waiting)
+        offers = {n: int(left * weights[n] / total) for n in waiting}
+        small = [n for n in waiting if needs[n] <= offers[n]]
+        for n in small or waiting:
+            rooms[n] = min(needs[n], offers[n])
+        waiting = [n for n in waiting if n not in small] if small else []
+    return rooms
 
 
 def _cut_strings(value: Any, most: int, shorten: CutText) -> Any:

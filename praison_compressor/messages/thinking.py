@@ -28,8 +28,8 @@ def signatures(message: Mapping[str, Any]) -> frozenset[str]:
     blocks: list[Any] = []
     for parts in (message.get("content"), message.get(BLOCKS)):
         blocks += filter(is_thinking, parts) if isinstance(parts, list) else ()
-    found = (block.get("signature") or block.get("data") for block in blocks)
-    return frozenset(mark for mark in found if isinstance(mark, str) and mark)
+    marks = (block.get("signature") or block.get("data") for block in blocks)
+    return frozenset(mark for mark in marks if isinstance(mark, str) and mark)
 
 
 def binds_thinking(model: str | None) -> bool:
@@ -37,8 +37,8 @@ def binds_thinking(model: str | None) -> bool:
 
     These models require no thinking of the running tool loop.
     """
-    found = _CLAUDE_VERSION.search(model or "")
-    return found is not None and (int(found[1]), int(found[2])) >= (5, 1)
+    version = _CLAUDE_VERSION.search(model or "")
+    return version is not None and (int(version[1]), int(version[2])) >= (5, 1)
 
 
 _CLAUDE_VERSION = re.compile(r"claude-[a-z]+-(\d{1,2})[-.](\d{1,2})(?!\d)", re.IGNORECASE)

@@ -30,8 +30,8 @@ class Transcript:
     @lazy
     def users(self) -> tuple[int, ...]:
         """Return the indices of user messages with more than results."""
-        found = enumerate(self.messages)
-        return tuple(n for n, m in found if m.get("role") == "user" and has_user_part(m))
+        numbered = enumerate(self.messages)
+        return tuple(n for n, m in numbered if m.get("role") == "user" and has_user_part(m))
 
     @property
     def stub_count(self) -> int:
@@ -77,7 +77,7 @@ def as_list(messages: Any) -> Sequence[Any]:
 
 def split_steps(messages: Sequence[Mapping[str, Any]]) -> list[range]:
     """Return the steps of a valid list, as ranges in order."""
-    found: list[range] = []
+    ranges: list[range] = []
     start = 0
     while start < len(messages):
         end = start + 1
@@ -86,6 +86,6 @@ def split_steps(messages: Sequence[Mapping[str, Any]]) -> list[range]:
                 is_result(messages[end]) or result_blocks(messages[end])
             ):
                 end += 1
-        found.append(range(start, end))
+        ranges.append(range(start, end))
         start = end
-    return found
+    return ranges

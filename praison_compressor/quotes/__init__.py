@@ -2,7 +2,7 @@
 
 In the order in which data passes them:
 
-- `speakers`: who wrote which text of a message; the user's words inside results; a call on a line
+- `speakers`: who wrote which text of a message; the user's words inside results
 - `telling`: which words of an output are quoted
 - `user`, `todos`, `work`: the sections
 - `rendering`: sections within a budget
@@ -10,7 +10,6 @@ In the order in which data passes them:
 """
 
 from .quoting import Quotes, read_calls, read_quotes, user_words_exceed
-from .speakers import call_line
 from .telling import telling_line
 
-__all__ = ["Quotes", "call_line", "read_calls", "read_quotes", "telling_line", "user_words_exceed"]
+__all__ = ["Quotes", "read_calls", "read_quotes", "telling_line", "user_words_exceed"]

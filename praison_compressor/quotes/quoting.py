@@ -1,47 +1,47 @@
-"""Read a segment's messages once; what a budget decides is decided later."""
+"""Read a segment's messages once; print what they say within any budget."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
 from ..messages import Message, ToolCall, calls, is_result, result_text, text_of
+from ..messages.shortening import cut_line
 from . import speakers, user, work
 from .rendering import CountText, Renderer
 from .todos import TODO_TOOLS, TodoList
 from .user import UserText
-from .work import Newest
 
-LEAST_DUPLICATE_CHARS = 24  # shorter texts are quoted although they stand in the view anyway
-MOST_CHARS = 6
-"""Characters of a token at most, in prose of any language."""
+LEAST_DUPLICATE_CHARS = 24  # a shorter text is quoted even where the view shows it already
+CHARS_PER_TOKEN = 6  # at most, in prose of any language
+ASKING_CHARS, DECIDED_CHARS = 160, 80  # of the call whose result has the user's words
 _ANY_TAG = re.compile(r"<[^>]*>")
 
 
 @dataclass
 class Quotes:
-    """What a segment's messages say, as it can be quoted."""
+    """What a segment's messages say, by section."""
 
     user_texts: list[UserText] = field(default_factory=list)
     instructions: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Path or tool -> position and content of the newest reading."""
     plan: TodoList = field(default_factory=TodoList)
-    files: dict[str, Newest] = field(default_factory=dict)
-    """Path -> the newest call that names it to change it."""
-    runs: dict[str, Newest] = field(default_factory=dict)
-    """Command or call -> the newest of equal ones, in order."""
+    files: dict[str, list[calls.CallRecord]] = field(default_factory=dict)
+    """Path -> the calls that change the file, in order."""
+    runs: dict[str, list[calls.CallRecord]] = field(default_factory=dict)
+    """Command or call -> equal calls, in order."""
     reports: list[tuple[int, str]] = field(default_factory=list)
+    """Positions and texts of the assistant's last texts of turns."""
     texts: list[int] = field(default_factory=list)
-    """Positions of the assistant's texts, but for those that are quoted as calls."""
+    """Positions of the assistant's texts, without those that are calls."""
     roles: Counter[str] = field(default_factory=Counter)
     tools: Counter[str] = field(default_factory=Counter)
     pairs: calls.CallPairing = field(default_factory=calls.CallPairing)
-    """The calls, each with its result."""
     _last_text: tuple[int, str] | None = None
-    """The assistant's newest text, while neither a call nor a result stands behind it."""
+    """The assistant's newest text, unless a call or a result follows it."""
 
     def text(
         self,
@@ -54,24 +54,18 @@ class Quotes:
     ) -> str:
         """Return quotations of at most `budget_tokens`, in a fixed order.
 
-        `references` are those of the messages; `visible` is text that stands in the view anyway.
+        `references` name the messages. Texts of `visible` are not quoted again. `beside_prose`: a
+        model's prose takes the place of reports, outline and counts.
         """
-        words = {*visible.split()}
-
-        def is_new(text: str) -> bool:
-            # A look for some words takes a tenth of a search; a cut text may end in its last word.
-            own, some = text.strip(), text.split(None, 9)[1:-1]
-            return (
-                len(own) < LEAST_DUPLICATE_CHARS or not words.issuperset(some) or own not in visible
-            )
-
-        said = [one for one in self.user_texts if is_new(one.text)]
-        wanted = sum(len(one.text) for one in said) // MOST_CHARS
+        is_new = _novelty_test(visible)
+        texts = [text for text in self.user_texts if is_new(text.text)]
+        instructions = {k: v for k, v in self.instructions.items() if is_new(v[1])}
+        wanted = sum(len(text.text) for text in texts) // CHARS_PER_TOKEN
         beside = budget_tokens - min(wanted, int(user.USER_SHARE * budget_tokens))
         sections = [
-            user.user_section(said, budget_tokens),
-            user.others_section(said),
-            work.instructions_section({k: v for k, v in self.instructions.items() if is_new(v[1])}),
+            user.user_section(texts, budget_tokens),
+            user.others_section(texts),
+            work.instructions_section(instructions),
             self.plan.section(),
             work.files_section(self.files, beside),
             work.commands_section(self.runs, beside),
@@ -79,7 +73,7 @@ class Quotes:
         if not beside_prose:
             others = sorted(set(self.texts).difference(at for at, _ in self.reports))
             sections += [
-                user.reports_section([one for one in self.reports if is_new(one[1])], others),
+                user.reports_section([x for x in self.reports if is_new(x[1])], others),
                 user.outline_section(outline),
                 user.counts_section(self.roles, self.tools),
             ]
@@ -88,103 +82,120 @@ class Quotes:
     # -------------------------------------------------------------- reading
 
     def read_message(self, at: int, message: Message) -> None:
-        """Take in one message."""
+        """Take in the message at a position."""
         role = str(message.get("role"))
         self.roles[role] += 1
         if is_result(message):
-            key = str(message.get("tool_call_id") or message.get("name") or "")
-            self._read_result(key, result_text(message), at, message.get("is_error") is True)
+            id = str(message.get("tool_call_id") or message.get("name") or "")
+            self._read_result(id, result_text(message), at, message)
         elif role == "assistant":
-            text, called = text_of(message), self.pairs.add_calls(message, at)
-            self._last_text = (at, text) if text.strip() and not called else None
+            text, makes_calls = text_of(message), self.pairs.add_calls(message, at)
+            self._last_text = (at, text) if text.strip() and not makes_calls else None
             self.texts += [at] if text.strip() else []
         elif role == "user":
-            for one in speakers.spoken_parts(message):
-                self._read_part(at, one)
+            for part in speakers.spoken_parts(message):
+                self._read_part(at, part)
 
-    def _read_part(self, at: int, one: speakers.SpokenPart) -> None:
-        if one.block is not None:
-            key = str(one.block.get("tool_use_id") or "")
-            self._read_result(key, one.text, at, one.block.get("is_error") is True)
+    def _read_part(self, at: int, part: speakers.SpokenPart) -> None:
+        if part.block is not None:
+            self._read_result(str(part.block.get("tool_use_id") or ""), part.text, at, part.block)
         elif self._last_text and (
-            one.source == "result" or speakers.SHELL_PROMPT.search(one.text[-60:])
+            part.source == "result" or speakers.SHELL_PROMPT.search(part.text[-60:])
         ):
             # An agent without native calls: its text is the call.
-            call = ToolCall("", work.AGENT_TEXT, self._last_text[1])
-            self.pairs.calls.append(calls.AnsweredCall(self._last_text[0], call, one.text, at))
+            asked_at, text = self._last_text
+            call = ToolCall("", work.AGENT_TEXT, text)
+            self.pairs.calls.append(calls.CallRecord(asked_at, call, part.text, at))
             del self.texts[-1]
             self._last_text = None
-        elif one.source == "user":
+        elif part.source == "user":
             before = self._last_text or (-1, "")
             self._end_turn()
-            self.user_texts.append(user.with_question(at, one.text, one.origin, *before))
-        elif one.source == "host" and _ANY_TAG.sub("", one.text).strip():
-            self.user_texts.append(UserText(at, one.text, one.origin, by_user=False))
+            self.user_texts.append(user.with_question(at, part.text, part.origin, *before))
+        elif part.source == "host" and _ANY_TAG.sub("", part.text).strip():
+            self.user_texts.append(UserText(at, part.text, part.origin, by_user=False))
 
-    def _read_result(self, key: str, text: str, at: int, is_error: bool) -> None:
+    def _read_result(self, id: str, text: str, at: int, result: Mapping[str, object]) -> None:
         self._last_text = None
-        one = self.pairs.add_result(key, f"is_error: {text}" if is_error else text, at)
-        if one is None:
+        is_error = result.get("is_error") is True
+        record = self.pairs.add_result(id, f"is_error: {text}" if is_error else text, at)
+        if record is None:
             return
-        words, most, how = text, 160, "answering"
-        if calls.normalize_key(one.call.name) not in speakers.ASKING_TOOLS:
-            words, most, how = speakers.user_words_in(text), 80, "in the result of"
+        if calls.normalize_key(record.call.name) in speakers.ASKING_TOOLS:
+            words, origin, most = text, "answering", ASKING_CHARS
+        else:
+            words, origin, most = speakers.user_words_in(text), "in the result of", DECIDED_CHARS
             # What a fetched page or a file opens with is nobody's decision about a call.
-            if words and not is_error and calls.kind_of(one.call) != calls.ACTS:
+            if words and not is_error and calls.kind_of(record.call) != calls.ACTS:
                 return
         if words.strip():
-            self.user_texts.append(
-                UserText(at, words, f"{how} {speakers.call_line(one.call, most)}")
-            )
+            line = cut_line(calls.call_text(record.call), most)
+            self.user_texts.append(UserText(at, words, f"{origin} {line}"))
 
     def _end_turn(self) -> None:
         self.reports += [self._last_text] if self._last_text else []
         self._last_text = None
 
     def finish(self, rule_sources: tuple[str, ...]) -> None:
-        """Put each call where it belongs."""
+        """Sort the calls into sections."""
         self._end_turn()
-        for one in self.pairs.calls:
-            if one.call.id:
-                self.tools[one.call.name] += 1
-            self._sort_call(one, rule_sources)
+        for record in self.pairs.calls:
+            if record.call.id:
+                self.tools[record.call.name] += 1
+            self._sort_call(record, rule_sources)
 
-    def _sort_call(self, one: calls.AnsweredCall, rule_sources: tuple[str, ...]) -> None:
-        if calls.normalize_key(one.call.name) in TODO_TOOLS:
-            self.plan.read_call(one)
+    def _sort_call(self, record: calls.CallRecord, rule_sources: tuple[str, ...]) -> None:
+        name = calls.normalize_key(record.call.name)
+        if name in TODO_TOOLS:
+            self.plan.read_call(record)
             return
-        source = work.source_of(one.call, rule_sources)
-        if source and one.is_answered:
-            self.instructions[source] = (one.answered_at, speakers.without_notes(one.text))
+        source = work.source_of(record.call, rule_sources)
+        if source and record.is_answered:
+            content = speakers.without_notes(record.text)
+            self.instructions[source] = (record.answered_at, content)
             return
-        paths = calls.paths_changed(one.call)
+        paths = calls.paths_changed(record.call)
         for path in paths:
-            work.note_newest(self.files, path, one)
-        line = calls.command_of(one.call).strip()
-        if line or not (paths or calls.normalize_key(one.call.name) in speakers.ASKING_TOOLS):
-            work.note_newest(self.runs, line or calls.call_text(one.call), one)
+            self.files.setdefault(path, []).append(record)
+        line = calls.command_of(record.call).strip()
+        if line or not (paths or name in speakers.ASKING_TOOLS):
+            self.runs.setdefault(line or calls.call_text(record.call), []).append(record)
+
+
+def _novelty_test(visible: str) -> Callable[[str], bool]:
+    """Return a test for texts that are short, or not in the visible text."""
+    words = {*visible.split()}
+
+    def is_new(text: str) -> bool:
+        # Some words are found ten times as fast; a cut text may end inside its last word.
+        own, some = text.strip(), text.split(None, 9)[1:-1]
+        is_short = len(own) < LEAST_DUPLICATE_CHARS
+        return is_short or not words.issuperset(some) or own not in visible
+
+    return is_new
 
 
 def read_quotes(messages: Sequence[Message], rule_sources: tuple[str, ...] = ()) -> Quotes:
     """Read what a segment's messages say, in order; see the option `rule_sources`.
 
-    >>> read_quotes([{"role": "user", "content": "Use port 9090."}]).said[0].text
+    >>> read_quotes([{"role": "user", "content": "Use port 9090."}]).user_texts[0].text
     'Use port 9090.'
     """
-    found = Quotes()
+    quotes = Quotes()
     for at, message in enumerate(messages):
-        found.read_message(at, message)
-    found.finish(rule_sources)
-    return found
+        quotes.read_message(at, message)
+    quotes.finish(rule_sources)
+    return quotes
 
 
-def read_calls(messages: Sequence[Message]) -> list[calls.AnsweredCall]:
-    """Return the calls that messages make, each with its result."""
+def read_calls(messages: Sequence[Message]) -> list[calls.CallRecord]:
+    """Return the calls of messages, each with its result."""
     return read_quotes(messages).pairs.calls
 
 
 def user_words_exceed(messages: Sequence[Message], budget_tokens: int) -> bool:
     """Return whether the user's words alone exceed a budget."""
     own = (message for message in messages if message.get("role") == "user")
-    said = (len(x.text) for m in own for x in speakers.spoken_parts(m) if x.source == "user")
-    return any(sofar > budget_tokens * MOST_CHARS for sofar in accumulate(said))
+    parts = (part for message in own for part in speakers.spoken_parts(message))
+    sizes = accumulate(len(part.text) for part in parts if part.source == "user")
+    return any(size > budget_tokens * CHARS_PER_TOKEN for size in sizes)

@@ -5,115 +5,128 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from ..messages.shortening import common_limit, keep_ends
+from ..messages.shortening import common_limit, keep_ends, share_budget
 
 CountText = Callable[[str], int]
 
 HEADING = "## "
-TITLES = {
-    "user": "The user said",
-    "others": "In the user's role, from hosts, environments and other agents",
-    "instructions": "Instructions read (contents of files)",
-    "plan": "Plan (as last given)",
-    "files": "Files: newest changing call of each -> its result",
-    "commands": "Commands and calls: newest run of each -> its output",
-    "reports": "Reports of the assistant",
-    "outline": "Outline",
-    "counts": "Counts",
-}
+
+
+class SectionKind(NamedTuple):
+    """What sections of one kind have in common."""
+
+    title: str
+    share: float
+    """Guaranteed share of the budget."""
+    noun: str = ""
+    """Noun that counts the entries left out, with `{s}` for its plural; "" counts none."""
+    least: int = 24
+    """Tokens to which an entry may be cut so that others fit."""
+
+
+USER = SectionKind("The user said", 0.65, "message{s} of the user")
+OTHERS = SectionKind(
+    "In the user's role, from hosts, environments and other agents",
+    *(0.08, "text{s} in the user's role"),
+)
+INSTRUCTIONS = SectionKind(
+    "Instructions read (contents of files)", 0.12, "file{s} of instructions", 60
+)
+PLAN = SectionKind("Plan (as last given)", 0.1, "item{s} of the plan")
+FILES = SectionKind("Files: newest changing call of each -> its result", 0.15, "file{s}", 80)
+COMMANDS = SectionKind("Commands and calls: newest run of each -> its output", 0.15, "call{s}", 80)
+REPORTS = SectionKind("Reports of the assistant", 0.2, "text{s} of the assistant", 60)
+OUTLINE = SectionKind("Outline", 0.08, least=60)
+COUNTS = SectionKind("Counts", 0.04, least=100)
+TITLES = tuple(
+    kind.title
+    for kind in (USER, OTHERS, INSTRUCTIONS, PLAN, FILES, COMMANDS, REPORTS, OUTLINE, COUNTS)
+)
 
 
 class QuoteEntry(NamedTuple):
     """One entry of a section."""
 
     at: int
-    """The position of its message; -1 where it has none."""
+    """The position of its message, or -1."""
     rank: tuple[int, ...]
-    """Entries of lower rank are printed first where not all fit."""
+    """Where not all entries fit, those of lower rank are printed."""
     body: str
     lead: str = ""
-    """Words before the body that are never cut."""
+    """Words before the body, which are never cut."""
     also: int = -1
-    """The position of a second message that some of its words stand in; -1 without one."""
+    """The position of a second message that has some of the words, or -1."""
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """A heading and its entries, in the order of the transcript."""
 
-    title: str
-    lines: Sequence[QuoteEntry]
-    share: float
-    """Guaranteed share of the budget."""
-    least: int = 24
-    """Tokens to which an entry may be cut so that others fit."""
-    noun: str = "entries"
-    """What entries left out are counted as; with "" they are not."""
+    kind: SectionKind
+    entries: Sequence[QuoteEntry]
     unlisted: Sequence[int] = ()
-    """Positions of entries that are not among the lines."""
-    tools: Mapping[int, str] = field(default_factory=dict)
+    """Positions of entries that are left out in any case."""
+    tools: Mapping[int, str] = {}
     """Position -> tool: entries left out are counted by tool."""
 
 
-TOOLS_IN_NOTE = 4  # of the calls that are left out
+TOOLS_IN_NOTE = 4  # tools named among the calls left out
 NOTE_TOKENS = 20  # tokens of the line that counts what is left out
-TRIES = 4
+TRIES = 4  # to print a section within its room
 HEADING_TOKENS = 14
 LEAST_BODY_CHARS = 30
-CUT_CHARS = 34  # characters of the words that say how much is left out
-SLACK = 1.15  # of a section's estimate, for which few of its entries are counted
+CUT_CHARS = 34  # characters of the mark that counts what a cut left out
+SLACK = 1.15  # factor of an estimate from few entries
 
 
-@dataclass
-class _Part:
-    """A section, its estimated tokens, and its printed text so far."""
+class _Part(NamedTuple):
+    """A section, its estimated tokens, and its printed text."""
 
     section: Section
-    lines: Sequence[QuoteEntry]
-    """Its entries, lowest rank first."""
+    entries: Sequence[QuoteEntry]
+    """Lowest rank first."""
     sizes: Sequence[int]
-    """Bytes of each."""
+    """Bytes of each entry."""
     ratio: float
     """Tokens a byte: names take more than prose."""
+    left: Sequence[QuoteEntry]
+    """Entries left out."""
     text: str = ""
     tokens: int = 0
-    left: Sequence[QuoteEntry] = ()
-    """Entries left out."""
 
     def costs(self) -> list[int]:
         """Return the estimated tokens of each entry."""
         return [1 + int(size * self.ratio) for size in self.sizes]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Renderer:
-    """Prints sections for one reader; to count each entry is slow."""
+    """Prints sections; counts whole sections, since to count each entry is slow."""
 
     count: CountText
     references: Sequence[str] = ()
 
     def render(self, sections: Sequence[Section], budget: int) -> str:
         """Return the sections' text of at most `budget` tokens."""
-        parts = [self._part(each) for each in sections if each.lines or each.unlisted]
+        parts = [self._part(each) for each in sections if each.entries or each.unlisted]
         # Each section can count what it leaves out, whatever room the others take.
         spare = budget - NOTE_TOKENS * len(parts)
         needs = [HEADING_TOKENS + int(SLACK * sum(part.costs())) for part in parts]
-        rooms = share_budget(needs, [part.section.share for part in parts], max(0, spare))
+        rooms = share_budget(needs, [part.section.kind.share for part in parts], max(0, spare))
         spare -= sum(rooms)
         # What others leave goes to the section that lacks least, then to the next.
         for n in sorted(range(len(parts)), key=lambda n: needs[n] - rooms[n]):
             room = rooms[n] + NOTE_TOKENS
-            self._fill(parts[n], room + (spare if rooms[n] < needs[n] else 0))
+            more = spare if rooms[n] < needs[n] else 0
+            parts[n] = self._print_within(parts[n], room + more)
             spare += room - parts[n].tokens
-        for part in parts:
+        for n, part in enumerate(parts):
             if part.left and spare > max(30, 0.03 * budget):
-                before = part.tokens
-                self._fill(part, before + spare)
-                spare += before - part.tokens
+                parts[n] = self._print_within(part, part.tokens + spare)
+                spare += part.tokens - parts[n].tokens
         texts = [part.text for part in parts if part.text]
         texts += filter(None, [self._left_out_note([part for part in parts if not part.text])])
         is_over = sum(part.tokens for part in parts) > budget
@@ -122,17 +135,16 @@ class Renderer:
         return "\n".join(texts)
 
     def _part(self, section: Section) -> _Part:
-        """Return a section with an estimate by some of its entries."""
-        some = section.lines[:: len(section.lines) // 24 + 1]
-        sample = "\n".join(self._print_entry(line, line.body[:200]) for line in some)
+        some = section.entries[:: len(section.entries) // 24 + 1]
+        sample = "\n".join(self._print_entry(entry, entry.body[:200]) for entry in some)
         ratio = (self.count(sample) + 1) / (_bytes(sample) + 1)
-        lines = sorted(section.lines, key=lambda line: line.rank)
+        entries = sorted(section.entries, key=lambda entry: entry.rank)
         marks = 14 if self.references else 2
-        sizes = [_bytes(line.lead) + _bytes(line.body) + marks for line in lines]
-        return _Part(section, lines, sizes, ratio, left=lines)
+        sizes = [_bytes(entry.lead) + _bytes(entry.body) + marks for entry in entries]
+        return _Part(section, entries, sizes, ratio, left=entries)
 
-    def _fill(self, part: _Part, room: int) -> None:
-        """Print the best ranks within `room` tokens; cut long entries alike."""
+    def _print_within(self, part: _Part, room: int) -> _Part:
+        """Return the part printed in `room` tokens, or as it was."""
         for attempt in range(TRIES):
             text, left = self._print_part(part, room - HEADING_TOKENS)
             if not text or text == part.text:
@@ -140,90 +152,70 @@ class Renderer:
             tokens = self.count(f"{text}\n")
             # Cut entries take less than their estimate; whole ones that take more correct it.
             estimate = room if tokens <= room else min(room, sum(part.costs()))
-            part.ratio *= min(2.0, (1.02 + attempt / 20) * tokens / max(1, estimate))
+            factor = min(2.0, (1.02 + attempt / 20) * tokens / max(1, estimate))
+            part = part._replace(ratio=part.ratio * factor)
             if tokens <= room:
-                part.text, part.tokens, part.left = text, tokens, left
-                return
-        if not part.text:
-            part.tokens = self.count(self._left_out_note([part])) + 1
+                return part._replace(text=text, tokens=tokens, left=left)
+        if part.text:
+            return part
+        return part._replace(tokens=self.count(self._left_out_note([part])) + 1)
 
     def _print_part(self, part: _Part, room: int) -> tuple[str, Sequence[QuoteEntry]]:
         """Return a text of about `room` tokens, and the entries left out."""
-        section, chosen, costs = part.section, part.lines, part.costs()
+        section, chosen, costs = part.section, part.entries, part.costs()
         if sum(costs) > room or section.unlisted:
             room -= NOTE_TOKENS
-            used = accumulate(min(cost, section.least) for cost in costs)
+            used = accumulate(min(cost, section.kind.least) for cost in costs)
             fitting = sum(1 for tokens in used if tokens <= room)
             chosen, costs = chosen[:fitting], costs[:fitting]
         if not chosen:
-            return "", part.lines
+            return "", part.entries
         # Entries that are cut take less than they are given.
         most = common_limit(costs, room if sum(costs) <= room else room * 11 // 10)
         texts = {id(x): self._cut_entry(x, c, most) for x, c in zip(chosen, costs, strict=True)}
-        printed = [texts[id(line)] for line in section.lines if id(line) in texts]
-        left = part.lines[len(chosen) :]
-        lines = [HEADING + section.title, *printed, self._left_out_note([replace(part, left=left)])]
-        return "\n".join(filter(None, lines)), left
+        printed = [texts[id(entry)] for entry in section.entries if id(entry) in texts]
+        left = part.entries[len(chosen) :]
+        note = self._left_out_note([part._replace(left=left)])
+        return "\n".join(filter(None, [HEADING + section.kind.title, *printed, note])), left
 
     def _left_out_note(self, parts: Sequence[_Part]) -> str:
         """Return the line that counts the entries left out, or ""."""
         places, counts = list[int](), list[str]()
-        for part in parts:
+        for part in (part for part in parts if part.section.kind.noun):
             section = part.section
-            own = [*section.unlisted, *(line.at for line in part.left)] if section.noun else []
+            own = [*section.unlisted, *(entry.at for entry in part.left)]
             # Tools are named beside calls that are printed; less room has better uses.
-            known = section.tools if len(part.left) < len(part.lines) else {}
+            known = section.tools if len(part.left) < len(part.entries) else {}
             tools = Counter(known[at] for at in own if at in known).most_common(TOOLS_IN_NOTE)
-            named = ", ".join(f"{name} {n:,}" for name, n in tools)
             if own:
-                by_tool = f" ({named})" if named else ""
-                counts.append(f"{len(own):,} more {section.noun} not shown{by_tool}")
+                named = ", ".join(f"{name} {n:,}" for name, n in tools)
+                noun = section.kind.noun.format(s="" if len(own) == 1 else "s")
+                counts.append(f"{len(own):,} more {noun} not shown{f' ({named})' if named else ''}")
                 places += own
-        ends_of = map(self._reference, (min(places), max(places))) if places else ()
-        where = " to ".join(dict.fromkeys(filter(None, ends_of)))
+        ends = map(self._reference, (min(places), max(places))) if places else ()
+        where = " to ".join(dict.fromkeys(filter(None, ends)))
         return f"({', '.join(counts)}{f': {where}' if where else ''})" if counts else ""
 
-    def _cut_entry(self, line: QuoteEntry, cost: int, most: int) -> str:
-        """Return an entry of about `most` tokens."""
+    def _cut_entry(self, entry: QuoteEntry, cost: int, most: int) -> str:
         if cost <= most:
-            return self._print_entry(line, line.body)
-        chars = len(line.lead + line.body) * most // cost - len(line.lead) - CUT_CHARS
-        return self._print_entry(line, keep_ends(line.body, max(LEAST_BODY_CHARS, chars)))
+            return self._print_entry(entry, entry.body)
+        chars = len(entry.lead + entry.body) * most // cost - len(entry.lead) - CUT_CHARS
+        return self._print_entry(entry, keep_ends(entry.body, max(LEAST_BODY_CHARS, chars)))
 
-    def _print_entry(self, line: QuoteEntry, body: str) -> str:
+    def _print_entry(self, entry: QuoteEntry, body: str) -> str:
         """Return an entry as printed, its further lines indented."""
-        references = dict.fromkeys(map(self._reference, (line.at, line.also)))
+        references = dict.fromkeys(map(self._reference, (entry.at, entry.also)))
         marks = "".join(f"[{reference}] " for reference in references if reference)
         # In a quoted text no line may read as a heading of ours.
         body = _OUR_HEADING.sub(r"\1\\", body) if HEADING in body else body
-        return f"- {marks}{line.lead}" + "\n  ".join(body.split("\n"))
+        return f"- {marks}{entry.lead}" + "\n  ".join(body.split("\n"))
 
     def _reference(self, at: int) -> str:
         return self.references[at] if 0 <= at < len(self.references) else ""
-
-
-def share_budget(needs: Sequence[int], weights: Sequence[float], budget: int) -> list[int]:
-    """Give each section at most its need and at least its share.
-
-    >>> shares([10, 500, 500], [.5, .25, .25], 400)
-    [10, 195, 195]
-    """
-    rooms, waiting = [0] * len(needs), list(range(len(needs)))
-    while waiting:
-        left = budget - sum(rooms)
-        total = sum(weights[n] for n in waiting)
-        given = {n: int(left * weights[n] / total) for n in waiting}
-        small = [n for n in waiting if needs[n] <= given[n]]
-        for n in small or waiting:
-            rooms[n] = min(needs[n], given[n])
-        waiting = [n for n in waiting if n not in small] if small else []
-    return rooms
 
 
 def _bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
 
-_OUR_HEADING = re.compile(
-    rf"^(\s*)(?={HEADING}(?:{'|'.join(map(re.escape, TITLES.values()))}))", re.M
-)
+_OUR_HEADING = re.compile(rf"^(\s*)(?={HEADING}(?:{'|'.join(map(re.escape, TITLES))}))", re.M)

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..messages import ORPHAN_OPENS, Message, ToolCall, has_tool_part, is_result_block, text_of
-from ..messages.calls import call_text, normalize_key, parse_json
-from ..messages.shortening import MACHINE_LINE, cut_line
+from ..messages import ORPHAN_OPENS, Message, has_tool_part, is_result_block, text_of
+from ..messages.calls import members_of, parse_json
+from ..messages.shortening import is_machine_text
 
 
 class SpokenPart(NamedTuple):
@@ -79,35 +79,34 @@ def spoken_parts(message: Message) -> Iterator[SpokenPart]:
         yield SpokenPart("result", text)
     else:
         for part in content:
-            said = text_of({"content": [part]})
+            words = text_of({"content": [part]})
             if is_result_block(part):
-                yield SpokenPart("result", said, block=part)
-            elif said.startswith(ORPHAN_OPENS):
-                yield SpokenPart("result", said)
-            elif said:
-                yield from parts_by_writer(said)
+                yield SpokenPart("result", words, block=part)
+            elif words.startswith(ORPHAN_OPENS):
+                yield SpokenPart("result", words)
+            elif words:
+                yield from parts_by_writer(words)
 
 
 def parts_by_writer(text: str) -> Iterator[SpokenPart]:
     """Yield the parts of a text by user, tool and host.
 
-    >>> [one.text for one in speakers("<system-reminder>be brief</system-reminder>\\nFix it.")]
-    ['Fix it.', '<system-reminder>be brief</system-reminder>']
+    >>> [part.text for part in parts_by_writer("<user_info>Linux</user_info>\\nFix it.")]
+    ['Fix it.', '<user_info>Linux</user_info>']
     """
     own, notes = _split_notes(text)
-    if answer := _TOOL_OUTPUT.match(own):
-        yield SpokenPart(
-            "result", own[answer.end("heading") :].strip() if answer["heading"] else own
-        )
+    if result := _TOOL_OUTPUT.match(own):
+        output = own[result.end("heading") :].strip() if result["heading"] else own
+        yield SpokenPart("result", output)
     elif own.lstrip().startswith(HOST_PREFIXES) or is_machine_text(own):
         yield SpokenPart("host", own, IN_USER_ROLE)
     elif own.strip():
-        how = TYPED_COMMAND if own.lstrip().startswith("<bash-input>") else ""
-        yield SpokenPart("user", _WRAPPING.sub("", own).strip() if "<" in own else own, how)
+        origin = TYPED_COMMAND if own.lstrip().startswith("<bash-input>") else ""
+        yield SpokenPart("user", _WRAPPING.sub("", own).strip() if "<" in own else own, origin)
     for note in notes:
         if inner := _IN_NOTE.match(note):
-            how = "sent while the agent worked" if inner["sent"] else "with a command"
-            yield SpokenPart("user", inner["sent"] or inner["args"], how)
+            origin = "sent while the agent worked" if inner["sent"] else "with a command"
+            yield SpokenPart("user", inner["sent"] or inner["args"], origin)
         elif not note.startswith(_SILENT_NOTES):
             yield SpokenPart("host", note, IN_USER_ROLE)
 
@@ -119,9 +118,7 @@ def is_tool_output(text: str) -> bool:
 
 def _split_notes(text: str) -> tuple[str, list[str]]:
     """Return the text without the host's notes, and those notes."""
-    own: list[str] = []
-    notes: list[str] = []
-    at = 0
+    own, notes, at = list[str](), list[str](), 0
     while found := _NOTE.search(text, at) if "<" in text else None:
         closing = f"</{found[1]}>"
         end = text.find(closing, found.end()) + len(closing)
@@ -132,27 +129,6 @@ def _split_notes(text: str) -> tuple[str, list[str]]:
         at = end
     own.append(text[at:])
     return "\n".join(part.strip() for part in own if part.strip()) if notes else text, notes
-
-
-MACHINE_LINES = 8  # from which on a text may be a machine's by the form of each line
-_MACHINE_OPENS = re.compile(
-    r"\s*(?:\[(?:Current|Active) (?:page|URL)|(?:Current |Page )+URL:|- Page URL:|RootWebArea|"
-    r"Tab \d+|\[\d+\]\s*<|<html|<!DOCTYPE|<\?xml|Traceback \(most recent|Accessibility tree|"
-    r"### Page state|(?:Clickable|Interactive) elements|\(Open file: )",
-    re.I,
-)
-
-
-def is_machine_text(text: str) -> bool:
-    """Return whether the lines of a text have a machine's form.
-
-    >>> is_machine_text("Why?\\n" + "2026-01-01 10:00:00 GET /\\n" * 20)
-    False
-    """
-    if _MACHINE_OPENS.match(text):
-        return True
-    lines = [line for line in text.splitlines() if line.strip()]
-    return len(lines) >= MACHINE_LINES and all(map(MACHINE_LINE.match, (*lines[:40], lines[-1])))
 
 
 SHELL_PROMPT = re.compile(r"\n\S{0,40}[$#]\s*\Z")
@@ -196,7 +172,7 @@ def user_words_in(text: str) -> str:
     The host's own paragraph has to open the result and to introduce the words: further down stands
     a tool's output, or the plan that was approved.
 
-    >>> words_in_result("The user denied this operation.\\n<feedback>Use bun.</feedback>")
+    >>> user_words_in("The user denied this operation.\\n<feedback>Use bun.</feedback>")
     'Use bun.'
     """
     head = text[:400].lstrip()
@@ -213,19 +189,16 @@ def user_words_in(text: str) -> str:
 
 def _words_in_json(text: str) -> str:
     """Return the user's words in a host's JSON decision, or ""."""
-    value = parse_json(text)
-    given = (
-        {normalize_key(str(k)): v for k, v in value.items()} if isinstance(value, Mapping) else {}
-    )
-    if not given.keys() <= _ENVELOPE:
+    members = members_of(parse_json(text))
+    if not members.keys() <= _ENVELOPE:
         return ""
-    texts = [item for item in given.values() if isinstance(item, str)]
-    states = (str(given.get(key, "")).replace("user_", "") for key in _STATE_KEYS)
-    is_decided = not given.keys().isdisjoint(_DECISION_KEYS)
-    opens = any(map(_DECIDED.match, (*texts, *(f"user {state}" for state in states))))
-    handed = next(filter(None, map(user_words_in, texts)), "")
-    said = (given.get(key) for key in _WORDS_KEYS if is_decided or opens)
-    return handed or next((one.strip() for one in said if isinstance(one, str)), "")
+    texts = [item for item in members.values() if isinstance(item, str)]
+    states = (str(members.get(key, "")).replace("user_", "") for key in _STATE_KEYS)
+    is_decided = not members.keys().isdisjoint(_DECISION_KEYS)
+    is_decided |= any(map(_DECIDED.match, (*texts, *(f"user {state}" for state in states))))
+    inner = next(filter(None, map(user_words_in, texts)), "")
+    words = (members.get(key) for key in _WORDS_KEYS if is_decided)
+    return inner or next((text.strip() for text in words if isinstance(text, str)), "")
 
 
 def block_text(block: Mapping[str, Any]) -> str:
@@ -241,8 +214,3 @@ def without_notes(result: str) -> str:
         result = own
         own, _, last = own.rstrip().rpartition("\n\n")
     return result
-
-
-def call_line(call: ToolCall, most: int = 160) -> str:
-    """Return tool and arguments on one line of `most` characters."""
-    return cut_line(call_text(call), most)

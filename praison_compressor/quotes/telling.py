@@ -18,6 +18,7 @@ LINE_CHARS = 150
 WHOLE_CHARS = 200  # an output of at most this many characters is quoted whole
 HEAD_CHARS = 300  # characters of a line whose form is looked at
 EDGE_CHARS = 4_000  # characters at each end of an output that are searched line by line
+MIDDLE_TRIES = 50  # lines with one word, such as names of passed tests, that are skipped between
 
 _PLAIN_WORDS = tuple(
     "error|fail|fatal|exception|traceback|panic|denied|reject|conflict|not found|no such|cannot|"
@@ -30,6 +31,8 @@ _PLAIN_WORDS = tuple(
 _FAILURE_WORDS = (*_PLAIN_WORDS, "http/", "status", "e: ", "e  ", "! [")
 """Words and marks in lines that report a failure."""
 _MIDDLE_WORDS = ("error", "fail", "fatal", "exception", "conflict", "panic", "denied", "reject")
+_MIDDLE_MARKS = ("FAILED", "ERROR")
+"""Found where names of passed tests have a word of failure, too."""
 _NO_FAILURE = re.compile(
     r"\b(?:0|no|zero|without) (?:\w+ )?(?:error|fail|warning|problem|issue|conflict)\w*"
     r"|\b(?:errors?|fail\w*|skipped|timeout)[\"']?\s*[:=]\s*(?:0\b|none|null|false|\[\])",
@@ -90,10 +93,21 @@ def telling_line(call: ToolCall | None, text: str) -> str:
     '2 passed, 2 errors in 1.2s'
     """
     output = calls.unwrap_output(text)
-    code, said = calls.exit_code(output), _choose_words(call, output)
-    if code in ("", "0") or calls.exit_code(said):
-        return said
-    return f"exit code {code}" + (f": {said}" if said else "")
+    code, words = calls.exit_code(output), _choose_words(call, output)
+    if code in ("", "0") or calls.exit_code(words):
+        return words
+    return f"exit code {code}" + (f": {words}" if words else "")
+
+
+def telling_place(call: ToolCall, text: str, start: int, end: int) -> int:
+    """Return where a failure or a tally of an output stands between two places, or -1."""
+    for part in _choose_words(call, calls.unwrap_output(text)).split(" … "):
+        # A quoted line has single spaces.
+        words = r"\s+".join(map(re.escape, part.split()))
+        found = re.compile(words).search(text, start, end)
+        if found and (is_failure(part) or _TALLY.search(part)):
+            return found.start()
+    return -1
 
 
 def is_failure(line: str) -> bool:
@@ -113,8 +127,8 @@ def _choose_words(call: ToolCall | None, output: str) -> str:
     flat = output.strip()
     if len(flat) <= WHOLE_CHARS:
         return _join_short(flat)
-    if flat[0] in "{[" and (said := _json_words(flat)):
-        return said
+    if flat[0] in "{[" and (members := _json_words(flat)):
+        return members
     kind = calls.kind_of(call) if call is not None else calls.ACTS
     if call is not None and kind in (calls.SHOWS, calls.LISTS):
         return cut_line(_first_hit(call, kind, flat), LINE_CHARS)
@@ -122,16 +136,13 @@ def _choose_words(call: ToolCall | None, output: str) -> str:
     if call is None or calls.command_of(call):
         return _choose_lines(lines)
     if calls.normalize_key(call.name) in _REPORTING:
-        found = list(_CONCLUDES.finditer(flat))
-        return _first_and_last(
-            [*lines, *(" ".join(one[0].split()).lstrip("# ") for one in found[-1:])]
-        )
+        conclusions = [" ".join(found[0].split()) for found in _CONCLUDES.finditer(flat)]
+        return _edge_lines([*lines, *(line.lstrip("# ") for line in conclusions[-1:])])
     # A result may repeat its arguments, such as an approved plan.
-    given = "\n".join(map(str, calls.arguments_by_name(call).values()))
-    echoed = {line.strip() for line in given.splitlines()}
-    return _choose_lines(
-        [x for x in lines if x not in (echoed if len(x) <= SHAPE_CHARS else given)]
-    )
+    arguments = "\n".join(map(str, calls.arguments_by_name(call).values()))
+    echoed = {line.strip() for line in arguments.splitlines()}
+    new = [x for x in lines if x not in (echoed if len(x) <= SHAPE_CHARS else arguments)]
+    return _choose_lines(new)
 
 
 def _first_hit(call: ToolCall, kind: str, output: str) -> str:
@@ -150,8 +161,8 @@ def _first_hit(call: ToolCall, kind: str, output: str) -> str:
 def _join_short(output: str) -> str:
     """Return a short output on one line; mark lines left out."""
     lines = [line.strip() for line in output.splitlines()]
-    said = [line if _has_content(line) else "…" for line in lines if line]
-    runs = [line for n, line in enumerate(said) if line != "…" or said[n - 1 : n] != ["…"]]
+    shown = [line if _has_content(line) else "…" for line in lines if line]
+    runs = [line for n, line in enumerate(shown) if line != "…" or shown[n - 1 : n] != ["…"]]
     return " ".join(runs).strip(" …") if len(lines) > 1 else output
 
 
@@ -162,16 +173,30 @@ def _has_content(line: str) -> bool:
 def _candidate_lines(text: str) -> Iterator[str]:
     """Yield both ends' lines, and the first line of each failure between."""
     if len(text) <= 2 * EDGE_CHARS:
-        yield from text.splitlines()
-        return
-    yield from text[:EDGE_CHARS].splitlines()
-    lower, end = text.lower(), len(text) - EDGE_CHARS
-    found = (lower.find(word, EDGE_CHARS, end) for word in _MIDDLE_WORDS)
-    for at in sorted(place for place in found if place >= 0):
+        return (yield from text.splitlines())
+    # A torn line may lack the word that says it passed.
+    begin = text.rfind("\n", 0, EDGE_CHARS) + 1 or EDGE_CHARS
+    yield from text[:begin].splitlines()
+    lower = text.lower()
+    found = {_middle_line(text, lower, word, begin) for word in _MIDDLE_WORDS}
+    found |= {_middle_line(text, text, mark, begin) for mark in _MIDDLE_MARKS}
+    for start, stop in sorted(place for place in found if place is not None):
+        yield text[start:stop]
+    yield from text[-EDGE_CHARS:].splitlines()[1:]
+
+
+def _middle_line(text: str, searched: str, word: str, at: int) -> tuple[int, int] | None:
+    """Return start and end of the first line from `at` on that reports with a word."""
+    end = len(text) - EDGE_CHARS
+    for _ in range(MIDDLE_TRIES):
+        if (at := searched.find(word, at, end)) < 0:
+            break
         start = text.rfind("\n", max(0, at - 400), at) + 1 or at
         stop = text.find("\n", at, at + 400)
-        yield text[start : stop if stop >= 0 else at + 400]
-    yield from text[-EDGE_CHARS:].splitlines()[1:]
+        at = stop if stop >= 0 else at + 400
+        if _has_content(text[start:at]):
+            return start, at
+    return None
 
 
 def _choose_lines(lines: Sequence[str]) -> str:
@@ -182,13 +207,13 @@ def _choose_lines(lines: Sequence[str]) -> str:
     failed = [line for line in bad if _FAILED_TALLY.search(_NO_FAILURE.sub("", line[:HEAD_CHARS]))]
     tally = next((line for line in reversed(own) if _TALLY.search(line[:HEAD_CHARS])), "")
     if not (bad or tally):
-        return _first_and_last(_rare_lines(own))
+        return _edge_lines(_rare_lines(own))
     first = next(iter(strong or bad), "")
     last = (failed or [tally] * bool(tally) or bad)[-1]
     return " … ".join(dict.fromkeys(cut_line(line, LINE_CHARS) for line in (first, last) if line))
 
 
-def _first_and_last(lines: Sequence[str]) -> str:
+def _edge_lines(lines: Sequence[str]) -> str:
     """Return the first sentence and the last line without a closing colon."""
     lines = [line for line in lines if not line.startswith(("# ", "## ", "### "))] or lines
     first = re.sub(r"\A(.{12,}?[.!?]) .*", r"\1", next(iter(lines), ""))  # "Good." says nothing.
@@ -217,15 +242,13 @@ _TELLING_KEYS = frozenset(
 def _json_words(text: str) -> str:
     """Return the deciding members of a JSON object as written."""
     value = calls.parse_json(text)
-    found = value.items() if isinstance(value, Mapping) else ()
-    said = [
+    members = [
         cut_line(f'"{key}": {json.dumps(item, ensure_ascii=False)}', LINE_CHARS)
-        for key, item in found
-        if item not in (None, "", [], {})
-        and (
-            calls.normalize_key(str(key)) in _TELLING_KEYS
-            or item is False
-            or "error" in str(key).lower()
-        )
+        for key, item in (value.items() if isinstance(value, Mapping) else ())
+        if item not in (None, "", [], {}) and (item is False or _is_telling(str(key)))
     ]
-    return cut_line(", ".join(said), 2 * LINE_CHARS)
+    return cut_line(", ".join(members), 2 * LINE_CHARS)
+
+
+def _is_telling(key: str) -> bool:
+    return calls.normalize_key(key) in _TELLING_KEYS or "error" in key.lower()

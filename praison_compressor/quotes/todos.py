@@ -5,34 +5,33 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..messages.calls import AnsweredCall, arguments_by_name, normalize_key, parse_json
+from ..messages import calls
 from ..messages.shortening import cut_line
-from .rendering import TITLES, QuoteEntry, Section
+from .rendering import PLAN, QuoteEntry, Section
 from .telling import is_failure, telling_line
 
-WHOLE, ONE, SHOWN, GONE = "whole", "one", "shown", "gone"
+LIST, ITEM, LOOK, REMOVAL = "list", "item", "look", "removal"
 _TOOL_NAMES = {
-    WHOLE: "createtodolist managetodolist plan setplan settodolist tasktracker todo todos "
+    LIST: "createtodolist managetodolist plan setplan settodolist tasktracker todo todos "
     "todowrite updateplan updatetodolist writetodos",
-    ONE: "addtask addtodo completetask completetodo createtodo edittodo marktodo marktodoasdone "
+    ITEM: "addtask addtodo completetask completetodo createtodo edittodo marktodo marktodoasdone "
     "taskcreate taskupdate todoadd todocomplete todoupdate updatetask updatetodo",
-    SHOWN: "gettodos listtodos readtodos tasklist todolist todoread",
-    GONE: "deletetodo removetodo taskdelete tododelete todoremove",
+    LOOK: "gettodos listtodos readtodos tasklist todolist todoread",
+    REMOVAL: "deletetodo removetodo taskdelete tododelete todoremove",
 }
 TODO_TOOLS = {name: kind for kind, names in _TOOL_NAMES.items() for name in names.split()}
-"""Normalized tool name -> what its call gives: the list, an item, a look, a removal."""
-_LISTS = ("todos", "todolist", "plan", "items", "tasklist", "tasks", "steps")
-_TITLES = ("content", "subject", "title", "text", "task", "description", "step", "name")
-_IDS = ("todoid", "taskid", "id")
-_NEW = "new "  # begins the key of an item whose id is not known
+"""Normalized tool name -> what its call gives."""
+_LIST_KEYS = ("todos", "todolist", "plan", "items", "tasklist", "tasks", "steps")
+_TITLE_KEYS = ("content", "subject", "title", "text", "task", "description", "step", "name")
+_ID_KEYS = ("todoid", "taskid", "id")
+_NEW = "new "  # begins the key of an item without a known id
 _ITEM_NUMBER = re.compile(r"(?:task|todo)(?: item)? #?(\w*\d[\w-]*)", re.I)
 ITEM_CHARS = 300
 
 
-@dataclass(eq=False)
-class Todo:
+class Todo(NamedTuple):
     """One item as it was given."""
 
     key: str
@@ -45,9 +44,8 @@ class Todo:
     def line(self) -> str:
         """Return the item with its id and its state."""
         key = "" if self.key.startswith(_NEW) else f"{self.key}. "
-        return (
-            f"{key}{f'[{self.status}] ' if self.status else ''}{cut_line(self.title, ITEM_CHARS)}"
-        )
+        status = f"[{self.status}] " if self.status else ""
+        return f"{key}{status}{cut_line(self.title, ITEM_CHARS)}"
 
 
 @dataclass
@@ -58,47 +56,46 @@ class TodoList:
     text: str = ""
     """A list that was given as text."""
     at: int = -1
-    failed: str = ""
-    """Words of the newest result, where they have an error's form."""
+    failure: str = ""
+    """Words of the newest result, if they have an error's form."""
 
     def section(self) -> Section:
         """Return the section of the plan, an item a line."""
-        found = [(item.at, item.titled_at, item.line()) for item in self.items.values()]
-        own = [line for line in self.text.splitlines() if line.strip()]
-        own += [f"result of the newest call: {self.failed}"] if self.failed else []
-        found += [(self.at, self.at, line) for line in own]
-        lines = [QuoteEntry(at, (n,), text, also=also) for n, (at, also, text) in enumerate(found)]
-        return Section(TITLES["plan"], lines, 0.1, noun="items of the plan")
+        rows = [(item.at, item.titled_at, item.line()) for item in self.items.values()]
+        lines = [line for line in self.text.splitlines() if line.strip()]
+        lines += [f"result of the newest call: {self.failure}"] if self.failure else []
+        rows += [(self.at, self.at, line) for line in lines]
+        entries = [QuoteEntry(at, (n,), row, also=also) for n, (at, also, row) in enumerate(rows)]
+        return Section(PLAN, entries)
 
-    def read_call(self, one: AnsweredCall) -> None:
+    def read_call(self, record: calls.CallRecord) -> None:
         """Take in one call of a todo tool, and its result."""
-        given, kind, self.at = (
-            arguments_by_name(one.call),
-            TODO_TOOLS[normalize_key(one.call.name)],
-            one.at,
-        )
-        listed = next((given[key] for key in _LISTS if given.get(key)), None)
-        listed = (parse_json(listed) or listed) if isinstance(listed, str) else listed
-        answer = parse_json(one.text)
-        if kind == GONE:
-            self.items.pop(_first_value(given, _IDS), None)
-        elif kind == ONE:
-            key = _id_in_result(answer, one.text) or f"{_NEW}{len(self.items) + 1}"
-            self._merge_item(_parse_item(given, key, one.at))
-        elif isinstance(listed, list):
-            self._read_list(listed, one.at, merge=given.get("merge") is True)
-        elif isinstance(listed, str) and kind == WHOLE:
-            self.items, self.text = {}, listed
-        if isinstance(answer, Mapping):
-            answer = next(
-                (answer[key] for key in answer if normalize_key(str(key)) in _LISTS), None
-            )
-        if kind == SHOWN and isinstance(answer, list) and answer:
-            self._read_list(answer, one.answered_at, merge=True)
-        said = telling_line(one.call, one.text)
+        kind = TODO_TOOLS[calls.normalize_key(record.call.name)]
+        self.at, result = record.at, calls.parse_json(record.text)
+        self._read_arguments(kind, record, result)
+        if isinstance(result, Mapping):
+            lists = (value for key, value in calls.members_of(result).items() if key in _LIST_KEYS)
+            result = next(lists, None)
+        if kind == LOOK and isinstance(result, list) and result:
+            self._read_list(result, record.answered_at, merge=True)
+        line = telling_line(record.call, record.text)
         # A result that repeats the list has words of failure in its items.
-        repeats = any(item.title and item.title in one.text for item in self.items.values())
-        self.failed = said if is_failure(said) and not repeats else ""
+        repeats = any(item.title and item.title in record.text for item in self.items.values())
+        self.failure = line if is_failure(line) and not repeats else ""
+
+    def _read_arguments(self, kind: str, record: calls.CallRecord, result: Any) -> None:
+        arguments = calls.arguments_by_name(record.call)
+        listed = next((arguments[key] for key in _LIST_KEYS if arguments.get(key)), None)
+        listed = (calls.parse_json(listed) or listed) if isinstance(listed, str) else listed
+        if kind == REMOVAL:
+            self.items.pop(_first_value(arguments, _ID_KEYS), None)
+        elif kind == ITEM:
+            key = _id_in_result(result, record.text) or f"{_NEW}{len(self.items) + 1}"
+            self._merge_item(_parse_item(arguments, key, record.at))
+        elif isinstance(listed, list):
+            self._read_list(listed, record.at, merge=arguments.get("merge") is True)
+        elif isinstance(listed, str) and kind == LIST:
+            self.items, self.text = {}, listed
 
     def _read_list(self, listed: list[Any], at: int, *, merge: bool) -> None:
         self.items, self.text = (self.items if merge else {}), ""
@@ -106,13 +103,12 @@ class TodoList:
             self._merge_item(_parse_item(entry, str(n), at))
 
     def _merge_item(self, item: Todo | None) -> None:
-        """Set an item; keep the members that were not given again."""
+        """Set an item; keep a title or a status that was not given again."""
         if item is not None:
             known = self.items.get(item.key, item)
             if not item.title:
-                item.title, item.titled_at = known.title, known.titled_at
-            item.status = item.status or known.status
-            self.items[item.key] = item
+                item = item._replace(title=known.title, titled_at=known.titled_at)
+            self.items[item.key] = item._replace(status=item.status or known.status)
 
 
 def _parse_item(entry: Any, key: str, at: int) -> Todo | None:
@@ -120,27 +116,25 @@ def _parse_item(entry: Any, key: str, at: int) -> Todo | None:
         return Todo(key, entry, "", at, at) if entry.strip() else None
     if not isinstance(entry, Mapping):
         return None
-    given = {normalize_key(str(name)): value for name, value in entry.items()}
-    title = next((given[k] for k in _TITLES if isinstance(given.get(k), str) and given[k]), "")
-    status = str(given.get("status") or given.get("state") or "")
-    done = given.get("completed", given.get("done"))
+    members = calls.members_of(entry)
+    titles = (members.get(key) for key in _TITLE_KEYS)
+    title = next((title for title in titles if isinstance(title, str) and title), "")
+    status = str(members.get("status") or members.get("state") or "")
+    done = members.get("completed", members.get("done"))
     if not status and isinstance(done, bool):
         status = f"completed: {str(done).lower()}"
-    return (
-        Todo(_first_value(given, _IDS) or key, title, status, at, at) if title or status else None
-    )
+    key = _first_value(members, _ID_KEYS) or key
+    return Todo(key, title, status, at, at) if title or status else None
 
 
-def _first_value(given: Mapping[str, Any], keys: tuple[str, ...]) -> str:
-    return next((str(given[key]) for key in keys if given.get(key) not in (None, "")), "")
+def _first_value(members: Mapping[str, Any], keys: tuple[str, ...]) -> str:
+    return next((str(members[key]) for key in keys if members.get(key) not in (None, "")), "")
 
 
-def _id_in_result(value: Any, text: str) -> str:
+def _id_in_result(result: Any, text: str) -> str:
     """Return the id that a result gives a new item."""
-    if not isinstance(value, Mapping):
-        found = _ITEM_NUMBER.search(text[:200])
-        return found[1] if found else ""
-    inner = next((held for held in value.values() if isinstance(held, Mapping)), {})
-    return _first_value(
-        {normalize_key(str(k)): v for k, v in (*inner.items(), *value.items())}, _IDS
-    )
+    if not isinstance(result, Mapping):
+        number = _ITEM_NUMBER.search(text[:200])
+        return number[1] if number else ""
+    inner = next((value for value in result.values() if isinstance(value, Mapping)), {})
+    return _first_value({**calls.members_of(inner), **calls.members_of(result)}, _ID_KEYS)

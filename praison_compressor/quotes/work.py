@@ -5,111 +5,89 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
 
 from ..messages import ToolCall, calls
 from ..messages.display import pluralize
 from ..messages.shortening import cut_line
-from .rendering import TITLES, QuoteEntry, Section
+from .rendering import COMMANDS, FILES, INSTRUCTIONS, QuoteEntry, Section
 from .speakers import IN_USER_ROLE, without_notes
 from .telling import telling_line
 
 UNANSWERED = "no result was recorded"
 AGENT_TEXT = "assistant"  # the name of a call that an agent without native calls wrote in its text
 COMMAND_LINE_CHARS = 200
-ENTRY_TOKENS = 60  # of a call with its result
+LEAST_ENTRIES, ENTRY_TOKENS = 24, 60  # calls with results that a section is made from
+Records = Sequence[calls.CallRecord]
+"""Equal calls, the newest last."""
 
 
-class Newest(NamedTuple):
-    """The newest of equal calls, and how many there were."""
+def _entry(records: Records, rank: tuple[int, ...], title: str, path: str = "") -> QuoteEntry:
+    """Return the newest call's entry; its output shows a given path as "…".
 
-    exchange: calls.AnsweredCall
-    times: int
-
-    def entry(self, rank: tuple[int, ...], what: str, path: str = "") -> QuoteEntry:
-        """Return its entry; words show a given path as "…".
-
-        What no cut tears are the call, a size, an exit code.
-        """
-        call, output, said = self.exchange.call, without_notes(self.exchange.text), ""
-        about = [what, f"(newest of {self.times}) ->" if self.times > 1 else "->"]
-        if not self.exchange.is_answered:
-            about.append(UNANSWERED)
-        else:
-            said, kind = telling_line(call, output), calls.kind_of(call)
-            about += [f"{IN_USER_ROLE}:"] if call.name == AGENT_TEXT and not call.id else []
-            if not said or (kind == calls.LISTS and "\n" in output.strip()):
-                lines = pluralize(output.strip().count("\n") + 1, "line")
-                size = f"({lines}, {len(output):,} characters)"
-                about.append(size if output.strip() else "(no output)")
-            code = calls.exit_code(calls.unwrap_output(output)) if kind == calls.ACTS else ""
-            about += ["exit code 0:"] if code == "0" and "exit" not in said else []
-        lead = " ".join(about) + (" " if said else "")
-        return QuoteEntry(
-            self.exchange.where, rank, said.replace(path, "…") if path else said, lead
-        )
+    A cut keeps the call, a size and an exit code.
+    """
+    record, times = records[-1], len(records)
+    call, output, words = record.call, without_notes(record.text), ""
+    lead = [title, f"(newest of {times}) ->" if times > 1 else "->"]
+    if not record.is_answered:
+        lead.append(UNANSWERED)
+    else:
+        words, kind = telling_line(call, output), calls.kind_of(call)
+        lead += [f"{IN_USER_ROLE}:"] if call.name == AGENT_TEXT and not call.id else []
+        if not words or (kind == calls.LISTS and "\n" in output.strip()):
+            lines = pluralize(output.strip().count("\n") + 1, "line")
+            size = f"({lines}, {len(output):,} characters)"
+            lead.append(size if output.strip() else "(no output)")
+        code = calls.exit_code(calls.unwrap_output(output)) if kind == calls.ACTS else ""
+        lead += ["exit code 0:"] if code == "0" and "exit" not in words else []
+    body = words.replace(path, "…") if path else words
+    return QuoteEntry(record.where, rank, body, " ".join(lead) + (" " if words else ""))
 
 
-def note_newest(found: dict[str, Newest], name: str, one: calls.AnsweredCall) -> None:
-    """Make a call the newest of its name."""
-    known = found.pop(name, None)
-    found[name] = Newest(one, known.times + 1 if known else 1)
-
-
-def commands_section(found: Mapping[str, Newest], budget: int) -> Section:
+def commands_section(runs: Mapping[str, Records], budget: int) -> Section:
     """Return the section of calls; calls that only look rank last."""
-    others, best = split_newest(sorted(found.items(), key=_rank, reverse=True), budget)
-    lines = [
-        one.entry(_rank((line, one)), cut_line(line, COMMAND_LINE_CHARS))
-        for line, one in sorted(best, key=lambda item: item[1].exchange.at)
+    ranked = sorted(runs.items(), key=lambda run: _call_rank(run[1]), reverse=True)
+    most = max(LEAST_ENTRIES, budget // ENTRY_TOKENS)
+    entries = [
+        _entry(records, _call_rank(records), cut_line(line, COMMAND_LINE_CHARS))
+        for line, records in sorted(ranked[-most:], key=lambda run: run[1][-1].at)
     ]
-    left = [one.exchange.where for _, one in others]
-    tools = {x.where: cut_line(x.call.name, 40) for x, _ in found.values() if x.call.id}
-    return Section(TITLES["commands"], lines, 0.15, 80, "calls", left, tools)
+    left = [records[-1].where for _, records in ranked[:-most]]
+    tools = {x.where: cut_line(x.call.name, 40) for _, (*_, x) in ranked if x.call.id}
+    return Section(COMMANDS, entries, left, tools)
 
 
-def split_newest(entries: Sequence[Any], budget: int) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Return the older entries, and the newest that a budget can hold."""
-    most = max(24, budget // ENTRY_TOKENS)
-    return entries[:-most], entries[-most:]
+def _call_rank(records: Records) -> tuple[int, ...]:
+    return calls.kind_of(records[-1].call) != calls.ACTS, -records[-1].at
 
 
-def _rank(item: tuple[str, Newest]) -> tuple[int, ...]:
-    return calls.kind_of(item[1].exchange.call) != calls.ACTS, -item[1].exchange.at
-
-
-def files_section(found: Mapping[str, Newest], budget: int) -> Section:
+def files_section(files: Mapping[str, Records], budget: int) -> Section:
     """Return the section of files with their newest changing calls.
 
     Whether the call changed the file is for its quoted result to say.
     """
-    older, newest = split_newest(_group_by_call(found), budget)
-    lines = [
-        one.entry(
-            (-n,),
-            _files_and_call(paths, one),
-            paths[0] if len(paths) == 1 and "/" in paths[0] else "",
-        )
-        for n, (paths, one) in enumerate(newest)
-    ]
-    left = [one.exchange.where for paths, one in older for _ in paths]
-    return Section(TITLES["files"], lines, 0.15, least=80, noun="files", unlisted=left)
+    grouped, entries = _group_by_call(files), []
+    most = max(LEAST_ENTRIES, budget // ENTRY_TOKENS)
+    for n, (paths, records) in enumerate(grouped[-most:]):
+        own = paths[0] if len(paths) == 1 and "/" in paths[0] else ""
+        entries.append(_entry(records, (-n,), _files_and_call(paths, records[-1].call), own))
+    left = [records[-1].where for paths, records in grouped[:-most] for _ in paths]
+    return Section(FILES, entries, left)
 
 
-def _group_by_call(found: Mapping[str, Newest]) -> list[tuple[list[str], Newest]]:
-    """Return the paths of each newest call; a move names two."""
-    grouped: dict[int, tuple[list[str], Newest]] = {}
-    for path, one in found.items():
-        paths, _ = grouped.pop(id(one.exchange), ([], one))
-        grouped[id(one.exchange)] = ([*paths, path], one)
+def _group_by_call(files: Mapping[str, Records]) -> list[tuple[list[str], Records]]:
+    """Return the paths of each newest call, in order; a move names two."""
+    grouped: dict[int, tuple[list[str], Records]] = {}
+    for path, records in sorted(files.items(), key=lambda item: item[1][-1].at):
+        grouped.setdefault(id(records[-1]), ([], records))[0].append(path)
     return list(grouped.values())
 
 
-def _files_and_call(paths: Sequence[str], one: Newest) -> str:
-    """Return the paths and the call; omit paths that it shows."""
-    line = cut_line(calls.command_of(one.exchange.call).strip(), 80)
-    call = f"`{line}`" if line else one.exchange.call.name
-    return call if all(path in line for path in paths) else f"{', '.join(paths)}: {call}"
+def _files_and_call(paths: Sequence[str], call: ToolCall) -> str:
+    """Return the paths and the call; omit paths that the call shows."""
+    line = cut_line(calls.command_of(call).strip(), 80)
+    shown = f"`{line}`" if line else call.name
+    return shown if all(path in line for path in paths) else f"{', '.join(paths)}: {shown}"
 
 
 INSTRUCTION_FILES = frozenset(
@@ -142,13 +120,14 @@ def _matches_pattern(path: str, name: str, pattern: str) -> bool:
     return fnmatchcase(path, pattern) or fnmatchcase(name, pattern) or f"/{path}".endswith(end)
 
 
-def instructions_section(found: Mapping[str, tuple[int, str]]) -> Section:
+def instructions_section(readings: Mapping[str, tuple[int, str]]) -> Section:
     """Return the newest content of each file of instructions, with its path."""
-    lines = [
+    oldest_first = sorted(readings.items(), key=lambda item: item[1][0])
+    entries = [
         QuoteEntry(at, (-at,), _content(text), f"{source}:\n  ")
-        for source, (at, text) in sorted(found.items(), key=lambda item: item[1][0])
+        for source, (at, text) in oldest_first
     ]
-    return Section(TITLES["instructions"], lines, 0.12, least=60, noun="files of instructions")
+    return Section(INSTRUCTIONS, entries)
 
 
 def _content(text: str) -> str:

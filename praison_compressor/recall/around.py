@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from ..messages import Message
-from ..messages.calls import AnsweredCall
+from ..messages.calls import CallRecord
 from ..messages.display import call_as_text, message_as_text
 from ..quotes import read_calls
 from .layout import length_without_ending, split_lines
@@ -37,12 +37,12 @@ class Around:
         """Return the reference of a message by its place in the run."""
         return Reference(self.segment, self.start + at + 1)
 
-    def calls_answered_by(self, ordinal: int) -> list[AnsweredCall]:
+    def calls_answered_by(self, ordinal: int) -> list[CallRecord]:
         """Return the calls, of other messages, that this message answers."""
         at = ordinal - self.start
         return [call for call in self._calls if call.answered_at == at != call.at]
 
-    def calls_in(self, ordinal: int) -> list[AnsweredCall]:
+    def calls_in(self, ordinal: int) -> list[CallRecord]:
         """Return this message's calls that another message answers."""
         at = ordinal - self.start
         return [call for call in self._calls if call.at == at != call.answered_at >= 0]

@@ -304,6 +304,13 @@ class CircuitBreaker:
                 del self._failures[next(iter(self._failures))]
             return COOLDOWNS[step]
 
+    def wake(self, session_id: str) -> None:
+        """End the session's cooldowns; the next failure still counts as a further one."""
+        with self._lock:
+            for key, (_, grown, step) in self._failures.items():
+                if key[0] == session_id:
+                    self._failures[key] = (-math.inf, grown, step)
+
     def record_success(self, session_id: str, model: str | None) -> None:
         """Forget the failures of a model that answers again."""
         with self._lock:

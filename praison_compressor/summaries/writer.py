@@ -65,14 +65,11 @@ class SummaryWriter:
         """Model -> the window that its refusals teach."""
         self._on_disk = on_disk
 
-    async def write(
-        self, brief: Brief, *, model: str | None, session_id: str, force: bool = False
-    ) -> SegmentText:
+    async def write(self, brief: Brief, *, model: str | None, session_id: str) -> SegmentText:
         """Return a summary within `brief.room_tokens` tokens; static if all models fail.
 
         Args:
             model: asked in place of the configured auxiliary model.
-            force: ask models that rest after a failure, too.
         """
         brief, secrets = await asyncio.to_thread(self._redact, brief, model)
         if secrets:
@@ -81,7 +78,7 @@ class SummaryWriter:
         written, usage = None, Usage()
         if summarizer is not None and brief.prose_tokens:
             caller = ModelCaller(self.config, summarizer, self.emit, session_id)
-            written, usage = await self._ask_models(brief, caller, model, force)
+            written, usage = await self._ask_models(brief, caller, model)
         if written is None:
             written = await asyncio.to_thread(self._static, brief)
         return replace(written, usage=usage)
@@ -120,7 +117,7 @@ class SummaryWriter:
         return LiteLLMSummarizer(name, api_base=base, api_key=key)
 
     async def _ask_models(
-        self, brief: Brief, caller: ModelCaller, model: str | None, force: bool
+        self, brief: Brief, caller: ModelCaller, model: str | None
     ) -> tuple[SegmentText | None, Usage]:
         """Return the first usable summary of the models in turn, or None, and all models' cost."""
         size, words = await asyncio.to_thread(self._measure, brief)
@@ -131,7 +128,7 @@ class SummaryWriter:
         for name in (model or self.config.auxiliary_model, *self.config.fallback_models):
             if spent.calls >= MOST_CALLS:
                 break
-            if not force and not self.breaker.allows(caller.session_id, name, size):
+            if not self.breaker.allows(caller.session_id, name, size):
                 data = {"model": name, "reason": "cooldown"}
                 self.emit(Event("skipped", caller.session_id, data))
                 continue
@@ -304,7 +301,7 @@ def mark_headings(prose: str) -> str:
 
 
 _IMITATED_HEADING = re.compile(
-    rf"^[^\w\n]{{0,20}}(?={'|'.join(re.escape(t) for t in (QUOTED[:-1], *TITLES.values()))})",
+    rf"^[^\w\n]{{0,20}}(?={'|'.join(re.escape(t) for t in (QUOTED[:-1], *TITLES))})",
     re.IGNORECASE | re.MULTILINE,
 )
 

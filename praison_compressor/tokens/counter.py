@@ -11,7 +11,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -24,25 +24,19 @@ from .images import image_rule, size_and_detail
 
 logger = logging.getLogger(__name__)
 
-MESSAGE_TOKENS = 3
-
-NAME_TOKENS = 1
-
+MESSAGE_TOKENS, NAME_TOKENS = 3, 1
 REPLY_TOKENS = 3
 """Opens the reply, once in a request; included in `messages()`, not in `message()`."""
-
 CALL_TOKENS = 5
 """Frames one tool call. Not published: a message's frame and the words `functions.`."""
-
+TOOLS_TOKENS = 12
+"""Counted once for a request's tools."""
 MEDIA_CHARS_PER_TOKEN = 40
 """Base64 characters of audio or a document per token. Not published for all providers."""
-
 SEALED_CHARS_PER_TOKEN = 5
 """Base64 characters of encrypted reasoning per token: four bytes a token."""
 
-
-EXACT_TOLERANCE = 0.02
-
+EXACT_TOLERANCE = 0.02  # share by which reports differ from the count of a model's own vocabulary
 LEAST_RATIO = 0.75
 """Lowest ratio of a report to our count that another tokenizer explains.
 
@@ -53,7 +47,7 @@ FLAT_REPORTS, FLAT_GROWTH = 3, 1.02
 
 
 class _Run(NamedTuple):
-    """Equal reports for growing requests."""
+    """Equal reports of a provider for growing requests."""
 
     reported: int
     counted: int
@@ -146,17 +140,14 @@ class TokenCounter:
         parts = [self._parts(entry.plain) for entry in new]
         sizes = self.vocabulary.begin_count([text for _, texts in parts for text in texts])
 
-        def counted() -> list[int]:
-            totals = [beside for beside, _ in parts]
-            owners = (n for n, (_, texts) in enumerate(parts) for _ in texts)
-            for owner, size in zip(owners, sizes(), strict=True):
-                totals[owner] += size
-            for entry, total in zip(new, totals, strict=True):
-                entry.tokens[rules] = total
+        def finish_count() -> list[int]:
+            rest = iter(sizes())
+            for entry, (beside, texts) in zip(new, parts, strict=True):
+                entry.tokens[rules] = beside + sum(islice(rest, len(texts)))
             counts = [entry.tokens.get(rules) or self._count_cached(entry) for entry in entries]
             return counts if self._ratio == 1.0 else list(map(self._scale, counts))
 
-        return counted
+        return finish_count
 
     def tools(self, tools: Sequence[Mapping[str, Any]] | None) -> int:
         """Return the tokens of a request's tool schemas."""
@@ -213,10 +204,10 @@ class TokenCounter:
     # ------------------------------------------------------------ messages
 
     def _count_cached(self, seen: CachedMessage) -> int:
-        known = seen.tokens.get(self._rules)
-        if known is None:
-            known = seen.tokens[self._rules] = self.count(seen.plain)
-        return known
+        tokens = seen.tokens.get(self._rules)
+        if tokens is None:
+            tokens = seen.tokens[self._rules] = self.count(seen.plain)
+        return tokens
 
     def count(self, message: Message) -> int:
         """Return the tokens of a plain message, uncorrected and not cached."""
@@ -295,9 +286,9 @@ class TokenCounter:
 
     def _tool_use(self, part: Mapping[str, Any]) -> int:
         arguments = part.get("input") or part.get("arguments") or {}
-        given = arguments if isinstance(arguments, str) else _dumps(arguments)
+        text = arguments if isinstance(arguments, str) else _dumps(arguments)
         name = str(part.get("name") or "")
-        return CALL_TOKENS + self.vocabulary.count(name) + self.vocabulary.count(given)
+        return CALL_TOKENS + self.vocabulary.count(name) + self.vocabulary.count(text)
 
     def _json(self, value: Any) -> int:
         return self.vocabulary.count(_dumps(value))
@@ -323,8 +314,7 @@ class TokenCounter:
         """Return the tokens of a schema's properties at any depth."""
         if not isinstance(schema, Mapping):
             return 0
-        properties = schema.get("properties")
-        tokens = 0
+        properties, tokens = schema.get("properties"), 0
         if isinstance(properties, Mapping) and properties:
             tokens = 3 + sum(self._property(str(k), v) for k, v in properties.items())
         branches = [schema.get("items")]
@@ -348,21 +338,17 @@ class TokenCounter:
 COUNTED_TOGETHER = 64
 """New messages from which threads are worth their start (tests/benchmarks/latency.py)."""
 
-
 REMEMBERED_WORDS, REMEMBERED_TOOLS, REMEMBERED_SECTIONS = 1_024, 256, 16
 
 SECTIONED_CHARS = 4_096, 524_288
-"""Least and most characters of a text that is counted by sections: a writer counts a summary's
-quotes while it fits them, then the framed message."""
+"""Least and most characters of a text that is counted by sections: a writer counts parts of one
+summary several times."""
 
 # No vocabulary has a token across these places: the cut changes no count.
 _SECTION = re.compile(r"\n(?=## |</)")
 
 _PLAIN_KEYS = frozenset({"role", "content", "name", "tool_calls", "tool_call_id"})
 """Other keys may send thinking back."""
-
-TOOLS_TOKENS = 12
-"""Counted once for a request's tools."""
 
 _IMAGES = ("image_url", "input_image", "image")
 

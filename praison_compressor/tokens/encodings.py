@@ -26,19 +26,12 @@ CountPiece = Callable[[str], int]
 CountPieces = Callable[[Sequence[str]], "list[int]"]
 
 END = "<|endoftext|>"
-"""A token of its own where it is allowed; in a text of a message it is an ordinary text."""
-NUMBER_BYTES = 4
-"""Bytes of a token's number in tiktoken's buffers."""
-
+"""A special token, which is ordinary text inside a message."""
+NUMBER_BYTES = 4  # of a token's number in tiktoken's buffers
 PIECE_CHARS = 65_536
 """Longer texts are cut: tiktoken panics on a million spaces and is slow on other runs."""
-
-SEAM_CHARS = 4_096
-"""A cut is searched in the last SEAM_CHARS of a piece."""
-
-EXACT_CHARS = 4_000_000
-"""Longer texts (about a million tokens) are sampled."""
-
+SEAM_CHARS = 4_096  # at the end of a piece, where a cut is searched
+EXACT_CHARS = 4_000_000  # a longer text (about a million tokens) is sampled
 SAMPLES = 16
 
 
@@ -64,31 +57,31 @@ class Vocabulary:
         return sum(map(self.count_piece, split_pieces(text)))
 
     def begin_count(self, texts: Sequence[str]) -> Callable[[], list[int]]:
-        """Start counting in a thread; return a function for the rest."""
+        """Start counting in a thread; return a function that counts the rest."""
         sizes: dict[int, int] = {}
         ends = [0, *accumulate(map(len, texts))]
         cut = bisect_left(ends, int(ends[-1] * AHEAD_SHARE))
 
-        def work(some: range) -> None:
+        def count_range(places: range) -> None:
             if (count := self.count_pieces) is None:
                 return
             with suppress(Exception):  # a missing size is counted below, which raises it
-                for at in range(0, len(some), TEXTS_PER_CALL):
-                    joint = [n for n in some[at : at + TEXTS_PER_CALL] if _is_joint(texts[n])]
+                for at in range(0, len(places), TEXTS_PER_CALL):
+                    joint = [n for n in places[at : at + TEXTS_PER_CALL] if _is_joint(texts[n])]
                     sizes.update(zip(joint, count([texts[n] for n in joint]), strict=True))
 
         ahead: Future[None] | None = None
         if cut and self.count_pieces:
             with suppress(RuntimeError):  # the interpreter exits: no thread can be had
-                ahead = begin(lambda: work(range(cut)))
+                ahead = begin(lambda: count_range(range(cut)))
 
-        def counted() -> list[int]:
-            work(range(cut, len(texts)))
+        def finish_count() -> list[int]:
+            count_range(range(cut, len(texts)))
             if ahead is not None:
                 ahead.result()
             return [sizes[n] if n in sizes else self.count(x) for n, x in enumerate(texts)]
 
-        return counted
+        return finish_count
 
     def _estimate_by_samples(self, text: str) -> int:
         step = len(text) // SAMPLES
@@ -97,7 +90,7 @@ class Vocabulary:
         return round(tokens * len(text) / sum(map(len, samples)))
 
 
-AHEAD_SHARE = 0.6
+AHEAD_SHARE = 0.55
 """Share that a thread counts, while the caller does other work before it counts the rest."""
 
 TEXTS_PER_CALL = 1_024

@@ -97,10 +97,10 @@ def image_size(url: Any) -> Size | None:
     data = url.partition("base64,")[2] if url.startswith("data:") else url
     start = data[:_DECODED_CHARS]
     try:
-        found = base64.b64decode(start[: len(start) // 4 * 4])
-        if found.startswith(b"\x89PNG"):
-            return _pair(">II", found, 16)
-        return _jpeg_size(found) if found.startswith(b"\xff\xd8") else None
+        image = base64.b64decode(start[: len(start) // 4 * 4])
+        if image.startswith(b"\x89PNG"):
+            return _pair(">II", image, 16)
+        return _jpeg_size(image) if image.startswith(b"\xff\xd8") else None
     except (binascii.Error, ValueError, struct.error, IndexError):
         return None
 

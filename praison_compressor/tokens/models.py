@@ -48,23 +48,13 @@ def model_limits(model: str | None, context_window: int | None = None) -> Limits
     An unknown name is tried without its route (`openrouter/anthropic/`), tag, region and date. Then
     the window is guessed, with one warning for each model.
     """
-    known = _limits_in_table(model)
+    listed = _limits_in_table(model)
     if context_window is not None:
-        return Limits(context_window, known.output if known else None, "context_window", False)
-    if known is None:
+        return Limits(context_window, listed.output if listed else None, "context_window", False)
+    if listed is None:
         _warn_unknown(model)
         return Limits(GUESSED_WINDOW, None, "guess", True)
-    return known
-
-
-def input_price(model: str | None) -> float | None:
-    """Return the listed US dollars for one input token, or None."""
-    return _price(model, "input_cost_per_token")
-
-
-def cached_input_price(model: str | None) -> float | None:
-    """Return the listed US dollars for one cached input token, or None."""
-    return _price(model, "cache_read_input_token_cost")
+    return listed
 
 
 class Prices(NamedTuple):

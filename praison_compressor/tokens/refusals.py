@@ -191,7 +191,7 @@ _NO_SIZE = re.compile(
 
 
 def overflow_of(
-    error: BaseException, sent: int | None = None, said: Iterable[str] = ()
+    error: BaseException, sent: int | None = None, own_texts: Iterable[str] = ()
 ) -> Overflow | None:
     """Return what a refusal says of a request's length, or None.
 
@@ -203,7 +203,7 @@ def overflow_of(
     """
     links = list(_error_chain(error))
     text = " ".join(map(_error_text, links))
-    for own in said:
+    for own in own_texts:
         if len(own) >= LEAST_ECHO_CHARS:
             text = text.replace(own, " ").replace(own[:LEAST_ECHO_CHARS], " ")
     text = _NO_SIZE.sub(" ", _REPEATED.sub(" ", text) if _FIELD.search(text) else text)
@@ -237,10 +237,10 @@ _FIELD, _REPEATED = re.compile(r"['\"]loc['\"]"), re.compile(r"['\"]input['\"]\s
 
 def _minute_limit(text: str, sent: int | None) -> Overflow | None:
     """Return a limit per minute that one request exceeds, or None."""
-    found = _PER_MINUTE.search(text)
-    if found is None:
+    numbers = _PER_MINUTE.search(text)
+    if numbers is None:
         return None
-    limit, asked = _integer(found[1]), _integer(found[2])
+    limit, asked = _integer(numbers[1]), _integer(numbers[2])
     if asked <= limit:
         return None
     named = Overflow(limit, asked)

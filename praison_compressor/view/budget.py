@@ -12,13 +12,13 @@ from ..errors import BudgetTooSmall
 
 LEAST_QUOTES = 3_000
 """Least tokens of quotes, up to an eighth of the target: a session's files and wishes do not shrink
-with the window. Below half of `fold_ratio`, so that not every summary is a fold."""
+with the window. It is below half of `fold_ratio`, so that not every summary is a fold."""
 
 LARGE_SHARE = 0.25
 """Share of the window less the reserve that one tool's result may take; a larger result goes to the
 archive at once (tests/view/test_masks.py)."""
 
-LEAST_SAID = 50
+LEAST_USER_QUOTE = 50
 """Tokens in which a message of the user is quoted by its beginning and end
 (tests/compressor/test_tails.py)."""
 
@@ -33,7 +33,7 @@ TINY_TAIL_SHARE = 0.6
 """The same in a tiny room; the rest holds a frame and twice the requested prose
 (tests/benchmarks/exam). With recall the frame is longer, and the tail has `TAIL_SHARE`."""
 
-CROWDED = 0.75
+CROWDED_SHARE = 0.75
 """Largest share of the trigger for fixed messages; above it the marks are raised. Otherwise every
 few turns would compress and free little (tests/view/test_plan.py)."""
 
@@ -135,6 +135,10 @@ class Budget:
     large: int | None = None
     """Most for one tool result; a larger one is archived at once. None: no bound."""
     tail_share: float = TAIL_SHARE
+    has_model: bool = False
+    """Whether a model writes prose; without one the quotes take its room."""
+    is_forced: bool = False
+    """Whether to compress below the trigger too."""
     costs: Costs | None = None
     """Prices and pace by which masks are decided; None: unknown, `MASK_WORTH` decides."""
     tiny_tail_share: float | None = None
@@ -188,7 +192,7 @@ class Budget:
     ) -> Budget:
         head, quotes = config.head_tokens, config.quotes_budget_tokens
         tail = config.protect_last_n_tokens
-        said = LEAST_SAID if quotes is None else 0
+        user_quote = LEAST_USER_QUOTE if quotes is None else 0
         if quotes is None:
             quotes = max(target // 10, min(LEAST_QUOTES, target // 8))
         return cls(
@@ -200,7 +204,7 @@ class Budget:
             prose=config.summary_target_tokens,
             quotes=quotes,
             most_quotes=quotes,
-            per_user_message=said,
+            per_user_message=user_quote,
             fold=int(target * config.fold_ratio),
             min_gain=config.min_gain_ratio,
             recent_turns=config.keep_recent_turns or 0,
@@ -220,17 +224,17 @@ class Budget:
 
     # ---------------------------------------------------------- the marks of one view
 
-    def crowded_by(self, fixed: int) -> Budget:
-        """Return the budget, its marks raised where `fixed` tokens crowd it."""
-        if fixed <= CROWDED * self.trigger:
+    def raise_marks(self, fixed: int) -> Budget:
+        """Return the budget with higher marks if `fixed` tokens crowd it."""
+        if fixed <= CROWDED_SHARE * self.trigger:
             return self
-        room = min(int((1 - CROWDED) * self.trigger), (self.limit - fixed) // 2)
+        room = min(int((1 - CROWDED_SHARE) * self.trigger), (self.limit - fixed) // 2)
         trigger = max(self.trigger, fixed + room)
         target = max(self.target, fixed + int((trigger - fixed) * CROWDED_TARGET))
         return replace(self, trigger=trigger, target=target)
 
-    def forced(self, size: int) -> Budget:
-        """Return the budget that compresses a view of `size` in any case.
+    def force_below(self, size: int) -> Budget:
+        """Return the budget that compresses a view of `size` tokens in any case.
 
         Masks alone must then reach the target.
         """
@@ -239,6 +243,6 @@ class Budget:
         target = min(self.target, int(size * FORCED_SHARE))
         return replace(self, trigger=size - 1, target=target, mask_reach=0.0)
 
-    def mark_between(self, share: float) -> int:
+    def mark_at(self, share: float) -> int:
         """Return the tokens a share of the way from target to trigger."""
         return self.target + int(share * (self.trigger - self.target))

@@ -7,7 +7,7 @@ beside the texts. The quotes are measured: what they do not need goes to the tai
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -82,13 +82,13 @@ class Plan:
 class Measures(Protocol):
     """The rendered sizes of what replaces messages."""
 
-    def excerpts(self, view: View, most: int | None) -> Mapping[int, Segment]:
-        """Return the shortened form of each result above `most` tokens."""
+    def excerpts(self, view: View, budget: Budget) -> Mapping[int, Segment]:
+        """Return the shortened form of each result above `budget.large` tokens."""
 
-    def masks(self, view: View, *, by_model: bool) -> Mapping[int, int]:
+    def masks(self, view: View, budget: Budget) -> Mapping[int, int]:
         """Return the tokens of each maskable output once it is masked."""
 
-    def quotes(self, view: View, run: Run, room: int, *, by_model: bool) -> int:
+    def quotes(self, view: View, run: Run, room: int, budget: Budget) -> int:
         """Return the tokens that the quotes of a run take of `room`."""
 
 
@@ -101,62 +101,63 @@ class Scope(NamedTuple):
     """Include runs much smaller than another, and a run of only one summary."""
 
 
-BESIDE, EVERY, FOLD, ALL = (
-    Scope(False, False),
-    Scope(False, True),
-    Scope(True, False),
-    Scope(True, True),
-)
+NEW_LARGE, NEW = Scope(folds=False, small=False), Scope(folds=False, small=True)
+FOLD_LARGE, ALL = Scope(folds=True, small=False), Scope(folds=True, small=True)
 
 
-def replaceable_runs(view: View, tail_start: int, way: Scope) -> list[Run]:
+def replaceable_runs(view: View, tail_start: int, scope: Scope) -> list[Run]:
     """Return the runs between head and tail to replace, as index pairs."""
     alone = {(tile.start, tile.end) for tile in view.tiles}
     sizes = {
         run: size
-        for start, end in (view.open_runs if way.folds else view.new_runs)
+        for start, end in (view.open_runs if scope.folds else view.new_runs)
         if start < tail_start
         and (run := (start, min(end, tail_start)))
         and (size := view.shown_tokens(*run)) >= 2 * SMALLEST_SUMMARY
-        and (way.small or run not in alone)
+        and (scope.small or run not in alone)
     }
-    least = 0 if way.small else MAJOR_SHARE * max(sizes.values(), default=0)
+    least = 0 if scope.small else MAJOR_SHARE * max(sizes.values(), default=0)
     return [run for run, size in sizes.items() if size >= least]
 
 
-def size_without(view: View, runs: Iterable[Run]) -> int:
+def size_without(view: View, runs: Sequence[Run]) -> int:
     """Return the view's tokens without these runs, with their bridges."""
-    runs, bridge = list(runs), view.bridge.tokens if view.bridge is not None else 0
-    bridges = bridge * sum(view.needs_bridge(start) for start, _ in runs)
-    return view.size() - sum(view.shown_tokens(start, end) for start, end in runs) + bridges
+    bridges = sum(view.needs_bridge(start) for start, _ in runs)
+    bridge_tokens = bridges * view.bridge.tokens if view.bridge is not None else 0
+    return view.size() - sum(view.shown_tokens(*run) for run in runs) + bridge_tokens
+
+
+class Rooms(NamedTuple):
+    """Tokens for the texts of a plan."""
+
+    all: int
+    """All texts together."""
+    prose: int
+    """Asked of the model."""
+    quotes: int
+    """Quotes beside a prose, at most."""
+    spare: int = 0
+    """Beyond a text's room, for prose longer than asked."""
 
 
 def jobs_for(
-    view: View,
-    runs: Sequence[Run],
-    needs: Sequence[int],
-    prose: int,
-    room: int,
-    quotes: int,
-    spare: int,
+    view: View, runs: Sequence[Run], needs: Sequence[int], rooms: Rooms
 ) -> tuple[Job, ...]:
-    """Return the jobs of runs, sharing `room` tokens by need.
+    """Return the jobs of runs, which share the room by need.
 
-    Only the largest run gets `prose`, the newest of equal ones: one compression makes one model
-    call. Beside it stand `quotes` at most. Prose that is longer
-    than asked may take `spare` tokens more.
+    Only the largest run gets prose, the newest of equal ones: one compression makes one model call.
     """
     sizes = [view.original_tokens(*run) for run in runs]
     main = max(range(len(runs)), key=lambda n: (sizes[n], n), default=0)
-    proses, jobs = [prose if n == main else 0 for n in range(len(runs))], []
-    for run, share, asked in zip(
-        runs, _share_room(proses, needs, sizes, room), proses, strict=True
-    ):
-        own, folds = min(share, view.shown_tokens(*run) - 1), view.summaries_in(run)
+    proses, jobs = [rooms.prose if n == main else 0 for n in range(len(runs))], []
+    shares = _share_room(proses, needs, sizes, rooms.all)
+    for (start, end), share, prose in zip(runs, shares, proses, strict=True):
+        own, folds = min(share, view.shown_tokens(start, end) - 1), view.summaries_in((start, end))
         # A fold's prose carries more than one segment's did.
-        asked *= 2 if any(segment.method == "model" for segment in folds) else 1
-        asked = max(1, min(asked, int(own * PROSE_SHARE))) if asked else 0
-        jobs.append(Job(*run, own, min(own, quotes), spare, asked, folds))
+        prose *= 2 if any(segment.method == "model" for segment in folds) else 1
+        prose = max(1, min(prose, int(own * PROSE_SHARE))) if prose else 0
+        quotes = min(own, rooms.quotes)
+        jobs.append(Job(start, end, own, quotes, rooms.spare, prose, folds))
     return tuple(jobs)
 
 
@@ -164,18 +165,18 @@ def _share_room(
     proses: Sequence[int], needs: Sequence[int], sizes: Sequence[int], room: int
 ) -> list[int]:
     """Share the room: minimum, then prose, then quotes, then by size."""
-    given = [SMALLEST_SUMMARY for _ in sizes]
+    shares = [SMALLEST_SUMMARY for _ in sizes]
     for wanted in (proses, needs, sizes):
-        left, whole = max(0, room - sum(given)), max(1, sum(wanted))
+        left, whole = max(0, room - sum(shares)), max(1, sum(wanted))
         spare = left if wanted is sizes else min(left, sum(wanted))
-        given = [have + spare * want // whole for have, want in zip(given, wanted, strict=True)]
-    return given
+        shares = [own + spare * want // whole for own, want in zip(shares, wanted, strict=True)]
+    return shares
 
 
 # -------------------------------------------------------------- the tail
 
 
-PLENTY = CompressorConfig.protect_last_n_tokens
+PLENTY_TAIL = CompressorConfig.protect_last_n_tokens
 """From this `protect_last_n_tokens` on, the tail has half of the target beside the head."""
 
 TURN_START_COST = 0.2
@@ -193,7 +194,7 @@ def choose_cut(view: View, room: int, floor: int) -> int:
     return next((start for start in turns if view.tail_tokens(start) >= least), step)
 
 
-MEASURED = 3
+MOST_MEASURES = 3
 """Times that quotes are measured at most, while the middle becomes shorter."""
 
 LEAST_FILLED = 0.95
@@ -207,19 +208,23 @@ LEAST_FILLED = 0.95
 class Split(NamedTuple):
     """A place for the cut, and the view's tokens around the texts."""
 
-    start: int
-    """The tail starts here."""
-    way: Scope
-    kept: int
+    tail_start: int
+    scope: Scope
+    rest: int
     """Tokens of the view outside the runs to replace."""
     texts: int
-    """Tokens that the texts are given."""
+    """Tokens for the texts."""
     runs: tuple[Run, ...]
     """The runs that texts replace."""
 
+    @property
+    def size(self) -> int:
+        """Tokens of the view with its texts."""
+        return self.rest + self.texts
+
     def fits(self, goal: int) -> bool:
         """Return whether texts make the view as small as the goal."""
-        return bool(self.runs) and self.kept + self.texts <= goal
+        return bool(self.runs) and self.size <= goal
 
 
 @dataclass(frozen=True)
@@ -229,7 +234,6 @@ class Summaries:
     view: View
     budget: Budget
     measures: Measures
-    by_model: bool
 
     def plan(self) -> Plan | None:
         """Return the plan, or None if nothing is gained.
@@ -238,9 +242,9 @@ class Summaries:
             BudgetTooSmall: no plan comes down to the limit.
         """
         found = self.split()
-        return found and reject_small_gain(
-            self._measure_plan(*found), self.view.size(), self.budget
-        )
+        if found is None:
+            return None
+        return reject_small_gain(self._measure_plan(*found), self.view.size(), self.budget)
 
     def split(self) -> tuple[Split, int] | None:
         """Return cut and goal: target, else halfway up, else the limit.
@@ -253,195 +257,187 @@ class Summaries:
         target, limit, size = self.budget.target, self.budget.limit, self.view.size()
         tried = []
         for goal in (target, (target + limit) // 2, limit):
-            found = self._mildest(goal)
-            if found.fits(goal):
-                return found, goal
+            split = self._mildest_split(goal)
+            if split.fits(goal):
+                return split, goal
             if size <= limit:
                 return None
-            tried.append(found)
-        nearest = min(tried, key=lambda split: split.kept + split.texts)
-        # The way to a lower goal may come down further than the mildest way to the limit.
+            tried.append(split)
+        nearest = min(tried, key=lambda split: split.size)
+        # A split for a lower goal may come down further than the mildest one for the limit.
         if nearest.fits(limit):
             return nearest, limit
-        needed = nearest.kept + nearest.texts if nearest.runs else size
+        needed = nearest.size if nearest.runs else size
         raise BudgetTooSmall(needed, limit, culprit=largest_fixed(self.view))
 
-    def _mildest(self, goal: int) -> Split:
-        """Return the mildest way to the goal, else the longest tail.
+    def _mildest_split(self, goal: int) -> Split:
+        """Return the split of the mildest scope with a full tail, else the longest tail.
 
-        If no way comes down to the goal, return the one that comes nearest.
+        If no split comes down to the goal, return the nearest.
         """
-        enough = self.view.longest_tail(min(self._requested_tail, self._tail_share(goal)))
+        enough = self.view.longest_tail(min(self._requested_tail, self._tail_room(goal)))
         # A fold may fill its share, with prose of twice the request. The next summary must still
         # fit, or each one folds.
         more = max(self._prose + self.budget.quotes, 2 * self._prose)
         is_full = self._old_tokens > self.budget.fold + more
-        ways = (FOLD, ALL) if self._old_tokens == 0 or is_full else (BESIDE, EVERY, FOLD, ALL)
-        found = [self._longest(goal, way, self._reserve(goal, way)) for way in ways]
-        roomy = [s for s in found if s.fits(goal) and self._has_room(goal, s.way)]
+        scopes: tuple[Scope, ...] = (FOLD_LARGE, ALL)
+        if self._old_tokens and not is_full:
+            scopes = (NEW_LARGE, NEW, *scopes)
+        splits = [self._longest_split(goal, s, self._reserved_room(goal, s)) for s in scopes]
+        roomy = [s for s in splits if s.fits(goal) and self._has_room(goal, s.scope)]
         for split in roomy:
-            if split.start <= enough:
+            if split.tail_start <= enough:
                 return split
         if roomy:
-            return min(roomy, key=lambda split: split.start)
-        found.append(self._longest(goal, ALL, 0))  # the texts get what is left
-        fitting = [split for split in found if split.fits(goal)]
+            return min(roomy, key=lambda split: split.tail_start)
+        splits.append(self._longest_split(goal, ALL, 0))  # the texts get what is left
+        fitting = [split for split in splits if split.fits(goal)]
         if not fitting:
-            return min(found, key=lambda split: split.kept + split.texts)
-        return min(fitting, key=lambda split: split.start)
+            return min(splits, key=lambda split: split.size)
+        return min(fitting, key=lambda split: split.tail_start)
 
-    def _longest(self, goal: int, way: Scope, reserve: int) -> Split:
+    def _longest_split(self, goal: int, scope: Scope, reserve: int) -> Split:
         """Return the split with the longest requested tail that fits."""
         view, starts, asked = self.view, self.view.starts, self._requested_tail
         if not starts:
-            return self._split(len(view.tokens), way, 0)
+            return self._split_at(len(view.tokens), scope, 0)
         at = bisect_left(
-            starts, True, key=lambda start: self._split(start, way, reserve).fits(goal)
+            starts, True, key=lambda start: self._split_at(start, scope, reserve).fits(goal)
         )
         fits = view.tail_tokens(starts[min(at, len(starts) - 1)])
-        share = self._tail_share(goal)
+        share = self._tail_room(goal)
         start = choose_cut(view, min(asked, fits), share if asked >= share else 0)
-        return self._split(start, way, reserve)
+        return self._split_at(start, scope, reserve)
 
-    def _split(self, start: int, way: Scope, texts: int) -> Split:
-        runs = tuple(replaceable_runs(self.view, start, way))
+    def _split_at(self, start: int, scope: Scope, texts: int) -> Split:
+        runs = tuple(replaceable_runs(self.view, start, scope))
         texts = max(SMALLEST_SUMMARY * len(runs), texts)
-        return Split(start, way, size_without(self.view, runs), texts, runs)
+        return Split(start, scope, size_without(self.view, runs), texts, runs)
+
+    # ---------------------------------------------------------- rooms, in tokens
 
     @lazy
     def _requested_tail(self) -> int:
-        """Return the tokens that the tail asks for."""
         users, turns = self.view.transcript.users, self.budget.recent_turns
         recent = self.view.tail_tokens(users[-turns:][0]) if turns and users else 0
-        least = self._tail_share(self.budget.target) if self.budget.tail >= PLENTY else 0
+        least = self._tail_room(self.budget.target) if self.budget.tail >= PLENTY_TAIL else 0
         return max(self.budget.tail, recent, least)
 
-    def _tail_share(self, goal: int) -> int:
+    def _tail_room(self, goal: int) -> int:
         """Return the tail's share of the goal, in whole steps."""
-        share = int(self._beside_head(goal) * self.budget.tail_share)
+        share = int(self._room_beside_head(goal) * self.budget.tail_share)
         sizes = (self.view.tail_tokens(start) for start in reversed(self.view.starts))
         return next((size for size in sizes if size >= share), share)
 
-    def _beside_head(self, goal: int) -> int:
+    def _room_beside_head(self, goal: int) -> int:
         return max(0, goal - self.view.span_tokens(0, self.view.head_end))
+
+    def _room_beside_tail(self, room: int, goal: int) -> int:
+        """Return the room less the tail's share; a huge step adds nothing."""
+        return max(room - self._tail_room(goal), int(room * (1 - self.budget.tail_share)))
 
     @lazy
     def _old_tokens(self) -> int:
-        """Return the tokens of the summaries that are there."""
         return sum(segment.tokens for segment in self.view.summaries())
 
     @lazy
-    def _user_messages(self) -> int:
-        """Return how many messages of the user summaries may have to quote."""
-        view = self.view
-        return sum(view.replaceable[n] and n not in view.covered for n in view.transcript.users)
-
-    @lazy
     def _prose(self) -> int:
-        """Return the tokens to ask of a model."""
         return self.budget.prose_for(self.view.size())
 
-    def _text_room(self, goal: int, way: Scope, quotes: int) -> int:
-        """Return a text's tokens if only head and tail stand beside.
+    @lazy
+    def _least_quotes(self) -> int:
+        """Return the tokens in which each user message is quoted by its beginning."""
+        view = self.view
+        users = [n for n in view.transcript.users if view.replaceable[n] and n not in view.covered]
+        return self.budget.per_user_message * len(users)
 
-        If summaries exist, few enough that a fold and two more fit together
+    def _quote_room(self, scope: Scope, quotes: int) -> int:
+        """Return the tokens for quotes, at least `quotes`; a fold may fill `budget.fold`."""
+        folded = self.budget.fold - self._prose if scope.folds and self._old_tokens else 0
+        return max(quotes, self._least_quotes, folded if self.budget.per_user_message else 0)
+
+    def _text_room(self, goal: int, scope: Scope, quotes: int) -> int:
+        """Return the tokens of a text with only head and tail beside it.
+
+        Beside older summaries it is less, so that a fold and two more texts fit together
         (tests/view/test_folds.py).
         """
-        beside = self._beside_head(goal)
-        most = (
-            beside // (5 if way.folds else 10)
-            if self._old_tokens
-            else self._besides_tail(beside, goal)
-        )
-        return min(self._prose + self._quotes(way, quotes), most)
+        beside = self._room_beside_head(goal)
+        if self._old_tokens:
+            most = beside // (5 if scope.folds else 10)
+        else:
+            most = self._room_beside_tail(beside, goal)
+        return min(self._prose + self._quote_room(scope, quotes), most)
 
-    def _besides_tail(self, room: int, goal: int) -> int:
-        """Return the room less the tail's share; a huge step adds nothing."""
-        return max(room - self._tail_share(goal), int(room * (1 - self.budget.tail_share)))
-
-    def _quotes(self, way: Scope, quotes: int) -> int:
-        """Return the tokens for quotes, at least `quotes`.
-
-        Each user message gets room for its beginning; a fold may fill `budget.fold`.
-        """
-        folded = self.budget.fold - self._prose if way.folds and self._old_tokens else 0
-        return max(
-            quotes,
-            self.budget.per_user_message * self._user_messages,
-            folded if self.budget.per_user_message else 0,
-        )
-
-    def _reserve(self, goal: int, way: Scope) -> int:
-        """Return the tokens that a tail of the newest step leaves texts."""
+    def _reserved_room(self, goal: int, scope: Scope) -> int:
+        """Return the tokens for texts beside a tail of the newest step."""
         if not self.view.starts:
             return 0
         last = self.view.starts[-1]
-        # Of what texts and tail share.
-        left = goal - size_without(self.view, replaceable_runs(self.view, last, way))
-        most = min(self._besides_tail(left + self.view.tail_tokens(last), goal), left)
-        return max(0, min(self._text_room(goal, way, self.budget.most_quotes), most))
+        # Texts and tail share what is left.
+        left = goal - size_without(self.view, replaceable_runs(self.view, last, scope))
+        most = min(self._room_beside_tail(left + self.view.tail_tokens(last), goal), left)
+        return max(0, min(self._text_room(goal, scope, self.budget.most_quotes), most))
 
-    def _has_room(self, goal: int, way: Scope) -> bool:
+    def _has_room(self, goal: int, scope: Scope) -> bool:
         """Return whether the texts have half of the room they need.
 
         Small runs that stay beside a tail may leave next to nothing for a summary of hundreds of
         messages (tests/compressor/test_tails.py).
         """
-        least = self._text_room(goal, way, self.budget.quotes)
-        return not self.view.starts or 2 * self._reserve(goal, way) >= least
+        least = self._text_room(goal, scope, self.budget.quotes)
+        return not self.view.starts or 2 * self._reserved_room(goal, scope) >= least
+
+    # ---------------------------------------------------------- measured quotes
 
     def _measure_plan(self, split: Split, goal: int) -> Plan:
         """Return the plan; give the room that quotes leave to the tail."""
-        # Cap the texts, or they are folded soon.
-        quotes = self._quotes(split.way, self.budget.most_quotes)
-        most = self._prose + quotes
-        room = min(most, goal - split.kept)
-        prose = min(self._prose, int(room * PROSE_SHARE)) if self.by_model else 0
-        measure, needs = self.measures.quotes, list[int]()
-        for _ in range(MEASURED):
-            needs = [measure(self.view, run, room, by_model=self.by_model) for run in split.runs]
-            start = split.start
+        quotes = self._quote_room(split.scope, self.budget.most_quotes)
+        most = self._prose + quotes  # Larger texts would be folded soon.
+        room = min(most, goal - split.rest)
+        prose = min(self._prose, int(room * PROSE_SHARE)) if self.budget.has_model else 0
+        needs = list[int]()
+        for _ in range(MOST_MEASURES):
+            needs = [self.measures.quotes(self.view, r, room, self.budget) for r in split.runs]
+            start = split.tail_start
             split = self._lengthen_tail(split, goal, prose, min(most - prose, sum(needs)))
-            room = min(most, goal - split.kept)
-            if split.start == start:
+            room = min(most, goal - split.rest)
+            if split.tail_start == start:
                 break
         # Where no budget is set, quotes take what the prose leaves.
-        beside = room if self.budget.per_user_message else quotes
+        quotes = room if self.budget.per_user_message else quotes
         # A text that was paid for may take half of what is free up to the trigger.
         spare = max(0, self.budget.trigger - goal) // 2
-        jobs = jobs_for(self.view, split.runs, needs, prose, room, beside, spare)
-        return Plan(split.start, split.kept + min(room, max(split.texts, prose)), jobs)
+        jobs = jobs_for(self.view, split.runs, needs, Rooms(room, prose, quotes, spare))
+        return Plan(split.tail_start, split.rest + min(room, max(split.texts, prose)), jobs)
 
     def _lengthen_tail(self, split: Split, goal: int, prose: int, quotes: int) -> Split:
         """Return the split with a longer tail if its texts need less.
 
         Quotes of a shorter middle need less in proportion.
         """
-        view, tail, whole = self.view, self.view.tail_tokens(split.start), self._source(split)
+        view, tail = self.view, self.view.tail_tokens(split.tail_start)
 
-        def at(start: int) -> Split:
-            found = self._split(start, split.way, 0)
-            texts = prose + quotes * self._source(found) // whole
-            return found._replace(texts=max(found.texts, texts))
+        def shorten_middle(start: int) -> Split:
+            shorter = self._split_at(start, split.scope, 0)
+            texts = prose + quotes * self._source_tokens(shorter) // self._source_tokens(split)
+            return shorter._replace(texts=max(shorter.texts, texts))
 
-        older = [
-            s
-            for s in view.starts
-            if s < split.start and view.tail_tokens(s) <= self._requested_tail
-        ]
-        longest = bisect_left(older, True, key=lambda start: at(start).fits(goal))
+        older = [start for start in view.starts if start < split.tail_start]
+        older = [start for start in older if view.tail_tokens(start) <= self._requested_tail]
+        longest = bisect_left(older, True, key=lambda start: shorten_middle(start).fits(goal))
         if longest == len(older):
             return split._replace(texts=prose + quotes)
         room = view.tail_tokens(older[longest])
-        longer = at(choose_cut(view, room, max(tail + 1, int(room * LEAST_FILLED))))
+        longer = shorten_middle(choose_cut(view, room, max(tail + 1, int(room * LEAST_FILLED))))
         is_longer = len(longer.runs) == len(split.runs) and longer.fits(goal)
         return longer if is_longer else split._replace(texts=prose + quotes)
 
-    def _source(self, split: Split) -> int:
-        return sum(self.view.original_tokens(start, end) for start, end in split.runs)
+    def _source_tokens(self, split: Split) -> int:
+        return sum(self.view.original_tokens(*run) for run in split.runs)
 
 
-def reject_small_gain(found: Plan, size: int, budget: Budget) -> Plan | None:
+def reject_small_gain(plan: Plan, size: int, budget: Budget) -> Plan | None:
     """Return the plan, or None if it frees too little."""
-    pays = size - found.expected >= budget.min_gain * size
-    return found if pays or size > budget.limit else None
+    is_enough = size - plan.expected >= budget.min_gain * size
+    return plan if is_enough or size > budget.limit else None

@@ -7,6 +7,7 @@ last resort, messages too long for the window lose their middle.
 from __future__ import annotations
 
 import functools
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import accumulate, takewhile
@@ -26,16 +27,17 @@ from ..messages import (
     to_plain,
     tool_calls_of,
 )
+from ..messages.calls import call_text
 from ..messages.display import message_as_text, pluralize
 from ..messages.shapes import MASK_OPENS, makes_calls, replace_surrogates
 from ..messages.shortening import cut_line, with_shorter_calls
-from ..quotes import call_line, telling_line
+from ..quotes import telling_line
 from ..quotes.speakers import block_text, without_notes
+from ..quotes.telling import telling_place
 from ..recall.layout import split_lines
 from .frame import LEFT_OUT, READ_ON
 
 # -------------------------------------------------------------- the line
-
 
 CALL_CHARS = 100
 TELLING_CHARS = 80
@@ -54,24 +56,20 @@ def mask_line(call: ToolCall, text: str, own: str, reference: str = "") -> str:
     """
     lines = text.count("\n") + 1 if text else 0
     size = f"{pluralize(lines, 'line')}, {len(text):,} characters"
-    line = " ".join(telling_line(call, own).split())
-    parts = [f"{MASK_OPENS} {call_line(call, CALL_CHARS)}: {size}"]
-    if line and len(line) < len(text):
-        parts.append(f'"{cut_line(line, TELLING_CHARS)}"')
+    telling = " ".join(telling_line(call, own).split())
+    parts = [f"{MASK_OPENS} {cut_line(call_text(call), CALL_CHARS)}: {size}"]
+    if telling and len(telling) < len(text):
+        parts.append(f'"{cut_line(telling, TELLING_CHARS)}"')
     return "; ".join([*parts, reference] if reference else parts)
 
 
 # -------------------------------------------------------------- masks
 
-
 CallsById = Mapping[str, ToolCall]
 """Call id, as a result names it → call."""
 
 MASK, SUMMARIZE, KEEP = "mask", "summarize", "keep"
-
-
-LEAST_MASKED = 200
-"""Tokens: a smaller output is not worth masking."""
+LEAST_MASKED = 200  # tokens of the smallest output that is masked
 
 
 def policy_of(tool: str, config: CompressorConfig, default: str = MASK) -> str:
@@ -90,8 +88,8 @@ def results_with_calls(messages: Sequence[Message]) -> Iterator[tuple[int, Calls
         ids = _result_ids(message)
         if not ids:
             calls = {call.id: call for call in tool_calls_of(message)}
-        elif found := {id: calls[id] for id in ids if id in calls}:
-            yield index, found
+        elif answered := {id: calls[id] for id in ids if id in calls}:
+            yield index, answered
 
 
 def _result_ids(message: Message) -> list[str]:
@@ -108,16 +106,19 @@ def maskable_results(
 
     Such a result is large, and its tool's policy allows it.
     """
-    found: dict[int, CallsById] = {}
     policies = config.tool_policies
     if "*" in policies and MASK not in policies.values():
-        return found
-    for index, calls in results_with_calls(messages):
-        if tokens[index] > LEAST_MASKED:
-            free = {id: call for id, call in calls.items() if policy_of(call.name, config) == MASK}
-            if free:
-                found[index] = free
-    return found
+        return {}
+    large = (
+        (index, _calls_with(MASK, calls, config))
+        for index, calls in results_with_calls(messages)
+        if tokens[index] > LEAST_MASKED
+    )
+    return {index: calls for index, calls in large if calls}
+
+
+def _calls_with(policy: str, calls: CallsById, config: CompressorConfig) -> CallsById:
+    return {id: call for id, call in calls.items() if policy_of(call.name, config) == policy}
 
 
 def mask_by_policy(
@@ -136,8 +137,7 @@ def mask_by_policy(
     return tuple(shown)
 
 
-SAMPLE_REFERENCE = "s999.1"
-"""Placeholder reference: counts a mask before its own reference exists."""
+SAMPLE_REFERENCE = "s999.1"  # to count a mask before its own reference exists
 
 
 def messages_to_keep(
@@ -201,8 +201,7 @@ class TooLarge(NamedTuple):
     """Tokens that stay."""
 
 
-EXCERPT_SHARE = 0.25
-"""An excerpt's share of the size limit."""
+EXCERPT_SHARE = 0.25  # an excerpt's share of the size limit
 
 
 def large_results(
@@ -218,27 +217,27 @@ def large_results(
     all calls of a message, may take 2 * `most`. Results of "keep" tools stay. Results with pictures
     or files stay too, because the archive returns text only.
     """
-    found: dict[int, TooLarge] = {}
+    large_by_index: dict[int, TooLarge] = {}
     for span in spans:
         if sum(tokens[span.start : span.stop]) <= most:
             continue
         step = messages[span.start : span.stop]
         if tokens[span.start] > 2 * most and (large := _large_calls(step[0], config)):
-            found[span.start] = TooLarge(large, int(most * EXCERPT_SHARE))
-        free = {
+            large_by_index[span.start] = TooLarge(large, int(most * EXCERPT_SHARE))
+        calls = {
             span.start + at: {
                 id: call for id, call in calls.items() if policy_of(call.name, config) != KEEP
             }
             for at, calls in results_with_calls(step)
             if not media_count(step[at])
         }
-        sizes = {index: tokens[index] for index, calls in free.items() if calls}
-        each = most
+        sizes = {index: tokens[index] for index in calls if calls[index]}
+        limit = most
         if sum(min(size, most) for size in sizes.values()) > 2 * most:
-            each = 2 * most // len(sizes)
-        keep = int(each * EXCERPT_SHARE)
-        found |= {i: TooLarge(free[i], keep) for i, size in sizes.items() if size > each}
-    return found
+            limit = 2 * most // len(sizes)
+        keep = int(limit * EXCERPT_SHARE)
+        large_by_index |= {i: TooLarge(calls[i], keep) for i, size in sizes.items() if size > limit}
+    return large_by_index
 
 
 def _large_calls(message: Message, config: CompressorConfig) -> CallsById:
@@ -249,7 +248,7 @@ def _large_calls(message: Message, config: CompressorConfig) -> CallsById:
 
 
 def excerpt_results(
-    found: TooLarge, message: Message, tokens: int, reference: str, *, reads: bool
+    large: TooLarge, message: Message, tokens: int, reference: str, *, reads: bool
 ) -> Message:
     """Return the message, each result as its first and last lines.
 
@@ -260,30 +259,67 @@ def excerpt_results(
     """
     whole = message_as_text(message)
     density = len(whole) / max(1, tokens)
-    half = int(found.keep * density / len(found.calls)) // 2
+    half = int(large.keep * density / len(large.calls)) // 2
     if makes_calls(message):
         rest = f": {reference} has them" if reference and reads else ""
         shorten = functools.partial(_leave_out_middle, rest=rest)
         return replace_surrogates(
-            to_plain(with_shorter_calls(message, 2 * half, shorten, found.calls))
+            to_plain(with_shorter_calls(message, 2 * half, shorten, large.calls))
         )
     length = len(split_lines(whole))
 
-    def ends(call: ToolCall, result: Message, before: Sequence[Any]) -> str:
+    def keep_ends(call: ToolCall, result: Message, before: Sequence[Any]) -> str:
         text = result_text(result) if is_result(result) else text_of(result)
-        lines = split_lines(text)
-        head, tail = _lines_within(lines, half), len(lines) - _lines_within(lines[::-1], half)
-        if head >= tail:
+        gap = _gap_in(text, call, half)
+        if gap is None:
             return text
-        start, end = _end_of_lines(text, lines[:head]), _end_of_lines(text, lines[:tail])
-        above = len(split_lines(said)) if (said := text_of({"content": list(before)})) else 0
-        first, last = above + head + 1, above + tail
+        above = len(split_lines(earlier)) if (earlier := text_of({"content": list(before)})) else 0
+        first, last = above + gap.first, above + gap.last
         rest = READ_ON.format(f"{reference}:{first}-{last}") if reference and reads else ""
-        size = int((end - start) / density)
-        line = LEFT_OUT.format(f"{first:,}", f"{last:,}", f"{length:,}", f"{size:,}", rest)
-        return "\n".join([text[:start].rstrip("\n"), line, text[end:]])
+        size = int((gap.end - gap.start) / density)
+        marks = [LEFT_OUT.format(f"{first:,}", f"{last:,}", f"{length:,}", f"{size:,}", rest)]
+        if gap.quoted:
+            marks.append(f"[line {above + gap.quoted_at:,}] {gap.quoted}")
+        return "\n".join([text[: gap.start].rstrip("\n"), *marks, text[gap.end :]])
 
-    return _rewrite_results(found.calls, message, ends)
+    return _rewrite_results(large.calls, message, keep_ends)
+
+
+class _Gap(NamedTuple):
+    """The middle of a text that an excerpt leaves out."""
+
+    start: int
+    """Its first character."""
+    end: int
+    first: int
+    """Its first line, from 1."""
+    last: int
+    quoted: str = ""
+    """Its telling line, which the excerpt shows."""
+    quoted_at: int = 0
+
+
+QUOTED_CHARS = 150  # characters of a gap's telling line with its number, at most
+
+
+def _gap_in(text: str, call: ToolCall, half: int) -> _Gap | None:
+    """Return what an excerpt with `half` characters at each end leaves out.
+
+    The telling line takes its room from the beginning.
+    """
+    lines = split_lines(text)
+    ends = _line_ends(text, lines)
+    head, tail = _lines_within(lines, half), len(lines) - _lines_within(lines[::-1], half)
+    if head >= tail:
+        return None
+    end = ends[tail - 1]
+    at = telling_place(call, text, ends[head - 1], end) if half > 2 * QUOTED_CHARS else -1
+    if at < 0:
+        return _Gap(ends[head - 1], end, head + 1, tail)
+    number = bisect_right(ends, at)
+    head = _lines_within(lines, half - QUOTED_CHARS)
+    quoted = cut_line(lines[number], QUOTED_CHARS - len(f"[line {number:,}] "))
+    return _Gap(ends[head - 1], end, head + 1, tail, quoted, number + 1)
 
 
 def _lines_within(lines: Sequence[str], chars: int) -> int:
@@ -292,13 +328,14 @@ def _lines_within(lines: Sequence[str], chars: int) -> int:
     return max(1, sum(1 for _ in takewhile(lambda size: size <= chars, sizes)))
 
 
-def _end_of_lines(text: str, lines: Sequence[str]) -> int:
-    """Return where the first lines of a text end."""
-    at = 0
+def _line_ends(text: str, lines: Sequence[str]) -> list[int]:
+    """Return where each line of a text ends, its break included."""
+    ends, at = [], 0
     for line in lines:
         at += len(line)
         at += text.startswith("\n", at)  # a wrapped line ends without a break
-    return at
+        ends.append(at)
+    return ends
 
 
 # -------------------------------------------------------------- shortening

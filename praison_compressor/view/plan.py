@@ -26,6 +26,7 @@ from .jobs import (
     SMALLEST_SUMMARY,
     Measures,
     Plan,
+    Rooms,
     Summaries,
     choose_cut,
     jobs_for,
@@ -40,66 +41,55 @@ TINY_ROOM = 500
 some of the quotes' room (tests/benchmarks/exam, sessions 6 and 7)."""
 
 
-def plan(
-    view: View,
-    budget: Budget,
-    measures: Measures,
-    *,
-    force: bool = False,
-    by_model: bool = False,
-) -> Plan | None:
+def plan(view: View, budget: Budget, measures: Measures) -> Plan | None:
     """Return the plan to make the view fit, or None.
-
-    `force` plans below the trigger too. `by_model`: a model can write the prose.
 
     Raises:
         BudgetTooSmall: what cannot be dropped exceeds the limit.
     """
-    excerpts = measures.excerpts(view, budget.large)
+    excerpts = measures.excerpts(view, budget)
     shortened = tuple(excerpts)
     view = view.with_segments(excerpts.values())
-    budget = _adjust_marks(view, budget, force)
+    budget = _adjust_marks(view, budget)
     short = Plan(len(view.tokens), view.size(), excerpts=shortened) if excerpts else None
     if view.size() <= budget.trigger:
         return short
-    masked = _mask_plan(view, budget, measures.masks(view, by_model=by_model))
-    if masked is not None:
-        return replace(masked, excerpts=shortened)
+    masking = _mask_plan(view, budget, measures.masks(view, budget))
+    if masking is not None:
+        return replace(masking, excerpts=shortened)
     share = budget.tiny_tail_share
     if share is not None and budget.target - view.fixed_tokens() < TINY_ROOM:
         view, budget = view.without_first_step(), replace(budget, tail_share=share)
     behind = view.behind_a_segment()
-    found = _yield_kept(Summaries(behind, budget, measures, by_model))
-    if found is None and behind is not view:
-        found = _yield_kept(Summaries(view, budget, measures, by_model))
-    return short if found is None else replace(found, excerpts=shortened)
+    summarizing = _yield_kept(Summaries(behind, budget, measures))
+    if summarizing is None and behind is not view:
+        summarizing = _yield_kept(Summaries(view, budget, measures))
+    return short if summarizing is None else replace(summarizing, excerpts=shortened)
 
 
-def plan_range(
-    view: View, budget: Budget, measures: Measures, *, by_model: bool = False
-) -> Plan | None:
+def plan_range(view: View, budget: Budget, measures: Measures) -> Plan | None:
     """Return the plan to summarize every message not kept, or None.
 
     Messages outside the range stay, so the tail gets no share.
     """
     runs = replaceable_runs(view, len(view.tokens), ALL)
-    shown = sum(view.shown_tokens(*run) for run in runs)
     wanted = budget.prose_for(sum(view.original_tokens(*run) for run in runs))
-    said = budget.per_user_message * sum(
-        start <= n < end for start, end in runs for n in view.transcript.users
-    )
-    quotes = max(budget.most_quotes, said)
+    users = sum(start <= n < end for start, end in runs for n in view.transcript.users)
+    quotes = max(budget.most_quotes, budget.per_user_message * users)
+    shown = sum(view.shown_tokens(*run) for run in runs)
     room = min(wanted + quotes, int(shown * FORCED_SHARE))
     if room < SMALLEST_SUMMARY * max(1, len(runs)):
         return None
-    prose = min(wanted, int(room * PROSE_SHARE)) if by_model else 0
-    needs = [measures.quotes(view, run, room, by_model=by_model) for run in runs]
-    jobs = jobs_for(view, runs, needs, prose, room, room if budget.per_user_message else quotes, 0)
-    found = Plan(runs[-1][1], size_without(view, runs) + room, jobs)
-    return reject_small_gain(found, view.size(), budget)
+    prose = min(wanted, int(room * PROSE_SHARE)) if budget.has_model else 0
+    needs = [measures.quotes(view, run, room, budget) for run in runs]
+    rooms = Rooms(room, prose, room if budget.per_user_message else quotes)
+    range_plan = Plan(
+        runs[-1][1], size_without(view, runs) + room, jobs_for(view, runs, needs, rooms)
+    )
+    return reject_small_gain(range_plan, view.size(), budget)
 
 
-def _adjust_marks(view: View, budget: Budget, force: bool) -> Budget:
+def _adjust_marks(view: View, budget: Budget) -> Budget:
     """Return the budget with the marks of this view.
 
     Raises:
@@ -108,8 +98,8 @@ def _adjust_marks(view: View, budget: Budget, force: bool) -> Budget:
     fixed = view.fixed_tokens()
     if fixed > budget.limit:
         raise BudgetTooSmall(fixed, budget.limit, culprit=largest_fixed(view))
-    budget = _adjust_trigger(view, budget.crowded_by(fixed))
-    budget = budget.forced(view.size()) if force else budget
+    budget = _adjust_trigger(view, budget.raise_marks(fixed))
+    budget = budget.force_below(view.size()) if budget.is_forced else budget
     target = min(budget.limit, max(budget.target, fixed + SMALLEST_SUMMARY))
     return replace(budget, target=target)
 
@@ -136,14 +126,14 @@ def _adjust_trigger(view: View, budget: Budget) -> Budget:
     raised = budget.trigger + int(BOUND_MARK * (budget.limit - budget.trigger))
     if view.is_bound:
         return replace(budget, trigger=raised)
-    users, least = view.transcript.users, budget.mark_between(LEAST_GROWTH)
+    users, least = view.transcript.users, budget.mark_at(LEAST_GROWTH)
     last = view.span_tokens(users[-2], users[-1]) if len(users) > 1 else 0
     return replace(budget, trigger=min(budget.trigger, max(least, raised - last)))
 
 
 def is_due(view: View, budget: Budget) -> bool:
     """Return whether the view is above the mark for compression."""
-    return view.size() > _adjust_trigger(view, budget.crowded_by(view.fixed_tokens())).trigger
+    return view.size() > _adjust_trigger(view, budget.raise_marks(view.fixed_tokens())).trigger
 
 
 # -------------------------------------------------------------- masks
@@ -174,14 +164,15 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
     if not gains:
         return None
     size, gain = view.size(), sum(gains.values())
-    found = Plan(recent, size - gain, masks=tuple(gains))
-    again = found.expected - view.shown_tokens(0, found.masks[0])
+    masking = Plan(recent, size - gain, masks=tuple(gains))
+    if masking.expected > budget.mark_at(budget.mask_reach):
+        return None
+    again = masking.expected - view.shown_tokens(0, masking.masks[0])
     pays = gain >= MASK_WORTH * again
     if budget.costs is not None and budget.costs.growth:
         pays = budget.costs.balance(gain, again).pays
-    is_worth = found.expected <= budget.target or pays
-    is_enough = found.expected <= budget.mark_between(budget.mask_reach)
-    return reject_small_gain(found, size, budget) if is_enough and is_worth else None
+    is_worth = masking.expected <= budget.target or pays
+    return reject_small_gain(masking, size, budget) if is_worth else None
 
 
 # -------------------------------------------------------------- what a policy keeps
@@ -200,14 +191,14 @@ def _yield_kept(whole: Summaries) -> Plan | None:
     steps = (step for step in view.transcript.steps if step.start in view.kept)
     kept = [step for step in steps if view.covered.isdisjoint(step)]
 
-    def yielded(oldest: int) -> Summaries:
-        left = frozenset(chain.from_iterable(kept[oldest:]))
+    def without_oldest(count: int) -> Summaries:
+        left = frozenset(chain.from_iterable(kept[count:]))
         return replace(whole, view=replace(view, kept=left))
 
-    def is_enough(oldest: int) -> bool:
+    def is_enough(count: int) -> bool:
         with suppress(BudgetTooSmall):
-            found = yielded(oldest).split()
+            found = without_oldest(count).split()
             return found is None or found[1] <= target
         return False
 
-    return yielded(bisect_left(range(len(kept)), True, key=is_enough)).plan()
+    return without_oldest(bisect_left(range(len(kept)), True, key=is_enough)).plan()

@@ -11,6 +11,7 @@ from ..messages.secrets import Redactor
 from ..quotes import read_quotes, user_words_exceed
 from ..recall.outlines import outline_rows
 from ..tokens.counter import TokenCounter
+from .budget import Budget
 from .frame import frame_summary
 from .masks import SAMPLE_REFERENCE, excerpt_results, large_results, mask_results, maskable_results
 from .view import Run, View
@@ -34,16 +35,15 @@ class Texts:
     def mask_outputs(self, view: View, names: Names | None = None) -> dict[int, Message]:
         """Return each maskable output as its line; with `names` only these."""
         messages = view.transcript.messages
-        found = {
-            index: mask_results(
-                calls,
-                messages[index],
-                SAMPLE_REFERENCE if names is None else names[index],
-            )
-            for index, calls in maskable_results(messages, view.tokens, self._config).items()
-            if names is None or index in names
+        calls = maskable_results(messages, view.tokens, self._config)
+        if names is None:
+            names = dict.fromkeys(calls, SAMPLE_REFERENCE)
+        lines = {
+            index: mask_results(calls[index], messages[index], names[index])
+            for index in calls
+            if index in names
         }
-        return dict(zip(found, self._redact(list(found.values())), strict=True))
+        return dict(zip(lines, self._redact(list(lines.values())), strict=True))
 
     def shorten_results(
         self, view: View, most: int | None, names: Names | None = None
@@ -54,7 +54,7 @@ class Texts:
         messages, steps = view.transcript.messages, view.transcript.steps
         large = large_results(messages, view.tokens, steps, self._config, most)
         done = {*view.result_segments, *view.covered} if large else set()
-        found: dict[int, Message] = {}
+        excerpts: dict[int, Message] = {}
         for index in sorted(large.keys() - done):
             # Secrets are masked before the text is cut: half a secret has no shape to know it by.
             (message,) = self._redact([messages[index]])
@@ -62,8 +62,8 @@ class Texts:
             tokens, reads = view.tokens[index], bool(self._config.recall)
             short = excerpt_results(large[index], message, tokens, name, reads=reads)
             if self._tokens.message(short) <= tokens // 2:
-                found[index] = short
-        return found
+                excerpts[index] = short
+        return excerpts
 
     def _redact(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return the messages as the store writes them."""
@@ -71,8 +71,8 @@ class Texts:
 
     # ---------------------------------------------------------- measured
 
-    def excerpts(self, view: View, most: int | None) -> dict[int, Segment]:
-        """Return the shortened form of each result above `most` tokens."""
+    def excerpts(self, view: View, budget: Budget) -> dict[int, Segment]:
+        """Return the shortened form of each result above `budget.large` tokens."""
         return {
             index: Segment(
                 kind="excerpt",
@@ -82,44 +82,41 @@ class Texts:
                 source_tokens=view.tokens[index],
                 method="static",
             )
-            for index, short in self.shorten_results(view, most).items()
+            for index, short in self.shorten_results(view, budget.large).items()
         }
 
-    def masks(self, view: View, *, by_model: bool) -> dict[int, int]:
+    def masks(self, view: View, budget: Budget) -> dict[int, int]:
         """Return the tokens of each maskable output once it is masked.
 
         Without a model a static summary is as cheap, and keeps more than masks do: then only a
         policy masks.
         """
-        if not (by_model or self._config.tool_policies):
+        if not (budget.has_model or self._config.tool_policies):
             return {}
         return {
             index: self._tokens.message(line) for index, line in self.mask_outputs(view).items()
         }
 
-    def quotes(self, view: View, run: Run, room: int, *, by_model: bool) -> int:
+    def quotes(self, view: View, run: Run, room: int, budget: Budget) -> int:
         """Return the tokens of a run's framed quotes and carried prose."""
         messages = view.transcript.messages[slice(*run)]
-        framed = self._tokens.message({"role": "user", "content": _sample_frame("", len(messages))})
-        carried = 0 if by_model else sum(segment.tokens for segment in view.summaries_in(run))
-        left = max(0, room - framed - carried)
+        frame = frame_summary("", count=len(messages), method="model", reference="s99", recall=True)
+        beside = self._tokens.message({"role": "user", "content": frame})
+        if not budget.has_model:
+            beside += sum(segment.tokens for segment in view.summaries_in(run))
+        left = max(0, room - beside)
         if user_words_exceed(messages, left):
             # To read and print the quotes takes as long as to tokenize half of the transcript.
-            return max(room, framed + carried)
-        references: tuple[str, ...] = ()
+            return max(room, beside)
+        references: Sequence[str] = ()
         if self._config.recall:
-            references = tuple(f"s99.{place}" for place, _ in enumerate(messages, 1))
+            references = [f"s99.{place}" for place in range(1, len(messages) + 1)]
+        has_outline = references and not budget.has_model
         text = read_quotes(messages, self._config.rule_sources).text(
             left,
             self._tokens.text,
             references=references,
-            beside_prose=by_model,
-            outline=()
-            if by_model or not references
-            else outline_rows(messages, references, users=False),
+            beside_prose=budget.has_model,
+            outline=outline_rows(messages, references, users=False) if has_outline else (),
         )
-        return framed + carried + self._tokens.text(text)
-
-
-def _sample_frame(text: str, count: int) -> str:
-    return frame_summary(text, count=count, method="model", reference="s99", recall=True)
+        return beside + self._tokens.text(text)

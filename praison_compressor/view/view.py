@@ -37,40 +37,38 @@ class Tile(NamedTuple):
 
 
 def lay_summaries(
-    digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[bool]
+    digests: Sequence[str], segments: Sequence[Segment], replaceable: Sequence[bool]
 ) -> list[Tile]:
     """Lay summaries along a transcript by position, longest first.
 
-    A fold is longer than what it replaced; of equally long ones the newest is taken. `allowed[i]`
-    says whether a segment may replace message i. Each segment is used once.
+    A fold is longer than what it replaced; of equally long ones the newest is taken.
+    `replaceable[i]`: whether a segment may replace message i. Each segment is used once.
     """
     newest_first = list(reversed(segments))
-    starting: dict[str, list[Segment]] = {}
+    by_first: dict[str, list[Segment]] = {}
     for segment in sorted(newest_first, key=lambda segment: -len(segment.run)):
         if segment.kind == "summary" and segment.run:
-            starting.setdefault(segment.run[0], []).append(segment)
+            by_first.setdefault(segment.run[0], []).append(segment)
     tiles: list[Tile] = []
-    position = 0
-    while starting and position < len(digests):
-        candidates = starting.get(digests[position], ())
-        ends = ((s, position + len(s.run)) for s in candidates)
-        fits = (
-            segment
+    start = 0
+    while by_first and start < len(digests):
+        candidates = by_first.get(digests[start], [])
+        ends = ((segment, start + len(segment.run)) for segment in candidates)
+        fitting = (
+            Tile(start, end, segment)
             for segment, end in ends
-            if tuple(digests[position:end]) == segment.run and all(allowed[position:end])
+            if tuple(digests[start:end]) == segment.run and all(replaceable[start:end])
         )
-        found = next(fits, None)
-        if found is None:
-            position += 1
-            continue
-        tiles.append(Tile(position, position + len(found.run), found))
-        position += len(found.run)
-        starting[found.run[0]].remove(found)
+        tile = next(fitting, None)
+        if tile is not None:
+            tiles.append(tile)
+            candidates.remove(tile.segment)
+        start = start + 1 if tile is None else tile.end
     return tiles
 
 
 def lay_masks(
-    digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[bool]
+    digests: Sequence[str], segments: Sequence[Segment], replaceable: Sequence[bool]
 ) -> dict[int, Segment]:
     """Lay recorded masks and excerpts along a transcript, each once.
 
@@ -81,12 +79,12 @@ def lay_masks(
     for segment in segments:
         if segment.kind in ("mask", "excerpt"):
             waiting.setdefault((segment.kind, segment.run[0]), []).append(segment)
-    found: dict[int, Segment] = {}
-    for index, name in enumerate(digests if waiting else ()):
+    laid: dict[int, Segment] = {}
+    for index, digest in enumerate(digests if waiting else ()):
         for kind in ("excerpt", "mask"):
-            if waiting.get((kind, name)) and (allowed[index] or kind == "excerpt"):
-                found[index] = waiting[kind, name].pop(0)
-    return found
+            if waiting.get((kind, digest)) and (replaceable[index] or kind == "excerpt"):
+                laid[index] = waiting[kind, digest].pop(0)
+    return laid
 
 
 # -------------------------------------------------------------- the view
@@ -134,7 +132,7 @@ class View:
 
     @lazy
     def replaceable(self) -> tuple[bool, ...]:
-        """Say of each message whether a segment may replace it.
+        """Return for each message whether a segment may replace it.
 
         Leading system messages, the task, the newest user message, the newest step and the steps
         that the user keeps stay.
@@ -158,9 +156,8 @@ class View:
         A call with its results is no answer: some APIs refuse a summary, which is a user message,
         right behind a result.
         """
-        end, allowed = 0, self.replaceable
-        while end < len(allowed) and not allowed[end]:
-            end += 1
+        may_go = (index for index, may_go in enumerate(self.replaceable) if may_go)
+        end = next(may_go, len(self.replaceable))
         if end == self.transcript.leading or any(tile.start == end for tile in self.tiles):
             return end
         room = self.head_tokens - sum(self.tokens[self.transcript.leading : end])
@@ -202,9 +199,12 @@ class View:
     @lazy
     def all_tiles(self) -> tuple[Tile, ...]:
         """Return each replaced run with its segment, summaries and masks, in order."""
-        shorter = self.result_segments.keys() - self.covered if self.result_segments else ()
-        found = [Tile(index, index + 1, self.result_segments[index]) for index in shorter]
-        return tuple(sorted([*self.tiles, *found], key=lambda tile: tile.start))
+        results = [
+            Tile(index, index + 1, segment)
+            for index, segment in self.result_segments.items()
+            if index not in self.covered
+        ]
+        return tuple(sorted([*self.tiles, *results], key=lambda tile: tile.start))
 
     @lazy
     def sent_tiles(self) -> tuple[Tile, ...]:
@@ -308,8 +308,8 @@ class View:
         inside = range(self.head_end, len(self.tokens))
         for is_open, run in groupby(inside, lambda i: self.replaceable[i] and i not in shut):
             if is_open:
-                found = list(run)
-                yield found[0], found[-1] + 1
+                indices = list(run)
+                yield indices[0], indices[-1] + 1
 
     # ---------------------------------------------------------- sizes
 
@@ -347,9 +347,9 @@ class View:
 
     def message_tokens(self, index: int) -> int:
         """Return the tokens of one message as it is outside summaries."""
-        found = self.result_segments.get(index)
-        if found is not None:
-            return found.tokens
+        segment = self.result_segments.get(index)
+        if segment is not None:
+            return segment.tokens
         return self.signed[index] if index in self.unbound else self.tokens[index]
 
     def original_tokens(self, start: int, end: int) -> int:
@@ -381,13 +381,6 @@ class View:
             self._sendable(self.own_messages or self.transcript.messages), self.sent_tiles
         )
 
-    def messages_between(self, start: int, end: int) -> list[Message]:
-        """Return the view of a run of the transcript."""
-        inside = (
-            tile for tile in self.sent_tiles if start <= tile.start < end or start < tile.end < end
-        )
-        return replace_runs(self._sendable(self.transcript.messages), inside, start, end)
-
     def originals(self, start: int, end: int) -> Sequence[Message]:
         """Return a run's messages as they came, in their own order."""
         places = sorted(o for o in self.transcript.origins[start:end] if o is not None)
@@ -399,19 +392,14 @@ class View:
         return replace(self, segments=self.segments + more) if more else self
 
 
-def replace_runs(
-    messages: Sequence[Message],
-    tiles: Iterable[tuple[int, int, Segment]],
-    start: int = 0,
-    stop: int | None = None,
-) -> list[Message]:
+def replace_runs(messages: Sequence[Message], tiles: Iterable[Tile]) -> list[Message]:
     """Return the messages with each tile's rendering in place of its run."""
-    found: list[Message] = []
-    for begin, end, segment in tiles:
-        found += [*messages[start:begin], to_plain(segment.rendered)]
-        start = end
-    found += messages[start:stop]
-    return found
+    view: list[Message] = []
+    start = 0
+    for tile in tiles:
+        view += [*messages[start : tile.start], to_plain(tile.segment.rendered)]
+        start = tile.end
+    return [*view, *messages[start:]]
 
 
 def step_at(index: int, transcript: Transcript) -> range:

@@ -4,10 +4,13 @@
 
 Static, with a terse model, and with that model down in rounds 2 and 4. A user constraint counts
 when its sentence stands verbatim in the last view; a file when its path and the last thing done to
-it stand on one line, or in a call kept verbatim. With `--corpus` recorded sessions of agents grow
-message by message instead, and the user's sentences are counted that stand in the last view.
+it stand on one line, or in a call kept verbatim; a pinned text when the view has it word for word.
+With `--corpus` recorded sessions of agents grow message by message instead. The last view is
+searched for the user's sentences, the pinned text, and each file that a call changed: it counts
+when the view names it, or when a range of files that the view leaves out reads it.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +18,7 @@ from typing import Any
 
 from praison_compressor import CompressorConfig, CompressResult, ContextCompressor
 from praison_compressor.messages import Message, find_repairs, text_of, tool_calls_of
+from praison_compressor.messages.calls import paths_changed
 from tests.benchmarks.common import options, recorded, show
 from tests.benchmarks.oracle import down
 from tests.helpers.transcripts import step
@@ -26,6 +30,7 @@ CONSTRAINTS = (
     "Keep Python 3.10 compatibility in all modules.",
     "Do not add dependencies without asking me first.",
 )
+PIN = "Deploy window: Tuesdays 06:00 to 06:40 UTC;\n  `make ship` <never> on Fridays."
 ACTIONS = ("created", "edited", "deleted", "moved")
 FILES_PER_ACTION = 5
 ROUNDS = 9
@@ -106,6 +111,7 @@ def play(model_in: Callable[[int], Any]) -> tuple[list[CompressResult], ContextC
         protect_last_n_tokens=4_000,
         summary_max_retries=0,
         tool_policies={"*": "summarize"},
+        pinned=(PIN,),
     )
     static = model_in(1) is None
     ours = ContextCompressor(config, summarizer=None if static else model)
@@ -131,7 +137,12 @@ def rows() -> Iterator[tuple[object, ...]]:
             kept = f"{constraints}/{len(CONSTRAINTS)}", f"{files}/{len(planted_files())}"
             sizes = result.tokens_before, result.tokens_after
             valid = find_repairs(result.messages) == []
-            yield name, number, *sizes, result.summary_method, *kept, valid
+            yield name, number, *sizes, result.summary_method, *kept, is_pinned(result), valid
+
+
+def is_pinned(result: CompressResult) -> bool:
+    """Return whether a view has the pinned text word for word."""
+    return any(PIN in text_of(message) for message in result.messages)
 
 
 # -------------------------------------------------------------- recorded sessions
@@ -164,39 +175,72 @@ async def terse(messages: list[Message], **_: Any) -> str:
     return f"The work went on with {', '.join(list(dict.fromkeys(words))[-12:])}."
 
 
-def grown(messages: list[Message], model: Any) -> tuple[int, CompressResult]:
+_MORE_FILES = re.compile(r"more files? not shown[^:]*: (s\d+\.\d+)(?: to s\d+\.(\d+))?")
+
+
+def edited_files(messages: list[Message]) -> set[str]:
+    """Return the paths that the calls of a session change."""
+    return {p for m in messages for call in tool_calls_of(m) for p in paths_changed(call)}
+
+
+def reached_files(paths: set[str], view: list[Message], ours: ContextCompressor) -> int:
+    """Count the paths that a view names, or that its range of files left out reads."""
+    shown = json.dumps(view, ensure_ascii=False)
+    ranges = (f"{a}-{b}" if b else a for a, b in _MORE_FILES.findall(shown))
+    left_out = "".join(ours.read(each, session_id="one", tokens=1_000_000) for each in ranges)
+    return sum(_names(shown, path) or path in left_out for path in paths)
+
+
+def grown(messages: list[Message], model: Any) -> tuple[int, CompressResult, ContextCompressor]:
     """Return the summaries that a growing session took, and its last result."""
-    config = CompressorConfig(model="gpt-4o", context_window=48_000)
+    config = CompressorConfig(model="gpt-4o", context_window=48_000, recall=True, pinned=(PIN,))
     ours, taken = ContextCompressor(config, summarizer=model), 0
     for number in range(1, len(messages) + 1):
         result = ours.compress_sync(messages[:number], session_id="one")
         taken += result.newly_summarized > 0
-    return taken, result
+    return taken, result, ours
 
 
 def of_users(corpus: Path) -> Iterator[tuple[object, ...]]:
-    """Yield each agent's session, and how many of the user's sentences its last view has."""
+    """Yield each agent's session, and what its last view has of what it should have."""
     for name, model in (("static", None), ("a terse model", terse)):
-        whole = found = 0
+        whole = found = files = reached = pinned = folded = 0
         for each in recorded(corpus):
             messages = each["messages"]
             if sum(len(tool_calls_of(m)) for m in messages) < FEWEST_CALLS:
                 continue
-            taken, result = grown(messages, model)
+            taken, result, ours = grown(messages, model)
             view = " ".join(" ".join(map(text_of, result.messages)).split())
             said = list(sentences(messages))
             kept = sum(one in view for one in said)
             whole, found = whole + len(said), found + kept
-            yield each["id"][:24], name, taken, result.tokens_after, f"{kept}/{len(said)}"
-        yield "all", name, "", "", f"{found}/{whole} ({found / whole:.1%})"
+            paths = edited_files(messages)
+            near = reached_files(paths, result.messages, ours)
+            files, reached = files + len(paths), reached + near
+            folded, pinned = folded + (taken > 0), pinned + (taken > 0 and is_pinned(result))
+            own = f"{kept}/{len(said)}", f"{near}/{len(paths)}", is_pinned(result)
+            yield each["id"][:24], name, taken, result.tokens_after, *own
+        total = f"{found}/{whole} ({found / whole:.1%})", f"{reached}/{files}", f"{pinned}/{folded}"
+        yield "all", name, "", "", *total
 
 
 def main() -> None:
     if corpus := options(__doc__, corpus=Path).corpus:
         columns = ("session", "summaries", "compressed", "view", "the user's sentences")
+        columns = (*columns, "edited files", "pinned")
         show("the user's words at the end", columns, of_users(corpus))
         return
-    columns = ("summaries", "round", "tokens", "view", "by", "constraints", "files", "valid")
+    columns = (
+        "summaries",
+        "round",
+        "tokens",
+        "view",
+        "by",
+        "constraints",
+        "files",
+        "pinned",
+        "valid",
+    )
     show("what was planted in round 1", columns, rows())
 
 

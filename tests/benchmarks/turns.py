@@ -24,7 +24,7 @@ from typing import Any
 
 from praison_compressor.messages import text_of, tool_calls_of
 from praison_compressor.testing import Asked, Call, Reply
-from praison_compressor.tokens.models import cached_input_price, input_price
+from praison_compressor.tokens.models import prices_of
 from tests.benchmarks.common import faults, hush, options, recorded, show, words
 from tests.helpers import hosting
 from tests.praisonai.test_steps import CALLS, TURNS, Surveyor, detail, measure
@@ -141,7 +141,8 @@ class Figures:
 
     def price(self, model: str) -> float:
         """Return the price of the input at a model's list."""
-        fresh, cached = input_price(model) or 0.0, cached_input_price(model) or 0.0
+        prices = prices_of(model)
+        fresh, cached = prices.input or 0.0, prices.cached or 0.0
         return (self.tokens - self.cached) * fresh + self.cached * cached
 
     def compare(self, turn: Turn, before: dict[tuple[str, str], str], request: str) -> None:

@@ -83,6 +83,9 @@ def test_a_misspelled_option_is_refused_with_the_nearest_name(make):
         make(targt_ratio=0.5)
     with pytest.raises(ConfigError, match=r"^no option 'modle' \(did you mean 'model'\?\)"):
         CompressorConfig(modle="x")
+    # The agent has the model, so the nearest option is one with that word.
+    with pytest.raises(ConfigError, match=r"^no option 'modle' \(did you mean 'auxiliary_model'"):
+        CompressorContext(modle="x")
     with pytest.raises(ConfigError, match=r"^no option 'xyz'$"):
         make(xyz=1)
 
@@ -120,7 +123,7 @@ REFUSED = [
         {"overhead_tokens": -1},
     ),
     (ConfigError, "^extends=0: expected True or False", {"extends": 0}),
-    (ConfigError, "^auxiliary_model=5: expected the name", {"auxiliary_model": 5}),
+    (ConfigError, "^auxiliary_model=5: expected a text", {"auxiliary_model": 5}),
     # Two conversations without a name would share a session, and each other's archive.
     *[
         (ConfigError, rf"^{name}=.{{1,5}}: expected a name", {name: wrong})

@@ -131,8 +131,8 @@ def test_turns_after_a_preview_stay_quiet():
     ours.compress_sync(LONG, session_id="s")
     ours.preview(LONG, write=True, session_id="s", force=True)
     started: list[Any] = []
-    start = ours._pipeline.start
-    ours._pipeline.start = lambda *given: started.append(given) or start(*given)
+    start = ours._pipeline.start_in_full
+    ours._pipeline.start_in_full = lambda *given: started.append(given) or start(*given)
     more = [*LONG, {"role": "assistant", "content": "Done."}, {"role": "user", "content": "On."}]
     assert ours.compress_sync(more, session_id="s").context_status == "full"
     assert started == []

@@ -17,21 +17,22 @@ class Watched:
 
     def __init__(self, ours: ContextCompressor) -> None:
         self.ours = ours
-        self._start, self._begin = ours._pipeline.start, ours._start
-        ours._pipeline.start, ours._start = self.start, self.begin
+        steps = ours._pipeline
+        self._in_full, self._start = steps.start_in_full, steps.start
+        steps.start_in_full, steps.start = self.start_in_full, self.start
         self.full = self.quiet = 0
         self.differences = []
 
-    def start(self, request, session):
+    def start_in_full(self, request, session):
         self.full += 1
-        return self._start(request, session)
+        return self._in_full(request, session)
 
-    def begin(self, messages, options):
+    def start(self, request):
         before = self.full
-        found = self._begin(messages, options)
+        found = self._start(request)
         if self.full == before:
             self.quiet += 1
-            self.differences += self._compared(found, self.ours._request(messages, options))
+            self.differences += self._compared(found, request)
         return found
 
     def _compared(self, found, request):

@@ -86,7 +86,7 @@ def refusal_of(view: Any) -> str | None:
     """Return the refusal of Anthropic's API, or None."""
     body = {"model": "claude", "max_tokens": 1_000, "messages": list(view)}
     try:
-        Anthropic().check(body, Rules())
+        Anthropic().check_request(body, Rules())
     except Refusal as refusal:
         return refusal.message
     return None

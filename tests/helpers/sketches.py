@@ -1,7 +1,7 @@
 """Layouts whose every number is written down, for tests of plans: a word a message."""
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
 from praison_compressor import Segment
 from praison_compressor.messages import Message, digest, read_transcript
@@ -59,16 +59,18 @@ class Sizes:
     def __init__(self, masks: Mapping[int, int] | None) -> None:
         self._masks = masks or {}
 
-    def excerpts(self, view: View, most: int | None) -> dict[int, Segment]:
+    def excerpts(self, view: View, budget: Budget) -> dict[int, Segment]:
         return {}
 
-    def masks(self, view: View, *, by_model: bool) -> Mapping[int, int]:
+    def masks(self, view: View, budget: Budget) -> Mapping[int, int]:
         return self._masks
 
-    def quotes(self, view: View, run: tuple[int, int], room: int, *, by_model: bool) -> int:
+    def quotes(self, view: View, run: tuple[int, int], room: int, budget: Budget) -> int:
         return room
 
 
-def planned(view: View, given: Budget, **options: Any) -> Plan | None:
-    """Return the plan or None; `masks` is a measure, the rest options."""
-    return plan(view, given, Sizes(options.pop("masks", None)), **options)
+def planned(
+    view: View, given: Budget, masks: Mapping[int, int] | None = None, **flags: bool
+) -> Plan | None:
+    """Return the plan or None; `flags` are fields of the budget."""
+    return plan(view, replace(given, **flags), Sizes(masks))

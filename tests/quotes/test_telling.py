@@ -6,7 +6,7 @@ import re
 import pytest
 
 from praison_compressor.messages import ToolCall
-from praison_compressor.quotes import call_line, read_quotes, telling_line
+from praison_compressor.quotes import read_quotes, telling_line
 from tests.helpers.native import asks, brings, result, use
 from tests.helpers.transcripts import step
 from tests.quotes.outputs import CODE, NOTES, OUTPUTS, PROGRESS
@@ -73,14 +73,6 @@ def test_an_exit_code_that_is_not_zero_is_quoted():
     """A nonzero exit code is quoted once, with the deciding words."""
     assert telling_line(RUN, f"{NOTES}\n2 failing\nexit code 7") == "exit code 7: 2 failing"
     assert telling_line(RUN, "make: *** [all] Error 2\nexit code 2").count("exit code 2") == 1
-
-
-def test_a_call_on_one_line_is_bounded():
-    """A call is one line, with the middle of long arguments left out."""
-    long = ToolCall("c", "bash", '{"command": "echo ' + "x" * 900 + ' && make"}')
-    assert call_line(RUN) == "bash make check"
-    assert len(call_line(long)) <= 160
-    assert call_line(long).endswith("make")
 
 
 # -------------------------------------------------------------- in their sections

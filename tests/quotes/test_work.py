@@ -264,7 +264,7 @@ def test_beside_prose_stand_neither_reports_nor_outline_nor_counts():
 def test_the_assistants_other_texts_are_counted():
     """Texts of the assistant that are not quoted are counted."""
     held = quoted([user("Go."), *talking("Seven points remain.")])
-    assert "(1 more texts of the assistant not shown: s1.2)" in held
+    assert "(1 more text of the assistant not shown: s1.2)" in held
 
 
 # -------------------------------------------------------------- room

@@ -263,6 +263,22 @@ def test_a_result_that_is_too_large_is_archived_at_once(body):
     assert ours.compress_sync([*messages, *talk]).messages == [*result.messages, *talk]
 
 
+@pytest.mark.parametrize("last", ["", "\n1 failed, 1799 passed in 12.3s"])
+def test_an_excerpt_shows_the_telling_line_of_its_gap(last):
+    """The one failed test stands at the gap with its line's number, within the excerpt's room."""
+    passed = [f"tests/test_errors.py::test_failure_{n:04} PASSED   [ 50%]" for n in range(1_800)]
+    failed = [*passed[:900], "tests/test_totals.py::test_round_up FAILED   [ 50%]", *passed[901:]]
+    sent = [
+        text_of(ContextCompressor(config(recall=True)).compress_sync(messages).messages[-1])
+        for messages in (asked("\n".join(rows) + last, name="bash") for rows in (passed, failed))
+    ]
+    gap = sent[1].split("\n").index(left_out(sent[1]))
+    shown = "[line 901] tests/test_totals.py::test_round_up FAILED [ 50%]"
+    assert sent[1].split("\n")[gap + 1] == shown
+    assert "[line " not in sent[0]
+    assert len(sent[1]) <= len(sent[0])
+
+
 def test_results_of_one_step_share_the_window():
     """Results of one step that together exceed the window are shortened."""
     ours = ContextCompressor(config())

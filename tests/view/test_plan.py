@@ -195,7 +195,7 @@ def test_recent_turns_widen_the_tail():
 def test_a_model_is_asked_for_the_largest_stretch_and_of_equal_ones_for_the_newest(sizes, by_model):
     """A model writes the largest stretch, and of equal ones the newest."""
     layout = laid("s10 u20 a{} u30 a{} a40".format(*sizes))
-    made = planned(layout, budget(9_000, 1_900, 1_500), by_model=True)
+    made = planned(layout, budget(9_000, 1_900, 1_500), has_model=True)
     assert [job.by_model for job in made.jobs] == by_model
 
 

@@ -1,0 +1,160 @@
+"""`Account`: keep a session's bill in the ledger's store.
+
+Every process adds what it pays. A failure of the store ends no turn: the bill is written later.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+from ..concurrency import renew_after_fork
+from ..errors import LedgerCorrupt, LedgerError
+from ..ledger.segments import Session
+from ..ledger.stores import NoteStore, Store, as_note_store
+from .bills import Bill
+from .request import SessionKey
+
+logger = logging.getLogger(__name__)
+
+PACE_SECONDS = 30.0
+"""A session's requests write its bill no more often, once it is long."""
+
+YOUNG_SHARE = 0.1
+"""New requests above this share of the stored ones are written at once."""
+
+
+class Account:
+    """Keep a session's bill and last request; thread-safe."""
+
+    def __init__(self, key: SessionKey) -> None:
+        self._session = Session(*key, tip=key[1], parent=None)
+        self.requested = 0.0
+        """Seconds since 1970 of the session's last known request; 0: none."""
+        self._lock = renew_after_fork(threading.Lock())
+        self._at_store = renew_after_fork(threading.Lock())  # one thread reads or writes the store
+        self._stored = self._written = self._due = Bill()
+        """What the store has, what is on its way there, and what it lacks."""
+        self._noted = 0.0
+        """The last request that the store knows; before the first one, when it was looked for."""
+        self._read_at = 0.0
+        renew_after_fork(self)
+
+    def _at_fork_reinit(self) -> None:
+        self._written = self._due = Bill()  # the parent writes it
+
+    @property
+    def bill(self) -> Bill:
+        """Return the bill as this process knows it."""
+        with self._lock:
+            return self._stored + self._written + self._due
+
+    def touch(self, now: float) -> None:
+        """Record the time of a request."""
+        self.requested = now
+
+    def add(self, bill: Bill) -> None:
+        """Add to the bill what the store does not have."""
+        with self._lock:
+            self._due += bill
+
+    def refresh(
+        self, store: Store, opened: Callable[[], Session], now: float, *, always: bool = False
+    ) -> None:
+        """Read what other processes wrote, every `PACE_SECONDS`."""
+        notes = as_note_store(store)
+        if notes is None or not (always or now - self._read_at >= PACE_SECONDS):
+            return
+        with self._hold_store(always) as is_alone, _log_failure():
+            if is_alone:
+                self._session = opened()
+                self._apply_note(notes.note(self._session))
+                self._read_at, self._noted = now, self._noted or now
+
+    def settle(self, store: Store, *, always: bool = False) -> None:
+        """Write what the store lacks: if much, else every `PACE_SECONDS`."""
+        notes = as_note_store(store)
+        if notes is None or not (always or self._is_write_due()):
+            return
+        with self._hold_store(always) as is_alone:
+            if is_alone:
+                self._write(notes)
+
+    def _write(self, notes: NoteStore) -> None:
+        with self._lock:
+            self._written, self._due = self._due, Bill()
+            due, requested = self._written, self.requested
+        if due == Bill() and requested <= self._noted:
+            return
+
+        def change(note: str) -> str:
+            before, bill = _parse_note(note)
+            values = {"requested": max(before, requested), "bill": asdict(bill + due)}
+            return json.dumps(values, separators=(",", ":"))
+
+        with _log_failure(self._restore_due):
+            self._apply_note(notes.note(self._session, change))
+
+    @contextmanager
+    def _hold_store(self, waits: bool) -> Iterator[bool]:
+        """Yield whether no other thread is at the store."""
+        is_alone = self._at_store.acquire(blocking=waits)
+        try:
+            yield is_alone
+        finally:
+            if is_alone:
+                self._at_store.release()
+
+    def _restore_due(self) -> None:
+        """Keep for later what could not be written."""
+        with self._lock:
+            self._written, self._due = Bill(), self._written + self._due
+
+    def _is_write_due(self) -> bool:
+        is_late = self.requested - self._noted >= PACE_SECONDS
+        return is_late or self._due.requests > YOUNG_SHARE * self._stored.requests
+
+    def _apply_note(self, note: str) -> None:
+        requested, stored = _parse_note(note)
+        with self._lock:
+            self._stored, self._written = stored, Bill()
+        self.requested = max(self.requested, requested)
+        self._noted = requested or self._noted
+
+
+def stored_bill(store: Store, session: Session) -> Bill:
+    """Return the bill that the store has of a session.
+
+    Raises:
+        LedgerError: the store cannot be read.
+    """
+    notes = as_note_store(store)
+    return Bill() if notes is None else _parse_note(notes.note(session))[1]
+
+
+def _parse_note(note: str) -> tuple[float, Bill]:
+    """Return time of the last request and bill of a note.
+
+    Raises:
+        LedgerCorrupt: the note has been changed.
+    """
+    try:
+        values = json.loads(note) if note else {}
+        return values.get("requested", 0.0), Bill.read(values["bill"]) if values else Bill()
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise LedgerCorrupt("a session's note is no bill") from error
+
+
+@contextmanager
+def _log_failure(undo: Callable[[], Any] = lambda: None) -> Iterator[None]:
+    """Log a failure of the store and go on."""
+    try:
+        yield
+    except LedgerError as error:
+        undo()
+        logger.debug("a bill is not in the store yet: %s", error)

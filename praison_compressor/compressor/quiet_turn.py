@@ -1,0 +1,151 @@
+"""`LastTurn`: a view below the trigger that a turn which only adds messages extends.
+
+A client sends the whole transcript at every turn. With the last view in memory, a turn that only
+adds messages costs one comparison and the new messages. Any other turn is read in full.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, replace
+
+from ..errors import InvalidMessages
+from ..ledger.segments import Segment, Session
+from ..messages import Message, is_result, read_transcript
+from ..messages.digests import CachedMessage, MessageCache
+from ..messages.thinking import signatures
+from ..tokens.counter import TokenCounter
+from ..view.view import Tile, View, lay_masks, lay_summaries, replace_runs
+from .projection import renderings
+from .request import Request
+from .result import CompressResult
+
+
+@dataclass(frozen=True)
+class LastTurn:
+    """A view below the trigger, and what the next turn must not change."""
+
+    session: Session
+    messages: list[Message]
+    """Private copies of the view's original messages."""
+    basis: tuple[TokenCounter, float, int, Segment | None]
+    """Counter, its ratio, tokens of the head, pinned texts: the next turn needs the same."""
+    sent: tuple[Tile, ...]
+    """Runs of the transcript with their segments."""
+    watched: frozenset[str]
+    """Digests that would change the view: a new message may have none of them."""
+    result: CompressResult
+    """The result, without its messages."""
+
+    def extend(
+        self, request: Request, limit: int, tokens: TokenCounter
+    ) -> tuple[LastTurn, CompressResult] | None:
+        """Return turn and result if the request only adds messages.
+
+        None also if the view would have more than `limit` tokens.
+        """
+        seen = self._added(request, tokens)
+        if seen is None:
+            return None
+        added, large = sum(tokens.each(seen)), request.budget.large
+        if large is not None and added > large:
+            return None
+        result = replace(
+            self.result,
+            messages=replace_runs(request.messages, self.sent),
+            tokens_before=self.result.tokens_before + added,
+            tokens_after=self.result.tokens_after + added,
+            summary_method="reused" if self.result.segments else None,
+        )
+        pinned = request.pinned.tokens if request.pinned is not None and self.sent else 0
+        if result.tokens_after - tokens.messages([]) - pinned > limit:
+            return None
+        messages = [*self.messages, *(entry.plain for entry in seen)]
+        # The view has the caller's own messages: the caller may edit it.
+        return replace(self, messages=messages, result=replace(result, messages=[])), result
+
+    def _added(self, request: Request, tokens: TokenCounter) -> list[CachedMessage] | None:
+        """Return the new messages, or None if more than that changed."""
+        messages, old = request.messages, len(self.messages)
+        if type(messages) is not list or len(messages) < old:
+            return None
+        if self.basis != _basis(request, tokens):
+            return None
+        try:
+            # One comparison in C is the whole cost of a quiet turn.
+            new = messages[old:]
+            if messages[:old] != self.messages or not _starts_cleanly(new):
+                return None
+            seen = tokens.cache.all(new)
+        except (AttributeError, TypeError, InvalidMessages):
+            return None
+        # Signed thinking moves the trigger, and may have to be left out.
+        is_harmless = all(
+            entry.digest not in self.watched and entry.comparable and not signatures(entry.plain)
+            for entry in seen
+        )
+        return seen if is_harmless else None
+
+
+def last_turn_of(
+    request: Request, view: View, result: CompressResult, tokens: TokenCounter
+) -> LastTurn | None:
+    """Return the last turn of a recorded view, or None.
+
+    None if the next turn may do more than add messages, or if `==` may miss an edit.
+    """
+    own, given = view.own_messages, request.messages
+    if not request.is_recorded or len(view.segments) > len(view.session.entries):
+        return None
+    if len(own) != len(given) or not all(map(operator.is_, own, given)):
+        return None
+    watched = _watched_digests(view, tokens.cache)
+    if watched is None or not view.given_messages.comparable or view.signed:
+        return None
+    return LastTurn(
+        session=view.session,
+        messages=list(view.transcript.messages),
+        basis=_basis(request, tokens),
+        sent=view.sent_tiles,
+        watched=watched,
+        result=replace(result, messages=[]),
+    )
+
+
+def _basis(
+    request: Request, tokens: TokenCounter
+) -> tuple[TokenCounter, float, int, Segment | None]:
+    return tokens, tokens.ratio, request.budget.head, request.pinned
+
+
+def _watched_digests(view: View, cache: MessageCache) -> frozenset[str] | None:
+    """Return the digests of messages that would change the view.
+
+    None if any new message may change the view: it may uncover a segment that the newest messages
+    hide, or complete one that they begin.
+    """
+    segments, users = view.segments, view.transcript.users
+    if not users:
+        return None
+    # Messages up to the task always stay; of the later ones only the newest do.
+    task = users[0]
+    everywhere = [
+        may_go if n <= task else n not in view.chosen for n, may_go in enumerate(view.replaceable)
+    ]
+    if tuple(lay_summaries(view.digests, segments, everywhere)) != view.tiles:
+        return None
+    if lay_masks(view.digests, segments, everywhere) != view.result_segments:
+        return None
+    laid = [tile.segment for tile in view.tiles]
+    unlaid = {found for s in segments if s not in laid for found in (*s.run, *s.aliases())}
+    if view.digests[-1] in unlaid:
+        return None
+    return frozenset(unlaid.union(renderings(view.session, cache)))
+
+
+def _starts_cleanly(new: list[Message]) -> bool:
+    """Return whether new messages are valid and answer no earlier call."""
+    if new and is_result(new[0]):
+        return False
+    got = read_transcript(new)
+    return all(a is b for a, b in zip(got.messages, new, strict=False)) and not got.stub_count
