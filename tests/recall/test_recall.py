@@ -143,6 +143,23 @@ def test_a_lone_match_is_shown_with_more_lines_around_it():
     assert "[s1.3:18-40] (of 40 lines)" in search("gauge reading north pier")
 
 
+def test_the_best_match_is_quoted_with_its_block():
+    """The function around the best match is quoted; other matches have a row each."""
+    body = "".join(f"    step {n} of the gauge\n" for n in range(9))
+    page = f"before = 1\n\ndef read_gauge(pier):\n{body}    return pier\n\nafter = 2\n" * 2
+    search, _ = holding(
+        [
+            {"role": "user", "content": "Look."},
+            *step("c1", page.replace("read_gauge", "call_it", 1) + "pad\n" * 99),
+            {"role": "assistant", "content": "Next I call read_gauge. " + "pad " * 200},
+        ]
+    )
+    found = search("read_gauge")
+    assert "def read_gauge(pier):\n    step 0 of the gauge\n" in found
+    assert "    return pier" in found
+    assert re.search(r"^\[s1\.4\] assistant: Next I call read_gauge", found, re.M)
+
+
 def test_what_does_not_fit_beside_the_best_match_has_a_row():
     """A match whose lines do not fit is named by its reference and a few words."""
     pages = [f"The gauge of pier {n}: " + " ".join(map(str, range(n, 800, 7))) for n in range(3)]
