@@ -16,6 +16,7 @@ from ..quotes.telling import is_failure
 __all__ = [
     "NUMBERED",
     "block_around",
+    "chars_of",
     "condense",
     "count_fitting",
     "is_noise",
@@ -168,7 +169,7 @@ def value_around(at: int, lines: Sequence[str], paths: Sequence[str], most: int)
         first = next((n for n in range(at, -1, -1) if not paths[n].startswith(value)), 0)
         ends = (n for n in range(at, len(lines)) if not paths[n].startswith(value))
         last = next(ends, len(lines)) - 1
-        if sum(map(len, lines[first : last + 1])) > most:
+        if chars_of(lines[first : last + 1]) > most:
             break
         widest, value = (first, last), _LAST_KEY.sub("", value)
     return widest
@@ -183,13 +184,13 @@ def block_around(
     left. The block ends below where the indentation falls under that of the best line, above at a
     line without indentation, or, where the best line has none, at a blank one.
     """
-    depth, room = _indentation(lines[best]), most - sum(map(len, lines[first : last + 1]))
-    while last + 1 < len(lines) and (room := room - len(lines[last + 1])) >= 0:
+    depth, room = _indentation(lines[best]), most - chars_of(lines[first : last + 1])
+    while last + 1 < len(lines) and (room := room - len(lines[last + 1]) - 1) >= 0:
         last += 1
         if not _is_blank(lines[last]) and _indentation(lines[last]) < depth:
             break
-    room = most - sum(map(len, lines[first : last + 1]))
-    while first and (room := room - len(lines[first - 1])) >= 0:
+    room = most - chars_of(lines[first : last + 1])
+    while first and (room := room - len(lines[first - 1]) - 1) >= 0:
         blank = _is_blank(lines[first])
         if blank != bool(depth) and not _indentation(lines[first]):
             break
@@ -199,6 +200,11 @@ def block_around(
     while last > best and _is_blank(lines[last]):
         last -= 1
     return first, last
+
+
+def chars_of(lines: Sequence[str]) -> int:
+    """Return the characters of lines and their breaks."""
+    return sum(map(len, lines)) + len(lines)
 
 
 def _is_blank(line: str) -> bool:

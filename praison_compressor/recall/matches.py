@@ -16,6 +16,7 @@ from ..quotes import read_calls
 from .layout import (
     NUMBERED,
     block_around,
+    chars_of,
     json_paths,
     length_without_ending,
     split_lines,
@@ -176,7 +177,7 @@ class Match:
         """
         best, passage = self.passage.best - 1, self.passage
         end = max(passage.last, length_without_ending(self.lines, shared))
-        if sum(map(len, self.lines[:end])) <= most:
+        if chars_of(self.lines[:end]) <= most:
             return replace(self, passage=replace(passage, first=1, last=end))
         table = table_of(message_as_text(self.message)) if self.paths[best] else ""
         if 0 < len(table) <= most:

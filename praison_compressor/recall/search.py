@@ -40,7 +40,7 @@ ALIKE_NAMED = 6
 CALL_CHARS, RESULT_CHARS = 80, 100
 PATH_CHARS, LEAST_VALUE = 56, 12
 """Characters of a call, a result, a path's end, and of the least value that is shown."""
-CHARS, HEAD_TOKENS = 2.5, 80
+CHARS, HEAD_TOKENS = 2.7, 80
 """Characters of quoted lines for each token of an answer, but for what stands beside them."""
 NEIGHBOURS = 12
 """Messages before and after a found one, among which calls and results are paired."""
