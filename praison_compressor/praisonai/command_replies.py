@@ -99,14 +99,14 @@ def describe_compression(result: CompressResult, carried: int, focus: str = "") 
     return text
 
 
-def list_pins(texts: Sequence[str]) -> str:
+def describe_pins(texts: Sequence[str]) -> str:
     """Return the answer to `/pin`: the texts that every view keeps."""
     if not texts:
         return "Nothing is pinned. /pin TEXT keeps a text word for word."
     return "\n".join(["Pinned, and kept word for word by each compression:", *texts])
 
 
-def list_sessions(sessions: Sequence[SessionInfo]) -> str:
+def describe_sessions(sessions: Sequence[SessionInfo]) -> str:
     """Return the answer to a bare `/resume`: the newest stored sessions."""
     if not sessions:
         return (
@@ -140,13 +140,17 @@ def describe_undo(
     after = short_count(sum(segment.tokens for segment in segments))
     text = (
         f"Taken back: {pluralize(len(restored), 'message')} ({short_count(tokens)}) that stood in "
-        f"{after}. The next request has {short_count(use.used)}."
+        f"{after}."
     )
     if dropped:
         text += f" {dropped} more are no longer in the conversation."
+    used = short_count(use.used)
     if use.parts["free"] < 0:
-        return f"{text} They do not fit the window: the next view is compressed again."
-    return f"{text} Nothing is compressed until the window is full; /compact does it at once."
+        return f"{text} All of it has {used}, more than fits: the next request is compressed again."
+    return (
+        f"{text} The next request has {used}. Nothing is compressed until the window is full; "
+        "/compact does it at once."
+    )
 
 
 def describe_status(status: Status) -> str:

@@ -77,6 +77,8 @@ class FoundMessage:
     score: float
     is_whole: bool
     """Whether the message, with its call or results, has every name of the query."""
+    is_complete: bool = True
+    """Whether the search looked at every message that may have every name."""
 
 
 def count_documents(found: Sequence[FoundMessage]) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..ledger.segments import DROPPED
-from ..ledger.words import Hit, find_hits, missing_chunks
+from ..ledger.words import Hit, document_of, find_hits, missing_chunks
 from ..messages import Message
 from ..messages.display import message_as_text, truncate_line
 from .archive import Archive
@@ -236,7 +236,7 @@ class Reading:
 
 def _search_pool(about: str, pool: Mapping[int, Message]) -> list[Hit]:
     """Return the matching messages of a pool by ordinal, best first."""
-    texts = {str(n): each for n, each in sorted(pool.items())}
+    texts = {str(n): document_of(each) for n, each in sorted(pool.items())}
     return find_hits(about, texts, max(1, len(texts)), lambda n: ("", "", int(n)), [list(texts)])
 
 

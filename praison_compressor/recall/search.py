@@ -59,7 +59,10 @@ def find_messages(archive: Archive, query: str) -> list[FoundMessage]:
     hits = archive.store.search(session.namespace, query, session.id, COUNTED, archived_only=True)
     places = {e.hash: n for n, e in enumerate(session.entries, 1) if not e.forgotten}
     return [
-        FoundMessage(places[hit.entry], hit.ordinal, hit.message, hit.score, hit.is_whole)
+        FoundMessage(
+            *(places[hit.entry], hit.ordinal, hit.message, hit.score),
+            *(hit.is_whole, hit.is_complete),
+        )
         for hit in hits
         if hit.entry in places
     ]
@@ -162,13 +165,15 @@ def _older_line(matches: Sequence[Match]) -> str:
 
 def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> str:
     """Return how many documents match, those with the exact phrase apart."""
-    is_whole = found[0].is_whole
-    more = " or more" if len(found) >= (COUNTED if is_whole else COUNTED_IN_PART) else ""
+    is_whole, is_complete = found[0].is_whole, found[0].is_complete
+    is_exact = len(found) < (COUNTED if is_whole else COUNTED_IN_PART)
+    more = "" if is_exact and (is_complete or not is_whole) else " or more"
     if not is_whole:
         lacking = missing_chunks(query, [message_as_text(each.message) for each in found])
         shown = ", ".join(truncate_line(chunk, NAME_CHARS) for chunk in lacking[:LACKING])
         none = f" (none has {shown})" if lacking else ""
-        return f"No archived message has all of it{none}; {documents}{more} have a part:"
+        has = "has" if is_complete else "was found with"
+        return f"No archived message {has} all of it{none}; {documents}{more} have a part:"
     several = len(query.split()) > 1
     phrase = " ".join(query.casefold().split())
     exact = [

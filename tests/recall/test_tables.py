@@ -1,7 +1,6 @@
 """JSON of like objects is laid out as a table."""
 
 import json
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +11,7 @@ VALUES = st.integers() | st.booleans() | st.text("abc ", min_size=1)
 
 
 @given(st.lists(st.tuples(VALUES, VALUES)))
-def test_a_table_has_every_value_once_a_row(values: list[tuple[Any, Any]]):
+def test_a_table_has_every_value_once_a_row(values):
     """Three or more like objects give a row each, with the values in order."""
     rows = [{"id": first, "of": {"x": second}} for first, second in values]
     table = as_table(json.dumps({"found": rows, "pages": 1}))
