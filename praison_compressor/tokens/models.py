@@ -85,7 +85,7 @@ def prices_of(model: str | None) -> Prices:
 
 
 def _price(model: str | None, field: str) -> float | None:
-    prices = (entry.get(field) for entry, _ in _entries(model))
+    prices = (entry.get(field) for entry, _ in _table_entries(model))
     return next((float(p) for p in prices if isinstance(p, (int, float)) and p > 0), None)
 
 
@@ -102,11 +102,11 @@ def _warn_unknown(model: str | None) -> None:
 
 
 def _listed_limits(model: str | None) -> Limits | None:
-    limits = (_limits(entry, source) for entry, source in _entries(model))
+    limits = (_limits(entry, source) for entry, source in _table_entries(model))
     return next(filter(None, limits), None)
 
 
-def _entries(model: str | None) -> Iterator[tuple[Mapping[str, Any], str]]:
+def _table_entries(model: str | None) -> Iterator[tuple[Mapping[str, Any], str]]:
     """Yield a model's entries with their sources."""
     for table, source in _tables():
         for name in _candidate_names(model):
