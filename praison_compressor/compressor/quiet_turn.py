@@ -94,10 +94,10 @@ def last_turn_of(
 
     None if the next turn may do more than add messages, or if `==` may miss an edit.
     """
-    own, given = view.own_messages, request.messages
+    own = view.own_messages
     if not request.is_recorded or len(view.segments) > len(view.session.entries):
         return None
-    if len(own) != len(given) or not all(map(operator.is_, own, given)):
+    if len(own) != len(request.messages) or not all(map(operator.is_, own, request.messages)):
         return None
     watched = _watched_digests(view, tokens.cache)
     if watched is None or not view.given_messages.comparable or view.signed:
@@ -137,7 +137,7 @@ def _watched_digests(view: View, cache: MessageCache) -> frozenset[str] | None:
     if lay_masks(view.digests, segments, everywhere) != view.result_segments:
         return None
     laid = [tile.segment for tile in view.tiles]
-    unlaid = {found for s in segments if s not in laid for found in (*s.run, *s.aliases())}
+    unlaid = {name for s in segments if s not in laid for name in (*s.run, *s.aliases())}
     if view.digests[-1] in unlaid:
         return None
     return frozenset(unlaid.union(renderings(view.session, cache)))
