@@ -87,11 +87,6 @@ class Decision:
         names = new_references(view, self.plan) | requested_references(request, resolved, view)
         return replace(self, request=resolved, texts=texts, references=names)
 
-    def apply_choices_to(self, request: Request) -> Request:
-        """Return the request with the choices of this decision."""
-        own = self.request
-        return replace(request, keep=own.keep, since=own.since, until=own.until)
-
 
 def decide(
     request: Request, view: View, measures: Measures, previewed: Decision | None = None

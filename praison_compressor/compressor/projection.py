@@ -61,7 +61,8 @@ class Projector:
         if previewed is None:
             return apply_choices(request, view, {})
         if previewed.is_taken_by(request, view):
-            request = previewed.apply_choices_to(request)
+            own = previewed.request
+            request = replace(request, keep=own.keep, since=own.since, until=own.until)
         return apply_choices(request, view, previewed.references_in(view))
 
     def _lay(self, request: Request, session: Session) -> View:
