@@ -79,7 +79,7 @@ class Decision:
             return shown == asked
         return resolve_choices(request, view, self.references).places == self.request.places
 
-    def shown_with(self, texts: tuple[SegmentText, ...], before: Decision | None) -> Decision:
+    def for_preview(self, texts: tuple[SegmentText, ...], before: Decision | None) -> Decision:
         """Return the decision as a preview shows it, with texts and references."""
         request, view = self.request, self.view
         known = {} if before is None else before.references_in(view)

@@ -96,11 +96,11 @@ class Projector:
             given_tokens=given_tokens,
             session=session,
             limit=request.budget.window_limit,
-            signed=self._signed(transcript.messages),
+            signed=self._signed_tokens(transcript.messages),
             binds=binds_thinking(self._tokens.model),
         )
 
-    def _signed(self, messages: Sequence[Message]) -> dict[int, int]:
+    def _signed_tokens(self, messages: Sequence[Message]) -> dict[int, int]:
         """Return the messages with signed thinking, and their tokens without it."""
         signed = ((index, m) for index, m in enumerate(messages) if signatures(m))
         return {index: self._tokens.message(without_thinking(m)) for index, m in signed}

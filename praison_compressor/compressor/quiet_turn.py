@@ -44,7 +44,7 @@ class LastTurn:
 
         None also if the view would have more than `limit` tokens.
         """
-        seen = self._added(request, tokens)
+        seen = self._new_messages(request, tokens)
         if seen is None:
             return None
         added, large = sum(tokens.each(seen)), request.budget.large
@@ -64,7 +64,7 @@ class LastTurn:
         # The view has the caller's own messages: the caller may edit it.
         return replace(self, messages=messages, result=replace(result, messages=[])), result
 
-    def _added(self, request: Request, tokens: TokenCounter) -> list[CachedMessage] | None:
+    def _new_messages(self, request: Request, tokens: TokenCounter) -> list[CachedMessage] | None:
         """Return the new messages, or None if more than that changed."""
         messages, old = request.messages, len(self.messages)
         if type(messages) is not list or len(messages) < old:
