@@ -96,8 +96,8 @@ class Projector:
             given_tokens=given_tokens,
             session=session,
             limit=request.budget.window_limit,
-            signed=self._signed_tokens(transcript.messages),
-            binds=binds_thinking(self._tokens.model),
+            signed_tokens=self._signed_tokens(transcript.messages),
+            binds_thinking=binds_thinking(self._tokens.model),
         )
 
     def _signed_tokens(self, messages: Sequence[Message]) -> dict[int, int]:
