@@ -28,7 +28,7 @@ from sqlalchemy import (
 from ...errors import ConfigError
 from ..segments import GENESIS
 
-LAYOUT = b"5"
+LAYOUT = b"6"
 """The number of this layout; a store with another number is refused."""
 
 # SQLite assigns ascending row ids only to a column of exactly the type INTEGER.

@@ -155,12 +155,14 @@ class _Search:
         else:
             shared = set(rarest.newest).intersection(*(each.newest for each in others))
             self.read(sorted((key for key in shared if key >= floor), reverse=True), _RANKED)
-        if self._room() and not rarest.is_whole:
+        is_complete = rarest.is_whole
+        if (room := self._room()) and not rarest.is_whole:
             words = [each.word for each in lists]
             older = self._archive.index.keys_with(words, _ranges_below(self.reach.ranges, floor))
-            self.read(older, self._room())
+            # The calls and results of older messages are not read.
+            is_complete = self.read(older, room) < room and not others
+        self._is_complete = is_complete or not self._room()
         if self._room() and others:
-            self._is_complete = rarest.is_whole
             self._read_partners(islice(rarest, _LISTED if rarest.is_whole else _PAIRED))
 
     def _room(self) -> int:
