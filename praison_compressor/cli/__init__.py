@@ -7,9 +7,9 @@ Its modules, from the command line inwards:
 - `report`: bill; report, with the page's HTML, style and script in `page/`
 - `report_data`: a session's size over time, summaries and cost, as `report` shows them
 - `demo`: demo; `demo_agent`: the agent that it watches
-- `doctor`: doctor
-- `store_commands`: sessions, lineage, show, search, restore, verify, forget
-- `parameters`: the parameters that commands share; the store that they name
+- `doctor`: doctor; `agent_trial`: the agent that it runs
+- `store_commands`: sessions, lineage, search, restore, verify, forget; `show`: show
+- `parameters`: the parameters that commands share; `store_access`: the store that they name
 - `transcripts`: files with messages: read and written
 - `terminal`: what is printed: tables, JSON, errors and their exit codes
 """

@@ -25,7 +25,8 @@ COMMAND_MODULES = {
     "doctor": "doctor",
     **dict.fromkeys(("sessions", "lineage"), "store_commands"),
     "bill": "report",
-    **dict.fromkeys(("show", "search", "restore", "verify", "forget"), "store_commands"),
+    "show": "show",
+    **dict.fromkeys(("search", "restore", "verify", "forget"), "store_commands"),
 }
 """Command -> its module, in the order of the help. Only the module of the command is imported."""
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any
+
+import click
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Part, Preview
@@ -15,18 +17,13 @@ from ..config import CompressorConfig
 from ..events import Event
 from ..ledger.memory_store import MemoryStore
 from ..messages import Message, text_of, tool_calls_of
-from ..messages.digests import CachedMessage
 from ..messages.display import one_line, pluralize, truncate_line
-from ..tokens.counter import TokenCounter
 from ..view.frame import is_framed, unframe
 from .parameters import (
     AS_JSON,
     CONVERSATION,
     CallOptions,
-    argument,
     command,
-    flag,
-    option,
     with_call,
     with_config,
     with_guessed_window,
@@ -47,9 +44,11 @@ from .transcripts import check_writable, load_transcript, write_messages
 
 
 @command
-@argument("file")
-@option("--out", "FILE", "Write the view there (.jsonl: JSON Lines); - is stdout.")
-@flag("--show", "Print the summaries too.")
+@click.argument("file")
+@click.option(
+    "--out", metavar="FILE", help="Write the view there (.jsonl: JSON Lines); - is stdout."
+)
+@click.option("--show", is_flag=True, help="Print the summaries too.")
 @with_call
 @CONVERSATION
 @with_config
@@ -76,46 +75,44 @@ def compress(
     messages = load_transcript(file, conversation)
     if out is not None:
         check_writable(out, source=file)
-    failures: list[str] = []
-    with progress_bar("Compressing", len(messages)) as step:
-        tokens = WatchedCounter(config.model, step)
-        compressor = ContextCompressor(
-            with_guessed_window(config),
-            tokens=tokens,
-            on_event=lambda e: failures.extend(_failure_reasons(e)),
-        )
-        if call.choices:  # a preview gives references to messages
-            compressor.preview(messages, **call.options)
-        with mute_log():  # `failures` has the reasons
-            result = compressor.compress_sync(messages, **call.options, **call.choices)
-        # Of an empty range: the view as it is now, and no compression to come.
-        preview = compressor.preview(messages, session_id=call.session, until=0)
+    result, preview, failures = _compress(messages, call, config)
     if out is not None:
         write_messages(out, result.messages, source=file)
-    parts = list(_mark_written(preview.parts, result))
     value = {
         "file": file,
         **{name: getattr(result, name) for name in RESULT_FIELDS},
         "failures": failures,
-        "parts": list(map(_part_json, parts)),
+        "parts": list(map(_part_json, preview.parts)),
         "messages": None if out else result.messages,
     }
+    blocks: Iterable[Block] = itertools.chain(
+        [_parts_table(preview, len(result.messages)), _method_sentence(result, call, config)],
+        (f"  {reason}" for reason in failures),
+        _savings_lines(result),
+        _session_notes(call.session, result, config, messages),
+        _summary_blocks(result) if show else (),
+        [f"View written {PLACES.get(out) or f'to {out}'}."],
+    )
+    print_answer(value, blocks, as_json, file=sys.stderr if out == "-" else None)
 
-    def blocks() -> Iterator[Block]:
-        yield _parts_table(preview, parts, len(result.messages))
-        yield _method_sentence(
-            result, config.auxiliary_model, is_requested=call.force or bool(call.target)
-        )
-        yield from (f"  {failure}" for failure in failures)
-        yield from _savings_lines(result)
-        yield from _session_notes(call.session, result, config, messages)
-        for segment in result.segments if show else ():
-            yield from with_title("summary", unframe(segment.rendered))
-        where = "stdout" if out == "-" else out or "nowhere; --out FILE writes it"
-        yield f"View written to {where}." if out else f"View written {where}."
 
-    print_answer(value, blocks(), as_json, file=sys.stderr if out == "-" else None)
+def _compress(
+    messages: Sequence[Message], call: CallOptions, config: CompressorConfig
+) -> tuple[CompressResult, Preview, list[str]]:
+    """Return the result, its view, and why models failed."""
+    events: list[Event] = []
+    with progress_bar("Compressing"), mute_log():  # the failures are printed
+        compressor = ContextCompressor(with_guessed_window(config), on_event=events.append)
+        if call.choices:  # a preview gives references to messages
+            compressor.preview(messages, **call.options)
+        result = compressor.compress_sync(messages, **call.options, **call.choices)
+        # Of an empty range: the view as it is now, and no compression to come.
+        preview = compressor.preview(messages, session_id=call.session, until=0)
+    failures = [one_line(str(e.data["reason"])) for e in events if e.name == "fell_back"]
+    return result, replace(preview, parts=tuple(_mark_written(preview.parts, result))), failures
 
+
+PLACES = {None: "nowhere; --out FILE writes it", "-": "to stdout"}
 
 RESULT_FIELDS = (
     *("session_id", "parent_session_id", "context_status", "summary_method"),
@@ -123,30 +120,6 @@ RESULT_FIELDS = (
     *("cost_saved", "cost_saved_cached", "usage"),
 )
 """Fields of a result that `--json` prints."""
-MESSAGES_A_STEP = 1_024
-"""Messages counted before the bar moves."""
-
-
-class WatchedCounter(TokenCounter):
-    """Counts tokens, and calls a function for each message."""
-
-    def __init__(self, model: str | None, step: Callable[[], None]) -> None:
-        super().__init__(model)
-        self._step = step
-
-    def begin_count(self, messages: Iterable[CachedMessage]) -> Callable[[], list[int]]:
-        """Count each message now; return a function that returns the counts."""
-        remaining, counts = iter(messages), list[int]()
-        while batch := list(islice(remaining, MESSAGES_A_STEP)):
-            counts += super().begin_count(batch)()
-            for _ in batch:
-                self._step()
-        return lambda: counts
-
-
-def _failure_reasons(event: Event) -> list[str]:
-    reason = one_line(str(event.data.get("reason", "")))
-    return [reason] if event.name == "fell_back" else []
 
 
 def _mark_written(parts: Iterable[Part], result: CompressResult) -> Iterator[Part]:
@@ -173,8 +146,14 @@ def _session_notes(
         yield f"Kept as session {session or result.session_id}{named}."
 
 
-def _parts_table(preview: Preview, parts: Sequence[Part], view_messages: int) -> Table:
+def _summary_blocks(result: CompressResult) -> Iterator[Block]:
+    for segment in result.segments:
+        yield from with_title("summary", unframe(segment.rendered))
+
+
+def _parts_table(preview: Preview, view_messages: int) -> Table:
     """Return a row for each part of a view, and the total."""
+    parts = preview.parts
     before = sum(part.tokens_before for part in parts) + preview.opening
     after = sum(part.tokens_after for part in parts) + preview.opening
     saved = f"{100 * (before - after) / before:.0f} % saved" if after < before else ""
@@ -188,12 +167,13 @@ def _parts_table(preview: Preview, parts: Sequence[Part], view_messages: int) ->
     return Table(("part", "messages#", "tokens#", "after#", "what"), rows, styles)
 
 
-def _method_sentence(result: CompressResult, model: str | None, *, is_requested: bool) -> str:
+def _method_sentence(result: CompressResult, call: CallOptions, config: CompressorConfig) -> str:
     """Return a sentence on how the view was made."""
-    used = result.usage
+    used, model = result.usage, config.auxiliary_model
     if result.summary_method is None and result.context_status == "masked":
         return "Method: masks; no summary was needed, no model was asked."
     if result.summary_method is None:
+        is_requested = call.force or call.target
         why = "nothing to gain" if is_requested else "it fits, so nothing was compressed"
         return f"Method: none; {why}. --target or --window ask for less, --force for it anyway."
     if result.summary_method == "reused":
@@ -233,8 +213,8 @@ def summary_of(part: Part) -> str | None:
 
 
 @command
-@argument("file")
-@flag("--messages", "Print a line for each message.")
+@click.argument("file")
+@click.option("--messages", is_flag=True, help="Print a line for each message.")
 @with_call
 @CONVERSATION
 @with_config
@@ -256,41 +236,38 @@ def inspect(
     """
     transcript = load_transcript(file, conversation)
     missing_store = _missing_store(config.store_url)
-    with progress_bar("Counting tokens", len(transcript)) as step:
-        tokens = WatchedCounter(config.model, step)
+    with progress_bar("Counting tokens"):
         # `inspect` does not create a missing store.
         store = MemoryStore() if missing_store else None
-        compressor = ContextCompressor(with_guessed_window(config), store=store, tokens=tokens)
+        compressor = ContextCompressor(with_guessed_window(config), store=store)
         if call.choices:
             compressor.preview(transcript, **call.options)
         preview = compressor.preview(transcript, **call.options, **call.choices)
-    rows = list(_message_rows(preview)) if messages or as_json else []
-    names = ("limits", "budget", "tokens", "tokens_after", "balance", "would_compress", "repaired")
+    tokens, rows = compressor.tokens, list(_message_rows(preview)) if messages or as_json else []
     value = {
         "file": file,
         "tokenizer": {"source": tokens.source, "exact": tokens.exact},
-        **{name: getattr(preview, name) for name in names},
+        **{name: getattr(preview, name) for name in PREVIEW_FIELDS},
         "parts": list(map(_part_json, preview.parts)),
         "messages": [dict(zip(MESSAGE_COLUMNS, row, strict=True)) for row in rows],
     }
+    sizes = (1 if part.segment or part.to_write else part.messages for part in preview.parts)
+    blocks: Iterable[Block] = itertools.chain(
+        [_size_line(preview, call, config)],
+        [f"There is no {missing_store} yet: no segment is found again."] if missing_store else (),
+        [f"Tokens: {tokens.source}{', exact' if tokens.exact else ''}."],
+        [_parts_table(preview, sum(sizes)), _verdict(preview)],
+        [str(preview.balance)] if preview.balance is not None else (),
+        [_messages_table(rows)] if messages else (),
+        _summary_texts(preview),
+    )
+    print_answer(value, blocks, as_json)
 
-    def blocks() -> Iterator[Block]:
-        target = call.target and f"Target {number(call.target)} tokens."
-        yield target or _budget_line(preview, config)
-        if missing_store:
-            yield f"There is no {missing_store} yet: no segment is found again."
-        yield f"Tokens: {tokens.source}{', exact' if tokens.exact else ''}."
-        counts = (1 if part.segment or part.to_write else part.messages for part in preview.parts)
-        yield _parts_table(preview, preview.parts, sum(counts))
-        yield _verdict(preview)
-        if preview.balance is not None:
-            yield f"{preview.balance}"
-        if messages:
-            yield _messages_table(rows)
-        yield from _summary_texts(preview)
 
-    print_answer(value, blocks(), as_json)
-
+PREVIEW_FIELDS = (
+    *("limits", "budget", "tokens", "tokens_after", "balance", "would_compress", "repaired"),
+)
+"""Fields of a preview that `--json` prints."""
 
 MESSAGE_COLUMNS = ("index", "reference", "role", "fate", "tokens", "text")
 """Of a message: its fate is "keep", "mask" or the name of its summary."""
@@ -310,15 +287,16 @@ def _message_rows(preview: Preview) -> Iterator[tuple[int, str, str, str, int, s
     The text is the line that replaces a masked output, else the message's beginning.
     """
     for index, fate in preview.fates():
-        message = preview.messages[index]
-        text = preview.lines.get(index) if fate == "mask" else None
-        reference, tokens = preview.references[index], preview.message_tokens[index]
-        yield index, reference, str(message.get("role")), fate, tokens, text or _beginning(message)
+        message, tokens = preview.messages[index], preview.message_tokens[index]
+        line = preview.lines.get(index) if fate == "mask" else None
+        text = line or message_line(message, 80)
+        yield index, preview.references[index], str(message.get("role")), fate, tokens, text
 
 
-def _beginning(message: Message) -> str:
+def message_line(message: Message, width: int) -> str:
+    """Return a message's calls and text, cut to `width` columns."""
     calls = [f"{call.name}({call.arguments})" for call in tool_calls_of(message)]
-    return truncate_line(" ".join([*calls, text_of(message)]), 80)
+    return truncate_line(" ".join([*calls, text_of(message)]), width)
 
 
 def _messages_table(rows: Sequence[tuple[int, str, str, str, int, str]]) -> Table:
@@ -336,7 +314,9 @@ def _summary_texts(preview: Preview) -> Iterator[Block]:
             yield f"{part.reference}: the auxiliary model writes the text when `compress` asks it."
 
 
-def _budget_line(preview: Preview, config: CompressorConfig) -> str:
+def _size_line(preview: Preview, call: CallOptions, config: CompressorConfig) -> str:
+    if call.target:
+        return f"Target {number(call.target)} tokens."
     budget, source = preview.budget, options_as_flags(preview.limits.source)
     if config.model is None and config.context_window is None:
         source = "assumed; set --model or --window"

@@ -9,11 +9,12 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..messages import Message, text_of, tool_calls_of
+from ..messages import Message
 from ..messages.display import truncate_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import prices_of
 from ..view.frame import is_framed, unframe
+from .compressing import message_line
 from .parameters import AS_JSON, command
 from .terminal import Block, Line, Table, money, number, print_answer, with_title
 
@@ -47,32 +48,19 @@ def demo(as_json: bool) -> None:
     """
     from .demo_agent import run_turns  # the other commands do not wait for the host
 
-    print_answer(
-        _json_value([*run_turns()]) if as_json else None, _describe_turns(run_turns()), as_json
-    )
-
-
-def _json_value(outcomes: Sequence[TurnOutcome]) -> dict[str, Any]:
-    names = "transcript_tokens sent_tokens cached_tokens compressed refused view".split()
-    turns = [
-        {
-            "user": outcome.user,
-            "answer": outcome.answer,
-            "requests": [
-                {name: getattr(request, name) for name in names} for request in outcome.sent
-            ],
-        }
-        for outcome in outcomes
-    ]
-    return {"turns": turns, "check": outcomes[-1].check, "totals": _totals(outcomes)}
+    if not as_json:
+        print_answer(None, _describe_turns(run_turns()), as_json)
+        return
+    turns = list(run_turns())
+    value = {"turns": turns, "check": turns[-1].check, "totals": _totals(turns)}
+    print_answer(value, (), as_json)
 
 
 def _totals(outcomes: Sequence[TurnOutcome]) -> dict[str, Any]:
     """Sum up all requests: seconds waited, tokens, dollars."""
     from .demo_agent import MODEL, WINDOW
 
-    sent = [request for outcome in outcomes for request in outcome.sent]
-    paid = [request.compression for request in sent if request.compression]
+    sent = [request for outcome in outcomes for request in outcome.requests]
     left_out = sum(request.transcript_tokens - request.sent_tokens for request in sent)
     return {
         "requests": len(sent),
@@ -83,11 +71,11 @@ def _totals(outcomes: Sequence[TurnOutcome]) -> dict[str, Any]:
         "summary_requests": sum(outcome.summary_requests for outcome in outcomes),
         "window": WINDOW,
         "largest_tokens": max(request.sent_tokens for request in sent),
-        "seconds": sum(data["seconds"] for data in paid),
+        "seconds": sum(request.seconds for request in sent),
         "sent_tokens": sum(request.sent_tokens for request in sent),
         "cached_tokens": sum(request.cached_tokens for request in sent),
         "model": MODEL,
-        "cost": sum(data["cost"] or 0.0 for data in paid),
+        "cost": sum(request.cost for request in sent),
         "cost_saved": left_out * (prices_of(MODEL).input or 0.0),
     }
 
@@ -105,13 +93,13 @@ def _describe_turns(turns: Iterator[TurnOutcome]) -> Iterator[Block]:
         outcomes.append(outcome)
         yield ""
         yield Line(f"You: {outcome.user}", "bold")
-        yield _requests(outcome.sent, first)
+        yield _requests(outcome.requests, first)
         yield Line(f"Agent: {truncate_line(outcome.answer, 100)}", "green")
-        first += len(outcome.sent)
-    last = outcomes[-1].sent[0]
+        first += len(outcome.requests)
+    last = outcomes[-1].requests[0]
     yield ""
     yield Line(
-        f"The last question was asked with request {first - len(outcomes[-1].sent)}:", "bold"
+        f"The last question was asked with request {first - len(outcomes[-1].requests)}:", "bold"
     )
     half = min(WIDTH, shutil.get_terminal_size().columns // 2 - 1)
     yield from picture(last, TokenCounter(MODEL), half)
@@ -126,8 +114,8 @@ def _requests(sent: Sequence[Sent], first: int) -> Table:
     rows: list[tuple[str | int, ...]] = []
     for place, request in enumerate(sent, first):
         remark = f"refused: {truncate_line(request.refused, 60)}" if request.refused else ""
-        if request.compression:
-            remark = f"{request.compressed} in {request.compression['seconds']:.2f} s"
+        if request.compressed:
+            remark = f"{request.compressed} in {request.seconds:.2f} s"
         counts = (request.transcript_tokens, request.sent_tokens, request.cached_tokens)
         rows.append((place, *counts, remark))
     columns = ("request#", "transcript#", "sent#", "cached#", "")
@@ -165,8 +153,7 @@ def _list_messages(messages: Sequence[Message], tokens: TokenCounter, width: int
         if skipped:
             yield f"{'...':<16}{truncate_line(f'{skipped} more messages', width)}"
             skipped = 0
-        calls = [f"{call.name}({call.arguments})" for call in tool_calls_of(message)]
-        lines = [truncate_line(" ".join([*calls, text_of(message)]), width)]
+        lines = [message_line(message, width)]
         if framed:
             headings = re.findall(r"^## ([^:(\n]+)", unframe(message), re.MULTILINE)
             lines = textwrap.wrap(", ".join(headings), width) or ["one paragraph"]

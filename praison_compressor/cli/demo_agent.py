@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
@@ -149,16 +149,13 @@ class Sent:
     """Tokens with the tool schemas, as the provider counted."""
     cached_tokens: int
     """Tokens of messages that begin the request before too."""
-    refused: str | None
-    compression: Mapping[str, Any] | None
-    """Data of the commit's event; None where nothing was compressed for this request."""
-
-    @property
-    def compressed(self) -> str | None:
-        """What this request is the first to show: "masked", "summarized" or None."""
-        if self.compression is None:
-            return None
-        return "summarized" if self.compression["method"] else "masked"
+    refused: str | None = None
+    compressed: str | None = None
+    """"masked" or "summarized" before this request, or None."""
+    seconds: float = 0.0
+    """Time of that compression."""
+    cost: float = 0.0
+    """US dollars for its summary."""
 
 
 @dataclass(frozen=True)
@@ -167,18 +164,18 @@ class TurnOutcome:
 
     user: str
     answer: str
-    sent: list[Sent]
+    requests: list[Sent]
     summary_requests: int
     """Requests to the summarizer's model."""
 
     @property
     def check(self) -> dict[str, Any]:
-        """Return where the line asked for was: in view, in the answer."""
-        calls = {call.name for message in self.sent[-1].view for call in tool_calls_of(message)}
+        """Return whether FACT was in view, in the transcript and in the answer."""
+        calls = {call.name for message in self.requests[-1].view for call in tool_calls_of(message)}
         return {
             "fact": FACT,
-            "in_view": any(FACT in text_of(message) for message in self.sent[0].view),
-            "in_transcript": any(FACT in text_of(message) for message in self.sent[0].whole),
+            "in_view": any(FACT in text_of(message) for message in self.requests[0].view),
+            "in_transcript": any(FACT in text_of(message) for message in self.requests[0].whole),
             "found_by": SEARCH if SEARCH in calls else None,
             "right": FACT in self.answer,
         }
@@ -250,19 +247,22 @@ def _run_turn(
     return TurnOutcome(words, answer, sent, len(records) - len(sent))
 
 
-def _sent_request(compressor: Any, record: Recorded, compression: Mapping[str, Any] | None) -> Sent:
+def _sent_request(compressor: Any, record: Recorded, commit: Mapping[str, Any] | None) -> Sent:
     engine, view = compressor.engine(), record.messages
     whole = engine.verbatim(view, session_id=compressor.session_id)
     left_out = engine.tokens.messages(whole) - engine.tokens.messages(view)
-    return Sent(
+    sent = Sent(
         whole=whole,
         view=view,
         transcript_tokens=record.prompt_tokens + left_out,
         sent_tokens=record.prompt_tokens,
         cached_tokens=record.cached_tokens,
         refused=record.error if record.refused else None,
-        compression=compression,
     )
+    if commit is None:
+        return sent
+    method = "summarized" if commit["method"] else "masked"
+    return replace(sent, compressed=method, seconds=commit["seconds"], cost=commit["cost"] or 0.0)
 
 
 def _asks_for_summary(messages: Sequence[Message]) -> bool:

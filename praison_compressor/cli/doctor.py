@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points, version
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -50,7 +50,18 @@ class Finding:
     remedy: str = ""
 
 
-CheckFunction = Callable[[CompressorConfig], Finding]
+class DoctorCheck(NamedTuple):
+    """One check, and the remedy for an error in it."""
+
+    examine: Callable[[CompressorConfig], Finding]
+    remedy: str = ""
+
+    def __call__(self, config: CompressorConfig) -> Finding:
+        """Return the check's finding; an expected error is a failure."""
+        try:
+            return self.examine(config)
+        except (CompressorError, ImportError, AttributeError, OSError, ValueError) as error:
+            return Finding(FAIL, one_line(str(error)), self.remedy)
 
 
 @command
@@ -67,12 +78,10 @@ def doctor(config: CompressorConfig, as_json: bool) -> None:
     $ praison-compressor doctor --window 32k
     """
     # Each check's line says what the log would.
-    with mute_log(), progress_bar("Checking", len(DOCTOR_CHECKS)) as step:
+    with mute_log(), progress_bar("Checking"):
         config, sources = _effective_config(config)
         checks = {"options": sources}
-        for name, check in DOCTOR_CHECKS.items():
-            checks[name] = check(config)
-            step()
+        checks |= {name: check(config) for name, check in DOCTOR_CHECKS.items()}
     works = all(check.state != FAIL for check in checks.values())
     findings = [{"name": name, **vars(check)} for name, check in checks.items()]
     print_answer({"works": works, "checks": findings}, _finding_lines(checks), as_json)
@@ -113,7 +122,7 @@ def _effective_config(config: CompressorConfig) -> tuple[CompressorConfig, Findi
 
 def _host_options(options: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
     """Return the usable options of the host's files, each with its file."""
-    from ..praisonai.context_param import check_options
+    from ..praisonai.context_param import valid_options
     from ..praisonai.plugin import OPTION_KEYS, configuration_file, read_host_configuration
 
     request = read_host_configuration()
@@ -128,7 +137,7 @@ def _host_options(options: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
     additional = {name: value for name, value in values.items() if name not in options}
     # The check of the plugin reports unusable ones.
     given = {name: value for name, (value, _) in additional.items()}
-    accepted, _ = check_options({**options, **given})
+    accepted, _ = valid_options({**options, **given})
     return {name: value for name, value in additional.items() if name in accepted}
 
 
@@ -216,86 +225,22 @@ def _trial_sentence(result: Mapping[str, Any], *, keeps_steps: bool) -> str:
 
 
 def _run_trial(config: CompressorConfig) -> Any:
-    """Run `trial` in a new process; the host reads its configuration once.
+    """Run `agent_trial` in a new process; the host reads its configuration once.
 
     Raises:
         ValueError: the process failed; the message is its last line.
     """
     from .demo_agent import OFFLINE
 
-    code = "from praison_compressor.cli.doctor import trial; trial()"
     arguments = json.dumps([config.model, config.context_window])
     environment = {**os.environ, **OFFLINE, "OPENAI_API_KEY": os.environ.get("OPENAI_API_KEY", "")}
     environment.pop(STORE_VARIABLE, None)
-    command = [sys.executable, "-c", code, arguments]
+    command = [sys.executable, "-m", f"{__package__}.agent_trial", arguments]
     process = subprocess.run(command, env=environment, capture_output=True, text=True)
     last_line = one_line((process.stderr.strip().splitlines() or ["no output"])[-1])
     if process.returncode:
         raise ValueError(last_line)
     return {**json.loads(process.stdout.strip().splitlines()[-1]), "last_line": last_line}
-
-
-ORDERS = "You keep the books."
-
-NOWHERE_ELSE = {
-    **dict.fromkeys(("auxiliary_model", "auxiliary_api_base", "auxiliary_api_key", "store_url")),
-    "fallback_models": (),
-}
-"""Options that keep a trial in its own process."""
-
-
-def trial() -> None:
-    """Have an agent outgrow its window; print the result as JSON.
-
-    The command line has model and window as JSON; null means the configured one. The agent has the
-    host's configuration, except for everything outside this process: addresses, keys, memory, store
-    and auxiliary model.
-    """
-    from praisonaiagents import Agent
-    from praisonaiagents.config import loader
-
-    from ..praisonai import CompressorContext, install
-    from ..testing import Asked, LocalProvider, SummaryModel
-    from ..view.budget import Budget
-
-    model, window = json.loads(sys.argv[1])
-    host = loader.get_config()
-    model, host.defaults = model or host.defaults.model, loader.DefaultsConfig()
-    settings: dict[str, Any] = {"instructions": ORDERS, "output": "silent"}
-    first: Any = Agent(model=model, **settings)  # here the host loads its plugins
-    ours: Any = getattr(first, "context_compressor", None)
-    is_plain = ours is not None
-    if not is_plain:
-        settings["context"] = CompressorContext()
-        ours = Agent(model=model, **settings).context_compressor
-    limits = model_limits(ours.config.model, window or ours.config.context_window)
-    budget = Budget.of(ours.config, limits.window)
-
-    def reply(asked: Asked) -> str:
-        is_agents = ORDERS in str(asked.messages[0].get("content"))
-        return "Noted." if is_agents else SummaryModel(r"Ledger \d+").summary(asked)
-
-    with LocalProvider(reply, window=sys.maxsize) as provider:
-        here = {"base_url": provider.base_url, "api_key": "local"}
-        install({**install().defaults, **NOWHERE_ELSE, "context_window": limits.window})
-        agent = Agent(model="openai/local", **here, **settings)
-        agent.chat_history = _longer_than(limits.window)
-        agent.chat("Which ledger is next?")
-        tokens = TokenCounter("openai/local").messages(agent.chat_history)
-        sent = [r.prompt_tokens for r in provider.requests if reply(r) == "Noted."]
-    result = {"plain": is_plain, "model": ours.config.model, "source": limits.source}
-    result |= {"window": limits.window, "trigger": budget.trigger, "tokens": tokens}
-    print(json.dumps({**result, "sent": sent[-1] if sent else tokens}))
-
-
-def _longer_than(window: int) -> list[dict[str, str]]:
-    """Return a conversation of somewhat more tokens."""
-    talk = []
-    for book in range(40):
-        rows = " ".join(f"row {n} holds {n * 7} boxes," for n in range(window // 320 + 1))
-        talk.append({"role": "user", "content": f"Ledger {book}: {rows}"})
-        talk.append({"role": "assistant", "content": "Noted."})
-    return talk
 
 
 # ---------------------------------------------------------------- tokens, store, summaries
@@ -365,26 +310,14 @@ _MODEL_REMEDIES = {
 }
 
 
-def _catch_failures(check: CheckFunction, remedy: str = "") -> CheckFunction:
-    """Return the check, with its exceptions as failures with `remedy`."""
-
-    def run_check(config: CompressorConfig) -> Finding:
-        try:
-            return check(config)
-        except (CompressorError, ImportError, AttributeError, OSError, ValueError) as error:
-            return Finding(FAIL, one_line(str(error)), remedy)
-
-    return run_check
-
-
-DOCTOR_CHECKS: dict[str, CheckFunction] = {
-    "package": _check_package,
-    "host": _catch_failures(_check_host, UPGRADE),
-    "plugin": _catch_failures(_check_plugin, "repair the host's configuration"),
-    "agents": _catch_failures(_check_agents, "see the checks above"),
-    "tokenizer": _catch_failures(_check_tokenizer, "pip install --force-reinstall tiktoken"),
-    "window": _check_window,
-    "store": _catch_failures(_check_store, "move a damaged file away; start the database"),
-    "summaries": _check_summaries,
+DOCTOR_CHECKS = {
+    "package": DoctorCheck(_check_package),
+    "host": DoctorCheck(_check_host, UPGRADE),
+    "plugin": DoctorCheck(_check_plugin, "repair the host's configuration"),
+    "agents": DoctorCheck(_check_agents, "see the checks above"),
+    "tokenizer": DoctorCheck(_check_tokenizer, "pip install --force-reinstall tiktoken"),
+    "window": DoctorCheck(_check_window),
+    "store": DoctorCheck(_check_store, "move a damaged file away; start the database"),
+    "summaries": DoctorCheck(_check_summaries),
 }
 """Checks by name, in order of dependency."""

@@ -1,9 +1,8 @@
-"""Declare the options that commands share; open a store."""
+"""Declare the parameters of commands; read the options that commands share."""
 
 from __future__ import annotations
 
 import functools
-import inspect
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -49,6 +48,9 @@ class _Number(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         return number
 
 
+NUMBER = _Number()
+
+
 # ---------------------------------------------------------------- declaring
 
 
@@ -58,38 +60,23 @@ def command(function: Function) -> click.Command:
     return click.command(help=text, epilog=f"$ {example}")(function)
 
 
-def option(name: str, metavar: str, help: str, **more: Any) -> Decorator:
-    """Declare an option with a value; TOKENS and N are numbers."""
-    kind = _Number() if metavar in ("TOKENS", "N") else None
-    own = re.sub("^--", "", name).replace("-", "_")
-    names = (name, more.pop("of", own))
-    return click.option(*names, metavar=metavar, help=help, type=kind, **more)
+def _bundle_options(bundle: str, make: Function, **options: Decorator) -> Decorator:
+    """Return a decorator that reads several options into one value.
 
-
-def flag(name: str, help: str) -> Decorator:
-    """Declare an option without a value."""
-    return click.option(name, is_flag=True, help=help)
-
-
-def argument(name: str, *, required: bool = True, metavar: str | None = None) -> Decorator:
-    """Declare a positional argument; the command's docstring describes it."""
-    shown = metavar or (name.upper() if required else f"[{name.upper()}]")
-    return click.argument(name, metavar=shown, required=required)
-
-
-def _bundle_options(name: str, make: Function, *options: Decorator) -> Decorator:
-    """Return a decorator that reads options into one value by `make`."""
-    taken = list(inspect.signature(make).parameters)
+    `options` has each option by the name of its parameter. `make` gets their values; what it
+    returns becomes the argument `bundle`.
+    """
 
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
         def wrapper(**values: Any) -> Any:
-            bundled = {key: values.pop(key) for key in taken}
-            return function(**values, **{name: make(**bundled)})
+            own = {name: values.pop(name) for name in options}
+            return function(**values, **{bundle: make(**own)})
 
-        for each in reversed(options):
-            wrapper = each(wrapper)
-        return wrapper
+        declared: Function = wrapper
+        for option in reversed(options.values()):
+            declared = option(declared)
+        return declared
 
     return decorate
 
@@ -111,45 +98,28 @@ class CallOptions:
     @property
     def options(self) -> dict[str, Any]:
         """Return session, target and force, as the compressor takes them."""
-        size = {"target_tokens": self.target, "force": self.force}
-        return {"session_id": self.session, **size}
+        return {
+            "session_id": self.session,
+            "target_tokens": self.target,
+            "force": self.force,
+        }
 
     @property
     def choices(self) -> dict[str, Any]:
         """Return the given options that choose messages, by reference or index."""
-        keep = list(map(_reference_or_index, self.keep)) or None
-        choices = {
-            "keep": keep,
-            "since": _reference_or_index(self.since),
-            "until": _reference_or_index(self.until),
-        }
-        return {name: value for name, value in choices.items() if value is not None}
+        edges = {"since": self.since, "until": self.until}
+        choices = {name: _reference_or_index(text) for name, text in edges.items() if text}
+        keep = {"keep": list(map(_reference_or_index, self.keep))} if self.keep else {}
+        return {**keep, **choices}
 
 
-def _reference_or_index(text: str | None) -> str | int | None:
-    return int(text) if text and text.isdecimal() else text or None
+def _reference_or_index(text: str) -> str | int:
+    return int(text) if text.isdecimal() else text
 
 
-def _make_config(
-    model: str | None,
-    window: int | None,
-    keep_tokens: int | None,
-    auxiliary_model: str | None,
-    pin: Sequence[str],
-    settings: Sequence[str],
-    store: str | None,
-    namespace: str,
-) -> CompressorConfig:
+def _make_config(settings: Sequence[str], pinned: Sequence[str], **flags: Any) -> CompressorConfig:
     """Return the configuration of a command, completed from the environment."""
-    flags = {
-        "model": model,
-        "context_window": window,
-        "auxiliary_model": auxiliary_model,
-        "protect_last_n_tokens": keep_tokens,
-        "pinned": tuple(pin) or None,
-        "store_url": store,
-        "namespace": namespace,
-    }
+    flags["pinned"] = tuple(pinned) or None
     options = dict(map(_parse_setting, settings))
     options |= {name: value for name, value in flags.items() if value is not None}
     return CompressorConfig.from_mapping(options).with_environment()
@@ -179,14 +149,24 @@ def with_guessed_window(config: CompressorConfig) -> CompressorConfig:
     return config if is_known else replace(config, context_window=GUESSED_WINDOW)
 
 
-STORE = option(
+STORE = click.option(
     "--store",
-    "URL",
-    "The ledger: sqlite:///ledger.db, a path, or a PostgreSQL URL. Default: "
+    "store_url",
+    metavar="URL",
+    help="The ledger: sqlite:///ledger.db, a path, or a PostgreSQL URL. Default: "
     "PRAISON_COMPRESSOR_STORE. PRAISONAI_SESSION_KEY opens an encrypted one.",
 )
-NAMESPACE = option(
-    "--namespace", "NAME", "The tenant. Default: default.", default=CompressorConfig.namespace
+NAMESPACE = click.option(
+    "--namespace",
+    metavar="NAME",
+    default=CompressorConfig.namespace,
+    help="The tenant. Default: default.",
+)
+CONVERSATION = click.option(
+    "--conversation", type=NUMBER, metavar="N", help="The conversation to take, of several."
+)
+AS_JSON = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON value, for a program."
 )
 
 
@@ -194,52 +174,76 @@ NAMESPACE = option(
 class Tenant:
     """A store, and the tenant in it."""
 
-    store: str | None
+    store_url: str | None
     namespace: str
 
 
-with_tenant = _bundle_options("tenant", Tenant, STORE, NAMESPACE)
-CONVERSATION = option("--conversation", "N", "The conversation to take, of several.")
-AS_JSON = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON value, for a program."
-)
+with_tenant = _bundle_options("tenant", Tenant, store_url=STORE, namespace=NAMESPACE)
 
 with_call = _bundle_options(
     "call",
     CallOptions,
-    option("--target", "TOKENS", "Make a view of at most TOKENS."),
-    flag("--force", "Compress although the transcript fits."),
-    option(
-        "--keep",
-        "MESSAGE",
-        "Keep a message verbatim: a reference that `inspect --messages` prints, or an index. "
-        "Repeatable.",
-        multiple=True,
+    target=click.option(
+        "--target", type=NUMBER, metavar="TOKENS", help="Make a view of at most TOKENS."
     ),
-    option("--since", "MESSAGE", "Compress nothing before this message."),
-    option("--until", "MESSAGE", "Compress nothing from this message on."),
-    option("--session", "ID", "The session in the store that it belongs to."),
+    force=click.option("--force", is_flag=True, help="Compress although the transcript fits."),
+    keep=click.option(
+        "--keep",
+        multiple=True,
+        metavar="MESSAGE",
+        help="Keep a message verbatim: a reference that `inspect --messages` prints, or an index. "
+        "Repeatable.",
+    ),
+    since=click.option("--since", metavar="MESSAGE", help="Compress nothing before this message."),
+    until=click.option("--until", metavar="MESSAGE", help="Compress nothing from this message on."),
+    session=click.option(
+        "--session", metavar="ID", help="The session in the store that it belongs to."
+    ),
 )
+
 with_config = _bundle_options(
     "config",
     _make_config,
-    option("--model", "MODEL", "The model that reads the view: its window and tokenizer."),
-    option("--window", "TOKENS", "The model's window (context_window)."),
-    option("--keep-tokens", "TOKENS", "Newest tokens kept verbatim (protect_last_n_tokens)."),
-    option(
+    model=click.option(
+        "--model",
+        metavar="MODEL",
+        help="The model that reads the view: its window and tokenizer.",
+    ),
+    context_window=click.option(
+        "--window",
+        "context_window",
+        type=NUMBER,
+        metavar="TOKENS",
+        help="The model's window (context_window).",
+    ),
+    protect_last_n_tokens=click.option(
+        "--keep-tokens",
+        "protect_last_n_tokens",
+        type=NUMBER,
+        metavar="TOKENS",
+        help="Newest tokens kept verbatim (protect_last_n_tokens).",
+    ),
+    auxiliary_model=click.option(
         "--auxiliary-model",
-        "MODEL",
-        "The model that writes summaries. Default: PRAISONAI_AUXILIARY_MODEL, else static text.",
+        metavar="MODEL",
+        help="The model that writes summaries. Default: PRAISONAI_AUXILIARY_MODEL, else static "
+        "text.",
     ),
-    option("--pin", "TEXT", "Keep TEXT in the view, word for word. Repeatable.", multiple=True),
-    option(
-        "--set",
-        "OPTION=VALUE",
-        "Set any option of CompressorConfig: trigger_ratio=0.7, tool_policies=keep_none. "
-        "VALUE is a number, a text or JSON. Repeatable.",
-        of="settings",
+    pinned=click.option(
+        "--pin",
+        "pinned",
         multiple=True,
+        metavar="TEXT",
+        help="Keep TEXT in the view, word for word. Repeatable.",
     ),
-    STORE,
-    NAMESPACE,
+    settings=click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="OPTION=VALUE",
+        help="Set any option of CompressorConfig: trigger_ratio=0.7, tool_policies=keep_none. "
+        "VALUE is a number, a text or JSON. Repeatable.",
+    ),
+    store_url=STORE,
+    namespace=NAMESPACE,
 )

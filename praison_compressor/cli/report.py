@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import click
 from markupsafe import Markup
 
 from ..compressor.account import stored_bill
@@ -26,9 +27,7 @@ from .parameters import (
     AS_JSON,
     CONVERSATION,
     Tenant,
-    argument,
     command,
-    option,
     with_config,
     with_guessed_window,
     with_tenant,
@@ -37,7 +36,6 @@ from .report_data import (
     ReportData,
     data_of_session,
     data_of_transcript,
-    requests_in,
     window_and_trigger,
     with_preview,
 )
@@ -48,8 +46,10 @@ from .transcripts import load_transcript, write_text
 
 
 @command
-@argument("what", metavar="SESSION|FILE")
-@option("--out", "FILE", "Write the page there; - is stdout.", default="report.html")
+@click.argument("what", metavar="SESSION|FILE")
+@click.option(
+    "--out", metavar="FILE", help="Write the page there; - is stdout.", default="report.html"
+)
 @CONVERSATION
 @with_config
 @AS_JSON
@@ -70,8 +70,8 @@ def report(
             # Not the user's store: a report leaves no session behind.
             compressor = ContextCompressor(with_guessed_window(config), store=MemoryStore())
             messages = load_transcript(what, conversation)
-            with progress_bar("Sending it as it grew", len(requests_in(messages))) as step:
-                data = data_of_transcript(messages, compressor, title=Path(what).name, step=step)
+            with progress_bar("Sending it as it grew"):
+                data = data_of_transcript(messages, compressor, title=Path(what).name)
         else:
             data = _load_session(what, config)
     write_text(out, render(data), source=what if is_file else "-")
@@ -92,7 +92,7 @@ def report(
 
 
 @command
-@argument("session")
+@click.argument("session")
 @with_tenant
 @AS_JSON
 def bill(session: str, tenant: Tenant, as_json: bool) -> None:
@@ -103,7 +103,7 @@ def bill(session: str, tenant: Tenant, as_json: bool) -> None:
 
     $ praison-compressor bill audit --store ledger.db
     """
-    with open_ledger(tenant.store) as opened:
+    with open_ledger(tenant.store_url) as opened:
         total = stored_bill(opened, remembered_session(opened, tenant.namespace, session))
     none = f"No request of {session} is known. An agent's requests are billed, and those that an "
     none += "application passes to `record_usage`; `compress` sends none."
@@ -111,7 +111,7 @@ def bill(session: str, tenant: Tenant, as_json: bool) -> None:
 
 
 def _load_session(what: str, config: CompressorConfig) -> ReportData:
-    """Return the life of a stored session.
+    """Return the data of a stored session.
 
     Raises:
         Unusable: the name looks like a file, and neither file nor session exists.

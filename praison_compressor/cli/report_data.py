@@ -1,13 +1,13 @@
-"""Read a session's life: its size over time, its summaries, its cost.
+"""Collect what a report shows: a session's size over time, summaries and cost.
 
-A life is read from a store, or found by sending a transcript again as it grew.
+The session is read from a store, or a transcript is sent again as it grew.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,7 +26,7 @@ from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits, prices_of
 from ..view.budget import Budget
 from ..view.frame import is_framed, unframe
-from .store_commands import FOLDED, IN_VIEW, segment_states
+from .show import FOLDED, IN_VIEW, segment_states
 
 WHOLE_NOTE = "The transcript that the store has; each answer of the model ends a request."
 
@@ -154,15 +154,9 @@ class ReportData:
 
 
 def data_of_transcript(
-    messages: Sequence[Any],
-    compressor: ContextCompressor,
-    *,
-    title: str,
-    step: Callable[[], None] = lambda: None,
+    messages: Sequence[Any], compressor: ContextCompressor, *, title: str
 ) -> ReportData:
     """Send the transcript as it grew through the compressor.
-
-    `step` is called after each request.
 
     Raises:
         CompressorError: as `ContextCompressor.compress`.
@@ -170,7 +164,6 @@ def data_of_transcript(
     session = compressor.session_id
     for end in requests_in(messages).values():
         compressor.compress_sync(messages[:end], session_id=session)
-        step()
     note = "The transcript, sent again as it grew, with these options."
     data = ReportData("", "")
     with contextlib.suppress(SessionNotFound):  # what was never compressed is not stored
@@ -184,7 +177,7 @@ def data_of_transcript(
 def with_preview(
     data: ReportData, messages: Sequence[Any], compressor: ContextCompressor, session: str
 ) -> ReportData:
-    """Return the life with the compression to come."""
+    """Return the data with the next compression."""
     seen = compressor.preview(messages, session_id=session, force=True)
     return replace(data, next=seen if seen.would_compress else None)
 
@@ -200,7 +193,7 @@ def window_and_trigger(config: CompressorConfig) -> dict[str, int]:
 def data_of_session(
     store: Store, namespace: str, session_id: str, tokens: TokenCounter
 ) -> ReportData:
-    """Read the life of a stored session.
+    """Return the data of a stored session.
 
     Raises:
         LedgerError: the store cannot be read, or has no such session.
@@ -214,7 +207,7 @@ def data_of_session(
 
 
 def _read_session(store: Store, namespace: str, session_id: str) -> ReportData:
-    """Return a session's life without points."""
+    """Return a session's data without points."""
     # A database knows the whole family; the store in memory only the chain.
     epochs = getattr(store, "tree", store.lineage)(namespace, session_id)
     session = store.open(namespace, session_id)
@@ -263,7 +256,7 @@ def requests_in(messages: Sequence[Message]) -> dict[int, int]:
 
 
 def _with_points(data: ReportData, messages: Sequence[Message], tokens: TokenCounter) -> ReportData:
-    """Return the life with its points and the price of a token."""
+    """Return the data with its points and the price of a token."""
     cards = sorted((*data.cards, *data.masks), key=lambda card: card.number)
     sizes = map(tokens.message, messages)
     whole = [*itertools.accumulate(sizes, initial=tokens.messages([]))]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..config import CompressorConfig, nearest_name
 from ..errors import SessionNotFound, StoreUnavailable
 from ..ledger.segments import Session
+from ..recall.answers import Recall
+from ..tokens.counter import TokenCounter
 
 if TYPE_CHECKING:
     from ..ledger.sql.store import SqlStore
@@ -71,3 +74,21 @@ def remembered_session(store: SqlStore, namespace: str, name: str) -> Session:
     if is_gone and not store.transcript(session):
         raise SessionNotFound(f"session {name!r} was forgotten; only its tombstones are left")
     return session
+
+
+MOST_TOKENS = 2_000  # of an answer, a screen or two
+
+
+def recall_for_shell(store: SqlStore, session: Session, url: str | None) -> Recall:
+    """Return a Recall whose cut answers name the command to continue."""
+
+    def reading(reference: str) -> str:
+        first = reference.partition(",")[0]  # `show` takes one
+        words = ["praison-compressor", "show", session.id, first]
+        words += ["--store", url] if url and "@" not in url else []  # never a password
+        is_default = session.namespace == CompressorConfig.namespace
+        words += [] if is_default else ["--namespace", session.namespace]
+        return shlex.join(words)
+
+    count = TokenCounter(None).text
+    return Recall(lambda: store, lambda: session, count, turn_tokens=None, reading=reading)

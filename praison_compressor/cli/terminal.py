@@ -126,37 +126,37 @@ def _to_json(value: Any) -> Any:
 # ---------------------------------------------------------------- tables
 
 GAP = "  "
-LEAST_TEXT, LEAST_WORD = 36, 6
-"""Cells that the last column keeps before another column is left out, and at all."""
+LEAST_TEXT = 36  # cells of the last column; with fewer, a spare column is left out
+LEAST_WORD = 6  # cells of the last column; with fewer, it is left out itself
 
 
 def _lay_out(table: Table, width: int | None) -> Iterator[Line]:
     """Lay out a table within a width; None for any width."""
     heads = [name.rstrip("#") for name in table.columns]
     rows = [heads, *([_cell(value) for value in row] for row in table.rows)]
-    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    places = list(range(len(widths))) if width is None else _fit(table, widths, width)
+    sizes = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    widths = dict(enumerate(sizes)) if width is None else _fit(table, sizes, width)
     for row, style in itertools.zip_longest(rows, ["bold", *table.styles], fillvalue=""):
-        cells = [_pad(row[at], widths[at], table.columns[at].endswith("#")) for at in places]
+        cells = [_pad(row[at], widths[at], table.columns[at].endswith("#")) for at in widths]
         yield Line(GAP.join(cells).rstrip(), style)
 
 
-def _fit(table: Table, widths: list[int], width: int) -> list[int]:
-    """Return the columns that fit; cut the width of the last.
+def _fit(table: Table, sizes: Sequence[int], width: int) -> dict[int, int]:
+    """Return the widths of the columns that fit, by index.
 
-    Words go before numbers: first spare columns, then the rest of the last column.
+    First spare columns are left out, then the last column is cut or left out.
     """
-    *places, last = range(len(widths))
-
-    def room() -> int:
-        return width - sum(widths[place] + len(GAP) for place in places)
-
+    *others, last = range(len(sizes))
+    room = width - sum(sizes[index] + len(GAP) for index in others)
     for name in table.spare:
-        if room() < min(widths[last], LEAST_TEXT):
-            places.remove(list(table.columns).index(name))
-    is_room = room() >= min(widths[last], LEAST_WORD) or not places
-    widths[last] = max(1, min(widths[last], room()))
-    return [*places, last] if is_room else places
+        if room < min(sizes[last], LEAST_TEXT):
+            index = list(table.columns).index(name)
+            others.remove(index)
+            room += sizes[index] + len(GAP)
+    widths = {index: sizes[index] for index in others}
+    if room >= min(sizes[last], LEAST_WORD) or not others:
+        widths[last] = max(1, min(sizes[last], room))
+    return widths
 
 
 def _cell(value: str | int | None) -> str:
@@ -177,36 +177,25 @@ SECONDS_BEFORE_BAR = 2.0
 
 
 @contextlib.contextmanager
-def progress_bar(title: str, steps: int) -> Iterator[Callable[[], None]]:
-    """Yield a function that counts steps; draw a bar after two seconds.
-
-    The bar is on stderr, and pulses after the last step. In a pipe nothing is drawn.
-    """
+def progress_bar(title: str) -> Iterator[None]:
+    """Draw a pulsing bar on stderr after two seconds, in a terminal."""
     if not sys.stderr.isatty():
-        yield lambda: None
+        yield
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     bar = Progress(*columns, console=Console(file=sys.stderr), transient=True)
-    task = bar.add_task(title, total=steps)
-    steps_left = iter(range(steps - 1))
-
-    def step() -> None:
-        bar.advance(task)
-        if next(steps_left, None) is None:
-            bar.update(task, total=None)
-
+    bar.add_task(title, total=None)
     timer = threading.Timer(SECONDS_BEFORE_BAR, bar.start)
     timer.start()
     try:
-        yield step
+        yield
     finally:
         timer.cancel()
         timer.join()
-        if bar.live.is_started:
-            bar.stop()
+        bar.stop()
 
 
 # ---------------------------------------------------------------- errors and exit codes

@@ -1,4 +1,4 @@
-"""Ask the auxiliary model for a text; handle retries, cooldowns and windows."""
+"""Ask the auxiliary model until a text is accepted; let a failing model rest."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from ..messages import Message
 from ..tokens.counter import TokenCounter
 from ..tokens.refusals import overflow_of
 from .litellm_client import REFUSED, error_text, failure_of, retry_after
+from .prompts import SummaryRequest
 from .protocol import SummaryReply
 from .validation import accept
 
@@ -38,7 +39,7 @@ _RETRIED_KINDS = frozenset({"network", "quota", "provider"})
 
 @dataclass(frozen=True)
 class Tally:
-    """The requests for one compression: their number, their cost, the lesson of a refusal."""
+    """The requests for one compression: number, cost, and a window that was learned."""
 
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
@@ -53,7 +54,7 @@ class Tally:
 
 
 class NoUsableAnswer(Exception):
-    """No text was accepted: the last failure, and the tally of all requests."""
+    """Raised when no text was accepted, with the tally of all requests."""
 
     def __init__(self, error: SummaryError, spent: Tally) -> None:
         self.error = error
@@ -84,43 +85,35 @@ class ModelCaller:
         """Return the window in tokens, or None for any number."""
         listed = _window_stated_by(self.summarizer, self.model)
         return min(
-            (each for each in (self.learned_window, listed) if each is not None), default=None
+            (window for window in (self.learned_window, listed) if window is not None),
+            default=None,
         )
 
     async def text(
-        self, messages: list[Message], tokens: TokenCounter, max_tokens: int, spent: Tally
+        self, request: SummaryRequest, tokens: TokenCounter, max_tokens: int, spent: Tally
     ) -> tuple[str, Tally]:
-        """Return one accepted text of at most `max_tokens` tokens, and the new tally.
+        """Return one accepted text within `max_tokens`, and the new tally.
 
-        A refusal as too long teaches the model's window, counted by `tokens`.
+        A refusal for length teaches the model's window, counted by `tokens`.
 
         Raises:
-            Unanswered: the last failure, whose kind decides the number of tries.
+            NoUsableAnswer: the last failure, whose kind decides the number of tries.
         """
         rejected = failed = 0
         while spent.calls < MOST_CALLS:
             spent += Tally(calls=1)
             try:
-                reply = await self._answer(messages, max_tokens)
+                reply = await self._answer(request.messages, max_tokens)
                 spent += Tally(usage=reply.usage, model=reply.model)
-                return await asyncio.to_thread(accept, reply, messages), spent
+                return await asyncio.to_thread(accept, reply, request), spent
             except SummaryRejected as error:
                 rejected += 1
                 if rejected >= REJECTED_TRIES:
                     raise NoUsableAnswer(error, spent) from error
             except SummarizerUnavailable as error:
                 failed += 1
-                if error.kind == "context":
-                    sent_tokens, name = tokens.messages(messages), self.model_name
-                    spent += Tally(
-                        window=learn_window(
-                            error,
-                            name,
-                            self.learned_window,
-                            sent_tokens=sent_tokens,
-                            max_tokens=max_tokens,
-                        )
-                    )
+                sent = tokens.messages(request.messages) if error.kind == "context" else 0
+                spent += Tally(window=self._learn_window(error, sent, max_tokens))
                 wait = self._wait(error, failed)
                 if wait is None:
                     raise NoUsableAnswer(error, spent) from error
@@ -131,6 +124,17 @@ class ModelCaller:
             kind="context",
         )
         raise NoUsableAnswer(exhausted, spent)
+
+    def _learn_window(self, error: Exception, sent: int, max_tokens: int) -> int | None:
+        window = learn_window(error, self.learned_window, sent, max_tokens) if sent else None
+        if window is not None:
+            logger.warning(
+                "%s refused a request of %d tokens as too long; its window counts as %d tokens now",
+                self.model_name or "the auxiliary model",
+                sent,
+                window,
+            )
+        return window
 
     def _wait(self, error: SummarizerUnavailable, failed: int) -> float | None:
         """Return the seconds before the next try, or None without one."""
@@ -261,6 +265,29 @@ def _to_summary_error(error: BaseException) -> SummaryError:
     return ours
 
 
+# -------------------------------------------------------------- windows
+
+LEAST_LEARNED_WINDOW = 2_000  # tokens; a smaller window has no room for a part worth its call
+
+
+def learn_window(
+    error: Exception, learned_window: int | None, sent: int, max_tokens: int
+) -> int | None:
+    """Return the smaller window that a refusal for length teaches, or None.
+
+    It is the refusal's number if that is below the request and the learned window, else half of the
+    request. `sent` are the request's tokens, `max_tokens` those of its answer.
+    """
+    refused = overflow_of(error)
+    if refused is None:
+        return None
+    whole = sent + max_tokens
+    before = whole if learned_window is None else learned_window
+    named, half = refused.window, sent // 2 + max_tokens
+    window = named if named is not None and named < min(before, whole) else half
+    return window if LEAST_LEARNED_WINDOW <= window < before else None
+
+
 # -------------------------------------------------------------- failing models
 
 COOLDOWNS = (60.0, 300.0, 900.0)
@@ -315,38 +342,3 @@ class CircuitBreaker:
         """Forget the failures of a model that answers again."""
         with self._lock:
             self._failures.pop((session_id, model), None)
-
-
-# -------------------------------------------------------------- windows
-
-LEAST_LEARNED_WINDOW = 2_000  # tokens; a smaller window has no room for a part worth its call
-
-
-def learn_window(
-    error: Exception,
-    model: str | None,
-    learned_window: int | None,
-    *,
-    sent_tokens: int,
-    max_tokens: int,
-) -> int | None:
-    """Return the smaller window that a refusal as too long teaches, or None.
-
-    It is the refusal's number if that is below the request and the learned window, else half of the
-    request. `sent_tokens` are the request's tokens, `max_tokens` those of its answer.
-    """
-    refused = overflow_of(error)
-    if refused is None:
-        return None
-    before = sent_tokens + max_tokens if learned_window is None else learned_window
-    named, half = refused.window, sent_tokens // 2 + max_tokens
-    window = named if named is not None and named < min(before, sent_tokens + max_tokens) else half
-    if not LEAST_LEARNED_WINDOW <= window < before:
-        return None
-    logger.warning(
-        "%s refused a request of %d tokens as too long; its window counts as %d tokens now",
-        model or "the auxiliary model",
-        sent_tokens,
-        window,
-    )
-    return window

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..messages import (
@@ -17,8 +18,9 @@ from ..messages import (
     text_of,
     tool_calls_of,
 )
+from ..messages.display import pluralize
 from ..quotes.speakers import is_tool_output
-from ..view.frame import _EARLIER, _PARTS, _SOURCE, escape, is_framed
+from ..view.frame import EARLIER_TAG, PARTS_TAG, SOURCE_TAG, escape, is_framed
 
 # -------------------------------------------------------------- requests
 
@@ -51,6 +53,22 @@ LEAST_PROSE_WORDS = 20  # words to ask of a model; fewer say nothing
 WORDS_A_TOKEN = 0.7
 
 
+@dataclass(frozen=True)
+class SummaryRequest:
+    """Chat messages that ask for a summary, and the texts in them."""
+
+    messages: list[Message]
+    transcript: str = ""
+    """The conversation. A copy of it is no summary."""
+    summaries: str = ""
+    """Earlier or partial summaries. A copy of them may be the new one."""
+
+    @property
+    def source(self) -> str:
+        """Return everything that a summary may be about."""
+        return f"{self.transcript}\n{self.summaries}"
+
+
 def tokens_of_words(words: int) -> int:
     """Return the tokens of a text of `words` words."""
     return math.ceil(words / WORDS_A_TOKEN)
@@ -63,8 +81,8 @@ def summary_request(
     *,
     earlier: Sequence[str] = (),
     folded: Sequence[str] = (),
-) -> list[Message]:
-    """Return messages asking for a summary of `texts` in `tokens`.
+) -> SummaryRequest:
+    """Return a request for a summary of `texts` in `tokens`.
 
     Args:
         domain: a domain's own instructions.
@@ -74,54 +92,38 @@ def summary_request(
     use = "These stay in the agent's context: do not repeat them."
     if folded:
         use = "Your text replaces these summaries: carry on everything in them that still matters."
-    before, shown = folded or earlier, "\n\n".join(texts)
-    return _chat(
+    summaries, transcript = "\n".join(folded or earlier), "\n\n".join(texts)
+    messages = _chat_messages(
         tokens,
         domain,
-        f"{use}\n{_wrap(_EARLIER, chr(10).join(before))}" if before else "",
-        f"Summarize this part of the conversation:\n{_wrap(_SOURCE, shown)}" if texts else "",
+        f"{use}\n{_wrap(EARLIER_TAG, summaries)}" if summaries else "",
+        f"Summarize this part of the conversation:\n{_wrap(SOURCE_TAG, transcript)}"
+        if texts
+        else "",
     )
+    return SummaryRequest(messages, transcript, summaries)
 
 
-def merge_request(texts: Sequence[str], tokens: int, domain: str | None = None) -> list[Message]:
-    """Return the chat messages that ask to merge partial summaries."""
+def merge_request(texts: Sequence[str], tokens: int, domain: str | None = None) -> SummaryRequest:
+    """Return a request to merge partial summaries."""
     joined = "\n\n".join(f"Part {number}:\n{text}" for number, text in enumerate(texts, 1))
-    ask = "Merge these summaries of consecutive parts into one; drop nothing that matters:"
-    return _chat(tokens, domain, f"{ask}\n{_wrap(_PARTS, joined)}")
+    task = "Merge these summaries of consecutive parts into one; drop nothing that matters:"
+    messages = _chat_messages(tokens, domain, f"{task}\n{_wrap(PARTS_TAG, joined)}")
+    return SummaryRequest(messages, summaries=joined)
 
 
-def _chat(tokens: int, domain: str | None, *shown: str) -> list[Message]:
+def _chat_messages(tokens: int, domain: str | None, *sections: str) -> list[Message]:
     words = max(LEAST_PROSE_WORDS, int(tokens * WORDS_A_TOKEN))
     limit = f"Write the summary now: at most {words} words, headings and text only."
     more = f"\n\nFor this domain:\n{domain.strip()}" if domain else ""
     return [
         {"role": "system", "content": INSTRUCTIONS + more},
-        {"role": "user", "content": "\n\n".join(filter(None, (*shown, limit)))},
+        {"role": "user", "content": "\n\n".join(filter(None, (*sections, limit)))},
     ]
 
 
 def _wrap(tag: str, text: str) -> str:
     return f"<{tag}>\n{escape(text)}\n</{tag}>"
-
-
-# -------------------------------------------------------------- what a request shows
-
-
-def parts_of_request(asked: Sequence[Message]) -> tuple[str, str]:
-    """Return the messages and the summaries that a request shows."""
-    text = text_of(asked[-1])
-    shown: dict[bool, list[str]] = {True: [], False: []}
-    at = 0
-    while opening := _OPENING_TAG.search(text, at):
-        # A search for one string takes a tenth of the time of a lazy pattern.
-        at, end = opening.end(), text.find(f"\n</{opening[1]}>", opening.end())
-        if end >= 0:
-            shown[opening[1] == _SOURCE].append(text[at:end])
-            at = end
-    return "\n".join(shown[True]), "\n".join(shown[False])
-
-
-_OPENING_TAG = re.compile(rf"<({_SOURCE}|{_EARLIER}|{_PARTS})>\n")
 
 
 # -------------------------------------------------------------- messages as text
@@ -137,11 +139,7 @@ def render_messages(messages: Iterable[Message]) -> list[str]:
         results, spoken = _split_results(message)
         lines = [line for result in results for line in _result_lines(result, names)]
         if spoken:
-            lines += [
-                f"[{_speaker(spoken)}]",
-                escape_labels(text_of(spoken)),
-                _attachments(spoken),
-            ]
+            lines += _lines_under(f"[{_speaker(spoken)}]", spoken)
         lines += [f"[calls {_label(call.name)}] {escape_labels(call.arguments)}" for call in calls]
         rendered.append("\n".join(filter(None, lines)))
     return rendered
@@ -159,14 +157,16 @@ def _split_results(message: Message) -> tuple[Sequence[Message], Message | None]
 
 
 def _result_lines(result: Message, names: Mapping[str, str]) -> list[str]:
-    asked = result.get("tool_call_id") or result.get("tool_use_id")
-    name = names.get(str(asked)) or _label(result.get("name") or "tool")
+    call_id = result.get("tool_call_id") or result.get("tool_use_id")
+    name = names.get(str(call_id)) or _label(result.get("name") or "tool")
     failed = " (an error)" if result.get("is_error") is True else ""
-    return [
-        f"[result of {name}]{failed}",
-        escape_labels(text_of(result)),
-        _attachments(result),
-    ]
+    return _lines_under(f"[result of {name}]{failed}", result)
+
+
+def _lines_under(label: str, message: Mapping[str, Any]) -> list[str]:
+    attachments = media_count(message)
+    note = f"({pluralize(attachments, 'attachment')} not shown)" if attachments else ""
+    return [label, escape_labels(text_of(message)), note]
 
 
 def _speaker(message: Message) -> str:
@@ -177,11 +177,6 @@ def _speaker(message: Message) -> str:
     if role == "user" and is_framed(message):
         return "reference material of unknown origin"
     return f"{role} {_label(name)}" if name else str(role)
-
-
-def _attachments(message: Mapping[str, Any]) -> str:
-    pictures = media_count(message)
-    return f"({pictures} attachment{'s' if pictures > 1 else ''} not shown)" if pictures else ""
 
 
 def _label(name: Any) -> str:

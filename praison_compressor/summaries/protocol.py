@@ -100,17 +100,18 @@ class Summarizer(Protocol):
         """
 
 
-def as_summarizer(given: Any) -> Summarizer | None:
-    """Return `given` as a summarizer; wrap a callable that returns text."""
-    if given is None or inspect.iscoroutinefunction(getattr(given, "summarize", None)):
-        return given  # type: ignore[no-any-return]  # duck-typed by our protocol
-    if not callable(given):
+def as_summarizer(summarizer: Any) -> Summarizer | None:
+    """Return the summarizer; wrap a callable that returns text."""
+    method = getattr(summarizer, "summarize", None)
+    if summarizer is None or inspect.iscoroutinefunction(method):
+        return summarizer  # type: ignore[no-any-return]  # duck-typed by our protocol
+    if not callable(summarizer):
         raise ConfigError(
-            f"summarizer: a {type(given).__name__}; expected an object with an async method "
+            f"summarizer: a {type(summarizer).__name__}; expected an object with an async method "
             "`summarize`, or a callable that takes messages and returns text; give the name of a "
             "model as CompressorConfig(auxiliary_model=...)"
         )
-    return _CallableSummarizer(given)
+    return _CallableSummarizer(summarizer)
 
 
 class _CallableSummarizer:
@@ -127,12 +128,12 @@ class _CallableSummarizer:
         """Return the callable's attribute `window`, or None."""
         return getattr(self._function, "window", None)
 
-    async def summarize(self, messages: list[Message], **given: Any) -> SummaryReply:
+    async def summarize(self, messages: list[Message], **options: Any) -> SummaryReply:
         """Call the function with the keywords that it accepts."""
-        takes_all = any(each.kind is each.VAR_KEYWORD for each in self._parameters.values())
-        passed = {k: v for k, v in given.items() if takes_all or k in self._parameters}
+        takes_all = any(p.kind is p.VAR_KEYWORD for p in self._parameters.values())
+        accepted = {k: v for k, v in options.items() if takes_all or k in self._parameters}
         # A plain function may block, so it runs in a thread.
-        call = functools.partial(self._function, messages, **passed)
+        call = functools.partial(self._function, messages, **accepted)
         answer = await asyncio.wrap_future(begin(call))
         if inspect.isawaitable(answer):
             answer = await answer

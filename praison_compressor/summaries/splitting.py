@@ -20,7 +20,7 @@ from ..quotes import telling_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import bare_names
 from .model_calls import MOST_CALLS, ModelCaller, NoUsableAnswer, Tally
-from .prompts import merge_request, render_messages, summary_request
+from .prompts import SummaryRequest, merge_request, render_messages, summary_request
 from .protocol import Brief
 
 WINDOW_MARGIN = 0.9
@@ -32,17 +32,16 @@ MOST_MESSAGE_TOKENS = 4_000  # shown of one message; fewer in a small window
 
 
 class Piece(NamedTuple):
-    """A text shown to the model: a message, or its edges and telling line."""
+    """A text to show to the model."""
 
     text: str
+    tokens: int
+    """An upper bound."""
     messages: int = 1
     """Number of messages in the text."""
-    tokens: int = 0
-    """An upper bound; 0 means not counted."""
 
 
-RequestMaker = Callable[[Sequence[Piece]], "list[Message]"]
-"""Makes the chat messages that ask for a summary of the pieces."""
+# -------------------------------------------------------------- asking for the parts
 
 
 @dataclass(frozen=True)
@@ -58,34 +57,34 @@ class Drafter:
         A refusal for size that teaches a smaller window is answered by smaller parts.
 
         Raises:
-            Unanswered: the model gave no usable text.
+            NoUsableAnswer: the model gave no usable text.
         """
-        drafter = self
+        caller = self.caller
         while True:
-            caller = drafter.caller
             try:
-                return await drafter._draft_parts(brief, spent)
+                return await replace(self, caller=caller)._draft_in_parts(brief, spent)
             except NoUsableAnswer as failure:
-                spent = failure.spent
-                smaller = replace(caller, learned_window=spent.window or caller.learned_window)
-                if smaller.window == caller.window:
+                spent, before = failure.spent, caller.window
+                caller = replace(caller, learned_window=spent.window or caller.learned_window)
+                if caller.window == before:
                     raise
-                drafter = replace(self, caller=smaller)
 
-    async def _draft_parts(self, brief: Brief, spent: Tally) -> tuple[str, Tally]:
+    async def _draft_in_parts(self, brief: Brief, spent: Tally) -> tuple[str, Tally]:
         tokens, calls = await asyncio.to_thread(self._model_counter), MOST_CALLS - spent.calls
         try:
-            brief, make, parts = await asyncio.to_thread(self._plan_parts, brief, tokens, calls)
+            plan = await asyncio.to_thread(plan_parts, brief, self.caller.window, tokens, calls)
         except SummarizerUnavailable as error:
             raise NoUsableAnswer(error, spent) from error
+        brief, parts = plan
         texts: list[str] = []
         # One after another: a failure of the first part would repeat in the others.
         for number, part in enumerate(parts, 1):
-            text, spent = await self.caller.text(make(part), tokens, _answer_limit(brief), spent)
+            request = _request_for(brief, [piece.text for piece in part])
+            text, spent = await self.caller.text(request, tokens, _answer_limit(brief), spent)
             texts.append(text)
             if len(parts) > 1:
-                shown = sum(piece.messages for piece in part)
-                data = {"part": number, "parts": len(parts), "messages": shown}
+                messages = sum(piece.messages for piece in part)
+                data = {"part": number, "parts": len(parts), "messages": messages}
                 self.caller.emit(Event("part_summarized", self.caller.session_id, data))
         return await self._merge_texts(texts, brief, tokens, spent)
 
@@ -98,62 +97,31 @@ class Drafter:
             return own
         return TokenCounter(name or reader)
 
-    def _plan_parts(
-        self, brief: Brief, tokens: TokenCounter, calls: int
-    ) -> tuple[Brief, RequestMaker, list[list[Piece]]]:
-        """Return the brief with prose that fits, the request's maker, the parts.
-
-        There are at most as many parts as `calls` can ask for and merge.
-
-        Raises:
-            SummarizerUnavailable: window and calls are too small to show the messages.
-        """
-        window, groups = self.caller.window, _group_by_step(brief.shown, tokens)
-        if window is None:
-            return brief, _request_maker(brief), pack(groups, tokens.texts)
-        alone = replace(brief, folded=(), earlier=())
-        room = _free_tokens(window, _request_maker(alone), tokens)
-        # A merge reads two texts of twice the wished length, and writes a third.
-        longest_prose = room // 6
-        if longest_prose < LEAST_PROSE_TOKENS:
-            raise SummarizerUnavailable(
-                f"its window of {window} tokens has no room beside the instructions; name an "
-                "auxiliary model with a larger window",
-                kind="context",
-            )
-        prose = min(brief.prose_tokens, longest_prose)
-        brief, alone = replace(brief, prose_tokens=prose), replace(alone, prose_tokens=prose)
-        make = _request_maker(brief)
-        space = _free_tokens(window, make, tokens) - _answer_limit(brief)
-        if space < window * LEAST_TRANSCRIPT_SHARE:
-            # Earlier summaries leave no room. Those that stay in the view are not shown. Those that
-            # are replaced are shown like messages.
-            groups = [*([Piece(text, messages=0)] for text in brief.folded), *groups]
-            make, space = _request_maker(alone), room - _answer_limit(brief)
-        most_parts = _most_parts(calls, (room - _answer_limit(brief)) // prose)
-        return brief, make, pack(groups, tokens.texts, space=space, most_parts=most_parts)
-
     async def _merge_texts(
         self, texts: list[str], brief: Brief, tokens: TokenCounter, spent: Tally
     ) -> tuple[str, Tally]:
-        """Return partial summaries merged into one, in rounds if necessary, and the new tally."""
-        window, wish = self.caller.window, (brief.prose_tokens, brief.instructions)
-        space = math.inf if window is None else int(window * WINDOW_MARGIN) - _answer_limit(brief)
+        """Return partial summaries merged into one, and the new tally."""
+        window, limit = self.caller.window, _answer_limit(brief)
+        space = math.inf if window is None else int(window * WINDOW_MARGIN) - limit
         while len(texts) > 1 and spent.calls < MOST_CALLS:
-            taken = len(texts)
-            asked = merge_request(texts, *wish)
-            while taken > 2 and tokens.messages(asked) > space:
-                taken -= 1
-                asked = merge_request(texts[:taken], *wish)
-            merged, spent = await self.caller.text(asked, tokens, _answer_limit(brief), spent)
-            texts = [merged, *texts[taken:]]
+            count = len(texts)
+            while True:
+                request = merge_request(texts[:count], brief.prose_tokens, brief.instructions)
+                if count == 2 or tokens.messages(request.messages) <= space:
+                    break
+                count -= 1
+            merged, spent = await self.caller.text(request, tokens, limit, spent)
+            texts = [merged, *texts[count:]]
         return "\n\n".join(texts), spent
 
 
-def _request_maker(brief: Brief) -> RequestMaker:
-    wish = (brief.prose_tokens, brief.instructions)
-    return lambda part: summary_request(
-        [piece.text for piece in part], *wish, earlier=brief.earlier, folded=brief.folded
+def _request_for(brief: Brief, texts: Sequence[str]) -> SummaryRequest:
+    return summary_request(
+        texts,
+        brief.prose_tokens,
+        brief.instructions,
+        earlier=brief.earlier,
+        folded=brief.folded,
     )
 
 
@@ -162,9 +130,49 @@ def _answer_limit(brief: Brief) -> int:
     return 2 * brief.prose_tokens
 
 
-def _free_tokens(window: int, make: RequestMaker, tokens: TokenCounter) -> int:
+# -------------------------------------------------------------- planning the parts
+
+
+def plan_parts(
+    brief: Brief, window: int | None, tokens: TokenCounter, calls: int
+) -> tuple[Brief, list[list[Piece]]]:
+    """Return the brief and its parts, both cut to window and calls.
+
+    There are at most as many parts as `calls` can ask for and merge.
+
+    Raises:
+        SummarizerUnavailable: window and calls are too small to show the messages.
+    """
+    groups = _group_by_step(brief.shown, tokens)
+    if window is None:
+        return brief, pack(groups, tokens.text)
+    alone = replace(brief, folded=(), earlier=())
+    room = _free_tokens(window, alone, tokens)
+    # A merge reads two texts of twice the wished length, and writes a third.
+    longest_prose = room // 6
+    if longest_prose < LEAST_PROSE_TOKENS:
+        raise SummarizerUnavailable(
+            f"its window of {window} tokens has no room beside the instructions; name an "
+            "auxiliary model with a larger window",
+            kind="context",
+        )
+    prose = min(brief.prose_tokens, longest_prose)
+    brief, alone = replace(brief, prose_tokens=prose), replace(alone, prose_tokens=prose)
+    limit = _answer_limit(brief)
+    space = _free_tokens(window, brief, tokens) - limit
+    if space < window * LEAST_TRANSCRIPT_SHARE:
+        # Earlier summaries leave no room. Those that stay in the view are not shown. Those that
+        # are replaced are shown like messages.
+        folded = [[_count_piece(Piece(text, 0, 0), tokens.text)] for text in brief.folded]
+        groups, brief, space = [*folded, *groups], alone, room - limit
+    most_parts = _most_parts(calls, (room - limit) // prose)
+    return brief, pack(groups, tokens.text, space=space, most_parts=most_parts)
+
+
+def _free_tokens(window: int, brief: Brief, tokens: TokenCounter) -> int:
     """Return the window's tokens for the transcript and the answer."""
-    return int(window * WINDOW_MARGIN) - tokens.messages(make([Piece("")]))
+    empty = _request_for(brief, [""])
+    return int(window * WINDOW_MARGIN) - tokens.messages(empty.messages)
 
 
 def _most_parts(calls: int, merged: int) -> int:
@@ -173,18 +181,12 @@ def _most_parts(calls: int, merged: int) -> int:
     return max((n for n in merges if n + merges[n] <= calls), default=1)
 
 
-# -------------------------------------------------------------- packing
-
-Sizes = Callable[[Sequence[str]], "list[int]"]
-"""Counts the tokens of each text."""
-
 JOINT_TOKENS = 2  # between two pieces
+LABEL_TOKENS = 8  # of the label with a message's speaker
 LEAST_MESSAGE_TOKENS = 40  # less of a message says nothing
 
 FILL_SHARE = 0.9
 """Share of the parts that a shortened transcript fills, since parts end between messages."""
-
-LABEL_TOKENS = 8  # of the label with a message's speaker
 
 
 def _group_by_step(messages: Sequence[Message], tokens: TokenCounter) -> list[list[Piece]]:
@@ -192,7 +194,7 @@ def _group_by_step(messages: Sequence[Message], tokens: TokenCounter) -> list[li
     counted = zip(render_messages(messages), tokens.each(tokens.cache.all(messages)), strict=True)
     # Two upper bounds of a piece's tokens: the message's cached tokens, and the text's bytes.
     pieces = [
-        Piece(text, tokens=min(size + LABEL_TOKENS, len(text) * (1 if text.isascii() else 4)))
+        Piece(text, JOINT_TOKENS + min(size + LABEL_TOKENS, len(text.encode())))
         for text, size in counted
     ]
     return [[pieces[index] for index in step] for step in split_steps(messages)]
@@ -200,7 +202,7 @@ def _group_by_step(messages: Sequence[Message], tokens: TokenCounter) -> list[li
 
 def pack(
     groups: Sequence[Sequence[Piece]],
-    count: Sizes,
+    count: Callable[[str], int],
     *,
     space: float = math.inf,
     most_parts: int = 1,
@@ -213,30 +215,29 @@ def pack(
     Raises:
         SummarizerUnavailable: a piece would have fewer than LEAST_MESSAGE_TOKENS.
     """
-    every = [piece for group in groups for piece in group]
-    sizes = [piece.tokens + JOINT_TOKENS for piece in every]
-    if not all(piece.tokens for piece in every) or sum(sizes) > space:
-        sizes = [size + JOINT_TOKENS for size in count([piece.text for piece in every])]
-    sized = iter(sizes)
-    whole = [[Piece(*piece[:2], next(sized)) for piece in group] for group in groups]
+    if sum(piece.tokens for group in groups for piece in group) > space:
+        groups = [[_count_piece(piece, count) for piece in group] for group in groups]
     longest = int(min(MOST_MESSAGE_TOKENS, space))
     while True:
-        shown = [[_shorten_piece(piece, longest, count) for piece in group] for group in whole]
-        singly = [[piece] for group in shown for piece in group]
-        for grouped in (shown, singly):
+        shortened = [[_shorten_piece(piece, longest, count) for piece in group] for group in groups]
+        singly = [[piece] for group in shortened for piece in group]
+        for grouped in (shortened, singly):
             parts = _fill_parts(grouped, space)
             if len(parts) <= most_parts:
                 return parts
         sizes = [piece.tokens for [piece] in singly]
-        longest = min(
-            common_limit(sizes, int(FILL_SHARE * space * most_parts)), int(FILL_SHARE * max(sizes))
-        )
+        room = most_parts * space
+        longest = min(common_limit(sizes, int(FILL_SHARE * room)), int(FILL_SHARE * max(sizes)))
         if longest < LEAST_MESSAGE_TOKENS:
             raise SummarizerUnavailable(
-                f"{most_parts} requests can show {most_parts * space:.0f} of {sum(sizes)} tokens; "
-                "name an auxiliary model with a larger window",
+                f"{most_parts} requests can show {room:.0f} of {sum(sizes)} tokens; name an "
+                "auxiliary model with a larger window",
                 kind="context",
             )
+
+
+def _count_piece(piece: Piece, count: Callable[[str], int]) -> Piece:
+    return piece._replace(tokens=count(piece.text) + JOINT_TOKENS)
 
 
 def _fill_parts(groups: Sequence[Sequence[Piece]], space: float) -> list[list[Piece]]:
@@ -259,13 +260,12 @@ def _fill_parts(groups: Sequence[Sequence[Piece]], space: float) -> list[list[Pi
 CUT_SHARE = 0.95  # share kept of the characters that fit at even density: a second cut costs time
 
 
-def _shorten_piece(piece: Piece, longest: int, count: Sizes) -> Piece:
-    shown, size, chars = piece.text, piece.tokens, len(piece.text)
-    while size > longest and chars > 1:
-        chars = int(CUT_SHARE * chars * longest / size)
-        shown = abridge(piece.text, chars)
-        size = count([shown])[0] + JOINT_TOKENS
-    return Piece(shown, piece.messages, size)
+def _shorten_piece(piece: Piece, longest: int, count: Callable[[str], int]) -> Piece:
+    shortened, chars = piece, len(piece.text)
+    while shortened.tokens > longest and chars > 1:
+        chars = int(CUT_SHARE * chars * longest / shortened.tokens)
+        shortened = _count_piece(piece._replace(text=abridge(piece.text, chars)), count)
+    return shortened
 
 
 EDGE_SHARE = 0.45  # share of an abridged text for its beginning; its end has an equal share

@@ -1,25 +1,20 @@
-"""Write a segment's summary: prose with quotes, or quotes alone."""
+"""Write summaries: ask one model after another, else compose quotes alone."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from ..config import CompressorConfig
 from ..errors import SummaryError, SummaryRejected
 from ..events import Event
 from ..ledger.segments import Usage
-from ..messages import Message
 from ..messages.secrets import Redactor, wants_redaction
-from ..quotes import Quotes, read_quotes
-from ..quotes.rendering import HEADING, TITLES
-from ..recall.outlines import outline_rows
 from ..tokens.counter import TokenCounter
-from ..view.frame import QUOTED, frame_summary
 from ..view.masks import MASK, mask_by_policy
+from .composition import Composition, mark_headings
 from .litellm_client import LiteLLMSummarizer
 from .model_calls import (
     LASTING_KINDS,
@@ -35,9 +30,6 @@ from .protocol import Brief, SegmentText, Summarizer
 from .splitting import Drafter
 
 logger = logging.getLogger(__name__)
-
-WORD_TOKENS = 3  # tokens of a word in prose with ids and numbers; 1.8 to 2.8 in recorded summaries
-CARRIED_SHARE = 0.4  # share of a static text's room for carried prose, if the quotes need the rest
 
 
 class SummaryWriter:
@@ -80,12 +72,15 @@ class SummaryWriter:
             caller = ModelCaller(self.config, summarizer, self.emit, session_id)
             written, usage = await self._ask_models(brief, caller, model)
         if written is None:
-            written = await asyncio.to_thread(self._static, brief)
+            written = await asyncio.to_thread(self._compose(brief, "static").without_model)
         return replace(written, usage=usage)
 
     def static(self, brief: Brief) -> SegmentText:
         """Return the summary without a model: carried prose and quotes."""
-        return self._static(self._redact(brief, None)[0])
+        return self._compose(self._redact(brief, None)[0], "static").without_model()
+
+    def _compose(self, brief: Brief, method: str) -> Composition:
+        return Composition(brief, method, self.tokens, self.config.rule_sources)
 
     # -------------------------------------------------------------- secrets
 
@@ -93,17 +88,18 @@ class SummaryWriter:
         """Return the brief with secrets masked, and their number."""
         if not wants_redaction(self.config, model, on_disk=self._on_disk):
             return brief, 0
-        redactor = Redactor(self.config.namespace)
-        messages, found = redactor.redact(brief.messages)
+        redact = Redactor(self.config.namespace).redact
+        messages, secrets = redact(brief.messages)
         # Earlier summaries may have been written from messages with secrets, by another model.
-        folded, in_folded = redactor.redact(brief.folded)
-        earlier, in_earlier = redactor.redact(brief.earlier)
-        secrets = found + in_folded + in_earlier
+        folded, in_folded = redact(brief.folded)
+        earlier, in_earlier = redact(brief.earlier)
+        secrets += in_folded + in_earlier
         if not secrets:
             return brief, 0
-        shown, _ = redactor.redact(brief.shown)
-        safe = replace(brief, messages=messages, shown=shown, folded=folded, earlier=earlier)
-        return safe, secrets
+        shown, _ = redact(brief.shown)
+        return replace(
+            brief, messages=messages, shown=shown, folded=folded, earlier=earlier
+        ), secrets
 
     # -------------------------------------------------------------- with a model
 
@@ -119,8 +115,8 @@ class SummaryWriter:
     async def _ask_models(
         self, brief: Brief, caller: ModelCaller, model: str | None
     ) -> tuple[SegmentText | None, Usage]:
-        """Return the first usable summary of the models in turn, or None, and all models' cost."""
-        size, words = await asyncio.to_thread(self._measure, brief)
+        """Return the first usable summary or None, and all models' cost."""
+        size, words = await asyncio.to_thread(self._compose(brief, "model").measure)
         if words < LEAST_PROSE_WORDS:
             return None, Usage()
         brief = replace(brief, prose_tokens=min(brief.prose_tokens, tokens_of_words(words)))
@@ -141,7 +137,7 @@ class SummaryWriter:
     async def _try_model(
         self, brief: Brief, caller: ModelCaller, size: int, before: Tally
     ) -> tuple[SegmentText | None, Tally]:
-        """Return one model's summary or None, and the new tally; record success or failure."""
+        """Return one model's summary or None, and the new tally."""
         name = caller.model_name
         caller = replace(caller, learned_window=self._windows.get(name))
         try:
@@ -158,12 +154,6 @@ class SummaryWriter:
             self._windows[name] = min(spent.window, self._windows.get(name, spent.window))
         return written, spent
 
-    def _measure(self, brief: Brief) -> tuple[int, int]:
-        """Return the segment's tokens, and the number of words that surely fit."""
-        size = sum(self.tokens.each(self.tokens.cache.all(brief.messages)))
-        room = min(brief.room_tokens, size) - self.tokens.message(self._frame(brief, "", "model"))
-        return size, (room - SEAM_TOKENS) // WORD_TOKENS
-
     def _report_failure(self, caller: ModelCaller, error: SummaryError, size: int) -> None:
         kind = getattr(error, "kind", "rejected")
         rest = self.breaker.record_failure(caller.session_id, caller.model, size, kind)
@@ -179,12 +169,13 @@ class SummaryWriter:
         """Return one model's summary and the new tally.
 
         Raises:
-            Unanswered: the model gave no usable text.
+            NoUsableAnswer: the model gave no usable text.
         """
         shown = await asyncio.to_thread(self._mask_by_policy, brief)
         text, spent = await Drafter(caller, self.tokens).draft(shown, before)
         try:
-            written = await asyncio.to_thread(self._finish, brief, mark_headings(text), size)
+            compose = self._compose(brief, "model").with_prose
+            written = await asyncio.to_thread(compose, mark_headings(text), size)
         except SummaryRejected as error:
             raise NoUsableAnswer(error, spent) from error
         return replace(written, model=spent.model), spent
@@ -196,122 +187,3 @@ class SummaryWriter:
         # Secrets were masked before: a line may cut a secret and show half of it.
         tokens = list(map(self.tokens.message, brief.shown))
         return replace(brief, shown=mask_by_policy(brief.shown, tokens, self.config))
-
-    def _finish(self, brief: Brief, prose: str, size: int) -> SegmentText:
-        """Return the model's prose, with quotes in the room left.
-
-        Raises:
-            SummaryRejected: the prose alone exceeds room and spare, or the segment.
-        """
-        message = self._frame(brief, prose, "model")
-        tokens, most = (
-            self.tokens.message(message),
-            min(brief.room_tokens + brief.spare_tokens, size),
-        )
-        if tokens > most:
-            raise SummaryRejected("not smaller", f"{tokens} tokens, at most {most} fit")
-        room = min(brief.room_tokens, tokens + brief.quotes_tokens)
-        if room - tokens > SEAM_TOKENS:
-            quotes = read_quotes(brief.messages, self.config.rule_sources)
-            message = self._add_quotes(brief, quotes, prose, "model", room)
-        return SegmentText(message, "model")
-
-    # -------------------------------------------------------------- without a model
-
-    def _static(self, brief: Brief) -> SegmentText:
-        quotes = read_quotes(brief.messages, self.config.rule_sources)
-        room = brief.room_tokens - self.tokens.message(self._frame(brief, "", "static"))
-        prose = ""
-        if brief.folded:
-            # Few quotes leave more room for carried prose.
-            needed = self.tokens.text(self._quote(brief, quotes, "", "static", room))
-            most = max(int(room * CARRIED_SHARE), room - needed - 2 * SEAM_TOKENS)
-            prose = self._carry_prose(brief.folded, most)
-        message = self._add_quotes(brief, quotes, prose, "static", brief.room_tokens)
-        return SegmentText(message, "static")
-
-    def _carry_prose(self, texts: Sequence[str], room: int) -> str:
-        """Return earlier prose, each text cut to an equal share."""
-        whole = "\n\n".join(texts)
-        if self.tokens.text(whole) <= room:
-            return whole
-        cut = [cut_text(text, room // len(texts), self.tokens.text) for text in texts]
-        return "\n\n".join(filter(None, cut))
-
-    # -------------------------------------------------------------- both
-
-    def _add_quotes(
-        self, brief: Brief, quotes: Quotes, prose: str, method: str, room: int
-    ) -> Message:
-        """Return the framed prose with the quotes that fit the room."""
-        base = self._frame(brief, _join_prose(prose, "-", method), method)
-        budget = room - self.tokens.message(base)
-        while budget > 0 and (text := self._quote(brief, quotes, prose, method, budget)):
-            message = self._frame(brief, _join_prose(prose, text, method), method)
-            # The tokens of texts together differ from the sum of each.
-            over = self.tokens.message(message) - room
-            if over <= 0:
-                return message
-            budget -= over
-        return self._frame(brief, _join_prose(prose, "", method), method)
-
-    def _quote(self, brief: Brief, quotes: Quotes, prose: str, method: str, budget: int) -> str:
-        is_static, lines = method == "static", list[str]()
-        if is_static and brief.references:
-            lines = outline_rows(brief.messages, brief.references, users=False)
-        text = quotes.text(
-            budget,
-            self.tokens.text,
-            references=brief.references,
-            visible=f"{brief.visible}\n{prose}",
-            beside_prose=not is_static,
-            outline=lines,
-        )
-        # Without a heading the text only counts what is left out.
-        return text if is_static or HEADING in text else ""
-
-    def _frame(self, brief: Brief, text: str, method: str) -> Message:
-        content = frame_summary(
-            text,
-            count=len(brief.messages),
-            method=method,
-            reference=brief.reference,
-            recall=bool(brief.references),
-        )
-        return {"role": "user", "content": content}
-
-
-SEAM_TOKENS = 4  # tokens by which a framed text may exceed the sum of its parts
-
-
-def _join_prose(prose: str, quotes: str, method: str) -> str:
-    """Return prose and quotes as one text; `prose_of` parses it."""
-    if not prose or (method == "model" and not quotes):
-        return prose or quotes
-    return f"{prose}\n\n{QUOTED}\n{quotes}"
-
-
-def mark_headings(prose: str) -> str:
-    """Return the prose with each imitated heading of quotes marked.
-
-    >>> mark_headings("## The user said")
-    'The summarizer writes: The user said'
-    """
-    return _IMITATED_HEADING.sub("The summarizer writes: ", prose)
-
-
-_IMITATED_HEADING = re.compile(
-    rf"^[^\w\n]{{0,20}}(?={'|'.join(re.escape(t) for t in (QUOTED[:-1], *TITLES))})",
-    re.IGNORECASE | re.MULTILINE,
-)
-
-
-def cut_text(text: str, room: int, count: Callable[[str], int]) -> str:
-    """Return a text's first lines, or its first characters, within the room."""
-    size = count(text)
-    while size > room and text:
-        keep = max(0, int(len(text) * room / size) - 8)
-        cut = text.rfind("\n", 0, keep)
-        text = text[: cut if cut > 0 else keep].rstrip()
-        size = count(text)
-    return text

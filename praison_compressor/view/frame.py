@@ -14,7 +14,7 @@ from ..messages.shapes import replace_surrogates
 
 TAG = "conversation-summary"
 
-_SOURCE, _EARLIER, _PARTS = "transcript", "earlier-summaries", "partial-summaries"
+SOURCE_TAG, EARLIER_TAG, PARTS_TAG = "transcript", "earlier-summaries", "partial-summaries"
 
 
 def escape(text: str) -> str:
@@ -34,7 +34,7 @@ def escape(text: str) -> str:
     return _BRACKET.sub(lambda found: _entity(found) if _opens_ours(found) else found[0], text)
 
 
-_FRAME_TAGS = tuple(tag.replace("-", "") for tag in (TAG, _SOURCE, _EARLIER, _PARTS))
+_FRAME_TAGS = tuple(tag.replace("-", "") for tag in (TAG, SOURCE_TAG, EARLIER_TAG, PARTS_TAG))
 
 _BRACKETS = "<＜﹤‹〈⟨《≺˂ᐸ❮❬&"
 

@@ -78,7 +78,7 @@ def test_the_demo_needs_no_network_and_refuses_nothing(run, no_network):
 def test_the_demos_picture_fits_the_terminal(columns):
     """Each line of the two halves has at most the terminal's columns."""
     talk = [{"role": "user", "content": "Read the log. " * 40}] * 9
-    sent = Sent(talk, talk[:4], 123_456, 12_345, 0, None, None)
+    sent = Sent(talk, talk[:4], 123_456, 12_345, 0)
     lines = [*picture(sent, TokenCounter(MODEL), columns // 2 - 1)]
     assert len(lines) > 8
     assert max(map(len, lines)) <= columns

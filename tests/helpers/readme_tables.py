@@ -129,7 +129,8 @@ def _spelled(option: Any) -> str:
 
 def _arguments(command: Any) -> list[str]:
     arguments = [each for each in command.params if each.param_type_name == "argument"]
-    return [str(each.metavar) for each in arguments]
+    words = [(each.metavar or each.name.upper(), each.required) for each in arguments]
+    return [word if is_required else f"[{word}]" for word, is_required in words]
 
 
 def _first_sentence(text: str | None) -> str:
@@ -168,7 +169,7 @@ PICTURE = re.compile(r"(\n[^\n]*`praison-compressor demo`, [^`]*```\n)(.*?)(?=``
 def with_picture(text: str) -> str:
     """Return the README's text with the picture of the last question of the demo."""
     *_, last = run_turns()
-    lines = picture(last.sent[0], TokenCounter(MODEL))
+    lines = picture(last.requests[0], TokenCounter(MODEL))
     return PICTURE.sub(lambda found: found[1] + "".join(f"{line}\n" for line in lines), text)
 
 

@@ -17,6 +17,7 @@ from praison_compressor import (
 )
 from praison_compressor.messages import Message, find_repairs, text_of
 from praison_compressor.summaries.litellm_client import LiteLLMSummarizer
+from praison_compressor.summaries.prompts import SummaryRequest
 from praison_compressor.summaries.validation import accept
 from praison_compressor.testing import Asked, Failure, Reply
 from tests.helpers.compressing import compressor
@@ -234,7 +235,7 @@ async def test_a_hidden_context_is_not_the_kind_of_a_failure(is_hidden, kind):
 def test_an_answer_without_end_is_read_once(answer, reason):
     """A megabyte of tags is refused in linear time."""
     with pytest.raises(SummaryRejected, match=reason):
-        accept(SummaryReply(answer), [])
+        accept(SummaryReply(answer), SummaryRequest([]))
 
 
 async def test_half_a_character_in_a_summary_ends_no_session():

@@ -37,7 +37,7 @@ def test_the_request_shows_everything_as_data():
         *step("a", "line\n" * 300 + "END", "grep", pattern="x" * 300),
         {"role": "user", "content": [{"type": "text", "text": "see"}, {"type": "image_url"}]},
     ]
-    system, user = summary_request(render_messages(messages), 750)
+    system, user = summary_request(render_messages(messages), 750).messages
     assert (system["role"], user["role"]) == ("system", "user")
     body, _, end = user["content"].partition("<transcript>")[2].partition("</transcript>")
     for shown in (
@@ -50,11 +50,11 @@ def test_the_request_shows_everything_as_data():
 
 def test_earlier_summaries_are_context_or_are_carried_on():
     """Earlier summaries are not to be repeated, and folded ones are to be carried on."""
-    beside = summary_request(["x"], 1, earlier=["OLD"])[1]["content"]
-    rolled = summary_request(["x"], 1, folded=["OLD"])[1]["content"]
+    beside = summary_request(["x"], 1, earlier=["OLD"]).messages[1]["content"]
+    rolled = summary_request(["x"], 1, folded=["OLD"]).messages[1]["content"]
     assert "do not repeat" in beside.partition("OLD")[0]
     assert "carry on everything" in rolled.partition("OLD")[0]
-    system, user = merge_request(["first", "second"], 100, "Keep codes.")
+    system, user = merge_request(["first", "second"], 100, "Keep codes.").messages
     assert user["content"].index("first") < user["content"].index("second")
     assert "Keep codes." in system["content"]
 

@@ -15,8 +15,7 @@ from praison_compressor import (
 from praison_compressor.summaries.model_calls import ModelCaller, learn_window
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply
 from tests.helpers.compressing import at
-from tests.helpers.transcripts import session
-from tests.summaries.test_writer import rambling
+from tests.helpers.transcripts import rambling, session
 
 SUMMARY = "## Done\nThe modules so far are in order."
 REAL = 6_000
@@ -130,10 +129,7 @@ def test_a_refusal_is_a_lesson_about_the_window(refusals, window):
     """The window that a refusal names is learned; without a useful number, half of the request."""
     learned_window = None
     for error in (SummarizerUnavailable(words, kind="context") for words in refusals):
-        learned_window = (
-            learn_window(error, "aux", learned_window, sent_tokens=9_000, max_tokens=1_000)
-            or learned_window
-        )
+        learned_window = learn_window(error, learned_window, 9_000, 1_000) or learned_window
     for listed in (128_000, 3_000):
         states = SimpleNamespace(window=listed)
         caller = ModelCaller(CompressorConfig(), states, print, "s", learned_window=learned_window)

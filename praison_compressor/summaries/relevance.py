@@ -1,0 +1,182 @@
+"""Measure whether a text is about its source, by rare words and word order."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+
+from .prompts import INSTRUCTIONS
+
+UNSPACED_SCRIPTS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+"""Scripts without spaces between words; two characters count as a word."""
+
+# A word's frequency in any text follows from its length (Zipf's law of abbreviation). Its frequency
+# in the source is counted. A word's evidence is the logarithm of the ratio of both frequencies, in
+# bits. The evidence of a text is the sum over its words.
+
+EVIDENCE_BITS = 13.0
+"""Bits required of a text that shares a name with its source. In 61 recorded sessions short true
+summaries have 13.6 bits and more, other texts up to 12.6."""
+
+NAMELESS_BITS = 16.0
+"""Bits required of a text that shares no name: ordinary words reach 15.3 by chance."""
+
+PHRASE_WORDS, PHRASE_CHARS = 6, 20
+"""Consecutive words, and their characters, that unrelated texts do not share."""
+
+FEW_WORDS = 64  # different words of a short source, in which each shared word counts
+SHARED_SHARE = 0.4  # of the text's words, or of its numbers, that a short source must have
+
+_LETTER_BITS, _DIGIT_BITS, _SIGN_BITS, _WORD_BITS = 2.2, 3.3, 4.5, 3.0
+
+_FOREIGN_SHARE = 0.4  # of a summary's words that are not in the source
+SAMPLE_CHARS = 60_000  # of a long source that are read first: most summaries match there
+
+# To Python, vowel signs of Indian scripts are no word characters.
+_PIECE = rf"(?:[^\W{UNSPACED_SCRIPTS}]|[\u0300-\u036f\u0900-\u0dff])+"
+
+_WORD_OR_NAME = re.compile(rf"[{UNSPACED_SCRIPTS}]+|{_PIECE}(?:[.\-/_]+{_PIECE})*")
+
+_NAME_JOINTS = re.compile(r"[.\-/_]+")
+
+_NAME = re.compile(
+    r"\w{0,40}\d\w{0,40}|\w{1,40}[./_-]{1,3}\w[\w./-]{0,80}|[^\W\d_]{1,40}(?=[A-Z])\w{1,40}|"
+    r"(?<=[^\W.!?:] )[A-Z]\w{1,40}|[A-Z]{2,40}"
+)
+"""A word with a digit, a joint, or a capital that begins no sentence."""
+
+
+def is_about(text: str, source: str) -> bool:
+    """Return whether the text shares enough rare words with the source."""
+    words = {*stems_of(text)} - _REQUEST_WORDS
+    names = {next(stems_of(name), "") for name in _NAME.findall(text[:SAMPLE_CHARS])}
+    for part in _source_parts(source):
+        counts = Counter(stems_of(part))
+        least = EVIDENCE_BITS if any(map(counts.get, names)) else NAMELESS_BITS
+        if _evidence(words, counts) >= least:
+            return True
+    phrases = {*_phrases(text)}
+    if phrases and not phrases.isdisjoint(_phrases(source)):
+        return True
+    return _shares_few_words(words, {*stems_of(source[:SAMPLE_CHARS])} - _REQUEST_WORDS)
+
+
+def _shares_few_words(words: set[str], source_words: set[str]) -> bool:
+    """Return whether a short source has enough of the words or numbers."""
+    source_plain, source_numbers = _split(source_words)
+    plain, numbers = _split(words)
+    return len(source_plain) <= FEW_WORDS and any(
+        len(own) >= least and len(own & other) >= SHARED_SHARE * len(own)
+        for own, other, least in ((plain, source_plain, 1), (numbers, source_numbers, 2))
+    )
+
+
+def _phrases(text: str) -> Iterator[tuple[str, ...]]:
+    """Yield each PHRASE_WORDS consecutive words that are long enough."""
+    words = [*_word_tokens(text)]
+    for at in range(len(words) - PHRASE_WORDS + 1):
+        phrase = tuple(words[at : at + PHRASE_WORDS])
+        if sum(map(len, phrase)) >= PHRASE_CHARS:
+            yield phrase
+
+
+def _split(words: set[str]) -> tuple[set[str], set[str]]:
+    """Return the first letters of plain words, and the words with digits."""
+    plain = {word[:4] for word in words if word.isalpha() and len(word) > 3}
+    return plain, {word for word in words if len(word) > 1 and any(map(str.isdigit, word))}
+
+
+def _evidence(words: set[str], counts: Counter[str]) -> float:
+    """Return the bits by which counts explain words better than chance."""
+    share = (1 - _FOREIGN_SHARE) / max(1, counts.total())
+    return sum(
+        math.log2(share * counts[word] * 2.0 ** _bits(word) + _FOREIGN_SHARE) for word in words
+    )
+
+
+def _source_parts(source: str) -> Iterator[str]:
+    """Yield a long source's beginning and end, then the whole."""
+    if len(source) > SAMPLE_CHARS:
+        yield f"{source[: SAMPLE_CHARS // 4]}\n{source[-SAMPLE_CHARS * 3 // 4 :]}"
+    yield source
+
+
+def stems_of(text: str) -> Iterator[str]:
+    """Yield a text's words as stems, and names whole and in parts."""
+    for word in _WORD_OR_NAME.findall(text.casefold()):
+        if _UNSPACED_SIGN.match(word):
+            yield from (word[at : at + 2] for at in range(max(1, len(word) - 1)))
+            continue
+        parts = _NAME_JOINTS.split(word)
+        if len(parts) > 1:
+            yield word
+        yield from (part[: max(4, len(part) - 2)] if part.isalpha() else part for part in parts)
+
+
+def _bits(word: str) -> float:
+    """Return a word's information in any text, in bits."""
+    signs, digits = len(_UNSPACED_SIGN.findall(word)), sum(map(str.isdigit, word))
+    letters = len(word) - signs - digits
+    bits = _WORD_BITS + _SIGN_BITS * signs + _DIGIT_BITS * digits + _LETTER_BITS * letters
+    return min(60.0, bits)
+
+
+_UNSPACED_SIGN = re.compile(f"[{UNSPACED_SCRIPTS}]")
+
+_REQUEST_WORDS = frozenset(
+    stems_of(
+        f"{INSTRUCTIONS} transcript summarize summarized summaries headings "
+        "user assistant system tool result calls"
+    )
+)
+"""Words of the request, which are no evidence."""
+
+
+# -------------------------------------------------------------- the order of words
+
+LEAST_ORDERED_WORDS = 30  # of letters alone; a shorter text has too few neighbours to measure
+
+_SHARED_WORDS = 0.5
+"""Share of the text's words in the source; with a smaller share its language is another."""
+
+LEAST_DEVIATIONS = 2.5
+"""Standard deviations by which a text has more neighbours of the source than its words shuffled.
+True texts of 40 words have 4.7 and more, shuffled ones up to 1.4."""
+
+_SHUFFLES = 4
+
+
+def is_shuffled(text: str, source: str) -> bool:
+    """Return whether the text has the source's word pairs only by chance."""
+    words = [*_word_tokens(text)]
+    if sum(map(str.isalpha, words)) < LEAST_ORDERED_WORDS:
+        return False
+    return all(_is_by_chance(words, [*_word_tokens(part)]) for part in _source_parts(source))
+
+
+def _is_by_chance(words: list[str], source: list[str]) -> bool:
+    vocabulary = {*source}
+    if sum(word in vocabulary for word in words) < _SHARED_WORDS * len(words):
+        return False
+    pairs = {*pairwise(source)}
+    seen = sum(pair in pairs for pair in pairwise(words))
+    shuffler = random.Random(len(words))
+    shuffled = (shuffler.sample(words, len(words)) for _ in range(_SHUFFLES))
+    expected = sum(pair in pairs for order in shuffled for pair in pairwise(order)) / _SHUFFLES
+    return (seen - expected) / math.sqrt(expected + 1) < LEAST_DEVIATIONS
+
+
+def _word_tokens(text: str) -> Iterator[str]:
+    """Yield words without outer punctuation, and each sign of unspaced scripts."""
+    folded = text.casefold()
+    tokens = folded.split() if folded.isascii() else _WORD_TOKEN.findall(folded)
+    return filter(None, (token.strip(_OUTER_SIGNS) for token in tokens))
+
+
+_WORD_TOKEN = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\s{UNSPACED_SCRIPTS}]+")
+
+_OUTER_SIGNS = ".,;:!?()[]{}\"'`*#|-–—>…“”„«»"
