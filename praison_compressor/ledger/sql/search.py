@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, or_, select
+from sqlalchemy import ColumnElement, Row, Select, or_, select
 
 from ...messages import Message, content_digest, is_result, result_blocks, text_of, tool_calls_of
 from ...quotes.speakers import SHELL_PROMPT, is_tool_output
@@ -62,37 +62,34 @@ def search(
     if not asked:
         return []
     row = None if session_id is None else require_session(archive, namespace, session_id)
-    found = _Search(archive, _reach_of(archive, namespace, row), query)
+    reader = _Reader(archive, _reach_of(archive, namespace, row), query)
     if not archived_only:
-        found.read_view(namespace, row)
-    newest = _newest_without_index(archive, found.reach, asked)
-    if newest is not None:
-        found.read(newest)
-        return found.hits(limit)
-    indexed = [word for word in asked if word not in STOP_WORDS]
-    lists = [_Postings(archive, found.reach, word) for word in indexed]
-    found.read_complete(sorted(lists, key=_Postings.rarity))
-    hits = found.hits(limit)
+        reader.read_view(namespace, row)
+    lists: list[_Postings] = []
+    if (newest := _newest_without_index(archive, reader.reach, asked)) is not None:
+        reader.read(newest)
+    else:
+        indexed = (word for word in asked if word not in STOP_WORDS)
+        lists = [_Postings(archive, reader.reach, word) for word in indexed]
+        reader.read_complete(sorted(lists, key=_Postings.rarity))
+    hits = reader.hits(limit)
+    if hits and hits[0].is_whole:
+        return hits
     # Messages with some of the words count only where none has all.
-    is_partial = not hits or not hits[0].is_whole
-    if is_partial and found.read(islice(_with_some_words(lists), _IN_PART)):
-        hits = found.hits(limit)
-    return hits[:_IN_PART] if is_partial else hits
+    if reader.read(islice(_with_some_words(lists), _IN_PART)):
+        hits = reader.hits(limit)
+    return hits[:_IN_PART]
 
 
-PlacesByKey = dict[int, list[Row[Any]]]
-"""Message key -> its places in reach: entry, ordinal, hash and session; the newest entry first."""
-
-
-class _Search:
+class _Reader:
     """Read the messages that may match a query; rank them."""
 
     def __init__(self, archive: MessageArchive, reach: _Reach, query: str) -> None:
         self._archive, self.reach, self._query = archive, reach, query
         self._names = query_names(query)
         self._in_view: dict[str, tuple[HitPlace, Document]] = {}
-        self._places: PlacesByKey = {}
-        self._archived: dict[int, tuple[str, Document]] = {}  # by key; with the digest
+        self._places: dict[int, list[Row[Any]]] = {}  # by message key, newest entry first
+        self._archived: dict[int, tuple[str, Document]] = {}  # by message key; with the digest
         self._whole: set[int] = set()  # keys of messages that alone have every name
         self._is_complete = True  # no message with every name can be missing
 
@@ -130,15 +127,27 @@ class _Search:
 
     def read(self, keys: Iterable[int], most: int | None = None) -> int:
         """Read at most `most` new messages in reach; return their number."""
-        new = (key for key in keys if key not in self._places)
-        places = _find_places(self._archive, self.reach, new, most)
-        for key, digest, message in _read_messages(self._archive, places):
-            document = document_of(message)
-            self._archived[key] = digest, document
-            if all(name in document.text for name in self._names):
-                self._whole.add(key)
-        self._places |= places
-        return len(places)
+        count = 0
+        for batch in batches(key for key in keys if key not in self._places):
+            places: dict[int, list[Row[Any]]] = {}
+            for row in self._archive.execute(_select_places(batch, self.reach)).all():
+                places.setdefault(row.message_key, []).append(row)
+            for key in (key for key in batch if key in places):
+                if count == most:
+                    return count
+                self._add(key, places[key])
+                count += 1
+        return count
+
+    def _add(self, key: int, places: list[Row[Any]]) -> None:
+        message = self._archive.message_of(places[0])
+        # The archive's names of an encrypted store are no digests.
+        is_digest = not self._archive.packer.encrypts
+        digest = digest_of_name(places[0].digest) if is_digest else content_digest(message)
+        document = document_of(message)
+        self._places[key], self._archived[key] = places, (digest, document)
+        if all(name in document.text for name in self._names):
+            self._whole.add(key)
 
     def read_complete(self, lists: Sequence[_Postings]) -> None:
         """Read the newest messages that have all words.
@@ -210,26 +219,10 @@ def _keys_beside(archive: MessageArchive, keys: Iterable[int], first: int, last:
     query = select(other.c.message_key).join(
         links, (other.c.entry_key == links.c.entry_key) & is_near
     )
-    found: dict[int, None] = {}
-    for some in batches(keys):
-        found |= dict.fromkeys(
-            archive.execute(query.where(links.c.message_key.in_(some))).scalars()
-        )
-    return list(found)
-
-
-def _read_messages(
-    archive: MessageArchive, keys: Iterable[int]
-) -> Iterator[tuple[int, str, Message]]:
-    """Yield key, digest and message of each key."""
-    query = select(messages.c.key, messages.c.digest, messages.c.body)
+    beside: list[int] = []
     for batch in batches(keys):
-        for row in archive.execute(query.where(messages.c.key.in_(batch))).all():
-            message = archive.message_of(row)
-            # The archive's names of an encrypted store are no digests.
-            is_digest = not archive.packer.encrypts
-            name = digest_of_name(row.digest) if is_digest else content_digest(message)
-            yield row.key, name, message
+        beside += archive.execute(query.where(links.c.message_key.in_(batch))).scalars()
+    return list(dict.fromkeys(beside))
 
 
 # ---------------------------------------------------------------- what a search reaches
@@ -241,7 +234,7 @@ class _Reach:
     """The entries of a search, and ranges of their messages' keys."""
 
     entries: ColumnElement[bool]
-    ranges: list[tuple[int, int]]
+    ranges: list[KeyRange]
     """The newest first."""
 
 
@@ -272,28 +265,20 @@ def _lineage(archive: MessageArchive, row: Row[Any]) -> Iterator[tuple[int, int]
         row = archive.execute(SESSION_ROWS.where(sessions.c.key == row.base_key)).one()
 
 
-def _find_places(
-    archive: MessageArchive, reach: _Reach, keys: Iterable[int], most: int | None = None
-) -> PlacesByKey:
-    """Return the places of the first `most` messages that are in reach."""
-    found: PlacesByKey = {}
-    for some in batches(keys):
-        # First the messages: a planner may begin with all entries in reach and all their messages.
-        held = select(links).where(links.c.message_key.in_(some)).cte().prefix_with("MATERIALIZED")
-        query = (
-            select(held, entries.c.hash, sessions.c.id)
-            .join(entries, entries.c.key == held.c.entry_key)
-            .join(sessions, sessions.c.key == entries.c.session_key)
-            .where(reach.entries)
-            .order_by(held.c.entry_key.desc(), held.c.ordinal)
+def _select_places(keys: Sequence[int], reach: _Reach) -> Select[Any]:
+    """Return the query for messages and their places in reach, newest entry first."""
+    # First the messages: a planner may begin with all entries in reach and all their messages.
+    held = select(links).where(links.c.message_key.in_(keys)).cte().prefix_with("MATERIALIZED")
+    return (
+        select(
+            held, entries.c.hash, sessions.c.id, messages.c.key, messages.c.digest, messages.c.body
         )
-        here: PlacesByKey = {}
-        for place in archive.execute(query).all():
-            here.setdefault(place.message_key, []).append(place)
-        found |= {key: here[key] for key in some if key in here}
-        if most is not None and len(found) >= most:
-            return dict(islice(found.items(), most))
-    return found
+        .join(entries, entries.c.key == held.c.entry_key)
+        .join(sessions, sessions.c.key == entries.c.session_key)
+        .join(messages, messages.c.key == held.c.message_key)
+        .where(reach.entries)
+        .order_by(held.c.entry_key.desc(), held.c.ordinal)
+    )
 
 
 # ---------------------------------------------------------------- candidates
