@@ -174,7 +174,7 @@ T = TypeVar("T")
 _PARAMETERS = 500  # parameters of one statement
 
 
-class MessageArchive:
+class Archive:
     """The originals as one transaction sees them, with the transaction itself."""
 
     def __init__(self, connection: Connection, packer: Packer) -> None:
