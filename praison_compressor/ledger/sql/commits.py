@@ -1,4 +1,4 @@
-"""One commit: lock the session's row, compare its tip, mask secrets, append.
+"""Commit: mask secrets, lock the session's row, compare its tip, append.
 
 A segment is found again by the digests of the agent's own messages. The archive holds masked
 messages and their digests, so a message read back from the archive is found like its original.

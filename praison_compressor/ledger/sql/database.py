@@ -91,7 +91,7 @@ def _display_name(url: URL) -> str:
 
 
 class Database:
-    """Runs work in transactions; each of its errors is a `LedgerError`."""
+    """Run work in transactions; raise each error as a `LedgerError`."""
 
     def __init__(
         self,
@@ -311,7 +311,7 @@ class Database:
 
 
 def _read_meta(connection: Connection) -> dict[str, bytes]:
-    """Return the store's own facts; none of a new store."""
+    """Return the values of `meta`, `{}` in a new database."""
     if not inspect(connection).has_table(meta.name):
         return {}
     rows = connection.execute(select(meta.c.name, meta.c.value)).all()

@@ -1,8 +1,9 @@
 """The index of words: FTS5 on SQLite, GIN on PostgreSQL.
 
-It has words and message keys, no positions. A word of letters also finds longer words, and FTS5
-reads the list of each of them, GIN that of every word: a million messages would take too long. So
-these words are indexed behind the mark of their message's *band*, a range of keys.
+The index has words and message keys, no positions. To find longer words as well, FTS5 reads whole
+lists of messages: in a million messages that takes too long. So such words are indexed behind the
+mark of a *band*, a range of message keys, and a search reads the newest bands first. In PostgreSQL
+all words are.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ _SELECT = {
 
 
 class WordIndex:
-    """The index as one transaction sees it."""
+    """Read and write the index in one transaction."""
 
     def __init__(self, execute: Callable[..., Any], *, is_sqlite: bool) -> None:
         self._execute, self._is_sqlite = execute, is_sqlite

@@ -1,4 +1,4 @@
-"""Sessions read from rows: epochs, chains, recorded transcripts, the list of sessions."""
+"""Read sessions: epochs, chains of entries, recorded transcripts, lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of the ledger, the same for SQLite and PostgreSQL.
+"""Define the ledger's tables, the same for SQLite and PostgreSQL.
 
 A session names the head of its chain of entries, an entry its parent's hash; forked sessions share
 entries. Words of a conversation are in five columns (`entries.sealed`, `messages.body` and

@@ -33,15 +33,15 @@ from .index import KeyRange, merge_ranges
 from .queries import SESSION_ROWS, outline_messages, read_outlines, require_session
 from .schema import entries, links, messages, sessions, spans
 
-_FEW = 400  # up to this many messages are read without the index
-_UNINDEXED = 1_000  # the same if no word is indexed
-_LISTED = 1_000  # newest keys of a word
-_AT_ONCE = 200  # messages that are read before the next look at what is missing
-_SPREAD = 1 << 17  # keys; to look up a frequent word in more of them costs more than to read
-_RANKED = 400  # messages with all words that a search ranks
-_IN_PART = 100  # the same if no message has all words
-_PAIRED = 100  # newest messages with a frequent word whose calls or results are read
-_PARALLEL = 8  # most parallel calls whose results are paired
+_FEW = 400  # messages in reach that are all read, without the index
+_UNINDEXED = 1_000  # the same, where no word of the query is indexed
+_LISTED = 1_000  # newest messages that are listed for each word
+_AT_ONCE = 200  # messages that are read between two checks whether more are needed
+_SPREAD = 1 << 17  # keys; in a wider range, messages are read faster than a frequent word's index
+_RANKED = 400  # messages with all words that are ranked at most
+_IN_PART = 100  # messages with some words that are ranked at most
+_PAIRED = 100  # messages with a frequent word whose calls or results are read
+_PARALLEL = 8  # parallel calls whose results are paired at most
 
 
 def search(
@@ -231,7 +231,7 @@ _EVERY_KEY = 1 << 62  # each key
 
 @dataclass(frozen=True)
 class _Reach:
-    """The entries of a search, and ranges of their messages' keys."""
+    """The entries that a search reads, and their messages' key ranges."""
 
     entries: ColumnElement[bool]
     ranges: list[KeyRange]
@@ -313,7 +313,7 @@ class _Postings:
         self.is_whole = len(self.newest) < _LISTED
 
     def rarity(self) -> tuple[int, int]:
-        """Return what sorts rare words first."""
+        """Return a sort key that puts rare words first."""
         return len(self.newest), self.newest[-1] if self.newest else 0
 
     def __iter__(self) -> Iterator[int]:
