@@ -205,11 +205,11 @@ class _Reader:
 
 
 def _has_result(message: Message) -> bool:
+    """Return whether a message has a call's result, in a block or as text."""
     if is_result(message) or result_blocks(message):
         return True
-    text = text_of(message)
-    is_output = is_tool_output(text) or SHELL_PROMPT.search(text[-60:])
-    return message.get("role") == "user" and bool(is_output)
+    text = text_of(message) if message.get("role") == "user" else ""
+    return is_tool_output(text) or SHELL_PROMPT.search(text[-60:]) is not None
 
 
 def _keys_beside(archive: Archive, keys: Iterable[int], first: int, last: int) -> list[int]:
