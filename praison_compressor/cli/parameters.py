@@ -21,13 +21,13 @@ from .terminal import Unusable
 Function = Callable[..., Any]
 Decorator = Callable[[Any], Any]
 
-_NUMBER = re.compile(r"(\d[\d_,]*(?:\.\d+)?)([km]?)", re.IGNORECASE)
+_NUMBER_TEXT = re.compile(r"(\d[\d_,]*(?:\.\d+)?)([km]?)", re.IGNORECASE)
 _TIMES = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
 def parse_number(text: str) -> int | None:
     """Parse a whole number such as 32000, 32_000, 32,000, 32k or 1.5M."""
-    match = _NUMBER.fullmatch(text.strip())
+    match = _NUMBER_TEXT.fullmatch(text.strip())
     if match is None:
         return None
     value = Decimal(re.sub("[_,]", "", match[1])) * _TIMES[match[2].lower()]

@@ -17,7 +17,7 @@ from ..recall.references import REFERENCE_HELP, Reference, parse_reference
 from ..summaries.prompts import render_messages
 from ..view.frame import unframe
 from .parameters import AS_JSON, Tenant, command, with_tenant
-from .store_access import MOST_TOKENS, existing_session, open_ledger, recall_for_shell
+from .store_access import SCREEN_TOKENS, existing_session, open_ledger, recall_for_shell
 from .terminal import Block, Table, Unusable, print_answer, with_title
 
 if TYPE_CHECKING:
@@ -63,7 +63,9 @@ def show(
             print_answer(value, _whole_segment(target.segment, entry, originals), as_json)
         else:
             _check_line(opened, stored, target)
-            text = recall_for_shell(opened, stored, tenant.store_url).read(str(target), MOST_TOKENS)
+            text = recall_for_shell(opened, stored, tenant.store_url).read(
+                str(target), SCREEN_TOKENS
+            )
             print_answer(
                 {"session": session, "reference": str(target), "text": text}, [text], as_json
             )
