@@ -189,9 +189,8 @@ def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: b
         return
     value = {"session": session, "messages": len(messages), "out": out, "lacking": differences}
     written = f"{pluralize(len(messages), 'message')} written to {out}"
-    print_answer(
-        value, [written, *(Line(f"{difference}.", "yellow") for difference in differences)], as_json
-    )
+    notes = [Line(f"{difference}.", "yellow") for difference in differences]
+    print_answer(value, [written, *notes], as_json)
 
 
 def _differences(messages: Sequence[Message]) -> Iterator[str]:

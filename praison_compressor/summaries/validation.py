@@ -55,28 +55,15 @@ class Flaw(NamedTuple):
 
 
 FLAWS = (
-    Flaw("empty", lambda text, request: not re.search(r"\w", text)),
-    Flaw("tool call", lambda text, request: _TOOL_CALL.match(text)),
-    Flaw("error text", lambda text, request: _PAGE.match(text)),
-    Flaw("unfinished JSON", lambda text, request: has_unfinished_json(text)),
-    Flaw(
-        "echo",
-        lambda text, request: any(
-            is_copy(text, t) for t in (SUMMARY_INSTRUCTIONS, request.transcript)
-        ),
-        "it repeats the request",
-    ),
-    Flaw("repetition", lambda text, request: is_loop(text), "its end repeats itself"),
-    Flaw(
-        "unrelated",
-        lambda text, request: not is_about(text, request.source),
-        "it shares no rare words with the messages",
-    ),
-    Flaw(
-        "no order",
-        lambda text, request: is_shuffled(text, request.source),
-        "its words are in no order",
-    ),
+    Flaw("empty", lambda text, _: not re.search(r"\w", text)),
+    Flaw("tool call", lambda text, _: _TOOL_CALL.match(text)),
+    Flaw("error text", lambda text, _: _PAGE.match(text)),
+    Flaw("unfinished JSON", lambda text, _: has_unfinished_json(text)),
+    Flaw("echo", lambda text, _: is_copy(text, SUMMARY_INSTRUCTIONS), "of the instructions"),
+    Flaw("echo", lambda text, asked: is_copy(text, asked.transcript), "of the messages"),
+    Flaw("repetition", lambda text, _: is_loop(text), "its end repeats itself"),
+    Flaw("unrelated", lambda text, asked: not is_about(text, asked.source), "no shared rare words"),
+    Flaw("no order", lambda text, asked: is_shuffled(text, asked.source), "words in no order"),
 )
 """Checked in this order."""
 
