@@ -122,7 +122,7 @@ def _effective_config(config: CompressorConfig) -> tuple[CompressorConfig, Findi
 
 def _host_options(options: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
     """Return the usable options of the host's files, each with its file."""
-    from ..praisonai.context_param import check_options
+    from ..praisonai.context_param import valid_options
     from ..praisonai.plugin import OPTION_KEYS, configuration_file, read_host_configuration
 
     request = read_host_configuration()
@@ -137,7 +137,7 @@ def _host_options(options: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
     additional = {name: value for name, value in values.items() if name not in options}
     # The check of the plugin reports unusable ones.
     given = {name: value for name, (value, _) in additional.items()}
-    accepted, _ = check_options({**options, **given})
+    accepted, _ = valid_options({**options, **given})
     return {name: value for name, value in additional.items() if name in accepted}
 
 

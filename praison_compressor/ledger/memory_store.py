@@ -8,7 +8,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from weakref import WeakValueDictionary
 
@@ -32,25 +32,25 @@ from .segments import (
     seal,
 )
 from .stores import ALL_MESSAGES
-from .words import Hit, HitPlace, find_hits
+from .words import Document, Hit, HitPlace, document_of, find_hits
 
 logger = logging.getLogger(__name__)
 
 
 LIMIT_MB = 256.0
-"""Limit of a namespace's originals."""
+"""Megabytes that the originals of a namespace may take."""
 
 MOST_SESSIONS = 1_024
-"""Sessions that are kept, those used last."""
+"""Sessions that are stored, those used last."""
 
 
 class _Original:
     """An archived message, shared by the entries of its namespace."""
 
-    __slots__ = ("__weakref__", "message", "name", "size")
+    __slots__ = ("__weakref__", "digest", "message", "size")
 
-    def __init__(self, name: str, message: Message, size: int) -> None:
-        self.name = name
+    def __init__(self, digest: str, message: Message, size: int) -> None:
+        self.digest = digest
         self.message = message
         self.size = size
 
@@ -75,14 +75,23 @@ class _MemorySession:
         ids = [epoch.id for epoch in self.epochs]
         return self.epochs[: ids.index(epoch_id) + 1]
 
+    def placed_messages(self, *, archived_only: bool) -> Iterator[tuple[Message, str, int]]:
+        """Yield messages, each with its entry's hash or "" and ordinal."""
+        for item in () if archived_only else self.outline or ():
+            if not isinstance(item, int):
+                yield item, "", 0
+        for entry in self.session.entries:
+            for ordinal, original in enumerate(entry.originals):
+                if original.message is not DROPPED:
+                    yield original.message, entry.hash, ordinal
 
-def _recorded_transcript(kept: _MemorySession, length: int | None = None) -> list[Message] | None:
+
+def _recorded_transcript(stored: _MemorySession, length: int | None = None) -> list[Message] | None:
     """Return the recorded transcript, of `length` messages, or None."""
-    if kept.outline is None:
+    if stored.outline is None:
         return None
-    each = [(entry.segment, _entry_messages(entry)) for entry in kept.session.entries]
-    found = expand_outline(kept.outline, each.__getitem__, length)
-    return copy.deepcopy(found)
+    parts = [(entry.segment, _entry_messages(entry)) for entry in stored.session.entries]
+    return copy.deepcopy(expand_outline(stored.outline, parts.__getitem__, length))
 
 
 class MemoryStore:
@@ -109,19 +118,19 @@ class MemoryStore:
     ) -> Session:
         """See `Store.open`."""
         with self._lock:
-            kept = self._find_session(namespace, session_id)
-            if kept is None and parent_session_id is None:
+            stored = self._find_session(namespace, session_id)
+            if stored is None and parent_session_id is None:
                 # Opening a name creates nothing before the first commit.
                 return Session(namespace, session_id, session_id, None)
             return self._store_session(
-                kept or self._new_session(namespace, session_id, parent_session_id)
+                stored or self._new_session(namespace, session_id, parent_session_id)
             )
 
     def _find_session(self, namespace: str, name: str) -> _MemorySession | None:
         """Return the session with this id, or that opened this epoch."""
-        kept = self._sessions.get((namespace, name))
-        if kept is not None:
-            return kept
+        stored = self._sessions.get((namespace, name))
+        if stored is not None:
+            return stored
         for (space, session_id), other in self._sessions.items():
             ids = [epoch.id for epoch in other.epochs if epoch.session_id == session_id]
             if space == namespace and name in ids:
@@ -147,14 +156,14 @@ class MemoryStore:
         whole = _recorded_transcript(base, length)
         return _MemorySession(session, (*above, root), None if whole is None else tuple(whole))
 
-    def _store_session(self, kept: _MemorySession) -> Session:
+    def _store_session(self, stored: _MemorySession) -> Session:
         """Keep the session; drop the least used ones above the limit."""
-        session = kept.session
-        self._sessions[session.key] = kept
+        session = stored.session
+        self._sessions[session.key] = stored
         self._sessions.move_to_end(session.key)
         while len(self._sessions) > MOST_SESSIONS:
-            (_, gone), _ = self._sessions.popitem(last=False)
-            logger.info("session %s is the least used of %d: forgotten", gone, MOST_SESSIONS)
+            (_, dropped), _ = self._sessions.popitem(last=False)
+            logger.info("session %s is the least used of %d: forgotten", dropped, MOST_SESSIONS)
         return session
 
     def commit(
@@ -165,30 +174,34 @@ class MemoryStore:
     ) -> Session:
         """See `Store.commit`."""
         with self._lock:
-            kept = self._sessions.get(session.key)
-            if kept is None and session.tip == session.id:
-                kept = self._new_session(session.namespace, session.id, session.parent)
-            if kept is None or kept.session.tip != session.tip:
-                tip = "gone" if kept is None else f"now {kept.session.tip}"
-                raise LedgerConflict(f"session {session.id}: the tip is {tip}")
-            whole = kept.outline if outline is None else plain_outline(outline)
+            stored = self._unchanged(session)
+            if stored is None:
+                tip = "another now" if session.key in self._sessions else "gone"
+                raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
+            whole = stored.outline if outline is None else plain_outline(outline)
             if not segments:
-                return self._store_session(replace(kept, outline=whole))
-            own = sum(epoch.session_id == session.id for epoch in kept.epochs)
+                return self._store_session(replace(stored, outline=whole))
+            own = sum(epoch.session_id == session.id for epoch in stored.epochs)
             epoch = f"{session.id}.c{own}-{secrets.token_hex(4)}"
-            head, entries = kept.session.head_hash, kept.session.entries
-            for segment, originals in segments:
-                entry = seal(segment, head, epoch, archive=archive_digest(originals))
-                held = self._archive_originals(session.namespace, originals)
-                entries += (replace(entry, originals=held),)
+            head, entries = stored.session.head_hash, stored.session.entries
+            for segment, run in segments:
+                entry = seal(segment, head, epoch, archive=archive_digest(run))
+                originals = self._archive_originals(session.namespace, run)
+                entries += (replace(entry, originals=originals),)
                 head = entry.hash
-            after = replace(
-                kept.session, tip=epoch, parent=session.tip, head_hash=head, entries=entries
-            )
-            after = replace(after, updated=time.time())
+            now = time.time()
+            after = replace(stored.session, tip=epoch, parent=session.tip, updated=now)
+            after = replace(after, head_hash=head, entries=entries)
             undoes = any(segment.kind == "undo" for segment, _ in segments)
-            opened = Epoch(epoch, session.tip, session.id, time.time(), undoes)
-            return self._store_session(_MemorySession(after, (*kept.epochs, opened), whole))
+            epochs = *stored.epochs, Epoch(epoch, session.tip, session.id, now, undoes)
+            return self._store_session(_MemorySession(after, epochs, whole))
+
+    def _unchanged(self, session: Session) -> _MemorySession | None:
+        """Return the stored or new session, or None if its tip moved."""
+        stored = self._sessions.get(session.key)
+        if stored is None and session.tip == session.id:
+            return self._new_session(session.namespace, session.id, session.parent)
+        return stored if stored and stored.session.tip == session.tip else None
 
     def _archive_originals(
         self, namespace: str, originals: Sequence[Message]
@@ -197,66 +210,65 @@ class MemoryStore:
         archive = self._archives[namespace]
         if not isinstance(originals, Originals):  # those are copies that nobody edits
             originals = Originals(MessageCache().all(originals))
-        found = []
-        each = zip(originals.content_digests(), originals, originals.sizes(), strict=True)
-        for name, message, size in each:
-            held = archive.get(name)
-            if held is None:
-                held = archive[name] = _Original(name, message, size)
-            held.message = message
-            found.append(held)
-        return tuple(found)
+        archived = []
+        rows = zip(originals.content_digests(), originals, originals.sizes(), strict=True)
+        for digest, message, size in rows:
+            original = archive.get(digest)
+            if original is None:
+                original = archive[digest] = _Original(digest, message, size)
+            original.message = message
+            archived.append(original)
+        return tuple(archived)
 
     def keep(self, session: Session, outline: Outline) -> bool:
         """See `Store.keep`."""
         with self._lock:
-            kept = self._sessions.get(session.key)
-            if kept is None and session.tip == session.id:
-                kept = self._new_session(session.namespace, session.id, session.parent)
-            if kept is None or kept.session.tip != session.tip:
+            stored = self._unchanged(session)
+            if stored is None:
                 return False
-            written = replace(kept.session, updated=time.time())
-            self._store_session(replace(kept, session=written, outline=plain_outline(outline)))
+            written = replace(stored.session, updated=time.time())
+            self._store_session(replace(stored, session=written, outline=plain_outline(outline)))
             return True
 
     def transcript(self, session: Session) -> list[Message]:
         """See `Store.transcript`."""
         with self._lock:
-            kept = self._sessions.get(session.key)
-        if kept is None:
+            stored = self._sessions.get(session.key)
+        if stored is None:
             return []
-        entries = kept.session.entries
-        if kept.outline is not None:
-            return _recorded_transcript(kept) or []
+        entries = stored.session.entries
+        if stored.outline is not None:
+            return _recorded_transcript(stored) or []
         if entries:
             logger.warning(ARCHIVE_ONLY, session.id)
-        every = {held.name: held.message for entry in entries for held in entry.originals}
-        return copy.deepcopy([m for m in every.values() if m is not DROPPED])
+        messages = {each.digest: each.message for entry in entries for each in entry.originals}
+        return copy.deepcopy([m for m in messages.values() if m is not DROPPED])
 
     def originals(
         self, session: Session, entry: Entry, wanted: slice = ALL_MESSAGES
     ) -> list[Message] | None:
         """See `Store.originals`."""
-        found: list[Message] = [{} for _ in entry.originals]
-        found[wanted] = copy.deepcopy(_entry_messages(entry)[wanted])
-        return found
+        messages: list[Message] = [{} for _ in entry.originals]
+        messages[wanted] = copy.deepcopy(_entry_messages(entry)[wanted])
+        return messages
 
     def trim(self, namespace: str, most_bytes: int) -> int:
         """See `BoundedStore.trim`."""
         with self._lock:
             archive = self._archives[namespace]
-            there = [held for held in archive.values() if held.message is not DROPPED]
-            gone = keys_over_limit({held.name: held.size for held in there}, most_bytes)
-            for name in gone:
-                archive[name].message = DROPPED
-            return len(gone)
+            sizes = {o.digest: o.size for o in archive.values() if o.message is not DROPPED}
+            dropped = keys_over_limit(sizes, most_bytes)
+            for digest in dropped:
+                archive[digest].message = DROPPED
+            return len(dropped)
 
     def find_dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
         """See `BoundedStore.find_dropped`."""
         with self._lock:
             archive = self._archives[namespace]
-            known = [archive.get(digest) for digest in digests]  # the last holder may go any time
-        return frozenset(held.name for held in known if held and held.message is DROPPED)
+            # The last entry with an original may be dropped at any time.
+            originals = [archive.get(digest) for digest in digests]
+        return frozenset(o.digest for o in originals if o and o.message is DROPPED)
 
     def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
         """See `Store.lineage`."""
@@ -264,10 +276,10 @@ class MemoryStore:
             return list(self._require_session(namespace, session_id).epochs_to(session_id))
 
     def _require_session(self, namespace: str, session_id: str) -> _MemorySession:
-        kept = self._find_session(namespace, session_id)
-        if kept is None:
+        stored = self._find_session(namespace, session_id)
+        if stored is None:
             raise SessionNotFound(f"no session {session_id!r} in namespace {namespace!r}")
-        return kept
+        return stored
 
     def search(
         self,
@@ -280,25 +292,19 @@ class MemoryStore:
     ) -> list[Hit]:
         """See `Store.search`."""
         with self._lock:
-            chosen = [each for (name, _), each in self._sessions.items() if name == namespace]
-            if session_id is not None:
-                chosen = [self._require_session(namespace, session_id)]
-        pool: dict[str, Message] = {}
+            if session_id is None:
+                searched = [each for key, each in self._sessions.items() if key[0] == namespace]
+            else:
+                searched = [self._require_session(namespace, session_id)]
+        pool: dict[str, Document] = {}
         places: dict[str, HitPlace] = {}
         runs: list[list[str]] = []
-        for kept in chosen:
-            standing = () if archived_only else kept.outline or ()
-            found = [(m, "", 0) for m in standing if not isinstance(m, int)]
-            found += [
-                (held.message, entry.hash, ordinal)
-                for entry in kept.session.entries
-                for ordinal, held in enumerate(entry.originals)
-                if held.message is not DROPPED
-            ]
-            for message, entry_hash, ordinal in found:
-                name = content_digest(message)
-                pool[name], places[name] = message, (kept.session.id, entry_hash, ordinal)
-            runs += [[held.name for held in entry.originals] for entry in kept.session.entries]
+        for stored in searched:
+            for message, entry_hash, ordinal in stored.placed_messages(archived_only=archived_only):
+                digest = content_digest(message)
+                pool[digest] = document_of(message)
+                places[digest] = stored.session.id, entry_hash, ordinal
+            runs += [[each.digest for each in entry.originals] for entry in stored.session.entries]
         return copy.deepcopy(find_hits(query, pool, limit, places.__getitem__, runs))
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:

@@ -29,13 +29,13 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         """Return the sum; calls of unknown price add no cost."""
-        known = [cost for cost in (self.cost, other.cost) if cost is not None]
+        costs = [cost for cost in (self.cost, other.cost) if cost is not None]
         return Usage(
             self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
             self.cache_read_tokens + other.cache_read_tokens,
             self.cache_write_tokens + other.cache_write_tokens,
-            sum(known) if known else None,
+            sum(costs) if costs else None,
         )
 
 
@@ -80,11 +80,11 @@ class Segment:
     def payload(self) -> str:
         """Return everything that the seal covers, as canonical JSON."""
         # `asdict` would copy every digest of the run.
-        found = {**vars(self), "usage": vars(self.usage)}
+        fields = {**vars(self), "usage": vars(self.usage)}
         for name in ("limit", "wishes"):
-            if not found[name]:
-                del found[name]  # the hashes of chains without one must not change
-        return json.dumps(found, sort_keys=True, separators=(",", ":"))
+            if not fields[name]:
+                del fields[name]  # the hashes of chains without one must not change
+        return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
     def aliases(self) -> dict[str, str]:
         """Return the digests of masked messages, each with its original's."""
@@ -135,13 +135,13 @@ def keys_over_limit(sizes: Mapping[K, int], most: int) -> list[K]:
     left = sum(sizes.values())
     if left <= most:
         return []
-    average, gone = left / len(sizes), []
+    average, dropped = left / len(sizes), []
     for key in sorted(sizes, key=lambda key: sizes[key] <= average):  # stable: by age
         if left <= most:
             break
         left -= sizes[key]
-        gone.append(key)
-    return gone
+        dropped.append(key)
+    return dropped
 
 
 # ---------------------------------------------------------------- the hash chain
@@ -160,11 +160,11 @@ transcript its text replaces what the fork had inherited."""
 def seal(
     segment: Segment, parent: str, epoch: str, *, salt: str | None = None, archive: str = ""
 ) -> Entry:
-    """Return the segment as the entry after the one with hash `parent`."""
+    """Return the segment as the entry that follows hash `parent`."""
     salt = secrets.token_hex(16) if salt is None else salt
-    commitment_hash = commitment(salt, segment.payload(), archive)
-    name = entry_hash(parent, epoch, commitment_hash)
-    return Entry(segment, epoch, parent, salt, commitment_hash, name, archive=archive)
+    salted = commitment(salt, segment.payload(), archive)
+    own_hash = entry_hash(parent, epoch, salted)
+    return Entry(segment, epoch, parent, salt, salted, own_hash, archive=archive)
 
 
 def commitment(salt: str, payload: str, archive: str) -> str:
@@ -256,9 +256,9 @@ def undone_hashes(entries: Sequence[Entry]) -> frozenset[str]:
 
 def segments_in_force(entries: Sequence[Entry]) -> list[Segment]:
     """Return each entry's segment, `FORGOTTEN` for undone ones and their undo."""
-    gone = undone_hashes(entries)
+    undone = undone_hashes(entries)
     return [
-        FORGOTTEN if entry.hash in gone or entry.segment.kind == "undo" else entry.segment
+        FORGOTTEN if entry.hash in undone or entry.segment.kind == "undo" else entry.segment
         for entry in entries
     ]
 
@@ -270,14 +270,14 @@ def undo_segment(entries: Sequence[Entry]) -> Segment | None:
     the same oversized result again.
     """
     segments = enumerate(zip(entries, segments_in_force(entries), strict=True), 1)
-    held = [(n, entry) for n, (entry, found) in segments if found.kind in ("summary", "mask")]
-    if not held:
+    active = [(n, entry) for n, (entry, segment) in segments if segment.kind in ("summary", "mask")]
+    if not active:
         return None
-    taken = {f"s{n}": entry.hash for n, entry in held if entry.epoch == held[-1][1].epoch}
+    hashes = {f"s{n}": entry.hash for n, entry in active if entry.epoch == active[-1][1].epoch}
     return Segment(
         kind="undo",
-        run=tuple(taken.values()),
-        rendered={"role": "user", "content": f"[takes back {', '.join(taken)}]"},
+        run=tuple(hashes.values()),
+        rendered={"role": "user", "content": f"[takes back {', '.join(hashes)}]"},
         tokens=0,
         source_tokens=0,
         method="undo",
@@ -287,8 +287,8 @@ def undo_segment(entries: Sequence[Entry]) -> Segment | None:
 
 
 Outline = tuple[Message | int, ...]
-"""A whole transcript in order: messages, and the places in `Session.entries` of segments that hold
-the other messages."""
+"""A whole transcript in order. A number is a segment's place in `Session.entries`: the segment's
+originals are there."""
 
 
 def plain_outline(outline: Outline) -> Outline:
@@ -311,10 +311,10 @@ def expand_outline(
     """Return an outline's transcript, entries replaced by their originals.
 
     An entry with dropped originals is replaced by its rendered message. `length` cuts the
-    transcript after its first messages, dropped ones counted. None: the messages at that length are
-    unknown (0 was recorded, or the cut is inside a gap).
+    transcript after its first messages, dropped ones counted. Return None if the messages up to
+    that length are unknown: it was recorded as 0, or the cut is inside a gap.
     """
-    found: list[Message] = []
+    transcript: list[Message] = []
     place = 0
     for item in outline if length != 0 else ():
         if place == length:
@@ -324,14 +324,14 @@ def expand_outline(
             if originals == [FORGOTTEN.rendered]:
                 if length is not None:
                     return None  # the number of forgotten messages is unknown
-                if originals == found[-1:]:
+                if originals == transcript[-1:]:
                     continue  # neighbouring gaps are one gap
             part = originals if length is None else originals[: length - place]
             if DROPPED in originals and part != originals:
                 return None  # the rendered message covers later ones too
-            found += [segment.rendered] if DROPPED in originals else part
+            transcript += [segment.rendered] if DROPPED in originals else part
             place += len(part)
         else:
-            found.append(item)
+            transcript.append(item)
             place += 1
-    return found if length is None or 0 < length == place else None
+    return transcript if length is None or 0 < length == place else None

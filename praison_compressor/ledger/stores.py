@@ -1,4 +1,4 @@
-"""Define the protocols of a store; find the store of a configuration."""
+"""Define the protocols of a store, and what their methods return."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ class Store(Protocol):
     ) -> list[Hit]:
         """Return messages with words of the query, best first.
 
-        With a `session_id` from that session and what it inherits, else from the namespace.
-        `archived_only` leaves out messages that stand in the view, as a session's first and newest.
+        A `session_id` limits the search to that session and what it inherits.
+        `archived_only` leaves out messages that are verbatim in the view: the first and the newest.
 
         Raises:
             ConfigError: a limit below 1.
@@ -140,14 +140,14 @@ class SessionInfo:
     tip: str
     compressions: int
     taken_back: int
-    """Compressions that `undo` took back."""
+    """Compressions that were undone."""
     created: float
     updated: float
 
 
 @dataclass(frozen=True)
 class Erased:
-    """What `forget` removed, and what is left for the caller to do."""
+    """What `forget` removed, and what it left."""
 
     segments: int
     """Segments that became tombstones."""
@@ -156,7 +156,7 @@ class Erased:
     sessions: tuple[str, ...]
     """Stable ids of the sessions that lost summaries."""
     still_in: tuple[str, ...]
-    """Other sessions of the namespace with some of the same messages, and forks."""
+    """Other sessions of the namespace that have some of the messages, and forks."""
     pages_cleared: bool = True
     """False where a reader or missing rights kept freed pages from being cleared."""
 

@@ -1,8 +1,8 @@
 """Search by words: the same in memory, on SQLite and on PostgreSQL.
 
-The databases' tokenizers disagree (stemming, underscores, Chinese), so words are split here. What
-stands between two spaces of a query is one name: its words count only side by side and in order, so
-that `kestrel-9` finds no other 9. A call and its result are one document.
+The databases' tokenizers disagree (stemming, underscores, Chinese), so words are split here. A
+*name* is the text between two spaces of a query. Its words match only side by side and in order:
+`kestrel-9` finds no other 9. A call and its result are one document.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import ConfigError
 from ..messages import Message, result_text, tool_calls_of
@@ -40,6 +40,8 @@ class Hit:
     score: float
     is_whole: bool = True
     """Whether the message, with its calls or results, has every name of the query."""
+    is_complete: bool = True
+    """Whether the search looked at every message that may have every name."""
 
 
 HitPlace = tuple[str, str, int]
@@ -47,7 +49,7 @@ HitPlace = tuple[str, str, int]
 
 
 LEAST_PREFIX_LETTERS = 4
-"""Letters from which on a word also finds longer ones."""
+"""Shorter words of a query do not find longer words."""
 STOP_WORDS = frozenset(
     "a about after all also an and any are as at be before both but by can did do does each for "
     "from had has have how i in into is it its just more most my no not of on only or other our "
@@ -55,60 +57,72 @@ STOP_WORDS = frozenset(
     "where which who why will with would you your".split()
 )
 MOST_QUERY_WORDS = 32
-"""Most words of a query that are searched for: models paste whole messages."""
+"""Later words of a query are ignored: models paste whole messages."""
 PARTNER_SHARE = 0.5
-"""Share of a name's weight where only the message's call or result has the name."""
+"""Share of a name's weight if only the message's call or result has the name."""
+
+
+class Document(NamedTuple):
+    """A message as a search compares it."""
+
+    message: Message
+    text: str
+    """All words in order, between spaces."""
+
+
+def document_of(message: Message) -> Document:
+    """Return a message with its words: text, calls and arguments."""
+    return Document(message, _spaced_words(searchable_text(message)))
 
 
 def find_hits(
     query: str,
-    pool: Mapping[str, Message],
+    pool: Mapping[str, Document],
     limit: int,
     place: Callable[[str], HitPlace],
     runs: Iterable[Sequence[str]] = (),
 ) -> list[Hit]:
     """Return the best messages of a pool, which has them by digest.
 
-    `place` is called for these messages only. Where no document has all names of the query, those
-    with some names are returned. `runs` are digests of
-    neighbouring messages in order, among which calls meet their results.
+    If no document has all names of the query, return those with some names. `place` is called for
+    returned messages only. `runs` are digests of neighbouring messages, in order: a call is paired
+    with its result inside a run.
 
     Raises:
         ConfigError: a limit below 1.
     """
     if limit < 1:
         raise ConfigError(f"limit={limit}: expected a whole number, 1 or more")
-    ordered = {digest: _spaced_words(searchable_text(message)) for digest, message in pool.items()}
     wanted = query_names(query)
-    own = _names_in(wanted, ordered)
+    own = _names_in(wanted, pool)
     if not own and (looser := query_names(_SEPARATORS.sub(" ", query))) != wanted:
-        wanted, own = looser, _names_in(looser, ordered)
+        wanted, own = looser, _names_in(looser, pool)
     beside = _names_beside(own, pool, runs)
     whole = {digest for digest in own if len(own[digest] | beside[digest]) == len(wanted)}
-    ranked = _rank(query, own, beside, ordered, list(whole or own))
+    ranked = _rank(query, own, beside, pool, list(whole or own))
     return [
-        Hit(*place(name), name, pool[name], score, name in whole) for score, name in ranked[:limit]
+        Hit(*place(name), name, pool[name].message, score, name in whole)
+        for score, name in ranked[:limit]
     ]
 
 
 _SEPARATORS = re.compile(r"[:=,;()|&]+")
-"""Where a name that occurs nowhere is taken apart: src/cart.py:118."""
+"""Where a name that occurs nowhere is split: src/cart.py:118."""
 
 
 def query_names(query: str) -> list[str]:
     """Return a query's distinct names, each as words behind a space.
 
-    A word of letters may go on: "price" is found in "prices", but "9" not in "90". Words that stand
-    everywhere are no names, unless nothing else was asked.
+    A name that ends in a word of letters also matches longer words: "price" matches "prices", but
+    "9" does not match "90". Stop words are names only in a query that has no other words.
     """
-    found = [name for chunk in query.split() if (name := _spaced_words(chunk)).strip()]
-    telling = [name for name in found if name.strip() not in STOP_WORDS] or found
-    return list(dict.fromkeys(_without_end(name) for name in telling[:MOST_QUERY_WORDS]))
-
-
-def _without_end(name: str) -> str:
-    last = name.split()[-1]
-    return name.rstrip() if finds_longer(last) else name
+    names = [name for chunk in query.split() if (name := _spaced_words(chunk)).strip()]
+    telling = [name for name in names if name.strip() not in STOP_WORDS] or names
+    open_ended = (
+        name.rstrip() if finds_longer(name.split()[-1]) else name
+        for name in telling[:MOST_QUERY_WORDS]
+    )
+    return list(dict.fromkeys(open_ended))
 
 
 def finds_longer(word: str) -> bool:
@@ -118,12 +132,12 @@ def finds_longer(word: str) -> bool:
 
 def missing_chunks(query: str, texts: Sequence[str]) -> list[str]:
     """Return the query's chunks that occur in no text."""
-    ordered = [form(text) for text in texts for form in (_spaced_words, str.casefold)]
-    named = {chunk: query_names(chunk) for chunk in query.split()[:MOST_QUERY_WORDS]}
+    forms = [form(text) for text in texts for form in (_spaced_words, str.casefold)]
+    names = {chunk: query_names(chunk) for chunk in query.split()[:MOST_QUERY_WORDS]}
     return [
         chunk
-        for chunk, name in named.items()
-        if name and not any(name[0] in text or chunk.casefold() in text for text in ordered)
+        for chunk, name in names.items()
+        if name and not any(name[0] in form or chunk.casefold() in form for form in forms)
     ]
 
 
@@ -132,25 +146,25 @@ def _spaced_words(text: str) -> str:
     return f" {' '.join(_WORD_PATTERN.findall(_fold(text)))} "
 
 
-def _names_in(wanted: Sequence[str], ordered: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    """Return the wanted names that each text has; only texts with any."""
-    found = {}
-    for digest, text in ordered.items():
-        if held := frozenset(name for name in wanted if name in text):
-            found[digest] = held
-    return found
+def _names_in(wanted: Sequence[str], pool: Mapping[str, Document]) -> dict[str, frozenset[str]]:
+    """Return the wanted names that each message has; only messages with any."""
+    names_of = {
+        digest: frozenset(name for name in wanted if name in text)
+        for digest, (_, text) in pool.items()
+    }
+    return {digest: names for digest, names in names_of.items() if names}
 
 
 def _names_beside(
-    own: Mapping[str, frozenset[str]], pool: Mapping[str, Message], runs: Iterable[Sequence[str]]
+    own: Mapping[str, frozenset[str]], pool: Mapping[str, Document], runs: Iterable[Sequence[str]]
 ) -> dict[str, frozenset[str]]:
     """Return the names in each message's call or result."""
     beside = dict.fromkeys(own, frozenset[str]())
     for run in runs:
         near = [digest for digest in run if digest in own]
-        for one in read_calls([pool[digest] for digest in near]):
-            if one.is_answered:
-                call, result = near[one.at], near[one.answered_at]
+        for pair in read_calls([pool[digest].message for digest in near]) if near[1:] else ():
+            if pair.is_answered:
+                call, result = near[pair.at], near[pair.answered_at]
                 beside[call] |= own[result]
                 beside[result] |= own[call]
     return beside
@@ -160,25 +174,25 @@ def _rank(
     query: str,
     own: Mapping[str, frozenset[str]],
     beside: Mapping[str, frozenset[str]],
-    ordered: Mapping[str, str],
+    pool: Mapping[str, Document],
     chosen: Sequence[str],
 ) -> list[tuple[float, str]]:
     """Return scores and digests, best first, then later first.
 
     A rare name counts more than a common one; the query as a phrase doubles the score.
     """
-    holding = Counter(name for held in own.values() for name in held)
-    weight = {name: math.log(1 + len(ordered) / times) for name, times in holding.items()}
+    frequency = Counter(name for names in own.values() for name in names)
+    weight = {name: math.log(1 + len(pool) / times) for name, times in frequency.items()}
     phrase = _spaced_words(query)
-    found = []
+    scored = []
     for digest in chosen:
         more = beside[digest] - own[digest]
         score = sum(weight[name] for name in own[digest])
         score += PARTNER_SHARE * sum(weight[name] for name in more)
-        score *= 2 if len(holding) > 1 and phrase in ordered[digest] else 1
-        found.append((score, digest))
-    order = {digest: number for number, digest in enumerate(ordered)}
-    return sorted(found, key=lambda pair: (-pair[0], -order[pair[1]]))
+        score *= 2 if len(frequency) > 1 and phrase in pool[digest].text else 1
+        scored.append((score, digest))
+    order = {digest: number for number, digest in enumerate(pool)}
+    return sorted(scored, key=lambda pair: (-pair[0], -order[pair[1]]))
 
 
 def distinct_words(text: str) -> list[str]:

@@ -24,7 +24,7 @@ from ..recall.tools import recall_tools
 from .agent_ledger import Forgotten, erase, host_session
 from .agent_requests import AgentRequests
 from .context_param import RequestedContext, Settings
-from .conversation_finder import is_under
+from .conversation_finder import ConversationFinder, is_under
 from .conversations import Choices, Conversation, Conversations, MessagePlace
 from .journal import KeptSteps, count_kept_steps
 from .model_compressors import ModelCompressors
@@ -53,11 +53,11 @@ class AgentCompressor:
         self._compressors = ModelCompressors(config, self._agent, own_model, self._notices)
         self._settings = Settings(agent, requested)
         self._recall = RecallTools(_make_recall_tools(weakref.ref(self)))
+        self._finder = ConversationFinder(self._agent, self._compressors, self._conversations)
         self.requests = AgentRequests(
-            *(self._agent, self._compressors, self._conversations, self._notices, self._recall),
+            *(self._agent, self._compressors, self._finder, self._notices, self._recall),
             automatic=requested.automatic,
         )
-        self._finder = self.requests.finder
         if is_wanted:
             self._recall.give(agent)
 

@@ -23,7 +23,7 @@ from ..messages.thinking import signatures, without_thinking
 from ..tokens.refusals import overflow_of
 from .agent_ledger import agent_title
 from .conversation_finder import ConversationFinder, carries_conversation, without_window
-from .conversations import Choices, Conversation, Conversations
+from .conversations import Choices, Conversation
 from .model_compressors import ModelCompressors
 from .notices import Notices
 from .provider_rules import (
@@ -34,7 +34,7 @@ from .provider_rules import (
     without_model_keys,
 )
 from .recall_tools import RecallTools
-from .request_shapes import HostRequest
+from .request_shapes import HostRequest, SentRequest
 from .running_turn import Turn, running_turn
 from .status import status_of
 
@@ -52,7 +52,7 @@ class AgentRequests:
         self,
         agent: weakref.ref[Any],
         compressors: ModelCompressors,
-        conversations: Conversations,
+        finder: ConversationFinder,
         notices: Notices,
         recall: RecallTools,
         *,
@@ -61,11 +61,10 @@ class AgentRequests:
         """`automatic`: False compresses only requests that the model would refuse."""
         self._agent = agent
         self._compressors = compressors
-        self._conversations = conversations
         self._notices = notices
         self._recall = recall
         self._automatic = automatic
-        self.finder = ConversationFinder(agent, compressors, conversations)
+        self._finder = finder
         self.request_count = 0
         """Requests of this agent that have passed in this process."""
         self._failures: set[str] = set()
@@ -79,7 +78,7 @@ class AgentRequests:
     @contextmanager
     def turn(self) -> Iterator[Turn]:
         """Run a turn of the agent; log once if no request passed."""
-        before, turn = self.request_count, self.finder.turn_of(self)
+        before, turn = self.request_count, self._finder.turn_of(self)
         has_failed = False
         try:
             yield turn
@@ -87,10 +86,10 @@ class AgentRequests:
             has_failed = True
             raise
         finally:
-            self.finder.end(turn)
-            if (conversation := self.finder.conversation_of(turn)) is not None:
+            self._finder.end(turn)
+            if (conversation := self._finder.conversation_of(turn)) is not None:
                 with self._log_failure("the turn's answer is not remembered"):
-                    engine, history = self._compressors.for_model(None), self.finder.history or ()
+                    engine, history = self._compressors.for_model(None), self._finder.history or ()
                     conversation.journal.end(history, engine, has_failed=has_failed)
         if self.request_count == before and self._is_new("unseen"):
             log.warning(
@@ -101,7 +100,7 @@ class AgentRequests:
 
     def settle(self, turn: Turn) -> None:
         """Record a finished turn's bill and answer in the store; never raise."""
-        conversation = self.finder.conversation_of(turn)
+        conversation = self._finder.conversation_of(turn)
         if conversation is None:
             return
         with self._log_failure("the turn's answer is not recorded"):
@@ -109,7 +108,7 @@ class AgentRequests:
             engine.account(conversation.session_id).settle(engine.store)
             if engine.config.keep_tool_steps:
                 conversation.journal.settle(engine)
-                self._conversations.bound_journals()
+                self._finder.conversations.bound_journals()
 
     @contextmanager
     def _log_failure(self, what: str) -> Iterator[None]:
@@ -151,7 +150,7 @@ class AgentRequests:
                 *(agent_title(agent), len(request.messages), request.model),
             )
             return None, request
-        here, finder = running_turn(), self.finder
+        here, finder = running_turn(), self._finder
         turn = here if here is not None and here.owner is self else None
         conversation = finder.match_request(request.messages, turn or finder.turn_of(self))
         if self._compressors.config.keep_tool_steps:
@@ -217,7 +216,7 @@ class AgentRequests:
             is_logged = conversation is not None and conversation.journal.failure == str(error)
             reason = "the store's failure, as logged" if is_logged else cause
             log.warning("agent %s: sent as well as it fits: %s", agent_title(self._agent()), reason)
-        self._notices(Event("failed", self.finder.running_or_blank.session_id, {"reason": cause}))
+        self._notices(Event("failed", self._finder.running_or_blank.session_id, {"reason": cause}))
         with self._log_failure("sent as it is"):
             overhead = self._compressors.overhead(request)
             return self._fit_view(conversation, request, logged=error, overhead_tokens=overhead)
@@ -235,7 +234,7 @@ class AgentRequests:
     ) -> Sequence[Message]:
         """Return the best view without recording it in the ledger."""
         engine = self._compressors.for_model(request.model)
-        target = conversation or self.finder.running_or_blank
+        target = conversation or self._finder.running_or_blank
         result = engine.best(request.messages, **target.options, **options)
         if conversation is not None:
             conversation.remember(result, engine, request, self._compressors.schema_tokens(request))
@@ -258,7 +257,7 @@ class AgentRequests:
 
     async def on_calls(self, request: HostRequest, message: Message) -> None:
         """Record an answer's calls: the turn may stop before their results."""
-        conversation = self.finder.running
+        conversation = self._finder.running
         if conversation is None or not self._compressors.config.keep_tool_steps:
             return
         with self._log_failure("the calls of an answer are not recorded"):
@@ -266,21 +265,15 @@ class AgentRequests:
                 engine = self._compressors.for_model(request.model)
                 await asyncio.to_thread(conversation.journal.call, message, engine)
 
-    def on_usage(
-        self,
-        request: HostRequest,
-        sent: Sequence[Message],
-        usage: RequestUsage,
-        before: RequestUsage,
-    ) -> None:
+    def on_usage(self, sent: SentRequest, usage: RequestUsage, before: RequestUsage) -> None:
         """Learn from a provider's report of usage, and bill it.
 
         `before` is the report's state before its newest part: a stream reports in parts.
         """
         with self._log_failure("nothing learned from the usage"):
             if not before.input:
-                self._compressors.on_usage(request, sent, usage.input)
-            conversation = self.finder.running
+                self._compressors.on_usage(sent, usage.input)
+            conversation, request = self._finder.running, sent.request
             if conversation is not None and usage != before:
                 engine = self._compressors.for_model(request.model)
                 bill = self._bill_report(request, conversation, usage, before)
@@ -316,10 +309,10 @@ class AgentRequests:
         whole = sum(sizes) + self._compressors.schema_tokens(request)
         return RequestUsage(whole, sum(sizes[:common]) if is_warm else 0)
 
-    def on_accepted(self, request: HostRequest, sent: Sequence[Message]) -> None:
+    def on_accepted(self, sent: SentRequest) -> None:
         """Learn from a request that the provider took."""
         with self._log_failure("nothing learned from an answer"):
-            self._compressors.on_passed(request, sent)
+            self._compressors.on_passed(sent)
 
     # ------------------------------------------------------------ refusals
 
@@ -336,19 +329,16 @@ class AgentRequests:
         """Return what the request's model has refused."""
         return frozenset(what for model, what in self._refused if model == request.model)
 
-    async def next_view(
-        self, request: HostRequest, sent: Sequence[Message], error: Exception
-    ) -> Sequence[Message] | None:
+    async def next_view(self, sent: SentRequest, error: Exception) -> Sequence[Message] | None:
         """Return another view after a refusal, or None if none may pass."""
-        is_learned = await asyncio.to_thread(self._learn_from_refusal, request, sent, error)
-        return await self.view(request) if is_learned else None
+        is_learned = await asyncio.to_thread(self._learn_from_refusal, sent, error)
+        return await self.view(sent.request) if is_learned else None
 
-    def _learn_from_refusal(
-        self, request: HostRequest, sent: Sequence[Message], error: Exception
-    ) -> bool:
+    def _learn_from_refusal(self, sent: SentRequest, error: Exception) -> bool:
         """Learn from a refusal; return whether another view may pass."""
+        request, view = sent
         if is_thinking_refused(error):
-            thinking = frozenset[str]().union(*map(signatures, sent)) - self._invalid_thinking
+            thinking = frozenset[str]().union(*map(signatures, view)) - self._invalid_thinking
             self._invalid_thinking |= thinking
             return bool(thinking)
         name, key = agent_title(self._agent()), refused_key(error)
@@ -356,9 +346,8 @@ class AgentRequests:
             log.info("agent %s: %s does not take %s", name, request.model, key)
             self._refused.add((request.model, key))
             return True
-        size = self._compressors.size(request, sent)
-        overflow = overflow_of(error, size, map(text_of, sent))
-        if overflow is None or not self._compressors.shrink(request, sent, overflow, str(error)):
+        overflow = overflow_of(error, self._compressors.size(sent), map(text_of, view))
+        if overflow is None or not self._compressors.shrink(sent, overflow, str(error)):
             return False
         log.info("agent %s: %s refused a request as too long", name, request.model)
         return True

@@ -99,14 +99,14 @@ def describe_compression(result: CompressResult, carried: int, focus: str = "") 
     return text
 
 
-def list_pins(texts: Sequence[str]) -> str:
+def describe_pins(texts: Sequence[str]) -> str:
     """Return the answer to `/pin`: the texts that every view keeps."""
     if not texts:
         return "Nothing is pinned. /pin TEXT keeps a text word for word."
     return "\n".join(["Pinned, and kept word for word by each compression:", *texts])
 
 
-def list_sessions(sessions: Sequence[SessionInfo]) -> str:
+def describe_sessions(sessions: Sequence[SessionInfo]) -> str:
     """Return the answer to a bare `/resume`: the newest stored sessions."""
     if not sessions:
         return (

@@ -88,7 +88,7 @@ async def _compact(compressor: AgentCompressor, argument: str) -> str:
 
 def _pin(compressor: AgentCompressor, argument: str) -> str:
     pins = compressor.pin(argument) if argument else compressor.conversation.pinned
-    return replies.list_pins(pins)
+    return replies.describe_pins(pins)
 
 
 def _undo(compressor: AgentCompressor, argument: str) -> str:
@@ -106,7 +106,7 @@ def _new(compressor: AgentCompressor, argument: str) -> str:
 def _resume(compressor: AgentCompressor, argument: str) -> str:
     if argument:
         return f"Session {compressor.resume(argument)}"
-    return replies.list_sessions(compressor.sessions())
+    return replies.describe_sessions(compressor.sessions())
 
 
 def _help(compressor: AgentCompressor, argument: str) -> str:

@@ -45,7 +45,7 @@ class RequestedContext:
         """Return the agent's configuration; `defaults` fill options that it does not set."""
         # The agent's own come first: a default that contradicts them is left out.
         unset = {name: value for name, value in defaults.items() if name not in self.options}
-        options, faults = check_options({"model": model, **self.options, **unset})
+        options, faults = valid_options({"model": model, **self.options, **unset})
         for fault in faults.values():
             # Not raised: a dictionary in `context=` is first read inside a turn.
             log.error("options of context=: %s", fault)
@@ -55,7 +55,7 @@ class RequestedContext:
         return replace(complete, auxiliary_model=auxiliary)
 
 
-def check_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+def valid_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the options that work together, and the others' faults."""
     valid: dict[str, Any] = {}
     faults: dict[str, str] = {}
@@ -73,7 +73,7 @@ def requested_context(agent: Any, by_default: bool = False) -> RequestedContext 
     """Return an agent's request for compression as of now, or None.
 
     Once the host has initialized the agent's manager, the manager overrides `context=`. With
-    `by_default` an agent asks for our strategy if neither its `context=` nor the environment names
+    `by_default` an agent requests our strategy if neither its `context=` nor the environment names
     one.
     """
     param, manager = agent._context_param, agent._context_manager

@@ -1,10 +1,13 @@
 """Find the conversation of a request; one agent may serve many people.
 
-If the host gives an id, only conversations with that id are candidates. Then the host's own list
-decides, if no other conversation uses that list and it begins as the conversation did. Then the
-messages decide: long ones that only one conversation has, and the newest end of its history. If
-no conversation fits, another one begins: recall then reads nothing, and nobody reads another
-person's words.
+If the host gives an id, only conversations with that id are candidates. Among these decide, in
+order:
+
+- the host's list of messages, if only one conversation uses it and it begins as before
+- the end of a conversation's history
+- with an id, the number of common messages; else long messages that only one conversation has
+
+If none fits, a conversation with an empty archive begins: nobody reads another person's words.
 """
 
 from __future__ import annotations
@@ -54,7 +57,7 @@ class ConversationFinder:
     ) -> None:
         self._agent = agent
         self._compressors = compressors
-        self._conversations = conversations
+        self.conversations = conversations
         self._entered: weakref.WeakKeyDictionary[Turn, _Entered] = weakref.WeakKeyDictionary()
 
     # -------------------------------------------------------- in a turn
@@ -102,12 +105,12 @@ class ConversationFinder:
     def match_request(self, messages: Sequence[Message], turn: Turn) -> Conversation:
         """Return the conversation of a turn's request; remember the request in it."""
         seen = self._digest_messages(messages)
-        with self._conversations.lock:
+        with self.conversations.lock:
             entered = self._entered.get(turn)
             if entered is None:
                 entered = self._entered[turn] = self._enter(turn, seen)
             entered.conversation.receive(seen, entered.begun)
-            return self._conversations.keep(entered.conversation)
+            return self.conversations.keep(entered.conversation)
 
     def _enter(self, turn: Turn, seen: Sequence[CachedMessage]) -> _Entered:
         """Begin a turn in the conversation of its first request."""
@@ -117,7 +120,7 @@ class ConversationFinder:
         before = digests_of(seen[:-1] if is_question else seen)
         conversation = self._find(key, before, turn.history) or self._begin(key, before, sent)
         offset, begun = conversation.begin_turn(sent)
-        self._conversations.assign_history(conversation, turn.history)
+        self.conversations.assign_history(conversation, turn.history)
         return _Entered(conversation, offset, begun)
 
     def end(self, turn: Turn) -> None:
@@ -127,15 +130,15 @@ class ConversationFinder:
             return
         seen, conversation = self._digest_messages(history), entered.conversation
         now, length = digests_of(seen), len(turn.digests)
-        with self._conversations.lock:
+        with self.conversations.lock:
             if now[:length] != turn.digests:
                 conversation.release_history()  # another conversation's by now, or cut
                 return
             added = [message for message in seen if not is_system(message.plain)][length:]
             # Two people may begin with one page: their first question identifies nobody.
-            self._conversations.identify_by(conversation, added if entered.begun else added[1:])
+            self.conversations.identify_by(conversation, added if entered.begun else added[1:])
             conversation.end_turn(entered.offset, now)
-            self._conversations.assign_history(conversation, history)
+            self.conversations.assign_history(conversation, history)
 
     # -------------------------------------------------------- between turns
 
@@ -153,7 +156,7 @@ class ConversationFinder:
 
     def start(self, earlier: tuple[str, ...]) -> Conversation:
         """Begin an empty conversation, after `earlier` sessions of its user."""
-        return self._conversations.keep(Conversation(new_session_id(self.key), self.key, earlier))
+        return self.conversations.keep(Conversation(new_session_id(self.key), self.key, earlier))
 
     def user_sessions(self) -> tuple[str, ...]:
         """Return the sessions of this conversation's user, for the next conversation."""
@@ -165,17 +168,17 @@ class ConversationFinder:
         history = self.history
         seen = self._digest_messages(history)
         digests = digests_of(seen)
-        with self._conversations.lock:
+        with self.conversations.lock:
             conversation = Conversation(session_id, self.key, earlier, digests=digests)
             conversation.carry(digests, 0)
-            self._conversations.identify_by(conversation, seen)
-            self._conversations.assign_history(conversation, history)
-            return self._conversations.keep(conversation)
+            self.conversations.identify_by(conversation, seen)
+            self.conversations.assign_history(conversation, history)
+            return self.conversations.keep(conversation)
 
     # -------------------------------------------------------- decided by messages
 
     def _conversation_at_rest(self) -> Conversation:
-        key, history, conversations = self.key, self.history, self._conversations
+        key, history, conversations = self.key, self.history, self.conversations
         digests = digests_of(self._digest_messages(history))
         with conversations.lock:
             conversation = self._find(key, digests, history) or conversations.find_unused(key)
@@ -189,7 +192,7 @@ class ConversationFinder:
         self, key: str | None, before: tuple[str, ...], history: list[Any] | None
     ) -> Conversation | None:
         """Return the conversation that goes on with these messages, or None."""
-        pool = self._conversations.with_key(key)
+        pool = self.conversations.with_key(key)
         for conversation in pool if history is not None else ():
             digests = conversation.digests
             is_same_list = bool(digests) and conversation.history is history
@@ -197,14 +200,14 @@ class ConversationFinder:
                 return conversation
         if key is not None:
             return _most_shared(pool, before)
-        hits = {some: self._conversations.count_hits(some, before) for some in pool}
+        hits = {some: self.conversations.count_hits(some, before) for some in pool}
         hit = [conversation for conversation in pool if hits[conversation]]
         continued = [conversation for conversation in hit if conversation.is_continued_by(before)]
         return _single_best(continued, hits) or _single_best(hit, hits)
 
     def _begin(self, key: str | None, before: Sequence[str], sent: Sequence[str]) -> Conversation:
         """Begin another conversation, or go on with a stored one."""
-        conversations = self._conversations
+        conversations = self.conversations
         conversations.share(sent)
         blank = conversations.find_unused(key)
         if blank is not None and blank.session_id != key:

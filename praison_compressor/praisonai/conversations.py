@@ -88,7 +88,7 @@ class Conversation:
     tool_tokens: int = 0
     """Tokens of the last tools sent: some requests at the end of a turn have none."""
     progress: tuple[int, int] = (0, 0)
-    """Changes when recall tools may read the archive again."""
+    """(User messages, messages // TURN_MESSAGES): a change gives recall a new token budget."""
     pinned: tuple[str, ...] = ()
     """Texts that every compressed view keeps word for word."""
     choices: Choices = field(default_factory=Choices)
@@ -103,7 +103,7 @@ class Conversation:
     identifying: set[str] = field(default_factory=set)
     """Digests of long messages of its own turns, which identify it."""
     carried: dict[str, int] = field(default_factory=dict)
-    """Digest -> length of `digests` when the turn began that first sent the message."""
+    """Digest of a message -> length of `digests` before the turn that first sent the message."""
     journal: Journal = field(init=False, repr=False)
     """All messages of its requests, with the tool steps that the host drops."""
     kept: KeptSteps = field(default_factory=KeptSteps)

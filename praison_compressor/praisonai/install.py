@@ -190,7 +190,7 @@ class CompressorContext(_Options):  # type: ignore[misc]  # ours are frozen
         return object.__new__(cls)
 
     def session_for(self, agent: Any) -> str | None:
-        """Return `session_id` for the first agent that asks, None for others."""
+        """Return `session_id` for the first agent, None for others."""
         owner = None if self._owner is None else self._owner()
         if owner is None:
             self._owner, owner = weakref.ref(agent), agent

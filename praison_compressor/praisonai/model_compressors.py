@@ -10,7 +10,6 @@ import logging
 import re
 import threading
 import weakref
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +18,6 @@ from ..compressor.session_state import Sessions
 from ..concurrency import renew_after_fork
 from ..config import CompressorConfig
 from ..ledger.stores import Store
-from ..messages import Message
 from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
@@ -27,7 +25,7 @@ from ..tokens.refusals import Overflow
 from ..tokens.windows import LearnedWindow
 from .agent_ledger import agent_title, open_agent_ledger
 from .notices import Notices
-from .request_shapes import HostRequest
+from .request_shapes import HostRequest, SentRequest
 
 log = logging.getLogger(__name__)
 
@@ -77,9 +75,8 @@ class _Trial:
 
     reserve: int | None
     """The output reserve at the first refusal."""
-    request: HostRequest
-    sent: Sequence[Message]
-    """The messages that were refused first."""
+    sent: SentRequest
+    """The request that was refused first."""
     certain: bool
     """Whether the newest refusal certainly means length."""
     kind: str
@@ -194,58 +191,57 @@ class ModelCompressors:
         window = _window_of(config)
         return max(1, window - _reserve(config.output_reserve, window) - self.overhead(request))
 
-    def size(self, request: HostRequest, sent: Sequence[Message]) -> int:
+    def size(self, sent: SentRequest) -> int:
         """Return a sent request's tokens, with its cap on the answer."""
-        message_tokens = self.for_model(request.model).tokens.messages(sent)
+        request, view = sent
+        message_tokens = self.for_model(request.model).tokens.messages(view)
         return message_tokens + self.schema_tokens(request) + request.output_tokens
 
     # ------------------------------------------------------------ learned windows
 
-    def shrink(
-        self, request: HostRequest, sent: Sequence[Message], refused: Overflow, words: str
-    ) -> bool:
+    def shrink(self, sent: SentRequest, refused: Overflow, words: str) -> bool:
         """Try a smaller window after a refusal; return whether one exists.
 
         `words` is the refusal's text: after a vain try, the same uncertain words start no other.
         """
-        kind = re.sub(r"\d+", "#", words)
+        kind, request = re.sub(r"\d+", "#", words), sent.request
         with self._lock:
-            model, size = self._model(request.model), self.size(request, sent)
-            config, tokens = model.compressor.config, model.compressor.tokens
-            window = None if kind in model.vain else model.learned.learn_refusal(refused, size)
+            model, size = self._model(request.model), self.size(sent)
+            config, learned = model.compressor.config, model.learned
+            window = None if kind in model.vain else learned.learn_refusal(refused, size)
             if window is None:
                 return False
-            trial = model.trial or _Trial(
-                config.output_reserve, request, sent, refused.certain, kind
-            )
-            model.trial = replace(trial, certain=refused.certain, kind=kind)
-            reserve, answer_tokens = config.output_reserve, refused.answer or 0
-            if answer_tokens > max(_reserve(reserve, window), request.output_tokens):
+            reserve, certain, answer = config.output_reserve, refused.certain, refused.answer or 0
+            trial = model.trial or _Trial(reserve, sent, certain, kind)
+            model.trial = replace(trial, certain=certain, kind=kind)
+            if answer > max(_reserve(reserve, window), request.output_tokens):
                 # litellm asks Claude for its longest answer if the caller named no length.
-                reserve = min(answer_tokens, window - 1)
-            needed = tokens.messages(sent) + self.overhead(request, window)
+                reserve = min(answer, window - 1)
+            messages = model.compressor.tokens.messages(sent.view)
+            needed = messages + self.overhead(request, window)
             # The request did not fit, even if it fits by our count.
-            while needed <= window - _reserve(reserve, window) and window > model.learned.floor:
-                window = max(window // 2, model.learned.floor)
-            model.learned.window = window
+            while needed <= window - _reserve(reserve, window) and window > learned.floor:
+                window = max(window // 2, learned.floor)
+            learned.lower(window)
             self._resize(model, window, reserve)
             return True
 
-    def on_passed(self, request: HostRequest, sent: Sequence[Message]) -> None:
+    def on_passed(self, sent: SentRequest) -> None:
         """Learn from a request that passed; log a changed window."""
         with self._lock:
-            model = self._model(request.model)
+            model = self._model(sent.request.model)
             trial, model.trial = model.trial, None
             asked_tokens = None if model.learned.trial is None else model.learned.trial.asked
-            window = model.learned.learn_pass(self.size(request, sent))
+            window = model.learned.learn_pass(self.size(sent))
             if trial is not None and asked_tokens is not None:
-                model.compressor.tokens.calibrate(trial.sent, asked_tokens, trial.request.tools)
+                refused, view = trial.sent
+                model.compressor.tokens.calibrate(view, asked_tokens, refused.tools)
             if window is None:
                 return
             self._resize(model, window, model.compressor.config.output_reserve)
         log.warning(
             "agent %s: the window of %s is now taken as %d tokens, by what it refused and took",
-            *(agent_title(self._agent()), request.model, window),
+            *(agent_title(self._agent()), sent.request.model, window),
         )
 
     def end_trial(self, request: HostRequest) -> None:
@@ -264,11 +260,12 @@ class ModelCompressors:
         trial = self._model(model).trial
         return trial is not None and not trial.certain
 
-    def on_usage(self, request: HostRequest, sent: Sequence[Message], reported: int) -> None:
+    def on_usage(self, sent: SentRequest, reported: int) -> None:
         """Learn from reported prompt tokens; log a truncating server's window."""
+        request, view = sent
         with self._lock:
             model = self._model(request.model)
-            window = model.compressor.tokens.calibrate(sent, reported, request.tools)
+            window = model.compressor.tokens.calibrate(view, reported, request.tools)
             if window is None or window >= _window_of(model.compressor.config):
                 return
             model.learned.learn_truncation(window)

@@ -17,7 +17,7 @@ from praisonaiagents.plugins.manager import get_plugin_manager
 from praisonaiagents.plugins.plugin import Plugin, PluginInfo
 
 from ..config import nearest_name, unknown_name
-from .context_param import OUR_OPTIONS, check_options
+from .context_param import OUR_OPTIONS, valid_options
 from .install import installation
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,8 @@ class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
         installation(None, is_plugin_enabled=is_enabled)
         # `plugins.enable([...])` in code fills this list of the host.
         names = getattr(plugins, "_enabled_plugin_names", None) or loader.get_enabled_plugins()
-        for fault in _misspelling_faults([*(names or ()), *loader.get_plugin_options()]):
+        written = [*(names or ()), *loader.get_plugin_options()]
+        for fault in _misspellings("plugin", written, PLUGIN):
             log.warning("%s", fault)
 
     def on_config(self, config: dict[str, Any]) -> dict[str, Any]:
@@ -112,15 +113,13 @@ def read_host_configuration() -> HostConfiguration:
         faults.append(f"plugins: {section!r}: the host wants a mapping; {_WRITE}")
         return HostConfiguration(False, {}, None, files, tuple(faults))
     if "plugins" not in whole:
-        faults += [
-            unknown_name("section", k, ["plugins"]) for k in whole if nearest_name(k, ["plugins"])
-        ]
+        faults += _misspellings("section", whole, "plugins")
     if not isinstance(section.get(PLUGIN, {}), Mapping):
         faults.append(f"plugins.{PLUGIN}: {section[PLUGIN]!r}: the host passes over it; {_WRITE}")
     model = loader.get_config(reload=True).defaults.model
     names = loader.get_enabled_plugins()
     options, wrong = _read_options(loader.get_plugin_options().get(PLUGIN, {}))
-    faults += [*_misspelling_faults([*(names or ()), *section]), *wrong]
+    faults += [*_misspellings("plugin", [*(names or ()), *section], PLUGIN), *wrong]
     on = loader.is_plugins_enabled() and (names is None or PLUGIN in names)
     on = on and not get_plugin_manager().is_discovery_disabled()
     return HostConfiguration(on, options, model, files, tuple(faults))
@@ -129,17 +128,15 @@ def read_host_configuration() -> HostConfiguration:
 _WRITE = f"write `plugins: {{{PLUGIN}: {{enabled: true}}}}`"
 
 
-def _misspelling_faults(names: Iterable[object]) -> list[str]:
-    """Return a fault for each name that is nearly ours."""
-    strange = dict.fromkeys(str(name) for name in names if name != PLUGIN)
-    return [
-        unknown_name("plugin", name, [PLUGIN]) for name in strange if nearest_name(name, [PLUGIN])
-    ]
+def _misspellings(kind: str, names: Iterable[object], right: str) -> list[str]:
+    """Return a fault for each name that is nearly the right one."""
+    others = dict.fromkeys(str(name) for name in names if name != right)
+    return [unknown_name(kind, name, [right]) for name in others if nearest_name(name, [right])]
 
 
 def _read_options(section: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the valid options under our name, and the others' faults."""
-    options, faults = check_options({key: section[key] for key in section if key in OUR_OPTIONS})
+    """Return a section's valid options, and the others' faults."""
+    options, faults = valid_options({key: section[key] for key in section if key in OUR_OPTIONS})
     for name in sorted(set(map(str, section)) - OUR_OPTIONS - PLUGIN_OPTIONS):
         faults[name] = unknown_name("option", name, OUR_OPTIONS)
     files = {name: configuration_file(*OPTION_KEYS, name) for name in faults}

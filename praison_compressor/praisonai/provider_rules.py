@@ -96,24 +96,24 @@ def add_cache_marks(
 
 def _mark_places(messages: Sequence[Message]) -> list[int]:
     """Return the indices to mark, the most valuable first."""
-    carries = [index for index, message in enumerate(messages) if _can_carry(message)]
+    markable = [index for index, message in enumerate(messages) if _is_markable(message)]
     # Later system messages come and go.
     others = (index for index, message in enumerate(messages) if not is_system(message))
     leading = next(others, len(messages))
     kinds = (
-        carries,
-        [index for index in carries if index < leading],
-        [index for index in carries if is_framed(messages[index])],
-        [
-            i
-            for i in carries
-            if is_result(messages[i]) and text_of(messages[i]).startswith(MASK_OPENS)
-        ],
+        markable,
+        [index for index in markable if index < leading],
+        [index for index in markable if is_framed(messages[index])],
+        [index for index in markable if _is_mask(messages[index])],
     )
     return list(dict.fromkeys(indices[-1] for indices in kinds if indices))
 
 
-def _can_carry(message: Message) -> bool:
+def _is_mask(message: Message) -> bool:
+    return is_result(message) and text_of(message).startswith(MASK_OPENS)
+
+
+def _is_markable(message: Message) -> bool:
     # Never an assistant's: a mark on thinking or on a call is refused.
     content = message.get("content")
     is_spoken = isinstance(content, (str, list)) and message.get("role") != "assistant"

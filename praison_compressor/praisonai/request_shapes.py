@@ -25,13 +25,20 @@ class HostRequest:
     model: str | None = None
     tools: Sequence[Mapping[str, Any]] = ()
     output_tokens: int = 0
-    """The longest answer that it asks for; 0 if it names none."""
+    """Tokens of the longest answer that it allows; 0 if it names none."""
     schema: str = ""
     """The JSON of the answer's format, which the provider counts as input; "" without one."""
     restored: Sequence[Message] = ()
     """Messages that the host had dropped and the journal restored."""
     foreign: Sequence[Message] = ()
     """Restored messages that another model wrote."""
+
+
+class SentRequest(NamedTuple):
+    """A request of the host, and the view that was sent for it."""
+
+    request: HostRequest
+    view: Sequence[Message]
 
 
 Params = Mapping[str, Any]
@@ -71,14 +78,14 @@ def _write_litellm(
     params: Params, view: Sequence[Message], refused: Container[str], ttl: str | None
 ) -> dict[str, Any]:
     route = route_of(params)
-    takes = takes_marks(route.provider, str(params.get("model")))
-    asks = not takes and route.reports_streams
+    has_marks = takes_marks(route.provider, str(params.get("model")))
+    has_usage = not has_marks and route.reports_streams
     # Claude's APIs refuse calls in a request without tools. litellm adds a dummy tool, which the
     # model then calls.
-    if not params.get("tools") and (takes or str(route.provider).startswith("bedrock")):
+    if not params.get("tools") and (has_marks or str(route.provider).startswith("bedrock")):
         view = without_calls(view)
-    written = _write_chat(params, view, refused if asks else (USAGE,))
-    if takes and MARKS not in refused:
+    written = _write_chat(params, view, refused if has_usage else (USAGE,))
+    if has_marks and MARKS not in refused:
         life = None if TTL in refused else ttl
         written["messages"] = add_cache_marks(view, params.get("tools") or None, life)
     return written

@@ -112,7 +112,7 @@ def restore_session(agent: Any, compressor: AgentCompressor) -> None:
             for restored, whole in zip(agent.chat_history, stored, strict=True):
                 restored.update(whole)
             if _is_cut(agent._session_store, stored):
-                _restore_front(agent, compressor.engine().verbatim(session_id=name))
+                _replace_host_summary(agent, compressor.engine().verbatim(session_id=name))
     except SessionNotFound:
         return  # the first run
     except CompressorError as error:
@@ -139,7 +139,7 @@ def _is_cut(store: Any, stored: Sequence[Message]) -> bool:
     return is_full or is_host_summary(stored[0])
 
 
-def _restore_front(agent: Any, transcript: Sequence[Message]) -> None:
+def _replace_host_summary(agent: Any, transcript: Sequence[Message]) -> None:
     """Replace the host's summary of older messages by the messages."""
     leading = leading_count(agent.chat_history)
     if front := _missing_front(transcript, agent.chat_history[leading:]):

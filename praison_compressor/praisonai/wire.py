@@ -19,7 +19,7 @@ from ..messages import Message, responses, to_plain
 from ..tokens.refusals import overflow_of
 from .agent_requests import AgentRequests
 from .agents import Agents, HostCall, Replacement, replacing
-from .request_shapes import CHAT, LITELLM_CHAT, RESPONSES, HostRequest, Params, Shape
+from .request_shapes import CHAT, LITELLM_CHAT, RESPONSES, HostRequest, Params, SentRequest, Shape
 from .running_turn import current_requests
 
 ATTEMPTS = 8
@@ -34,8 +34,7 @@ class RoundTrip:
         self, requests: AgentRequests, shape: Shape, params: Params, request: HostRequest
     ) -> None:
         self._requests, self._shape = requests, shape
-        self._params, self._request = params, request
-        self._view: Sequence[Message] = ()
+        self._params, self._sent = params, SentRequest(request, ())
         self._attempts = 0
         self._asks_usage = False
         self._usage = RequestUsage()
@@ -43,7 +42,7 @@ class RoundTrip:
 
     async def begin(self) -> dict[str, Any]:
         """Return the parameters to send."""
-        view = await self._requests.view(self._request)
+        view = await self._requests.view(self._sent.request)
         # The first compression gives the agent its recall tools.
         self._params = self._requests.offer_recall(self._params)
         return self._write_view(view)
@@ -56,30 +55,30 @@ class RoundTrip:
             NothingShorter: it was refused for its size, in vain.
         """
         refusal = error.refusal if isinstance(error, _TooLong) else error
-        other = await self._requests.next_view(self._request, self._view, refusal)
+        other = await self._requests.next_view(self._sent, refusal)
         refused = overflow_of(refusal)
-        is_same = refused is not None and other == self._view
+        is_same = refused is not None and other == self._sent.view
         if other is not None and not is_same and self._attempts < ATTEMPTS:
             return self._write_view(other)
-        self._requests.give_up(self._request)
+        self._requests.give_up(self._sent.request)
         if other is not None and refused is not None and refused.certain:
             raise NothingShorter from refusal
         raise refusal from refusal.__cause__
 
     def _write_view(self, view: Sequence[Message]) -> dict[str, Any]:
-        refused = self._requests.refused_keys(self._request)
-        sent = self._shape.write(self._params, view, refused, self._requests.cache_ttl)
-        self._asks_usage = sent.get("extra_body") != self._params.get("extra_body")
-        self._view, self._attempts = view, self._attempts + 1
-        return sent
+        refused = self._requests.refused_keys(self._sent.request)
+        params = self._shape.write(self._params, view, refused, self._requests.cache_ttl)
+        self._asks_usage = params.get("extra_body") != self._params.get("extra_body")
+        self._sent, self._attempts = self._sent._replace(view=view), self._attempts + 1
+        return params
 
     async def on_answer(self, answer: Any, pieces: type[_SyncStream | _AsyncStream]) -> Any:
         """Learn from an answer; return it, a stream with its pieces read."""
-        self._requests.on_accepted(self._request, self._view)
+        self._requests.on_accepted(self._sent)
         self._learn(answer)
         message = calls_of_answer(answer)
         if message is not None:
-            await self._requests.on_calls(self._request, message)
+            await self._requests.on_calls(self._sent.request, message)
         # After the calls: a whole response can be iterated too, by its fields.
         elif hasattr(answer, pieces.NEXT):
             return pieces(answer, self)
@@ -101,13 +100,13 @@ class RoundTrip:
         for chunk in getattr(stream, "chunks", None) or ():
             self._learn(chunk)
         if self._calls.message is not None:
-            await self._requests.on_calls(self._request, self._calls.message)
+            await self._requests.on_calls(self._sent.request, self._calls.message)
 
     def _learn(self, answer: Any) -> None:
         reported, before = usage_in(answer), self._usage
         if reported is not None:
             self._usage = before.merge(reported)
-            self._requests.on_usage(self._request, self._view, self._usage, before)
+            self._requests.on_usage(self._sent, self._usage, before)
 
 
 def open_trip(requests: AgentRequests | None, shape: Shape, params: Params) -> RoundTrip | None:
@@ -254,8 +253,8 @@ def _call_with_retry(transmit: Transmit) -> Replacement:
         trip = open_trip(current_requests(), shape, call.kwargs)
         if trip is None:
             return call.go_on()
-        ask, *rest = call.args
-        own = call._replace(args=(_raise_too_long(ask), *rest))
+        complete, *rest = call.args
+        own = call._replace(args=(_wrap_completion(complete), *rest))
         return transmit(trip, lambda sent: own._replace(kwargs=sent).go_on())
 
     return call_with_retry
@@ -281,23 +280,23 @@ class Unprocessable(Exception):
         )
 
 
-def _raise_too_long(ask: Any) -> Any:
-    """Return litellm's function, raising `_TooLong` if only a smaller request would pass."""
+def _wrap_completion(complete: Any) -> Any:
+    """Return litellm's function, raising `_TooLong` for what is too long."""
 
     def call_litellm(*args: Any, **params: Any) -> Any:
-        with _lift_refusals():
-            answer = ask(*args, **params)
+        with _raise_too_long():
+            answer = complete(*args, **params)
         return await_litellm(answer) if inspect.isawaitable(answer) else _answer_or_refusal(answer)
 
     async def await_litellm(answer: Any) -> Any:
-        with _lift_refusals():
+        with _raise_too_long():
             return _answer_or_refusal(await answer)
 
     return call_litellm
 
 
 @contextmanager
-def _lift_refusals() -> Iterator[None]:
+def _raise_too_long() -> Iterator[None]:
     try:
         yield
     except Exception as error:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from ..errors import LedgerError
 from ..ledger.segments import DROPPED, Session
 from ..ledger.stores import Store
-from ..ledger.words import Hit, distinct_words, find_hits, missing_chunks
+from ..ledger.words import Hit, distinct_words, document_of, find_hits, missing_chunks
 from ..messages import Message
 from ..messages.display import message_as_text, truncate_line
 from .around import Around, ReadAround
@@ -139,7 +139,10 @@ class Recall:
         )
         places = {e.hash: n for n, e in enumerate(session.entries, 1) if not e.forgotten}
         found = [
-            FoundMessage(places[hit.entry], hit.ordinal, hit.message, hit.score, hit.is_whole)
+            FoundMessage(
+                *(places[hit.entry], hit.ordinal, hit.message, hit.score),
+                *(hit.is_whole, hit.is_complete),
+            )
             for hit in archived
             if hit.entry in places
         ]
@@ -466,7 +469,7 @@ def _similar_words(query: str, known: Sequence[str]) -> list[str]:
 
 def _search_pool(about: str, pool: Mapping[int, Message]) -> list[Hit]:
     """Return the matching messages of a pool by ordinal, best first."""
-    texts = {str(n): each for n, each in sorted(pool.items())}
+    texts = {str(n): document_of(each) for n, each in sorted(pool.items())}
     return find_hits(about, texts, max(1, len(texts)), lambda n: ("", "", int(n)), [list(texts)])
 
 

@@ -84,6 +84,8 @@ class FoundMessage:
     score: float
     is_whole: bool
     """Whether the message, with its call or results, has every name of the query."""
+    is_complete: bool = True
+    """Whether the search looked at every message that may have every name."""
 
 
 @dataclass(frozen=True)
@@ -197,13 +199,15 @@ def _older_line(matches: Sequence[_Match]) -> str:
 
 def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> str:
     """Return how many documents match, those with the exact phrase apart."""
-    is_whole = found[0].is_whole
-    more = " or more" if len(found) >= (COUNTED if is_whole else COUNTED_IN_PART) else ""
+    is_whole, is_complete = found[0].is_whole, found[0].is_complete
+    is_exact = len(found) < (COUNTED if is_whole else COUNTED_IN_PART)
+    more = "" if is_exact and (is_complete or not is_whole) else " or more"
     if not is_whole:
         lacking = missing_chunks(query, [message_as_text(each.message) for each in found])
         shown = ", ".join(truncate_line(chunk, NAME_CHARS) for chunk in lacking[:LACKING])
         none = f" (none has {shown})" if lacking else ""
-        return f"No archived message has all of it{none}; {documents}{more} have a part:"
+        has = "has" if is_complete else "was found with"
+        return f"No archived message {has} all of it{none}; {documents}{more} have a part:"
     several = len(query.split()) > 1
     phrase = " ".join(query.casefold().split())
     exact = [e for e in found if phrase in " ".join(message_as_text(e.message).casefold().split())]

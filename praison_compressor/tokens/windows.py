@@ -86,6 +86,10 @@ class LearnedWindow:
         self.window = max(min(window, self.listed), self.floor)
         return self.window
 
+    def lower(self, window: int) -> None:
+        """Try a smaller window than `learn_refusal` returned."""
+        self.window = window
+
     def cancel_trial(self) -> int:
         """Return to the window before a trial that did not pass."""
         if self.trial is not None:

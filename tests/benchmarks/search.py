@@ -88,14 +88,14 @@ def _bulk(archive: MessageArchive, count: int) -> None:
             if at % TICKET == 0:
                 content, held = f"ticket{at} {bodies[at % len(bodies)][0]}", [f"ticket{at}", *held]
                 body = archive.packer.pack(dump({"role": "user", "content": content}))
-            band = (first + at) // archive.band
+            band = (first + at) // archive.index.band_keys
             digest = b"sha256:" + secrets.token_bytes(32)
             rows.append(
                 {
                     "key": first + at,
                     "body": body,
                     "digest": digest,
-                    "words": archive.indexed_words(held, band),
+                    "words": archive.index.marked(held, band),
                 }
             )
             rows[-1] |= {"namespace": NAMESPACE, "entry_key": entry, "ordinal": at - start}

@@ -27,7 +27,7 @@ from praison_compressor.testing import Asked, Call, Reply
 from praison_compressor.tokens.models import prices_of
 from tests.benchmarks.common import faults, hush, options, recorded, show, words
 from tests.helpers import hosting
-from tests.praisonai.test_steps import CALLS, TURNS, Surveyor, detail, measure
+from tests.helpers.surveying import CALLS, TURNS, Surveyor, detail, measure
 
 PRICED = ("gpt-4o", "claude-sonnet-4-5", "gemini-2.5-pro")
 """Models of three providers, at their listed prices of fresh and cached input."""

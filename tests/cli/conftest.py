@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 
 from praison_compressor.testing import SummaryModel
-from tests.cli.test_commands import transcript
-from tests.helpers.command import runner
-
-SESSION = "audit-1"
+from tests.helpers.command import SESSION, runner
+from tests.helpers.transcripts import audit
 
 
 @pytest.fixture
@@ -26,7 +24,7 @@ def run(monkeypatch, capfd, tmp_path):
 def file(tmp_path):
     """Return a transcript."""
     path = tmp_path / "transcript.json"
-    path.write_text(json.dumps(transcript()))
+    path.write_text(json.dumps(audit()))
     return path
 
 

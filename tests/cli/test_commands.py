@@ -12,35 +12,13 @@ from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.messages import Message, find_repairs
 from praison_compressor.messages.display import clean
 from praison_compressor.testing import Failure
+from tests.helpers.command import RAW, SUMMARIZE
 from tests.helpers.readme_tables import commands, example
-from tests.helpers.transcripts import step
+from tests.helpers.transcripts import audit
 
 Writer = Callable[..., tuple[str, ...]]
 
-SUMMARIZE = ("--set", 'tool_policies={"*": "summarize"}')
-"""Options by which masks are not enough."""
-
-
-def transcript(turns: int = 30) -> list[Message]:
-    """Return a task and many turns with a fact in each."""
-    messages: list[Message] = [
-        {"role": "system", "content": "You keep the books."},
-        {"role": "user", "content": "Audit the ledgers; never change LEDGER-7."},
-    ]
-    for number in range(turns):
-        rows = "\n".join(f"row {row}: {number * row} cents" for row in range(30))
-        messages += [
-            *step(f"call_{number}", f"FACT-{number}\n{rows}", "read_ledger", ledger=number),
-            {"role": "assistant", "content": f"Ledger {number} balances."},
-            {"role": "user", "content": f"Good. Go on with ledger {number + 1}."},
-        ]
-    return messages[:-1]
-
-
 # ---------------------------------------------------------------- every command
-
-RAW = re.compile(r"(?<![\w.,:/-])(\d{5,}(?![\w-])|\d+\.\d{5,})")
-"""A number as no person reads it."""
 
 
 def test_each_commands_example_works(run, file):
@@ -98,7 +76,7 @@ def test_any_option_of_the_configuration_is_set(file, run):
         recall=True,
         tool_policies={"read_*": "summarize"},
     )
-    assert done["messages"] == ContextCompressor(ours).compress_sync(transcript()).messages
+    assert done["messages"] == ContextCompressor(ours).compress_sync(audit()).messages
 
 
 @pytest.mark.parametrize(
@@ -149,7 +127,7 @@ def shapes(messages: list[Message]) -> dict[str, str]:
 
 def test_every_documented_shape_of_a_transcript_is_read(tmp_path, run):
     """Every documented shape of a file is read as the same conversation."""
-    messages, path = transcript(3), tmp_path / "transcript"
+    messages, path = audit(3), tmp_path / "transcript"
     for shape, text in shapes(messages).items():
         path.write_text(text, encoding="utf-8")
         done = run("compress", path, "--json")
@@ -159,12 +137,12 @@ def test_every_documented_shape_of_a_transcript_is_read(tmp_path, run):
 def test_one_of_several_conversations_must_be_chosen(tmp_path, run):
     """A file with several conversations is refused until one is chosen."""
     path = tmp_path / "several.jsonl"
-    path.write_text("\n".join(json.dumps({"messages": transcript(n)}) for n in (2, 3, 4)))
+    path.write_text("\n".join(json.dumps({"messages": audit(n)}) for n in (2, 3, 4)))
     refused = run("compress", path)
     assert refused.code == 2
     assert "--conversation 1 to 3" in refused.err
     chosen = run("compress", path, "--conversation", 3, "--json")
-    assert sum(part["messages"] for part in chosen.json["parts"]) == len(transcript(4))
+    assert sum(part["messages"] for part in chosen.json["parts"]) == len(audit(4))
     assert run("compress", path, "--conversation", 4).code == 2
 
 
@@ -243,10 +221,10 @@ def test_the_table_adds_up_and_agrees_with_the_library(file, run):
     assert shown.splitlines()[0].split()[0] == "part"  # one line a row, for a program
     done = run("compress", file, "--window", 8_000, "--json").json
     compressor = ContextCompressor(CompressorConfig(context_window=8_000))
-    assert done["messages"] == compressor.compress_sync(transcript()).messages
+    assert done["messages"] == compressor.compress_sync(audit()).messages
     parts = done["parts"]
     opens = done["tokens_before"] - sum(part["tokens_before"] for part in parts)
-    assert sum(part["messages"] for part in parts) == len(transcript())
+    assert sum(part["messages"] for part in parts) == len(audit())
     assert done["tokens_after"] == opens + sum(part["tokens_after"] for part in parts)
     assert done["tokens_saved"] == done["tokens_before"] - done["tokens_after"] > 0
     assert parts[0]["name"] == "head"
@@ -274,7 +252,7 @@ def test_a_transcript_that_fits_is_left_alone(file, run):
     assert done.code == 0
     assert "it fits" in done.out
     assert "--force" in done.out
-    assert run("compress", file, "--json").json["messages"] == transcript()
+    assert run("compress", file, "--json").json["messages"] == audit()
 
 
 def test_a_model_writes_the_summary_where_one_is_named(file, run, writer, provider):
@@ -311,7 +289,7 @@ def test_inspect_promises_what_compress_does(file, run):
     assert done.code == 0
     assert "kept: system prompt" in done.out
     found = run("inspect", file, "--window", 8_000, "--json").json
-    assert [message["index"] for message in found["messages"]] == list(range(len(transcript())))
+    assert [message["index"] for message in found["messages"]] == list(range(len(audit())))
     assert run("inspect", file).out.count("Nothing would be done") == 1
 
 
@@ -338,14 +316,11 @@ def test_compress_does_what_inspect_showed(file, run):
     )
     inside = next(m for m in said["messages"] if "FACT-4" in m["text"])
     kept = run("compress", *given, "--keep", inside["reference"], "--json").json
-    assert transcript()[inside["index"]] in kept["messages"]
-    assert transcript()[inside["index"]] not in done["messages"]
+    assert audit()[inside["index"]] in kept["messages"]
+    assert audit()[inside["index"]] not in done["messages"]
     ended = run("compress", *given, "--until", inside["reference"], "--json").json
     assert sum(part["to_write"] for part in ended["parts"]) == 0
-    assert (
-        transcript()[inside["index"] :]
-        == ended["messages"][-len(transcript()[inside["index"] :]) :]
-    )
+    assert audit()[inside["index"] :] == ended["messages"][-len(audit()[inside["index"] :]) :]
     wrong = run("compress", *given, "--keep", "s7.1")
     assert (wrong.code, "s7.1" in wrong.err) == (2, True)
 

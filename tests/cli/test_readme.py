@@ -11,7 +11,7 @@ import pytest
 from praison_compressor import CompressorConfig, __version__
 from praison_compressor.cli import build
 from praison_compressor.testing import Worker
-from tests.cli.test_commands import RAW
+from tests.helpers.command import RAW
 from tests.helpers.hosting import at_home
 from tests.helpers.readme_tables import (
     DOCS,
@@ -112,7 +112,7 @@ def test_every_link_leads_somewhere(page):
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_every_named_file_exists() -> None:
+def test_every_named_file_exists():
     """Files and rooms that the pages name exist in the repository or the package."""
     pages = (README, ROOT / ".github" / "CONTRIBUTING.md", *DOCS.glob("*.md"))
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)

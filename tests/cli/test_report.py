@@ -15,9 +15,9 @@ from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.cli.report import render
 from praison_compressor.cli.report_data import ReportData, data_of_session, data_of_transcript
 from praison_compressor.ledger.sql import open_store
-from tests.cli.conftest import SESSION
-from tests.cli.test_commands import transcript
+from tests.helpers.command import SESSION
 from tests.helpers.hosting import OPENAI, OUTGROWING, agent, chat, context
+from tests.helpers.transcripts import audit
 
 EVIL = (
     "<script>alert(1)</script><img src=x onerror=alert(2)></pre></details>"
@@ -29,7 +29,7 @@ def test_a_sessions_bill_is_shown_after_a_restart(run, tmp_path):
     """`bill` and `report` show input, cached input, money, and the same without us."""
     store = open_store(f"sqlite:///{tmp_path / 'ledger.db'}")
     ours = ContextCompressor(CompressorConfig(model="gpt-4o"), store=store)
-    ours.compress_sync(transcript(2), session_id="paid")
+    ours.compress_sync(audit(2), session_id="paid")
     details = {"cached_tokens": 1_000}
     used = {"prompt_tokens": 5_000, "completion_tokens": 9, "prompt_tokens_details": details}
     ours.record_usage(used, session_id="paid")
@@ -118,7 +118,7 @@ def lived(messages: list[dict[str, Any]], **options: Any) -> ReportData:
 
 def test_the_page_is_complete_in_itself_and_nothing_of_a_transcript_is_markup():
     """The page loads nothing from the network, and messages in it are text."""
-    messages = transcript()
+    messages = audit()
     for message in messages[2:]:
         message["content"] = f"{message['content'] or ''} {EVIL}"
     html = render(lived(messages))
@@ -136,8 +136,8 @@ def test_the_page_is_complete_in_itself_and_nothing_of_a_transcript_is_markup():
 
 def test_a_replayed_transcript_shows_growth_and_cuts():
     """A replayed transcript grows; what is sent falls at each compression and fits the window."""
-    data = lived(transcript(60))
-    assert (data.messages, data.points[-1].messages) == (len(transcript(60)), 3 + 4 * 59 + 2 - 1)
+    data = lived(audit(60))
+    assert (data.messages, data.points[-1].messages) == (len(audit(60)), 3 + 4 * 59 + 2 - 1)
     assert [point.request for point in data.points] == [*range(1, 121)]
     wholes = [point.whole for point in data.points]
     assert wholes == sorted(wholes)
@@ -160,22 +160,22 @@ def test_a_replayed_transcript_shows_growth_and_cuts():
 
 def test_window_and_trigger_are_drawn_where_they_are_known():
     """The page has window and trigger where the window or the model is known."""
-    known = lived(transcript())
+    known = lived(audit())
     assert (known.lines["window"], 0 < known.lines["trigger"] < 8_000) == (8_000, True)
     assert max(point.view for point in known.points) <= known.lines["window"]
-    unknown = lived(transcript(), model=None, context_window=None)
+    unknown = lived(audit(), model=None, context_window=None)
     assert unknown.lines == {}
     assert "of the window" not in Page(render(unknown)).text
 
 
 def test_the_page_shows_the_compression_to_come():
     """The page shows the next compression with references, tokens and text, if it gains."""
-    data = lived(transcript())
+    data = lived(audit())
     (part,) = [part for part in data.next.parts if part.to_write]
     page = render(data)
     assert f"<code>{part.reference}</code></td><td>{part.messages}</td>" in page
     assert f"The text of {part.reference}" in Page(page).text
-    assert "If it were compressed now" not in Page(render(lived(transcript(1)[:2]))).text
+    assert "If it were compressed now" not in Page(render(lived(audit(1)[:2]))).text
 
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
@@ -185,7 +185,7 @@ BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 def test_a_browser_draws_both_panels(tmp_path):
     """A browser draws two charts, and its console has no error."""
     page = tmp_path / "page.html"
-    page.write_text(render(lived(transcript())), encoding="utf-8")
+    page.write_text(render(lived(audit())), encoding="utf-8")
     options = ("--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}")
     command = [str(BROWSER), *options, "--enable-logging=stderr", "--dump-dom", page.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
@@ -196,7 +196,7 @@ def test_a_browser_draws_both_panels(tmp_path):
 def test_the_command_writes_a_transcripts_and_a_sessions_page(tmp_path, run):
     """`report` takes a file or a session's id; forgotten words are not on the page."""
     path, page = tmp_path / "transcript.json", tmp_path / "page.html"
-    path.write_text(json.dumps(transcript()))
+    path.write_text(json.dumps(audit()))
     options = ("--window", 8_000, "--keep-tokens", 1_000)
     assert run("compress", path, *options, "--session", SESSION).code == 0
     done = run("report", path, *options, "--out", page, "--json")
@@ -229,8 +229,8 @@ def test_the_command_writes_a_transcripts_and_a_sessions_page(tmp_path, run):
 def test_a_stored_sessions_page_is_as_good_as_the_transcripts(tmp_path, policies):
     """A stored session's page has the same points, to the token, as its transcript's."""
     ours = made(store_url=f"sqlite:///{tmp_path / 'ledger.db'}", tool_policies=policies)
-    data = data_of_transcript(transcript(60), ours, title="An audit")
-    assert ours.save(transcript(60))
+    data = data_of_transcript(audit(60), ours, title="An audit")
+    assert ours.save(audit(60))
     stored = data_of_session(ours.store, "default", ours.session_id, ours.tokens)
     ours.close()
     assert data.compressions > 1
@@ -244,8 +244,8 @@ def test_a_stored_sessions_page_is_as_good_as_the_transcripts(tmp_path, policies
 def test_a_store_that_has_only_what_was_compressed_says_so(tmp_path):
     """Without the whole transcript the page has summaries and no chart."""
     ours = made(store_url=f"sqlite:///{tmp_path / 'ledger.db'}")
-    ours.compress_sync(transcript(40), session_id=SESSION)
-    assert ours.save(transcript(40)[:3], session_id=SESSION)
+    ours.compress_sync(audit(40), session_id=SESSION)
+    assert ours.save(audit(40)[:3], session_id=SESSION)
     stored = data_of_session(ours.store, "default", SESSION, ours.tokens)
     ours.close()
     assert (stored.points, stored.not_sent, stored.not_paid) == ((), 0, None)

@@ -16,9 +16,9 @@ from cryptography.fernet import Fernet
 
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.ledger.sql import open_store
-from tests.cli.conftest import SESSION
-from tests.cli.test_commands import SUMMARIZE, transcript
+from tests.helpers.command import SESSION, SUMMARIZE
 from tests.helpers.talks import NAMESPACE, committed
+from tests.helpers.transcripts import audit
 
 
 def test_a_stored_session_is_listed_with_its_lineage(run, view):
@@ -131,7 +131,7 @@ def test_a_list_of_segments_is_short(run, file):
     assert run(*given, "--window", "8k", "--force").code == 0
     summaries = run("show", SESSION, "--summaries", "--json").json
     assert {row["kind"] for row in summaries} == {"summary"}
-    assert run(*given, "--window", "8k", "--force", "--keep", len(transcript()) - 9).code == 0
+    assert run(*given, "--window", "8k", "--force", "--keep", len(audit()) - 9).code == 0
     assert re.search(r"s\d+ +keep +user", run("show", SESSION).out)
     live = run("show", SESSION, "--live", "--json").json
     assert all(row["in_view"] for row in live)
@@ -161,7 +161,7 @@ def test_no_command_writes_over_a_ledger(run, view):
     for out in ("transcript.json", "no/such/folder.json"):
         assert run("compress", "transcript.json", "--window", "8k", "--out", out).code == 2
     assert [info["id"] for info in run("sessions", "--json").json] == [SESSION]
-    assert json.loads(Path("transcript.json").read_text()) == transcript()
+    assert json.loads(Path("transcript.json").read_text()) == audit()
 
 
 def test_a_sound_ledger_verifies_and_a_damaged_one_does_not(run, view, tmp_path):
@@ -260,7 +260,7 @@ def test_an_encrypted_store_is_opened_with_the_key_in_the_environment(run, file,
     monkeypatch.setenv("PRAISONAI_SESSION_KEY", Fernet.generate_key().decode())
     arguments = ("--window", 8_000, "--session", SESSION, "--store", store, "--out", "v")
     assert run("compress", file, *arguments).code == 0
-    assert json.loads(run("restore", SESSION, "--store", store).out) == transcript()
+    assert json.loads(run("restore", SESSION, "--store", store).out) == audit()
     assert "FACT-3" in run("search", "FACT-3", "--store", store).out
     assert run("verify", "--store", store).code == 0
     monkeypatch.setenv("PRAISONAI_SESSION_KEY", Fernet.generate_key().decode())
@@ -276,14 +276,14 @@ def test_an_encrypted_store_is_opened_with_the_key_in_the_environment(run, file,
 
 def test_a_whole_session_is_restored(run, view):
     """`restore` writes every message as it came, from the ledger or from a view."""
-    whole = transcript()
+    whole = audit()
     assert json.loads(run("restore", SESSION).out) == whole
     assert json.loads(run("restore", SESSION, "--view", view).out) == whole
 
 
 def test_restore_says_what_is_not_as_it_came(run, view, file):
     """`restore` names summaries of another ledger and masked secrets."""
-    messages = transcript()
+    messages = audit()
     messages[1]["content"] += " The key is sk-proj-" + "a1B2" * 12
     file.write_text(json.dumps(messages))
     given = ("--window", "8k", "--store", "other.db", "--session", "other", "--out", "other.jsonl")

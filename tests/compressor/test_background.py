@@ -1,6 +1,5 @@
 """Background mode: no turn waits for a model, prefixes stay, work ends with its compressor."""
 
-import asyncio
 import copy
 import functools
 import gc
@@ -14,28 +13,10 @@ import pytest
 from praison_compressor import MemoryStore, SummaryReply, Usage
 from praison_compressor.messages import digest, find_repairs, text_of
 from tests.helpers import compressing
+from tests.helpers.compressing import Gate
 from tests.helpers.transcripts import session
 
 WAIT = 30.0  # seconds: a bound on waiting for another thread, not a measure of anything
-
-
-class Gate:
-    """A summarizer that answers once it is opened, and records its cancellation."""
-
-    def __init__(self) -> None:
-        self.asked, self.open, self.cancelled = (threading.Event() for _ in range(3))
-        self.requests: list[str] = []
-
-    async def __call__(self, messages):
-        self.requests.append("\n".join(map(text_of, messages)))
-        self.asked.set()
-        try:
-            while not self.open.is_set():
-                await asyncio.sleep(0.005)
-        except asyncio.CancelledError:
-            self.cancelled.set()
-            raise
-        return "## Done\nThe modules so far are in order."
 
 
 # Masks off: these tests are about what only a model can write.

@@ -154,7 +154,7 @@ NAMED = ("undo", "resume", "recall_tools", "verbatim", "read")
 
 
 @pytest.mark.parametrize(
-    ("method", "given_"),
+    ("method", "arguments"),
     [
         *(("read", {"reference": 5}), ("read", {"tokens": "x"})),
         *(
@@ -165,12 +165,12 @@ NAMED = ("undo", "resume", "recall_tools", "verbatim", "read")
         *(("save", {"messages": session(2), "session_id": wrong}) for wrong in ("", 5)),
     ],
 )
-def test_other_methods_name_the_argument_that_cannot_work(method, given_):
+def test_other_methods_name_the_argument_that_cannot_work(method, arguments):
     """Each method refuses a wrong argument, an empty session name too, by the argument's name."""
     ours = compressor()
     ours.compress_sync(session(20), session_id="s")
-    with pytest.raises(ConfigError, match=f"^{list(given_)[-1]}=.{{1,5}}: expected"):
-        getattr(ours, method)(**given_)
+    with pytest.raises(ConfigError, match=f"^{list(arguments)[-1]}=.{{1,5}}: expected"):
+        getattr(ours, method)(**arguments)
 
 
 def test_no_messages_are_no_transcript_to_save(store):
@@ -192,9 +192,9 @@ def test_an_option_that_is_none_is_left_out():
 
 def test_bad_input_is_refused_with_index_or_numbers():
     """Wrong messages, options and parts of a compressor are refused with index or expectation."""
-    for error, said, given_ in REFUSED:
+    for error, said, arguments in REFUSED:
         with pytest.raises(error, match=said):
-            compressor().compress_sync(**{"messages": session(9), **given_})
+            compressor().compress_sync(**{"messages": session(9), **arguments})
     with pytest.raises(InvalidMessages):
         compressor().verbatim(3, session_id="s")
     with pytest.raises(ConfigError, match=r"^model=5: expected"):

@@ -86,14 +86,7 @@ def test_an_edit_of_a_result_changes_no_ledger():
 def test_an_edit_summarizes_again_only_what_it_touches():
     """After an edit only the segment with the edited message is written again."""
     model = Model()
-    config = CompressorConfig(
-        model="gpt-4o",
-        context_window=24_000,
-        protect_last_n_tokens=1_000,
-        quotes_budget_tokens=500,
-        fold_ratio=1.0,
-    )
-    ours = ContextCompressor(config, summarizer=model)
+    ours = compressor(model, context_window=24_000, quotes_budget_tokens=500, fold_ratio=1.0)
     messages = session(75)
     for request in requests_of(messages):
         result = ours.compress_sync(request)
@@ -218,3 +211,37 @@ def test_a_ledger_that_is_gone_is_logged_once_until_it_is_back(caplog, logged):
         assert len(said) == (0 if logged else times)
         store.is_gone = False
         ours.best_view(messages)
+
+
+# ---------------------------------------------------------------- windows of different sizes
+
+
+def in_window(window, store, policies=(), **asked):
+    """Return the result of a session for a model with that window."""
+    config = CompressorConfig(model="gpt-4o", context_window=window, tool_policies=dict(policies))
+    ours = ContextCompressor(config, store=store)
+    return ours.compress_sync(session(120, words=60), session_id="s", **asked)
+
+
+@pytest.mark.parametrize("policy", ["mask", "summarize"])
+def test_a_larger_window_finds_its_larger_view_again(policy):
+    """A larger window finds its larger view again after a small model's turn."""
+    store, windows = MemoryStore(), (40_000, 8_000, 40_000, 8_000)
+    large, small, *again = (in_window(window, store, {"*": policy}) for window in windows)
+    assert small.tokens_after < 8_000 < large.tokens_after
+    assert [each.messages for each in again] == [large.messages, small.messages]
+
+
+def test_a_larger_window_compresses_afresh_what_only_a_small_one_had():
+    """A larger window summarizes the originals again after a small window's summary."""
+    store = MemoryStore()
+    small, large, again = (in_window(window, store) for window in (8_000, 40_000, 40_000))
+    assert large.tokens_after > 2 * small.tokens_after
+    assert again.messages == large.messages
+
+
+def test_a_size_that_was_asked_for_holds():
+    """A view made for `target_tokens` stays in later calls without it."""
+    store = MemoryStore()
+    asked = in_window(40_000, store, target_tokens=4_000)
+    assert in_window(40_000, store).messages == asked.messages

@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 import praison_compressor
-from tests.compressor.test_background import Gate
-from tests.helpers.compressing import compressor
+from tests.helpers.compressing import Gate, compressor
 from tests.helpers.transcripts import session
 
 WAIT = 30.0

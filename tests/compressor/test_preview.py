@@ -12,7 +12,7 @@ from praison_compressor import (
     Event,
 )
 from praison_compressor.messages import Message
-from tests.cli.test_commands import transcript
+from tests.helpers.transcripts import audit
 
 SESSION = "audit-9"
 
@@ -32,7 +32,7 @@ def compressor(summarizer: Any = None, **options: Any) -> tuple[ContextCompresso
 def test_context_use_adds_up_to_the_request(options):
     """`context_use` has the tokens of the request, part by part, and asks no model."""
     made, events = compressor(brief, **options)
-    messages = transcript(40)
+    messages = audit(40)
     result = made.compress_sync(messages, session_id=SESSION)
     heard = len(events)
     use = made.context_use(messages, session_id=SESSION, overhead_tokens=300)
@@ -56,10 +56,10 @@ def test_context_use_adds_up_to_the_request(options):
 def test_compress_does_what_preview_showed(turns, options):
     """`compress` does what `preview` showed; `preview` asks and writes nothing."""
     made, events = compressor(brief, **options)
-    messages = transcript(turns)
+    messages = audit(turns)
     seen = made.preview(messages, session_id=SESSION)
     assert (events, made.store.open("default", SESSION).entries) == ([], ())
-    assert messages == transcript(turns)
+    assert messages == audit(turns)
     result = made.compress_sync(messages, session_id=SESSION)
     assert seen.would_compress == bool(result.written or result.masked)
     assert seen.tokens == result.tokens_before
@@ -79,7 +79,7 @@ def test_compress_does_what_preview_showed(turns, options):
 def test_every_message_has_one_fate_and_every_part_a_reason():
     """The parts cover the transcript once; their tokens are the transcript's."""
     made, _ = compressor()
-    seen = made.preview(transcript(60))
+    seen = made.preview(audit(60))
     fates = list(seen.fates())
     assert [index for index, _ in fates] == list(range(len(seen.messages)))
     assert sum(part.tokens_before for part in seen.parts) == sum(seen.message_tokens)
@@ -91,6 +91,6 @@ def test_a_preview_refuses_what_a_compression_refuses():
     """`preview` raises the errors of `compress`."""
     made, _ = compressor()
     with pytest.raises(BudgetTooSmall):
-        made.preview(transcript(), target_tokens=20)
+        made.preview(audit(), target_tokens=20)
     with pytest.raises(ConfigError, match=r"'target_token' \(did you mean 'target_tokens'"):
-        made.preview(transcript(), target_token=3)
+        made.preview(audit(), target_token=3)

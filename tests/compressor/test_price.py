@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from praison_compressor import CompressorConfig, ContextCompressor, Event
 from praison_compressor.messages import find_repairs
 from praison_compressor.view.budget import Balance, Costs
-from tests.helpers.compressing import SMALL, Model
+from tests.helpers.compressing import Model, compressor
 from tests.helpers.transcripts import session
 
 SONNET = Costs(cached=0.3e-6, written=3.75e-6, summary_input=3e-6, summary_output=15e-6)
@@ -20,8 +20,7 @@ SONNET = Costs(cached=0.3e-6, written=3.75e-6, summary_input=3e-6, summary_outpu
 
 def priced(model: str, **options: Any) -> ContextCompressor:
     """Return a static compressor with masks off, so that only the prices of `model` decide."""
-    given_ = {**vars(SMALL), "model": model, "tool_policies": {"*": "summarize"}, **options}
-    return ContextCompressor(CompressorConfig(**given_))
+    return compressor(model=model, tool_policies={"*": "summarize"}, **options)
 
 
 def test_the_sum_is_one_line():

@@ -27,7 +27,7 @@ from praison_compressor import (
     Telemetry,
 )
 from praison_compressor.testing import Failure, SummaryModel
-from tests.cli.test_commands import transcript
+from tests.helpers.transcripts import audit
 
 SESSION = "audit-7"
 DOCS = Path(praison_compressor.__file__).parent / "docs" / "operations.md"
@@ -97,7 +97,7 @@ def aux(provider):
 
 def test_a_compression_is_a_span_with_its_model_calls_below_it_and_counted(seen, aux):
     """A compression is a span with its model calls as children, and is counted."""
-    result = compressor(seen, **aux).compress_sync(transcript(), session_id=SESSION)
+    result = compressor(seen, **aux).compress_sync(audit(), session_id=SESSION)
     (parent,) = seen.named("compress_context")
     (child,) = seen.named("chat openai/writer")
     found = dict(parent.attributes or {})
@@ -145,11 +145,11 @@ class Full(MemoryStore):
 @pytest.fixture
 def three(seen, aux, provider):
     """Run a compression that succeeds, one whose model refuses, and one whose store does."""
-    compressor(seen, **aux).compress_sync(transcript())
+    compressor(seen, **aux).compress_sync(audit())
     provider.answer_with(lambda asked: Failure(401, "no such key"))
-    compressor(seen, **aux).compress_sync(transcript())
+    compressor(seen, **aux).compress_sync(audit())
     with pytest.raises(StoreUnavailable):
-        compressor(seen, store=Full()).compress_sync(transcript())
+        compressor(seen, store=Full()).compress_sync(audit())
     return seen
 
 
@@ -188,7 +188,7 @@ def test_the_applications_span_is_the_parent(seen):
 
     async def turn() -> None:
         with tracer.start_as_current_span("turn"):
-            await compressor(seen).compress(transcript())
+            await compressor(seen).compress(audit())
 
     asyncio.run(turn())
     (outer,), (inner,) = seen.named("turn"), seen.named("compress_context")
@@ -204,7 +204,7 @@ def test_a_failing_exporter_ends_no_compression(seen):
 
     config = CompressorConfig(model="gpt-4o", context_window=8_000)
     made = ContextCompressor(config, telemetry=Telemetry(tracers=Broken(), meters=Broken()))
-    assert made.compress_sync(transcript()).context_status == "summarized"
+    assert made.compress_sync(audit()).context_status == "summarized"
     Telemetry(tracers=seen.tracers)(Event("committed", SESSION, {}))
 
 

@@ -1,6 +1,7 @@
 """Runs the command in this process and returns its output."""
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -8,6 +9,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from praison_compressor.cli import main
+
+SESSION = "audit-1"
+SUMMARIZE = ("--set", 'tool_policies={"*": "summarize"}')
+"""Options by which masks are not enough."""
+RAW = re.compile(r"(?<![\w.,:/-])(\d{5,}(?![\w-])|\d+\.\d{5,})")
+"""A number as no person reads it."""
 
 
 class Ran(NamedTuple):

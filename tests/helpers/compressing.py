@@ -1,6 +1,7 @@
 """A small window and a summarizer that counts its calls."""
 
 import asyncio
+import threading
 import time
 
 from praison_compressor import CompressorConfig, ContextCompressor
@@ -22,6 +23,25 @@ class Model:
         self.shown.append(self.requests[-1].partition("<transcript>")[2])
         await asyncio.sleep(0)
         return self.answer
+
+
+class Gate:
+    """A summarizer that answers once it is opened, and records its cancellation."""
+
+    def __init__(self) -> None:
+        self.asked, self.open, self.cancelled = (threading.Event() for _ in range(3))
+        self.requests: list[str] = []
+
+    async def __call__(self, messages):
+        self.requests.append("\n".join(map(text_of, messages)))
+        self.asked.set()
+        try:
+            while not self.open.is_set():
+                await asyncio.sleep(0.005)
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+        return "## Done\nThe modules so far are in order."
 
 
 class Clock:

@@ -24,6 +24,12 @@ def prose(words: int, seed: int = 1) -> str:
     return " ".join(chance.choices(kinds, weights=(12, 3, 2, 1, 2))[0]() for _ in range(words))
 
 
+def rambling(words: int) -> str:
+    """Return that many words of a session."""
+    lines = (f"Now look after module {n}, whose port must stay V-{n:04d}." for n in range(words))
+    return " ".join(" ".join(lines).split()[:words])
+
+
 def call(id: str, name: str = "read_file", **arguments: Any) -> Message:
     """Return a tool call."""
     function = {"name": name, "arguments": json.dumps(arguments)}
@@ -59,6 +65,22 @@ def outputs(turns: int, words: int = 100, name: str = "read_file") -> list[Messa
         messages.append({"role": "user", "content": f"Look at part {t}."})
         messages += step(f"call_{t}", body, name, path=f"src/part_{t}.py")
         messages.append({"role": "assistant", "content": f"Part {t} is in order."})
+    return messages[:-1]
+
+
+def audit(turns: int = 30) -> list[Message]:
+    """Return a task and many turns with a fact in each."""
+    messages: list[Message] = [
+        {"role": "system", "content": "You keep the books."},
+        {"role": "user", "content": "Audit the ledgers; never change LEDGER-7."},
+    ]
+    for number in range(turns):
+        rows = "\n".join(f"row {row}: {number * row} cents" for row in range(30))
+        messages += [
+            *step(f"call_{number}", f"FACT-{number}\n{rows}", "read_ledger", ledger=number),
+            {"role": "assistant", "content": f"Ledger {number} balances."},
+            {"role": "user", "content": f"Good. Go on with ledger {number + 1}."},
+        ]
     return messages[:-1]
 
 

@@ -17,10 +17,10 @@ import pytest
 from praison_compressor.ledger.sql import database, open_store
 from praison_compressor.recall import READ, SEARCH
 from praison_compressor.testing import Call, LocalProvider, Reply, Worker
-from tests.cli.test_commands import transcript
 from tests.helpers.command import runner
 from tests.helpers.hosting import OPENAI, agent, context, look_up, of_agent, turn
 from tests.helpers.talks import committed, talk
+from tests.helpers.transcripts import audit
 
 TURNS = 16
 ROOT = Path(__file__).parent.parent.parent
@@ -45,7 +45,7 @@ def test_an_unusable_store_is_one_line_of_the_command(tmp_path, monkeypatch, cap
     """Every command exits with code 4 and one line, without password or traceback."""
     run = runner(monkeypatch, capfd)
     file = tmp_path / "transcript.json"
-    file.write_text(json.dumps(transcript()))
+    file.write_text(json.dumps(audit()))
     for url in (UNREACHABLE, WRONG, damaged(tmp_path), below_a_file(tmp_path)):
         for command in (("sessions",), ("compress", file, "--window", 8_000, "--session", "s")):
             done = run(*command, "--store", url)

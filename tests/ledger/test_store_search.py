@@ -5,9 +5,10 @@ import random
 import pytest
 
 from praison_compressor import ConfigError, MemoryStore, SessionNotFound
-from praison_compressor.ledger.sql import archive, search
+from praison_compressor.ledger.sql import index
+from praison_compressor.ledger.sql import search as sql_search
 from praison_compressor.messages import content_digest
-from tests.helpers.talks import NAMESPACE, committed, segment, talk
+from tests.helpers.talks import NAMESPACE, committed, segment, talk, tools
 
 FOUND = {
     "number3": 3,
@@ -93,10 +94,39 @@ def test_every_store_finds_the_same(sql_store, monkeypatch, seed):
             assert found == expected, (query, reach)
 
 
+def test_a_frequent_word_is_compared_in_the_texts(sql_store, statements):
+    """A frequent word is looked up once, and only messages with the rarest word are read."""
+    has_both = [n for n in range(0, 5_000, 10) if n % 20 == 0 or n < 500]
+    said = [
+        f"{n} {'rare' if n % 10 == 0 else ''} {'frequent' if n % 10 or n in has_both else ''}"
+        for n in range(5_000)
+    ]
+    committed(sql_store, "s", [{"role": "user", "content": text} for text in said])
+    statements.clear()
+    found = sql_store.search(NAMESPACE, "frequent rare", "s", 400)
+    assert sorted(hit.ordinal for hit in found) == has_both
+    assert all(hit.is_complete for hit in found)
+    # Two widening parts of the rare word's list, one of the frequent word's.
+    assert sum("compressor_search" in sent for sent in statements) == 3
+    assert sum("compressor_messages.body" in sent for sent in statements) == 500 // 200 + 1
+
+
+def test_a_count_that_is_not_exact_says_so(sql_store, monkeypatch):
+    """An answer states "or more" where not every message was looked at."""
+    for module, name, value in SMALL:
+        monkeypatch.setattr(module, name, value)
+    said = ["alpha", "beta", "alpha beta", "gamma"] * 9
+    committed(sql_store, "s", [{"role": "user", "content": f"{n} {w}"} for n, w in enumerate(said)])
+    search, _ = tools(sql_store)
+    assert "9 or more archived messages match" in search("alpha beta")
+    assert "No archived message was found with all of it" in search("alpha gamma")
+    assert "18 archived messages match" in search("alpha")
+
+
 SMALL = (
-    *((archive, "BAND_KEYS", {True: 32, False: 32}), (archive, "_RANGE_GAP", 4)),
-    *((search, "_MOST_LISTED", 4), (search, "_FIRST_SPAN", 16), (search, "_WIDER", 2)),
-    (search, "_FEW", 4),
+    *((index, "BAND_KEYS", {True: 32, False: 32}), (index, "_RANGE_GAP", 4)),
+    *((sql_search, "_LISTED", 4), (index, "FIRST_SPAN", 16), (index, "_WIDER", 2)),
+    (sql_search, "_FEW", 4),
 )
 """Limits at which a few hundred messages take the ways of a million."""
 

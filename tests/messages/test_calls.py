@@ -30,12 +30,15 @@ def anthropic(given: Any) -> list[dict[str, Any]]:
     ("given", "kept"), [(GIVEN, {"path": "notes/a.txt", "mode": 420}), (ROWS, {})]
 )
 def test_a_call_larger_than_the_window_is_no_dead_end(shape, given, kept):
-    """A large call's arguments are shortened to an object; the transcript keeps the whole call."""
+    """A large call is sent as an object with both ends of its texts, and archived whole."""
     messages = [{"role": "user", "content": "Write it."}, *shape(given)]
     ours = ContextCompressor(CompressorConfig(model="gpt-4o", context_window=16_000))
     view = ours.compress_sync(messages)
     (call,) = tool_calls_of(view.messages[1])
-    assert kept.items() <= json.loads(call.arguments).items()
+    sent = json.loads(call.arguments)
+    assert kept.items() <= sent.items()
+    ends = sent.get("content", BIG)
+    assert (ends[:20], ends[-20:]) == (BIG[:20], BIG[-20:])
     assert view.tokens_after < 4_000
     assert find_repairs(view.messages) == []
     assert ours.verbatim(view.messages) == messages

@@ -160,20 +160,11 @@ def test_other_slashes_are_words(host):
 
 def test_a_misspelled_command_is_answered_with_the_right_one(host):
     """The compressor, not the model, answers a misspelled command."""
-    wrong = {
-        "/compres": "compact",
-        "/compress": "compact",
-        "/Status": "status",
-        "/contxt": "context",
-        "/compat": "compact",
-        "/resum": "resume",
-        "/udno": "undo",
-        "/hlep": "help",
-        "/nw": "new",
-    }
+    wrong = """compres compact, compress compact, Status status, contxt context, compat compact,
+    resum resume, udno undo, hlep help, nw new"""
     made = agent(host, PATHS[0], context(host))
-    for said, meant in wrong.items():
-        assert f"No command {said}; did you mean /{meant}?" in made.chat(said)
+    for typed, meant in map(str.split, wrong.split(",")):
+        assert f"No command /{typed}; did you mean /{meant}?" in made.chat(f"/{typed}")
     assert host.requests == []
 
 
@@ -193,10 +184,8 @@ def test_a_misspelled_choice_compresses_nothing(host):
     made = talked(host)
     for said, meant in {"previw": "preview", "kep s1.2": "keep", "form s1.2": "from"}.items():
         wrong = said.partition(" ")[0]
-        answer = made.chat(f"/compact {said}")
-        assert answer == (
-            f"No /compact {wrong}; did you mean /compact {meant}? Nothing was compressed."
-        )
+        answer = f"No /compact {wrong}; did you mean /compact {meant}? Nothing was compressed."
+        assert made.chat(f"/compact {said}") == answer
     assert made.context_compressor.last_result.context_status == "full"
     assert host.for_model("aux") == []
 

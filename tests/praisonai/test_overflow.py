@@ -52,6 +52,10 @@ def noting(runs: list[str]) -> Callable[[str], str]:
     return look_up
 
 
+def topic_of(tool: str, nth: int) -> dict[str, str]:
+    return {"topic": f"t{nth}"}
+
+
 def refused_views(host: LocalProvider) -> int:
     """Count the different views that were refused: older hosts send each three times."""
     return len({json.dumps(record.messages) for record in host.refused})
@@ -75,18 +79,8 @@ def test_a_wrong_window_costs_one_refusal(host, path, mode):
 @pytest.mark.parametrize("path", EVERY_PATH)
 def test_finished_tools_do_not_run_again(host, runs, path):
     """After a refusal within a tool loop no finished call runs again."""
-    host.answer_with(
-        Worker(
-            16, tool="look_up", arguments=lambda tool, nth: {"topic": f"t{nth}"}, answer="Noted."
-        )
-    )
-    made = agent(
-        host,
-        path,
-        context(host),
-        tools=[noting(runs)],
-        execution=LONG,
-    )
+    host.answer_with(Worker(16, tool="look_up", arguments=topic_of, answer="Noted."))
+    made = agent(host, path, context(host), tools=[noting(runs)], execution=LONG)
     assert made.chat("Find the nine ledgers of Lisbon.") == "Noted."
     assert runs == [f"t{n}" for n in range(16)]
     assert refused_views(host) == 1
@@ -112,7 +106,7 @@ def test_a_reserve_larger_than_the_window_is_replaced(host, options):
 @pytest.mark.parametrize("path", EVERY_PATH)
 def test_the_host_cuts_nothing_where_no_view_fits(host, runs, path, caplog):
     """If a provider refuses every view, the host cuts nothing and runs no tool again."""
-    worker = Worker(9, tool="look_up", arguments=lambda tool, nth: {"topic": f"t{nth}"})
+    worker = Worker(9, tool="look_up", arguments=topic_of)
     words = "Your input exceeds the context window of this model."
     too_long = Failure(400, words, "invalid_request_error", "context_length_exceeded")
     host.answer_with(lambda asked: too_long if len(runs) == 3 else worker(asked))

@@ -76,10 +76,8 @@ def export_ledger(year: int) -> str:
 def asks_for_the_middle(asked: Any) -> Reply:
     """Export, look for an entry of the middle, read it by its reference."""
     results = [m["content"] for m in asked.messages if m["role"] == "tool"]
-    steps = [
-        Call("export_ledger", {"year": 1871}),
-        Call(SEARCH, {"query": "entry 6500", "limit": 1}),
-    ]
+    search = {"query": "entry 6500", "limit": 1}
+    steps = [Call("export_ledger", {"year": 1871}), Call(SEARCH, search)]
     if len(results) < 2:
         return Reply(calls=(steps[len(results)],))
     if len(results) == 2:
@@ -153,12 +151,12 @@ def read_conversation_archive(reference: str) -> str:
     return reference
 
 
+OWN = [search_conversation_archive, read_conversation_archive]
+
+
 @pytest.mark.parametrize(
     ("own", "given"),
-    [
-        ([search_conversation_archive], [READ]),
-        ([search_conversation_archive, read_conversation_archive], []),
-    ],
+    [([OWN[0]], [READ]), (OWN, [])],
     ids=["of one", "of both"],
 )
 def test_an_agents_own_tool_of_that_name_stays(host, caplog, own, given):

@@ -1,17 +1,14 @@
 """A turn's tool steps stay in the conversation when the host has dropped them."""
 
 import contextlib
-import hashlib
 import itertools
-import re
 from typing import Any
 
 import pytest
 from praisonaiagents import Agent
 
 from praison_compressor.messages import text_of
-from praison_compressor.recall import SEARCH
-from praison_compressor.testing import Asked, Call, Failure, LocalProvider, Reply, Rules, Worker
+from praison_compressor.testing import Failure, LocalProvider, Rules, Worker
 from tests.helpers.hosting import (
     EVERY_PATH,
     LITELLM,
@@ -19,7 +16,6 @@ from tests.helpers.hosting import (
     MODES,
     OPENAI,
     WINDOW,
-    WORDS,
     agent,
     by_itself,
     cells,
@@ -31,6 +27,7 @@ from tests.helpers.hosting import (
     turn,
     without_system,
 )
+from tests.helpers.surveying import CALLS, TURNS, Surveyor, detail, measure
 
 WIDE = 100_000
 ANSWER = "Noted. " * 3
@@ -41,9 +38,8 @@ def working(
 ) -> Agent:
     """Return an agent whose model makes `rounds` of two calls in a turn."""
     one_round = path == OPENAI and mode in ("stream", "iter_stream")
-    host.answer_with(
-        Worker(1 if one_round else rounds, parallel=2, arguments=numbered, answer=ANSWER)
-    )
+    calls = 1 if one_round else rounds
+    host.answer_with(Worker(calls, parallel=2, arguments=numbered, answer=ANSWER))
     host.set_window(WIDE)
     given = context(host, **{"context_window": WIDE, **options})
     return agent(host, path, given, tools=[look_up], execution=LONG)
@@ -107,20 +103,14 @@ def test_a_turn_that_failed_leaves_no_step(host, path):
     """The next turn has no step of a turn that failed."""
     made = working(host, path)
     made.chat("Question 0?")
-    worker = host.answer_with
-    count = len(host.requests)
-
-    def failing(asked: Any) -> Any:
-        if asked.messages[-1]["role"] == "tool":
-            return Failure(400, "no")
-        return Worker(1, parallel=2, arguments=numbered)(asked)
-
-    worker(failing)
+    works = Worker(1, parallel=2, arguments=numbered, answer=ANSWER)
+    no = Failure(400, "no")
+    host.answer_with(lambda asked: no if asked.messages[-1]["role"] == "tool" else works(asked))
     made.chat("Question that fails?")
-    host.answer_with(Worker(1, parallel=2, arguments=numbered, answer=ANSWER))
+    assert of_agent(host)[-1].status == 400
+    host.answer_with(works)
     made.chat("Question 2?")
     last = of_agent(host)[-1]
-    assert len(of_agent(host)) > count
     assert asked(last) == ["Question 0?", "Question 2?"]
     assert len(results(last)) == 6 + 2
 
@@ -246,71 +236,17 @@ def test_kept_steps_alternate_for_a_strict_provider(path, rules):
         assert len(results(of_agent(host)[-1])) == 3 * 4
 
 
-TURNS, CALLS = 10, 8
-
-
-def detail(number: int, nth: int) -> str:
-    """Return a value that nobody can guess."""
-    return hashlib.sha256(f"{number}/{nth}".encode()).hexdigest()[:12]
-
-
-def measure(place: str, number: int, nth: int) -> str:
-    """Measure a place.
-
-    Args:
-        place: what to measure
-        number: of the turn
-        nth: of the call
-    """
-    return f"{WORDS * 6} The gauge G-{number}-{nth} reads {detail(number, nth)}. {WORDS * 6}"
-
-
-class Surveyor:
-    """A model that makes eight calls in a turn, and needs one reading of the turn before."""
-
-    def __init__(self, at_once: int = 1) -> None:
-        self.at_once = at_once
-        """Calls in a round."""
-        self.found: list[str] = []
-
-    def __call__(self, asked: Asked) -> Reply:
-        number = max(map(int, re.findall(r"Turn (\d+): measure", asked.text)))
-        done = self._done(asked, number)
-        if number and not done and len(self.found) < number:
-            wanted = f"G-{number - 1}-{number % CALLS}"
-            seen = re.search(rf"{wanted} reads (\w+)", asked.text)
-            last, names = asked.messages[-1], [t["function"]["name"] for t in asked.tools]
-            if seen is None and SEARCH in names and last["role"] != "tool":
-                return Reply(calls=(Call(SEARCH, {"query": wanted}),))
-            self.found.append(seen[1] if seen else "not found")
-        coming = range(done, min(done + self.at_once, CALLS))
-        given = [{"place": f"p{n}", "number": number, "nth": n} for n in coming]
-        calls = [Call("measure", each, id=f"call_{number}_{each['nth']}") for each in given]
-        return (
-            Reply(calls=tuple(calls)) if calls else Reply(f"Measured {number}. " + "Noted. " * 10)
-        )
-
-    def _done(self, asked: Asked, number: int) -> int:
-        ids = re.findall(rf"call_{number}_(\d+)", str(asked.messages))
-        return max(map(int, ids), default=-1) + 1
-
-
 @pytest.mark.parametrize("window", [8_000, 64_000])
 def test_each_turn_finds_a_detail_of_the_turn_before(host, window):
     """Each of ten turns finds a reading of the turn before, and no tool is called again."""
     model = Surveyor(at_once=4)
     host.answer_with(model)
     host.set_window(window)
-    made = agent(
-        host, OPENAI, context(host, context_window=window), tools=[measure], execution=LONG
-    )
-    for number in range(TURNS + 1):
-        made.chat(
-            f"Turn {number}: measure all places, and name reading {number % CALLS} of before."
-        )
+    ours = context(host, context_window=window)
+    made = agent(host, OPENAI, ours, tools=[measure], execution=LONG)
+    asks = "Turn {}: measure all places, and name reading {} of before."
+    chat(made, [asks.format(number, number % CALLS) for number in range(TURNS + 1)])
     assert model.found == [detail(n - 1, n % CALLS) for n in range(1, TURNS + 1)]
     assert [r.error for r in of_agent(host) if r.status != 200] == []
-    calls = [
-        c for r in of_agent(host) for c in getattr(r.answer, "calls", ()) if c.name == "measure"
-    ]
-    assert len(calls) == (TURNS + 1) * CALLS
+    calls = [c.name for r in of_agent(host) for c in getattr(r.answer, "calls", ())]
+    assert calls.count("measure") == (TURNS + 1) * CALLS

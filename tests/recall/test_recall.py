@@ -1,5 +1,6 @@
 """An agent finds its own summarized messages again, word for word."""
 
+import functools
 import inspect
 import json
 import re
@@ -220,7 +221,7 @@ def test_a_turn_may_read_so_much_and_the_next_again():
     """A turn's answers share a budget, and a new turn has a new one."""
     store, turn = MemoryStore(), ["first"]
     committed(store, "s", talk(200, "needle"))
-    session = lambda: store.open(NAMESPACE, "s")  # noqa: E731
+    session = functools.partial(store.open, NAMESPACE, "s")
     search, read = recall_tools(
         lambda: store, session, count, turn=lambda: turn[0], turn_tokens=1_500
     )

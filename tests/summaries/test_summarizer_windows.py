@@ -15,8 +15,7 @@ from praison_compressor import (
 from praison_compressor.summaries.model_calls import ModelCaller, learn_window
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply
 from tests.helpers.compressing import at
-from tests.helpers.transcripts import session
-from tests.summaries.test_writer import rambling
+from tests.helpers.transcripts import rambling, session
 
 SUMMARY = "## Done\nThe modules so far are in order."
 REAL = 6_000

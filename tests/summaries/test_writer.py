@@ -18,16 +18,10 @@ from praison_compressor.messages import text_of
 from praison_compressor.summaries.protocol import Brief, as_summarizer
 from praison_compressor.summaries.writer import SummaryWriter
 from tests.helpers import compressing
-from tests.helpers.transcripts import session, step
+from tests.helpers.transcripts import rambling, session, step
 
 ANSWER = "## Done\nThe modules so far are in order."
 ONE = Usage(prompt_tokens=900, completion_tokens=80, cache_read_tokens=100, cost=0.5)
-
-
-def rambling(words: int) -> str:
-    """Return that many words of a session."""
-    lines = (f"Now look after module {n}, whose port must stay V-{n:04d}." for n in range(words))
-    return " ".join(" ".join(lines).split()[:words])
 
 
 def quoting(messages) -> str:

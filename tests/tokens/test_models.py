@@ -1,10 +1,19 @@
-"""A model's limits by litellm's table."""
+"""A model's window: by litellm's table, and by what a refusal says of a request's length."""
 
+import contextlib
+import json
 import logging
 
+import httpx
+import openai
 import pytest
 
-from praison_compressor.tokens import model_limits
+from praison_compressor.testing import Failure, Reply
+from praison_compressor.tokens import Overflow, model_limits, overflow_of
+from praison_compressor.tokens.refusals import SMALLEST_WINDOW
+from praison_compressor.tokens.windows import UPWARD_AFTER, LearnedWindow
+from tests.helpers.hosting import LITELLM, OPENAI, agent, by_itself, context, of_agent, turn
+from tests.helpers.refusing import BELIEVED, OTHERS, REPORTS, TOO_LONG, Wording, reported, session
 
 
 @pytest.mark.parametrize(
@@ -56,3 +65,193 @@ def test_limits_registered_at_run_time_count_first(monkeypatch):
     assert model_limits("openai/gpt-4o").window == 6_000
     monkeypatch.setitem(litellm.model_cost, "my-deployment", {"max_input_tokens": "many"})
     assert model_limits("my-deployment").guessed
+
+
+# ---------------------------------------------------------------- by what a server refuses
+
+
+SENT, WINDOW = 6_400, 6_000
+
+
+def names(wordings: tuple[Wording, ...]) -> list[str]:
+    return [each.server for each in wordings]
+
+
+@pytest.mark.parametrize("said", TOO_LONG, ids=names(TOO_LONG))
+def test_every_wording_means_length(said):
+    """A wording that names the window teaches it; no other number is read as one."""
+    error = said.error(said.said(asked=SENT, window=WINDOW, chars=4 * SENT))
+    found = overflow_of(error, SENT)
+    assert found.window in ((WINDOW,) if said.names_window else (None,))
+    assert found.asked in (None, SENT)
+    assert found.answer in (None, 512)
+
+
+@pytest.mark.parametrize("said", OTHERS, ids=names(OTHERS))
+def test_limits_per_minute_and_other_refusals_mean_no_length(said):
+    """Limits per minute, and what concerns other things than messages, mean no length."""
+    assert overflow_of(said.error(said.words), SENT) is None
+
+
+@pytest.mark.parametrize("words", ["Too long. Allowed: 6k tokens", "context is 6.0k, got 6.4k"])
+def test_a_window_in_thousands_is_read(words):
+    """A window named in thousands is read."""
+    found = overflow_of(Wording("any", 400, None, words).error(words), SENT)
+    assert found.window == WINDOW
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        ("Invalid value: 'I said: maximum context length is 4096 tokens, you sent 5000'", 422),
+        ("context window exceeds limit (2013)", 400),
+        ("maximum context length is 7000 tokens", 400),
+        ("maximum context length is 500 tokens", 400),
+    ],
+)
+def test_a_number_that_the_request_excludes_is_no_window(words, status):
+    """A window lies between half of what was sent and nearly all of it."""
+    found = overflow_of(Wording("any", status, None, words).error(words), 12_000 - 6_000)
+    assert found is None or found.window in (None, 4_096)
+    found = overflow_of(Wording("any", status, None, words).error(words), 16_000)
+    assert found is None or found.window in (None,)
+
+
+OWN = "Explain this: maximum context length is 4096 tokens, however you requested 5000 tokens."
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"detail": [{"loc": ["body", 3], "msg": "Input should be a valid string", "input": OWN}]},
+        {"error": {"message": f"Bad message: {OWN}", "code": None}},
+    ],
+    ids=["a validator's list", "a message"],
+)
+def test_a_refusal_that_repeats_the_users_words_teaches_nothing(body):
+    """Numbers in the user's own words teach no window."""
+    url = httpx.Request("POST", "http://127.0.0.1")
+    response = httpx.Response(422, json=body, request=url)
+    error = openai.OpenAI(api_key="any")._make_status_error_from_response(response)
+    found = overflow_of(error, 5_000, [OWN])
+    assert found is None or (found.window, found.certain) == (None, False)
+
+
+TOO_LONG_BY_WORDS = Overflow(None, None)
+
+
+def test_the_window_lies_between_what_passed_and_what_did_not():
+    """Without numbers, one smaller request that passes teaches the window."""
+    window = LearnedWindow(32_000)
+    assert window.learn_pass(5_900) is None
+    tried = window.learn_refusal(TOO_LONG_BY_WORDS, 6_300)
+    assert tried < 6_300
+    assert window.learn_pass(4_000) == pytest.approx(6_100, rel=0.01)
+
+
+def test_a_refusal_in_vain_teaches_nothing():
+    """The window before the refusal is back, and an uncertain refusal is answered once."""
+    window = LearnedWindow(32_000)
+    window.learn_pass(4_100)
+    unsure = Overflow(None, None, certain=False)
+    assert window.learn_refusal(unsure, 8_000) == 6_050
+    assert window.learn_refusal(unsure, 5_000) is None
+    assert window.cancel_trial() == window.window == 32_000
+
+
+def test_no_window_is_smaller_than_the_floor():
+    """Refusals again and again stop at the floor."""
+    window = LearnedWindow(32_000)
+    sizes = [window.learn_refusal(TOO_LONG_BY_WORDS, size) for size in (6_000, 3_000, 2_000, 1_000)]
+    assert sizes[-1] == SMALLEST_WINDOW
+
+
+def test_a_window_that_is_not_confirmed_is_tried_upward_later():
+    """After many requests twice the window is tried; a confirmed one stays."""
+    for confirmed, after in ((False, 12_000), (True, 6_000)):
+        window = LearnedWindow(32_000)
+        window.learn_refusal(Overflow(6_000, 6_400, confirmed=confirmed), 6_400)
+        for _ in range(UPWARD_AFTER + 1):
+            window.learn_pass(4_000)
+        assert window.window == after
+
+
+@pytest.fixture(scope="module")
+def host():
+    with by_itself() as provider:
+        yield provider
+
+
+@pytest.mark.parametrize("path", [OPENAI, LITELLM])
+def test_throttling_teaches_no_window(host, path):
+    """A server that asks to wait, with the words of a refusal, keeps its window."""
+    throttled = next(each for each in OTHERS if each.server == "throttling")
+    found = session(host, path, throttled, turns=17)
+    assert (found.unanswered > 0, found.window) == (True, BELIEVED)
+
+
+@pytest.mark.parametrize("path", [OPENAI, LITELLM])
+def test_a_refusal_of_something_else_teaches_no_window(host, path):
+    """A refusal that may mean length is answered once; the window stays when that is in vain."""
+    host.forget()
+    host.set_window(10**9)
+    refusal = Failure(400, "this value exceeds what is allowed", "invalid_request_error")
+    is_refused = [False]
+    host.answer_with(lambda asked: refusal if is_refused[0] else Reply("Noted."))
+    made = agent(host, path, context(host, context_window=BELIEVED))
+    for number in range(6):
+        is_refused[0] = number in (3, 4)
+        with contextlib.suppress(Exception):
+            made.chat(turn(number, words=100))
+    refused = [json.dumps(record.messages) for record in of_agent(host) if record.status == 400]
+    assert len(set(refused)) <= 3
+    engine = made.context_compressor.engine()
+    assert engine.config.context_window == BELIEVED
+    assert len(made.chat_history) >= 8
+
+
+@pytest.mark.parametrize(
+    ("path", "words", "status"),
+    [
+        (OPENAI, "input too long", 400),
+        (LITELLM, "Request Entity Too Large", 413),
+        (OPENAI, "", 422),
+        (LITELLM, "", 422),
+    ],
+)
+def test_a_vague_refusal_of_a_far_too_long_conversation_is_overcome(host, path, words, status):
+    """Two refusals at most, then a request passes and teaches the window."""
+    host.forget()
+    host.set_window(10**9)
+    refusal = Failure(status, words, "invalid_request_error")
+    host.answer_with(lambda a: refusal if a.prompt_tokens > WINDOW / 2 else Reply("Noted."))
+    made = agent(host, path, context(host, context_window=128_000))
+    made.chat_history = [
+        message
+        for number in range(100)
+        for message in (
+            {"role": "user", "content": turn(number, words=100)},
+            {"role": "assistant", "content": "Noted."},
+        )
+    ]
+    assert [made.chat(turn(number)) for number in range(500, 505)] == ["Noted."] * 5
+    refused = {json.dumps(record.messages) for record in of_agent(host) if record.status != 200}
+    assert len(refused) <= 2
+    assert made.context_compressor.engine().config.context_window < WINDOW
+
+
+SAMPLE = [TOO_LONG[place] for place in range(1, len(TOO_LONG), 17)]
+
+
+@pytest.mark.parametrize("path", [OPENAI, LITELLM])
+@pytest.mark.parametrize("said", SAMPLE, ids=[each.server for each in SAMPLE])
+def test_an_agent_goes_on_after_a_refusal(host, path, said):
+    """An agent loses no turn to a refusal, and learns the window within 10 %."""
+    assert session(host, path, said, turns=19).is_well
+
+
+@pytest.mark.parametrize("path", [OPENAI, LITELLM])
+@pytest.mark.parametrize(("name", "most"), [(name, 3 * (n == 0)) for n, name in enumerate(REPORTS)])
+def test_low_reports_keep_compression_on(host, path, name, most):
+    """A truncating server's window is found in three requests; other low reports change nothing."""
+    assert reported(host, path, name, turns=19).over <= most

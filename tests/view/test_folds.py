@@ -12,7 +12,10 @@ from tests.helpers.compressing import compressor
 def talk(turns: int) -> list[Message]:
     """Return a conversation full of names, so that facts fill whatever room they are given."""
     chance = random.Random(7)
-    name = lambda: f"{chance.choice('pqrs')}{chance.randrange(10**6)}"  # noqa: E731
+
+    def name() -> str:
+        return f"{chance.choice('pqrs')}{chance.randrange(10**6)}"
+
     messages: list[Message] = [{"role": "system", "content": "You look after the store."}]
     for turn in range(turns):
         paths = " ".join(f"src/{name()}/{name()}.py" for _ in range(12))

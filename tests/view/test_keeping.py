@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor
+from praison_compressor import BudgetTooSmall, ContextCompressor
 from praison_compressor.messages import find_repairs, text_of
 from praison_compressor.view.jobs import Plan
 from praison_compressor.view.view import View
-from tests.helpers.compressing import Model
+from tests.helpers.compressing import Model, compressor
 from tests.helpers.sketches import budget, laid, planned
 from tests.helpers.transcripts import outputs, transcripts
 
@@ -60,9 +60,7 @@ def test_all_kept_outputs_yield_where_no_number_is_enough():
 
 def test_the_newest_kept_outputs_stay_over_a_long_conversation():
     """The newest kept outputs fill the target, and compressions stay rare."""
-    given_: dict[str, Any] = {"model": "gpt-4o", "context_window": 32_000}
-    options = {"protect_last_n_tokens": 1_000, "tool_policies": "keep_all"}
-    ours = ContextCompressor(CompressorConfig(**given_, **options), summarizer=Model())
+    ours = compressor(Model(), context_window=32_000, tool_policies="keep_all")
     messages, after = outputs(120, name="ask_expert"), []
     for end in range(4, len(messages) + 1, 12):
         result = ours.compress_sync(messages[:end], session_id="s")
@@ -92,15 +90,14 @@ def is_valid(ours: ContextCompressor, messages: list[dict[str, Any]]) -> bool:
 @given(transcripts(), st.sampled_from(["bash", "read_file", "*"]))
 def test_a_growing_conversation_stays_whole_and_within_its_window(messages, kept):
     """A growing conversation with kept tools stays recoverable and within its window."""
-    config = CompressorConfig(
-        model="gpt-4o",
+    ours = compressor(
+        Model(),
         context_window=1_200,
         token_floor=0,
         protect_last_n_tokens=200,
         summary_target_tokens=60,
         tool_policies={kept: "keep"},
     )
-    ours = ContextCompressor(config, summarizer=Model())
     ends = [n for n, m in enumerate(messages, 1) if m["role"] in ("user", "tool")]
     whole = [messages[:end] for end in ends if find_repairs(messages[:end]) == []]
     assert len([is_valid(ours, each) for each in whole]) == len(whole)

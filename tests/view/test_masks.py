@@ -7,11 +7,10 @@ import json
 
 import pytest
 
-from praison_compressor import CompressorConfig, ConfigError, ContextCompressor, TokenCounter
-from praison_compressor.messages import find_repairs, text_of, tool_calls_of
+from praison_compressor import CompressorConfig, ConfigError, ContextCompressor
+from praison_compressor.messages import find_repairs, text_of
 from praison_compressor.view.masks import mask_results, policy_of, results_with_calls
 from tests.helpers import compressing
-from tests.helpers.native import to_native
 from tests.helpers.transcripts import outputs, step
 
 Model = functools.partial(compressing.Model, "## Done\nEvery part that was looked at is in order.")
@@ -359,19 +358,3 @@ def test_a_large_result_is_no_burden_whichever_way_it_is_asked(options):
     assert result.tokens_after < 6_000
     assert ("archive(" in left_out(text_of(result.messages[-1]))) is background
     ours.close()
-
-
-@pytest.mark.parametrize("shape", [list, to_native], ids=["beside", "blocks"])
-def test_arguments_larger_than_the_window_stay_an_object_that_fits(shape):
-    """Arguments above the window are sent by both ends, as an object."""
-    body = lines(6_000)
-    call, written = step("c1", "ok", "write_file", path="src/big.py", content=body)
-    view = ContextCompressor(config()).compress_sync(
-        shape([{"role": "user", "content": "Write it."}, call, written])
-    )
-    (sent,) = [call for message in view.messages for call in tool_calls_of(message)]
-    given = json.loads(sent.arguments)
-    assert view.tokens_after < 8_000 < TokenCounter("gpt-4o").text(body)
-    assert given["path"] == "src/big.py"
-    assert (given["content"][:20], given["content"][-20:]) == (body[:20], body[-20:])
-    assert find_repairs(view.messages) == []

@@ -7,25 +7,25 @@ import hashlib
 import hmac
 import json
 import secrets
-import string
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, Row, Table, delete, insert, select, text
+from sqlalchemy import Connection, Row, Table, delete, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ...errors import ConfigError, LedgerCorrupt, StoreUnavailable
 from ...messages import Message, content_digest
 from ..segments import FORGOTTEN, Entry, Segment, Usage
 from ..stores import ALL_MESSAGES
-from ..words import LEAST_PREFIX_LETTERS, STOP_WORDS, distinct_words, searchable_text
+from .index import WordIndex
 from .schema import links, messages
 
 
 # ---------------------------------------------------------------- payloads and keys
 class Codec(Protocol):
-    """A cipher for payloads; `cryptography.fernet.Fernet` is one as it is."""
+    """A cipher for payloads, as `cryptography.fernet.Fernet`."""
 
     def encrypt(self, data: bytes) -> bytes:
         """Encrypt the data."""
@@ -35,10 +35,10 @@ class Codec(Protocol):
 
 
 class Packer:
-    """Packs and unpacks payloads, and names archived messages."""
+    """Pack and unpack payloads; name archived messages."""
 
     def __init__(self, codec: Codec | None = None, pepper: bytes = b"") -> None:
-        """Take the cipher and the secret that keeps names from guesses."""
+        """Take a cipher, and a secret that prevents guesses of names."""
         self.encrypts = codec is not None
         self._codec = codec
         self._pepper = pepper
@@ -137,8 +137,7 @@ def packer_of(pepper: bytes, codec: Codec | None, place: str, *, accepts_plain: 
     try:
         return Packer(codec, Packer(codec).unpack(pepper))
     except LedgerCorrupt as error:
-        said = f"{place} is encrypted with another key than the one given"
-        raise StoreUnavailable(said) from error
+        raise StoreUnavailable(f"{place} is encrypted with another key; use that key") from error
 
 
 # ---------------------------------------------------------------- entries
@@ -162,12 +161,11 @@ def unpack_entry(packer: Packer, row: Row[Any]) -> Entry:
 
 
 def _segment_of(payload: str) -> Segment:
-    """Return the segment of its JSON."""
-    found = json.loads(payload)
-    found["run"] = tuple(found["run"])
-    found["archived_as"] = tuple((at, name) for at, name in found["archived_as"])
-    found["usage"] = Usage(**found["usage"])
-    return Segment(**found)
+    fields = json.loads(payload)
+    fields["run"] = tuple(fields["run"])
+    fields["archived_as"] = tuple((at, digest) for at, digest in fields["archived_as"])
+    fields["usage"] = Usage(**fields["usage"])
+    return Segment(**fields)
 
 
 # ---------------------------------------------------------------- originals
@@ -184,8 +182,8 @@ class MessageArchive:
         self.is_sqlite = connection.dialect.name == "sqlite"
         """False: PostgreSQL."""
         self.packer = packer
-        self.band = BAND_KEYS[self.is_sqlite]
-        """Message keys among which a word's list is read at once."""
+        self.index = WordIndex(self.execute, is_sqlite=self.is_sqlite)
+        """Empty in an encrypted store."""
 
     def insert(self, table: Table) -> Any:
         """Return an INSERT that accepts `on_conflict_…`, which dialects define apart."""
@@ -201,13 +199,13 @@ class MessageArchive:
         return [known[name] for name, _ in named]
 
     def _keys_of(self, namespace: str, names: Iterable[bytes]) -> dict[bytes, int]:
-        found: dict[bytes, int] = {}
-        for some in batches(names):
+        keys: dict[bytes, int] = {}
+        for batch in batches(names):
             query = select(messages.c.digest, messages.c.key).where(
-                messages.c.namespace == namespace, messages.c.digest.in_(some)
+                messages.c.namespace == namespace, messages.c.digest.in_(batch)
             )
-            found |= {bytes(row.digest): row.key for row in self.execute(query)}
-        return found
+            keys |= {bytes(row.digest): row.key for row in self.execute(query)}
+        return keys
 
     def _insert(self, namespace: str, fresh: Mapping[bytes, Message]) -> dict[bytes, int]:
         rows = [
@@ -218,7 +216,8 @@ class MessageArchive:
         insertion = self.insert(messages).on_conflict_do_nothing()
         added = self.execute(insertion.returning(messages.c.digest, messages.c.key), rows)
         known = {bytes(name): key for name, key in added}
-        self._index(_ADD_WORDS, {key: fresh[name] for name, key in known.items()})
+        if not self.packer.encrypts:
+            self.index.add({key: fresh[name] for name, key in known.items()})
         # The others were archived by another writer at the same time.
         return known | self._keys_of(namespace, fresh.keys() - known.keys())
 
@@ -233,28 +232,28 @@ class MessageArchive:
 
     def keys_of_entries(self, entry_keys: Iterable[int]) -> dict[int, list[int]]:
         """Return the keys of each entry's messages, in order."""
-        found: dict[int, list[int]] = {key: [] for key in entry_keys}
-        for some in batches(found):
-            query = select(links).where(links.c.entry_key.in_(some))
+        keys: dict[int, list[int]] = {key: [] for key in entry_keys}
+        for batch in batches(keys):
+            query = select(links).where(links.c.entry_key.in_(batch))
             for row in self.execute(query.order_by(links.c.entry_key, links.c.ordinal)):
-                found[row.entry_key].append(row.message_key)
-        return found
+                keys[row.entry_key].append(row.message_key)
+        return keys
 
     def messages_of_entries(
         self, entry_keys: Iterable[int], wanted: slice = ALL_MESSAGES
     ) -> dict[int, list[Message]]:
         """Return each entry's originals in order, `{}` for unwanted ones."""
-        linked = self.keys_of_entries(entry_keys)
-        found = self.messages_of(key for keys in linked.values() for key in keys[wanted])
-        return {entry: [found.get(key, {}) for key in keys] for entry, keys in linked.items()}
+        keys_of = self.keys_of_entries(entry_keys)
+        read = self.messages_of(key for keys in keys_of.values() for key in keys[wanted])
+        return {entry: [read.get(key, {}) for key in keys] for entry, keys in keys_of.items()}
 
     def messages_of(self, keys: Iterable[int]) -> dict[int, Message]:
         """Return messages by their keys."""
-        found: dict[int, Message] = {}
-        for some in batches(keys):
-            query = select(messages.c.key, messages.c.body).where(messages.c.key.in_(some))
-            found |= {row.key: self.message_of(row) for row in self.execute(query)}
-        return found
+        read: dict[int, Message] = {}
+        for batch in batches(keys):
+            query = select(messages.c.key, messages.c.body).where(messages.c.key.in_(batch))
+            read |= {row.key: self.message_of(row) for row in self.execute(query)}
+        return read
 
     def message_of(self, row: Any) -> Message:
         """Return the message of a row."""
@@ -265,85 +264,15 @@ class MessageArchive:
 
     def remove(self, keys: Iterable[int]) -> None:
         """Delete unlinked messages from archive and index."""
-        for some in batches(keys):
-            self._index(_REMOVE_WORDS, self.messages_of(some))
-            self.execute(delete(messages).where(messages.c.key.in_(some)))
-        if self.is_sqlite:
-            # FTS5 keeps removed words until its index is merged into one piece.
-            merge = "INSERT INTO compressor_search(compressor_search) VALUES ('optimize')"
-            self.execute(text(merge))
-
-    def _index(self, statements: tuple[str, str], found: Mapping[int, Message]) -> None:
-        """Run the database's statement for the words of each message."""
-        if self.packer.encrypts or not found:
-            return
-        join = " ".join if self.is_sqlite else list
-        rows = [
-            {
-                "key": key,
-                "words": join(
-                    self.indexed_words(
-                        distinct_words(searchable_text(found[key])), key // self.band
-                    )
-                ),
-            }
-            for key in sorted(found)  # FTS5 writes a piece of its index at each lower key
-        ]
-        self.execute(text(statements[not self.is_sqlite]), rows)
-
-    def indexed_words(self, some: Iterable[str], band: int) -> list[str]:
-        """Return words of a band's messages as they are indexed."""
-        mark, each = self._band_mark(band), (word for word in some if word not in STOP_WORDS)
-        if not self.is_sqlite:
-            return [mark + word for word in each]
-        # A shorter word of a query finds only words that begin with that many letters.
-        n = LEAST_PREFIX_LETTERS
-        return [mark + word if word[:n].isalpha() and len(word) >= n else word for word in each]
-
-    def _band_mark(self, band: int) -> str:
-        """Return a band's mark; distant bands may share one."""
-        high, low = divmod(band, len(_BAND_MARKS))
-        return (_BAND_MARKS[high % len(_BAND_MARKS)] if self.is_sqlite else "") + _BAND_MARKS[
-            low % len(_BAND_MARKS)
-        ]
+        for batch in batches(keys):
+            if not self.packer.encrypts:
+                self.index.remove(self.messages_of(batch))
+            self.execute(delete(messages).where(messages.c.key.in_(batch)))
+        self.index.merge()
 
 
-# ---------------------------------------------------------------- the index of words
-# FTS5 on SQLite, GIN on PostgreSQL: words and message keys, no positions. FTS5 reads the whole list
-# of each word that a shorter one may begin, GIN that of every word: a million messages take too
-# long. So these words are indexed behind the mark of their message's band.
-BAND_KEYS = {True: 1 << 13, False: 1 << 17}
-"""Keys of a band, on SQLite and on PostgreSQL; smaller ones are read faster and take more bytes."""
-_BAND_MARKS = string.digits + string.ascii_lowercase
-
-_ADD_WORDS = (
-    "INSERT INTO compressor_search(rowid, words) VALUES (:key, :words)",
-    "INSERT INTO compressor_search VALUES (:key, array_to_tsvector(CAST(:words AS text[])))",
-)
-_REMOVE_WORDS = (
-    # FTS5 removes a message only by the words that were indexed for the message.
-    "INSERT INTO compressor_search(compressor_search, rowid, words) "
-    "VALUES ('delete', :key, :words)",
-    "DELETE FROM compressor_search WHERE message_key = :key",
-)
-
-
-def batches(items: Iterable[T]) -> Iterator[list[T]]:
-    """Yield the distinct items in lists that one statement can name."""
-    everything = list(dict.fromkeys(items))
-    for start in range(0, len(everything), _PARAMETERS):
-        yield everything[start : start + _PARAMETERS]
-
-
-_RANGE_GAP = 500  # keys between two ranges that are read as one
-
-
-def merge_ranges(ranges: Iterable[tuple[int, int]], gap: int = _RANGE_GAP) -> list[tuple[int, int]]:
-    """Return ranges of keys in order, neighbours as one."""
-    found: list[tuple[int, int]] = []
-    for first, last in sorted(ranges):
-        if found and first - found[-1][1] <= gap:
-            found[-1] = found[-1][0], max(last, found[-1][1])
-        else:
-            found.append((first, last))
-    return found
+def batches(items: Iterable[T], size: int = _PARAMETERS) -> Iterator[list[T]]:
+    """Yield the items in lists that one statement can name."""
+    remaining = iter(items)
+    while batch := list(islice(remaining, size)):
+        yield batch

@@ -18,7 +18,8 @@ from ...errors import LedgerConflict
 from ...messages import Message, digest, read_transcript
 from ...messages.secrets import Redactor, masks_in
 from ..segments import Entry, Outline, Segment, Session, archive_digest, seal
-from .archive import MessageArchive, dump, merge_ranges, pack_entry
+from .archive import MessageArchive, dump, pack_entry
+from .index import merge_ranges
 from .queries import find_session, head_of_epoch, read_note, record_outline, transcript_at
 from .schema import entries, leases, notes, sessions, spans, tails
 
@@ -34,24 +35,24 @@ def mask_segments(namespace: str, segments: Iterable[SegmentRun]) -> list[Segmen
 
 def mask_outline(namespace: str, outline: Outline) -> Outline:
     """Return the outline to store, its messages masked as in the archive."""
-    held = [item for item in outline if not isinstance(item, int)]
-    masked = iter(Redactor(namespace).redact(held)[0])
+    messages = [item for item in outline if not isinstance(item, int)]
+    masked = iter(Redactor(namespace).redact(messages)[0])
     return tuple(item if isinstance(item, int) else next(masked) for item in outline)
 
 
 def _mask_segment(redactor: Redactor, segment: Segment, originals: list[Message]) -> SegmentRun:
-    kept, found = redactor.redact(originals)
-    (rendered,), shown = redactor.redact([segment.rendered])
+    masked, has_secrets = redactor.redact(originals)
+    (rendered,), shows_secrets = redactor.redact([segment.rendered])
     # Masks of earlier commits count too: a view may be read as the transcript.
-    count = masks_in(kept)
-    if not (count or shown):
+    count = masks_in(masked)
+    if not (count or shows_secrets):
         return segment, originals
-    archived = _alias_digests(segment.run, originals, kept) if found else ()
-    return replace(segment, rendered=rendered, archived_as=archived, secrets=count), list(kept)
+    archived = _alias_digests(segment.run, originals, masked) if has_secrets else ()
+    return replace(segment, rendered=rendered, archived_as=archived, secrets=count), list(masked)
 
 
 def _alias_digests(
-    run: Sequence[str], originals: Sequence[Message], kept: Sequence[Message]
+    run: Sequence[str], originals: Sequence[Message], masked: Sequence[Message]
 ) -> tuple[tuple[int, str], ...]:
     """Return the run's places whose archived digests differ, with these digests.
 
@@ -60,7 +61,7 @@ def _alias_digests(
     """
     for as_read in (False, True):
         if _canonical_digests(originals, as_read) == list(run):
-            pairs = zip(run, _canonical_digests(kept, as_read), strict=True)
+            pairs = zip(run, _canonical_digests(masked, as_read), strict=True)
             return tuple((at, new) for at, (old, new) in enumerate(pairs) if new != old)
     return ()
 
@@ -156,8 +157,8 @@ def _widen_spans(archive: MessageArchive, session_key: int, keys: Iterable[int])
     query = select(spans.c.first, spans.c.last).where(own)
     before = dict(tuple(each) for each in archive.execute(query))
     after = dict(merge_ranges([*before.items(), *((key, key) for key in keys)]))
-    if gone := before.keys() - after.keys():
-        archive.execute(delete(spans).where(own, spans.c.first.in_(gone)))
+    if replaced := before.keys() - after.keys():
+        archive.execute(delete(spans).where(own, spans.c.first.in_(replaced)))
     changed = after.items() - before.items()
     if changed:
         rows = [{"session_key": session_key, "first": a, "last": b} for a, b in changed]

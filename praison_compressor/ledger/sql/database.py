@@ -42,8 +42,8 @@ _CREATION_LOCK = 0x70726169_736F6E63  # "praisonc", an advisory lock: one proces
 _READ, _WRITE = "BEGIN", "BEGIN IMMEDIATE"
 _CONNECT_SECONDS = 2
 _TRIES = 3
-# A slow failure is repeated without a try for this many times its duration: an agent's turns must
-# not wait for a locked file or a dead server each time.
+# After a failure that took a second, ten seconds pass until the next try: an agent's turns must not
+# wait for a locked file or a dead server each time.
 _COOLDOWN_FACTOR = 10
 _EXPECTED_URL = "expected sqlite:///path or postgresql://user@host/database"
 
@@ -60,13 +60,13 @@ def parse_url(url: str | os.PathLike[str] | None) -> URL:
     Raises:
         StoreUnavailable: the text names no SQLite file and no PostgreSQL database.
     """
-    given = str(default_path()) if url is None else os.fspath(url)
-    if given in STORE_KINDS:
-        raise StoreUnavailable(f"{given!r} names a kind of store and no place; {_EXPECTED_URL}")
-    if "://" not in given:
-        given = f"sqlite:///{given}"
+    name = str(default_path()) if url is None else os.fspath(url)
+    if name in STORE_KINDS:
+        raise StoreUnavailable(f"{name!r} names a kind of store and no place; {_EXPECTED_URL}")
+    if "://" not in name:
+        name = f"sqlite:///{name}"
     try:
-        parsed = make_url(given)
+        parsed = make_url(name)
     except (exc.ArgumentError, ValueError) as error:
         # The text may hold a password, so the error does not repeat it.
         raise StoreUnavailable(f"the store's URL cannot be read; {_EXPECTED_URL}") from error
@@ -75,7 +75,7 @@ def parse_url(url: str | os.PathLike[str] | None) -> URL:
         raise StoreUnavailable(f"a store of the kind {kind!r} is not supported; {_EXPECTED_URL}")
     if kind.startswith("postgres"):
         return parsed.set(drivername="postgresql+psycopg")
-    path = given.partition(":///")[2]
+    path = name.partition(":///")[2]
     if not path or path == ":memory:":
         raise StoreUnavailable("sqlite:// names no file; expected sqlite:///path/to/ledger.db")
     return URL.create("sqlite", database=os.path.abspath(os.path.expanduser(path)))
@@ -138,8 +138,10 @@ class Database:
         except CompressorError:
             raise
         except (AttributeError, LookupError, StopIteration, TypeError, ValueError) as error:
-            said = f"{self.place}: a row was changed, and cannot be read ({error!r:.80})"
-            raise LedgerCorrupt(f"{said}; restore a copy, or move it away") from error
+            raise LedgerCorrupt(
+                f"{self.place}: a row was changed, and cannot be read ({error!r:.80}); restore a "
+                "copy, or move it away"
+            ) from error
 
     def write(self, work: Callable[[MessageArchive], T]) -> T:
         """Run work that writes, all of it or nothing; return its result."""
@@ -282,26 +284,26 @@ class Database:
     def _packer_of(self, connection: Connection) -> Packer:
         """Return the store's packer; create the tables of a new store."""
         with connection.begin():
-            known = _read_meta(connection)
-        if not known:
+            values = _read_meta(connection)
+        if not values:
             # SQLite's only lock is taken here alone: a made store opens while others write.
             with connection.execution_options(begin=_WRITE).begin():
                 if not self.is_sqlite:  # creating tables takes longer than a commit
                     connection.execute(text("SET LOCAL lock_timeout = '60s'"))
                     connection.execute(text(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})"))
-                known = _read_meta(connection)
-                if not known:
+                values = _read_meta(connection)
+                if not values:
                     make_tables(connection)
-                    known = {"layout": LAYOUT, "pepper": new_pepper(self._codec)}
-                    rows = [{"name": name, "value": value} for name, value in known.items()]
+                    values = {"layout": LAYOUT, "pepper": new_pepper(self._codec)}
+                    rows = [{"name": name, "value": value} for name, value in values.items()]
                     connection.execute(insert(meta), rows)
-        if known.get("layout") != LAYOUT or "pepper" not in known:
+        if values.get("layout") != LAYOUT or "pepper" not in values:
             raise StoreUnavailable(
                 f"{self.place} was written by another version, and its layout is unknown here "
                 f"(expected {LAYOUT.decode()}); use the version that wrote it, or another store"
             )
         packer = packer_of(
-            known["pepper"], self._codec, self.place, accepts_plain=self._accepts_plain
+            values["pepper"], self._codec, self.place, accepts_plain=self._accepts_plain
         )
         if self._codec is not None and not packer.encrypts:
             logger.warning("%s is not encrypted and stays so: the key is not used", self.place)
@@ -312,8 +314,8 @@ def _read_meta(connection: Connection) -> dict[str, bytes]:
     """Return the store's own facts; none of a new store."""
     if not inspect(connection).has_table(meta.name):
         return {}
-    found = connection.execute(select(meta.c.name, meta.c.value)).all()
-    return {"layout": b"", **{name: value for name, value in found if isinstance(value, bytes)}}
+    rows = connection.execute(select(meta.c.name, meta.c.value)).all()
+    return {"layout": b"", **{name: value for name, value in rows if isinstance(value, bytes)}}
 
 
 # ---------------------------------------------------------------- PostgreSQL

@@ -41,8 +41,8 @@ def translate_errors(where: str) -> Iterator[None]:
     except exc.SQLAlchemyError as error:
         raise _ledger_error(where, _driver_message(error)) from error
     except UnicodeEncodeError as error:  # names only: messages are stored as bytes
-        said = f"{where} cannot hold {error.object[:60]!r}: no text in UTF-8"
-        raise LedgerError(f"{said}; use another name") from error
+        name = repr(error.object[:60])
+        raise LedgerError(f"{where} cannot hold {name}: no UTF-8; use another name") from error
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise StoreUnavailable(f"{where}: {reason}; check the path and its rights") from error

@@ -55,8 +55,8 @@ def audit(archive: MessageArchive, namespace: str | None, session_id: str | None
         query = query.where(sessions.c.id == session_id)
     faults = []
     if archive.is_sqlite:
-        found = archive.execute(text("PRAGMA integrity_check")).scalars()
-        faults += [Fault("the database file", said) for said in found if said != "ok"]
+        lines = archive.execute(text("PRAGMA integrity_check")).scalars()
+        faults += [Fault("the database file", line) for line in lines if line != "ok"]
     for row in archive.execute(query.order_by(sessions.c.key)).all():
         faults += _session_faults(archive, row)
     if session_id is None:
@@ -70,11 +70,11 @@ def _session_faults(archive: MessageArchive, session: Row[Any]) -> Iterator[Faul
     rows = read_chain(archive, session.namespace, session.head)
     expected = None
     for number, row in enumerate(rows):
-        for said in _entry_faults(archive, row, expected):
-            yield Fault(f"{name}, entry {number} ({row.epoch})", said)
+        for fault in _entry_faults(archive, row, expected):
+            yield Fault(f"{name}, entry {number} ({row.epoch})", fault)
         expected = row.hash
-    for said in _place_faults(archive, session, rows):
-        yield Fault(name, said)
+    for fault in _place_faults(archive, session, rows):
+        yield Fault(name, fault)
 
 
 def _entry_faults(archive: MessageArchive, row: Row[Any], parent: str | None) -> Iterator[str]:
@@ -139,11 +139,11 @@ def _archive_faults(archive: MessageArchive, namespace: str | None) -> Iterator[
     keys = select(messages.c.key).order_by(messages.c.key)
     if namespace is not None:
         keys = keys.where(messages.c.namespace == namespace)
-    for some in batches(archive.execute(keys).scalars()):
-        query = select(messages, covered.label("covered")).where(messages.c.key.in_(some))
+    for batch in batches(archive.execute(keys).scalars()):
+        query = select(messages, covered.label("covered")).where(messages.c.key.in_(batch))
         for row in archive.execute(query):
-            if (said := _message_fault(archive, row)) is not None:
-                yield Fault(f"archived message {row.key}", said)
+            if (fault := _message_fault(archive, row)) is not None:
+                yield Fault(f"archived message {row.key}", fault)
 
 
 def _message_fault(archive: MessageArchive, row: Row[Any]) -> str | None:
@@ -172,16 +172,16 @@ def erase_session(archive: MessageArchive, namespace: str, target: str) -> Erase
         named = (table.c.namespace == namespace) & (table.c.session_id == row.id)
         archive.execute(delete(table).where(named))
     holders = _covering_sessions(archive, linked)
-    gone = linked - set(holders)
-    archive.remove(gone)
-    kept = outline_messages(read_outline(archive, row.key))
+    removed = linked - set(holders)
+    archive.remove(removed)
+    recorded = outline_messages(read_outline(archive, row.key))
     record_outline(archive, row.key, None)
     # Ignore system messages: every session of an agent has them.
-    said = {content_digest(message) for message in kept if not is_system(message)}
-    others = {*forks, *holders.values(), *_transcripts_with(archive, namespace, said)}
+    digests = {content_digest(message) for message in recorded if not is_system(message)}
+    others = {*forks, *holders.values(), *_transcripts_with(archive, namespace, digests)}
     _mark_stale(archive, [row.key, *forks])
     return Erased(
-        tombs, len(gone) + len(kept), (row.id,), _session_ids(archive, others - {row.key})
+        tombs, len(removed) + len(recorded), (row.id,), _session_ids(archive, others - {row.key})
     )
 
 
@@ -191,13 +191,13 @@ def erase_message(archive: MessageArchive, namespace: str, target: str) -> Erase
     Every later summary of these sessions is forgotten too: its writer read the earlier summaries.
     """
     _block_commits(archive)
-    key, keeping = find_message(archive, namespace, target)
-    for session_key, recorded in keeping.items():
-        kept = [i for i in recorded if isinstance(i, int) or content_digest(i) != target]
-        record_outline(archive, session_key, tuple(kept))
+    key, outlines = find_message(archive, namespace, target)
+    for session_key, outline in outlines.items():
+        rest = [item for item in outline if isinstance(item, int) or content_digest(item) != target]
+        record_outline(archive, session_key, tuple(rest))
     covering = entries.c.key.in_(select(links.c.entry_key).where(links.c.message_key == key))
     later = _with_descendants(namespace, covering)
-    touched = {*keeping, *_sessions_ending_in(archive, later)}
+    touched = {*outlines, *_sessions_ending_in(archive, later)}
     is_later = entries.c.key.in_(select(later.c.key))
     tombs = _make_tombstones(archive, is_later & (covering | (entries.c.kind == "summary")))
     if key is not None:
@@ -224,18 +224,18 @@ def find_message(
         raise SessionNotFound(f"{target!r} is no digest of a message") from error
     archived = (messages.c.namespace == namespace) & (messages.c.digest == name)
     key = archive.execute(select(messages.c.key).where(archived)).scalar()
-    keeping = _transcripts_with(archive, namespace, {target})
-    if key is None and not keeping:
+    outlines = _transcripts_with(archive, namespace, {target})
+    if key is None and not outlines:
         raise SessionNotFound(f"no stored message {target} in namespace {namespace!r}")
-    return key, keeping
+    return key, outlines
 
 
 def _drop_if_empty(archive: MessageArchive, namespace: str, session_id: str) -> None:
     """Drop a session's recorded transcript if only its system prompt is left."""
     row = require_session(archive, namespace, session_id)
-    said = [m for m in outline_messages(read_outline(archive, row.key)) if not is_system(m)]
+    recorded = outline_messages(read_outline(archive, row.key))
     chained = archive.keys_of_entries(each.key for each in read_chain(archive, namespace, row.head))
-    if not said and not any(chained.values()):
+    if all(is_system(message) for message in recorded) and not any(chained.values()):
         record_outline(archive, row.key, None)
 
 
@@ -268,13 +268,13 @@ def _make_tombstones(archive: MessageArchive, these: ColumnElement[bool]) -> int
 
 def _covering_sessions(archive: MessageArchive, keys: Iterable[int]) -> dict[int, int]:
     """Return messages that entries still cover, each with one session."""
-    found: dict[int, int] = {}
+    holders: dict[int, int] = {}
     query = select(links.c.message_key, entries.c.session_key)
     query = query.join(entries, links.c.entry_key == entries.c.key)
-    for some in batches(keys):
-        rows = archive.execute(query.where(links.c.message_key.in_(some)))
-        found |= {row.message_key: row.session_key for row in rows}
-    return found
+    for batch in batches(keys):
+        rows = archive.execute(query.where(links.c.message_key.in_(batch)))
+        holders |= {row.message_key: row.session_key for row in rows}
+    return holders
 
 
 def _transcripts_with(

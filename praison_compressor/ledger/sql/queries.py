@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Row, Select, case, delete, exists, func, select, update
+from sqlalchemy import Row, Select, bindparam, case, delete, exists, func, select, update
 
 from ...errors import LedgerCorrupt, SessionNotFound
 from ...messages import Message, is_system
@@ -23,7 +23,7 @@ from ..segments import (
     expand_outline,
 )
 from ..stores import ALL_MESSAGES, SessionInfo
-from .archive import MessageArchive, dump, load, unpack_entry
+from .archive import MessageArchive, batches, dump, load, unpack_entry
 from .schema import entries, links, notes, sessions, tails
 
 logger = logging.getLogger(__name__)
@@ -35,16 +35,19 @@ SESSION_ROWS: Select[Any] = select(
 """Rows of sessions without their large column."""
 
 
+# Built once: to build a statement takes longer than to run it.
+_NAMED = SESSION_ROWS.where(
+    sessions.c.namespace == bindparam("namespace"), sessions.c.id == bindparam("id")
+)
+_OPENED = SESSION_ROWS.join(entries, entries.c.session_key == sessions.c.key).where(
+    entries.c.namespace == bindparam("namespace"), entries.c.epoch == bindparam("id")
+)
+
+
 def find_session(archive: MessageArchive, namespace: str, session_id: str) -> Row[Any] | None:
     """Return the session with this id, or that opened this epoch."""
-    query = SESSION_ROWS.where(sessions.c.namespace == namespace)
-    found = archive.execute(query.where(sessions.c.id == session_id)).first()
-    if found is not None:
-        return found
-    opener = select(entries.c.session_key).where(
-        entries.c.namespace == namespace, entries.c.epoch == session_id
-    )
-    return archive.execute(query.where(sessions.c.key.in_(opener))).first()
+    name = {"namespace": namespace, "id": session_id}
+    return archive.execute(_NAMED, name).first() or archive.execute(_OPENED, name).first()
 
 
 def require_session(archive: MessageArchive, namespace: str, session_id: str) -> Row[Any]:
@@ -79,12 +82,12 @@ def lineage(archive: MessageArchive, namespace: str, session_id: str) -> list[Ep
         SessionNotFound: no such session in this namespace.
     """
     row = require_session(archive, namespace, session_id)
-    found = _epochs(archive, row, head_of_epoch(archive, row, session_id))
+    epochs = _epochs(archive, row, head_of_epoch(archive, row, session_id))
     while row.base_key is not None:
         head = row.base_head
         row = archive.execute(SESSION_ROWS.where(sessions.c.key == row.base_key)).one()
-        found = _epochs(archive, row, head) + found
-    return found
+        epochs = _epochs(archive, row, head) + epochs
+    return epochs
 
 
 def epoch_tree(archive: MessageArchive, namespace: str, session_id: str) -> list[Epoch]:
@@ -105,12 +108,12 @@ def epoch_tree(archive: MessageArchive, namespace: str, session_id: str) -> list
 
 def _epochs(archive: MessageArchive, row: Row[Any], head: str) -> list[Epoch]:
     """Return a session's own epochs up to an entry."""
-    found = [Epoch(row.id, row.parent_id, row.id, float(row.created))]
+    epochs = [Epoch(row.id, row.parent_id, row.id, float(row.created))]
     for entry in read_chain(archive, row.namespace, head, row.base_head):
-        if entry.epoch != found[-1].id:
+        if entry.epoch != epochs[-1].id:
             undoes = entry.kind == "undo"
-            found.append(Epoch(entry.epoch, found[-1].id, row.id, float(entry.created), undoes))
-    return found
+            epochs.append(Epoch(entry.epoch, epochs[-1].id, row.id, float(entry.created), undoes))
+    return epochs
 
 
 def read_note(archive: MessageArchive, session: Session, *, is_locked: bool = False) -> str:
@@ -171,22 +174,32 @@ def list_sessions(archive: MessageArchive, namespace: str) -> list[SessionInfo]:
 
 
 # ---------------------------------------------------------------- the chain of entries
+def _chain_query() -> Select[Any]:
+    """Return the query for entries after a hash up to the head."""
+    step = select(entries.c.hash, entries.c.parent).where(
+        entries.c.namespace == bindparam("namespace"), entries.c.hash != bindparam("after")
+    )
+    walk = step.where(entries.c.hash == bindparam("head")).cte("walk", recursive=True)
+    reached = select(walk.union(step.where(entries.c.hash == walk.c.parent)).c.hash)
+    return select(entries).where(
+        entries.c.namespace == bindparam("namespace"), entries.c.hash.in_(reached)
+    )
+
+
+_CHAIN = _chain_query()
+
+
 def read_chain(
     archive: MessageArchive, namespace: str, head: str, after: str = GENESIS
 ) -> list[Row[Any]]:
     """Return the entries after a hash up to the head, oldest first."""
-    step = select(entries.c.hash, entries.c.parent).where(
-        entries.c.namespace == namespace, entries.c.hash != after
-    )
-    walk = step.where(entries.c.hash == head).cte("walk", recursive=True)
-    reached = select(walk.union(step.where(entries.c.hash == walk.c.parent)).c.hash)
-    query = select(entries).where(entries.c.namespace == namespace, entries.c.hash.in_(reached))
-    by_hash = {row.hash: row for row in archive.execute(query)}
-    found = []
+    values = {"namespace": namespace, "head": head, "after": after}
+    by_hash = {row.hash: row for row in archive.execute(_CHAIN, values)}
+    chain = []
     while head in by_hash:
-        found.append(by_hash.pop(head))
-        head = found[-1].parent
-    return found[::-1]
+        chain.append(by_hash.pop(head))
+        head = chain[-1].parent
+    return chain[::-1]
 
 
 def read_session(archive: MessageArchive, row: Row[Any], known: Session | None) -> Session:
@@ -201,14 +214,14 @@ def read_session(archive: MessageArchive, row: Row[Any], known: Session | None) 
         return read_session(archive, row, None)  # `known` is newer than the row
     if start != after:
         raise LedgerCorrupt(f"session {row.id}: its chain has no entry {start}")
-    found = (*before, *(unpack_entry(archive.packer, each) for each in new))
+    chained = (*before, *(unpack_entry(archive.packer, entry) for entry in new))
     own: dict[str, None] = {}  # the session's two newest epochs
-    for entry in reversed(found):
+    for entry in reversed(chained):
         if entry.hash == row.base_head or len(own) == 2:
             break
         own[entry.epoch] = None
     tip, parent, *_ = *own, row.id, row.parent_id
-    return Session(row.namespace, row.id, tip, parent, row.head, found, row.edits)
+    return Session(row.namespace, row.id, tip, parent, row.head, chained, row.edits)
 
 
 # ---------------------------------------------------------------- originals and transcripts
@@ -242,22 +255,23 @@ def record_outline(
     length = _outline_length(archive, session_key, recorded or ())
     values = {"transcript": body, "recorded": length}
     archive.execute(update(sessions).where(sessions.c.key == session_key).values(values))
-    gone = tails.c.session_key == session_key
+    replaced = tails.c.session_key == session_key
     if keeps_tail:
-        gone &= tails.c.place < length
-    archive.execute(delete(tails).where(gone))
+        replaced &= tails.c.place < length
+    archive.execute(delete(tails).where(replaced))
 
 
 def _outline_length(archive: MessageArchive, session_key: int, recorded: Outline) -> int:
     """Return an outline's number of messages after leading system messages."""
-    held = [item for item in recorded if isinstance(item, int)]
+    numbers = [item for item in recorded if isinstance(item, int)]
     leading = itertools.takewhile(lambda i: not isinstance(i, int) and is_system(i), recorded)
-    length = len(recorded) - len(held) - len(list(leading))
-    if held:
+    length = len(recorded) - len(numbers) - len(list(leading))
+    if numbers:
         row = archive.execute(SESSION_ROWS.where(sessions.c.key == session_key)).one()
-        keys = [each.key for each in read_chain(archive, row.namespace, row.head)]
-        linked = archive.keys_of_entries(keys[item] for item in held)
-        length += sum(map(len, linked.values()))
+        keys = [entry.key for entry in read_chain(archive, row.namespace, row.head)]
+        for batch in batches(keys[item] for item in numbers):
+            count = select(func.count()).where(links.c.entry_key.in_(batch))
+            length += archive.execute(count).scalar_one()
     return length
 
 
@@ -302,8 +316,8 @@ def transcript_at(archive: MessageArchive, base: Row[Any], head: str) -> Outline
         return read_outline(archive, base.key)
     rows = read_chain(archive, base.namespace, head)
     length = unpack_entry(archive.packer, rows[-1]).segment.transcript_length if rows else 0
-    found = _full_transcript(archive, base, length)
-    return None if found is None else tuple(found)
+    messages = _full_transcript(archive, base, length)
+    return None if messages is None else tuple(messages)
 
 
 def transcript(archive: MessageArchive, session: Session) -> list[Message]:
@@ -311,16 +325,16 @@ def transcript(archive: MessageArchive, session: Session) -> list[Message]:
     row = find_session(archive, session.namespace, session.id)
     if row is None:
         return []
-    found = _full_transcript(archive, row)
-    if found is None:
+    messages = _full_transcript(archive, row)
+    if messages is None:
         logger.warning(ARCHIVE_ONLY, session.id)
         linked = archive.keys_of_entries(
-            each.key for each in read_chain(archive, row.namespace, row.head)
+            entry.key for entry in read_chain(archive, row.namespace, row.head)
         )
         keys = dict.fromkeys(key for keys in linked.values() for key in keys)
         read = archive.messages_of(keys)
-        found = [read[key] for key in keys]
-    return found
+        messages = [read[key] for key in keys]
+    return messages
 
 
 def _full_transcript(
@@ -331,14 +345,14 @@ def _full_transcript(
     if recorded is None:
         return None
     rows = read_chain(archive, row.namespace, row.head)
-    held = archive.messages_of_entries(
+    originals_of = archive.messages_of_entries(
         [rows[item].key for item in recorded if isinstance(item, int)]
     )
 
     def of_entry(number: int) -> tuple[Segment, Sequence[Message]]:
         entry = rows[number]
         # A mask covers a result inside a step, where no other message may be put.
-        gone = [FORGOTTEN.rendered] if entry.sealed is None and entry.kind == "summary" else []
-        return unpack_entry(archive.packer, entry).segment, held[entry.key] or gone
+        missing = [FORGOTTEN.rendered] if entry.sealed is None and entry.kind == "summary" else []
+        return unpack_entry(archive.packer, entry).segment, originals_of[entry.key] or missing
 
     return expand_outline(recorded, of_entry, length)

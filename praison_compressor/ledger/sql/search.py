@@ -1,52 +1,47 @@
 """Search a store's archive by words, within a session or a namespace.
 
-The index names the newest messages that have the words; texts and phrases are compared on these
-messages alone.
+The index names the newest messages with the query's rarest words. The other words are compared in
+these messages' texts, as the memory store compares the texts of all messages.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, or_, select, text
+from sqlalchemy import ColumnElement, Row, or_, select
 
-from ...messages import Message, content_digest
+from ...messages import Message, content_digest, is_result, result_blocks, text_of, tool_calls_of
+from ...quotes.speakers import SHELL_PROMPT, is_tool_output
 from ..words import (
     MOST_QUERY_WORDS,
     STOP_WORDS,
+    Document,
     Hit,
     HitPlace,
     distinct_words,
+    document_of,
     find_hits,
-    finds_longer,
     query_names,
 )
-from .archive import MessageArchive, batches, digest_of_name, merge_ranges
+from .archive import MessageArchive, batches, digest_of_name
+from .index import KeyRange, merge_ranges
 from .queries import SESSION_ROWS, outline_messages, read_outlines, require_session
 from .schema import entries, links, messages, sessions, spans
 
-NEIGHBOURS = 8
-"""Messages before and after a message among which its call or its results are looked for."""
-_NEIGHBOURS_OF_MOST = (
-    40  # newest messages whose neighbours are searched, if the list of keys is incomplete
-)
-_NEAR_BANDS = 16  # newest bands whose messages are searched for neighbours
-_MOST_BANDS = 64  # bands in which a second word's keys are read
-_RANKED = 400  # candidates that a search reads and ranks
-_IN_PART = 100  # the same if no message has all words
 _FEW = 400  # up to this many messages are read without the index
-_FEW_BESIDE = 100  # the same beside messages with the rarest word
 _UNINDEXED = 1_000  # the same if no word is indexed
-_MOST_LISTED = 1_000  # newest keys of a word
-_FIRST_SPAN = 4 * _MOST_LISTED  # keys
-_WIDER = 8  # factor of the keys that each further statement reads
+_LISTED = 1_000  # newest keys of a word
+_AT_ONCE = 200  # messages that are read before the next look at what is missing
+_SPREAD = 1 << 17  # keys; to look up a frequent word in more of them costs more than to read
+_RANKED = 400  # messages with all words that a search ranks
+_IN_PART = 100  # the same if no message has all words
+_PAIRED = 100  # newest messages with a frequent word whose calls or results are read
+_PARALLEL = 8  # most parallel calls whose results are paired
 
 
 def search(
@@ -67,61 +62,172 @@ def search(
     if not asked:
         return []
     row = None if session_id is None else require_session(archive, namespace, session_id)
-    standing = {} if archived_only else _messages_in_view(archive, namespace, row)
-    pool = {digest: message for digest, (_, message) in standing.items()}
-    places: dict[str, HitPlace] = {name: (id, "", 0) for name, (id, _) in standing.items()}
-    found: list[Hit] = []
-    for placed in _candidates(archive, _reach_of(archive, namespace, row), asked):
-        named = _read_messages(archive, placed)
-        for key, (name, message) in named.items():
-            newest = placed[key][0]
-            pool[name], places[name] = message, (newest.id, newest.hash, newest.ordinal)
-        found = find_hits(query, pool, limit, places.__getitem__, _entry_runs(placed, named))
-        if found and found[0].is_whole:  # messages with some of the words only where none has all
-            return found
-    return found[:_IN_PART]
-
-
-def _messages_in_view(
-    archive: MessageArchive, namespace: str, row: Row[Any] | None
-) -> dict[str, tuple[str, Message]]:
-    """Return messages of recorded transcripts that no segment holds, with their session."""
-    found = {}
-    for session, recorded in read_outlines(
-        archive, namespace=namespace, session_key=row and row.key
-    ):
-        for message in outline_messages(recorded):
-            found[content_digest(message)] = session.id, message
-    return found
+    found = _Search(archive, _reach_of(archive, namespace, row), query)
+    if not archived_only:
+        found.read_view(namespace, row)
+    newest = _newest_without_index(archive, found.reach, asked)
+    if newest is not None:
+        found.read(newest)
+        return found.hits(limit)
+    indexed = [word for word in asked if word not in STOP_WORDS]
+    lists = [_Postings(archive, found.reach, word) for word in indexed]
+    found.read_complete(sorted(lists, key=_Postings.rarity))
+    hits = found.hits(limit)
+    # Messages with some of the words count only where none has all.
+    is_partial = not hits or not hits[0].is_whole
+    if is_partial and found.read(islice(_with_some_words(lists), _IN_PART)):
+        hits = found.hits(limit)
+    return hits[:_IN_PART] if is_partial else hits
 
 
 PlacesByKey = dict[int, list[Row[Any]]]
 """Message key -> its places in reach: entry, ordinal, hash and session; the newest entry first."""
 
 
-def _read_messages(archive: MessageArchive, placed: PlacesByKey) -> dict[int, tuple[str, Message]]:
-    """Return digest and message of each key, in order."""
-    found: dict[int, tuple[str, Message]] = {}
+class _Search:
+    """Read the messages that may match a query; rank them."""
+
+    def __init__(self, archive: MessageArchive, reach: _Reach, query: str) -> None:
+        self._archive, self.reach, self._query = archive, reach, query
+        self._names = query_names(query)
+        self._in_view: dict[str, tuple[HitPlace, Document]] = {}
+        self._places: PlacesByKey = {}
+        self._archived: dict[int, tuple[str, Document]] = {}  # by key; with the digest
+        self._whole: set[int] = set()  # keys of messages that alone have every name
+        self._is_complete = True  # no message with every name can be missing
+
+    def hits(self, limit: int) -> list[Hit]:
+        """Return the best of the messages that were read."""
+        pool = {digest: document for digest, (_, document) in self._in_view.items()}
+        places = {digest: place for digest, (place, _) in self._in_view.items()}
+        for key, (digest, document) in sorted(self._archived.items()):
+            newest = self._places[key][0]
+            pool[digest], places[digest] = document, (newest.id, newest.hash, newest.ordinal)
+        hits = find_hits(self._query, pool, limit, places.__getitem__, self._runs())
+        return [replace(hit, is_complete=self._is_complete) for hit in hits]
+
+    def _runs(self) -> list[list[str]]:
+        """Return the digests of each entry's messages, in order."""
+        ordered = sorted(
+            (place.entry_key, place.ordinal, key)
+            for key, places in self._places.items()
+            for place in places
+        )
+        return [
+            [self._archived[key][0] for *_, key in run]
+            for _, run in groupby(ordered, key=lambda place: place[0])
+        ]
+
+    # -------------------------------------------------------------- reading
+
+    def read_view(self, namespace: str, row: Row[Any] | None) -> None:
+        """Read messages of recorded transcripts that no segment holds."""
+        key = row and row.key
+        for session, outline in read_outlines(self._archive, namespace=namespace, session_key=key):
+            for message in outline_messages(outline):
+                place = session.id, "", 0
+                self._in_view[content_digest(message)] = place, document_of(message)
+
+    def read(self, keys: Iterable[int], most: int | None = None) -> int:
+        """Read at most `most` new messages in reach; return their number."""
+        new = (key for key in keys if key not in self._places)
+        places = _find_places(self._archive, self.reach, new, most)
+        for key, digest, message in _read_messages(self._archive, places):
+            document = document_of(message)
+            self._archived[key] = digest, document
+            if all(name in document.text for name in self._names):
+                self._whole.add(key)
+        self._places |= places
+        return len(places)
+
+    def read_complete(self, lists: Sequence[_Postings]) -> None:
+        """Read the newest messages that have all words.
+
+        A call and its result are one document: one may have some words, the other the rest. `lists`
+        are those of the words, the rarest first.
+        """
+        rarest, *others = lists
+        floor = max((each.newest[-1] for each in lists if each.newest), default=0)
+        if rarest.is_read_faster():
+            floor = rarest.newest[-1] if rarest.newest else 0
+            for batch in batches(rarest.newest, _AT_ONCE):
+                self.read(batch if self._room() else ())
+        else:
+            shared = set(rarest.newest).intersection(*(each.newest for each in others))
+            self.read(sorted((key for key in shared if key >= floor), reverse=True), _RANKED)
+        if self._room() and not rarest.is_whole:
+            words = [each.word for each in lists]
+            older = self._archive.index.keys_with(words, _ranges_below(self.reach.ranges, floor))
+            self.read(older, self._room())
+        if self._room() and others:
+            self._is_complete = rarest.is_whole
+            self._read_partners(islice(rarest, _LISTED if rarest.is_whole else _PAIRED))
+
+    def _room(self) -> int:
+        """Return how many messages with every name may still be ranked."""
+        return max(0, _RANKED - len(self._whole))
+
+    def _read_partners(self, keys: Iterable[int]) -> None:
+        """Read the calls and results of messages that lack a name."""
+        lacking = [key for key in keys if key not in self._whole]
+        self.read(lacking[:_RANKED])
+        self._is_complete &= len(lacking) <= _RANKED
+        results, by_calls = [], defaultdict[int, list[int]](list)
+        for key in lacking[:_RANKED]:
+            message = self._message(key)
+            if _has_result(message):
+                results.append(key)
+            elif message.get("role") == "assistant":
+                # An agent without native calls writes one as text.
+                by_calls[len(tool_calls_of(message)) or 1].append(key)
+        for count, callers in by_calls.items():
+            self.read(_keys_beside(self._archive, callers, 1, count))
+        for _ in range(_PARALLEL):
+            # Between a call and its last result are the results of parallel calls.
+            above = _keys_beside(self._archive, results, -1, -1)
+            self.read(above)
+            results = [key for key in above if _has_result(self._message(key))]
+
+    def _message(self, key: int) -> Message:
+        """Return a message that was read, or `{}` out of reach."""
+        return self._archived[key][1].message if key in self._archived else {}
+
+
+def _has_result(message: Message) -> bool:
+    if is_result(message) or result_blocks(message):
+        return True
+    text = text_of(message)
+    is_output = is_tool_output(text) or SHELL_PROMPT.search(text[-60:])
+    return message.get("role") == "user" and bool(is_output)
+
+
+def _keys_beside(archive: MessageArchive, keys: Iterable[int], first: int, last: int) -> list[int]:
+    """Return the messages whose places follow these by `first` to `last`."""
+    other = links.alias("other")
+    is_near = other.c.ordinal.between(links.c.ordinal + first, links.c.ordinal + last)
+    query = select(other.c.message_key).join(
+        links, (other.c.entry_key == links.c.entry_key) & is_near
+    )
+    found: dict[int, None] = {}
+    for some in batches(keys):
+        found |= dict.fromkeys(
+            archive.execute(query.where(links.c.message_key.in_(some))).scalars()
+        )
+    return list(found)
+
+
+def _read_messages(
+    archive: MessageArchive, keys: Iterable[int]
+) -> Iterator[tuple[int, str, Message]]:
+    """Yield key, digest and message of each key."""
     query = select(messages.c.key, messages.c.digest, messages.c.body)
-    for some in batches(sorted(placed)):
-        for row in archive.execute(query.where(messages.c.key.in_(some)).order_by(messages.c.key)):
+    for batch in batches(keys):
+        for row in archive.execute(query.where(messages.c.key.in_(batch))).all():
             message = archive.message_of(row)
             # The archive's names of an encrypted store are no digests.
             is_digest = not archive.packer.encrypts
             name = digest_of_name(row.digest) if is_digest else content_digest(message)
-            found[row.key] = name, message
-    return found
-
-
-def _entry_runs(placed: PlacesByKey, named: Mapping[int, tuple[str, Message]]) -> list[list[str]]:
-    """Return the messages of each entry, in order."""
-    return [[named[key][0] for *_, key in run if key in named] for run in _places_by_entry(placed)]
-
-
-def _places_by_entry(placed: PlacesByKey) -> list[list[tuple[int, int, int]]]:
-    """Return the places of each entry in order: entry, ordinal, message key."""
-    each = sorted((p.entry_key, p.ordinal, key) for key, found in placed.items() for p in found)
-    return [list(run) for _, run in groupby(each, key=lambda place: place[0])]
+            yield row.key, name, message
 
 
 # ---------------------------------------------------------------- what a search reaches
@@ -180,7 +286,7 @@ def _find_places(
             .order_by(held.c.entry_key.desc(), held.c.ordinal)
         )
         here: PlacesByKey = {}
-        for place in archive.execute(query):
+        for place in archive.execute(query).all():
             here.setdefault(place.message_key, []).append(place)
         found |= {key: here[key] for key in some if key in here}
         if most is not None and len(found) >= most:
@@ -189,216 +295,14 @@ def _find_places(
 
 
 # ---------------------------------------------------------------- candidates
-def _candidates(
+def _newest_without_index(
     archive: MessageArchive, reach: _Reach, asked: Sequence[str]
-) -> Iterator[PlacesByKey]:
-    """Yield messages that may have all words, then any.
-
-    Each comes with its call or results.
-    """
-    indexed = [word for word in asked if word not in STOP_WORDS]
-    most = _FEW + 1 if indexed else _UNINDEXED
-    newest = _newest_keys(archive, reach, _EVERY_KEY if archive.packer.encrypts else most)
-    if archive.packer.encrypts or not indexed or len(newest) < most:
-        yield _find_places(archive, reach, newest)
-        return
-    lists = [_Postings(archive, word, reach) for word in indexed]
-    yield _with_all_words(archive, reach, sorted(lists, key=_Postings.rarity))
-    weights: Counter[int] = Counter()
-    for each in lists:
-        weight = math.log(1 + _MOST_LISTED / max(1, len(each.newest)))
-        weights.update(dict.fromkeys(each.newest, weight))
-    in_part = sorted(weights, key=lambda key: (-weights[key], -key))
-    yield _find_places(archive, reach, in_part, _IN_PART)
-
-
-class _Postings:
-    """The messages with a word: newest known, others looked up."""
-
-    def __init__(self, archive: MessageArchive, word: str, reach: _Reach) -> None:
-        self._archive, self._word, self._ranges = archive, word, reach.ranges
-        self.newest = dict.fromkeys(
-            islice(_keys_with_word(archive, word, reach.ranges), _MOST_LISTED)
-        )
-        self.is_whole = len(self.newest) < _MOST_LISTED
-        self._floor = 0 if self.is_whole else min(self.newest)
-
-    def rarity(self) -> tuple[int, int]:
-        """Return what sorts rare words first."""
-        return len(self.newest), self._floor
-
-    def __iter__(self) -> Iterator[int]:
-        """Yield the messages, the newest first."""
-        yield from self.newest
-        if not self.is_whole:
-            yield from _keys_with_word(
-                self._archive, self._word, _ranges_below(self._ranges, self._floor)
-            )
-
-    def among(self, keys: Iterable[int]) -> set[int]:
-        """Return those of the messages that have the word."""
-        asked = set(keys)
-        found = asked & self.newest.keys()
-        if not self.is_whole and (older := {key for key in asked if key < self._floor}):
-            found |= _keys_among(self._archive, self._word, older)
-        return found
-
-
-def _with_all_words(
-    archive: MessageArchive, reach: _Reach, lists: Sequence[_Postings]
-) -> PlacesByKey:
-    """Return the newest messages that have all words, alone or with neighbours."""
-    rarest, *others = lists
-    bands = {key // archive.band for key in rarest.newest}
-    is_few = len(rarest.newest) <= _RANKED or (rarest.is_whole and len(bands) > _MOST_BANDS)
-    found: PlacesByKey = {}
-    for some in _chunks(rarest):
-        own = set(some)
-        for each in () if is_few else others:  # a few are compared themselves
-            own = each.among(own)
-        found |= _find_places(archive, reach, sorted(own, reverse=True), _RANKED - len(found))
-        if len(found) == _RANKED:
-            return found
-    if not others:
-        return found
-    # A call and its result are one document: one has the rarest word, the other stands beside it.
-    lacking = (key for key in rarest if is_few or key not in found)
-    is_known = all(each.is_whole for each in lists)
-    beside = _with_neighbours(archive, islice(lacking, None if is_known else _NEIGHBOURS_OF_MOST))
-    if len(beside) > _FEW_BESIDE:
-        beside = _complete_with_neighbours(archive, reach, lists, beside)
-    return found | _find_places(
-        archive, reach, sorted(beside - found.keys(), reverse=True), _RANKED
-    )
-
-
-def _chunks(keys: Iterable[int]) -> Iterator[list[int]]:
-    """Yield keys in lists, in order."""
-    each = iter(keys)
-    while some := list(islice(each, _RANKED)):
-        yield some
-
-
-def _with_neighbours(archive: MessageArchive, keys: Iterable[int]) -> set[int]:
-    """Return the messages and their neighbours in each entry."""
-    other = links.alias("other")
-    is_near = other.c.ordinal.between(links.c.ordinal - NEIGHBOURS, links.c.ordinal + NEIGHBOURS)
-    query = select(other.c.message_key).join(
-        links, (other.c.entry_key == links.c.entry_key) & is_near
-    )
-    found: set[int] = set()
-    for some in batches(keys):
-        found.update(archive.execute(query.where(links.c.message_key.in_(some))).scalars())
-    return found
-
-
-def _complete_with_neighbours(
-    archive: MessageArchive, reach: _Reach, lists: Sequence[_Postings], keys: Collection[int]
-) -> set[int]:
-    """Return messages that have all words together with their neighbours."""
-    held: Counter[int] = Counter()
-    bands = sorted({key // archive.band for key in keys})[-_NEAR_BANDS:]
-    keys = [key for key in keys if key // archive.band >= bands[0]]
-    for place, each in enumerate(lists):
-        held.update(dict.fromkeys(each.among(keys), 1 << place))
-    found = set()
-    for run in _places_by_entry(_find_places(archive, reach, held)):
-        first = last = 0
-        for _, ordinal, key in run:
-            while run[first][1] < ordinal - NEIGHBOURS:
-                first += 1
-            while last < len(run) and run[last][1] <= ordinal + NEIGHBOURS:
-                last += 1
-            bits = reduce(int.__or__, (held[other] for *_, other in run[first:last]))
-            if bits == 2 ** len(lists) - 1:
-                found.add(key)
-    return found
-
-
-# ---------------------------------------------------------------- the index
-_RANGES = 64  # ranges of one statement
-KeyRange = tuple[int, int]
-"""First and last key."""
-
-# By whether the database is SQLite.
-_SELECT_WITH_WORD = {
-    True: "SELECT rowid FROM compressor_search WHERE compressor_search MATCH :query "
-    "AND rowid BETWEEN :first AND :last AND ({within}) ORDER BY rowid DESC LIMIT :most",
-    # The planner knows nothing of words: a few rows are compared one by one, many are looked up.
-    False: "WITH found AS {kept} (SELECT message_key AS key FROM compressor_search "
-    "WHERE words @@ CAST(:query AS tsquery)) SELECT key FROM found "
-    "WHERE key BETWEEN :first AND :last AND ({within}) ORDER BY key DESC LIMIT :most",
-}
-_SELECT_AMONG = {
-    True: "SELECT rowid FROM compressor_search WHERE compressor_search MATCH :query "
-    "AND +rowid IN (SELECT value FROM json_each(:keys))",
-    False: "SELECT message_key FROM compressor_search "
-    "WHERE message_key = ANY(:keys) AND words @@ CAST(:query AS tsquery)",
-}
-
-
-def _keys_with_word(
-    archive: MessageArchive, word: str, ranges: Sequence[KeyRange]
-) -> Iterator[int]:
-    """Yield messages with a word, by range, newest first."""
-    key = "+rowid" if archive.is_sqlite else "key"
-    for part in _widening_parts(ranges):
-        is_few = sum(last - first for first, last in part) < _FIRST_SPAN
-        kept = "NOT MATERIALIZED" if is_few else "MATERIALIZED"
-        size = archive.band
-        bands = [b for first, last in part for b in range(first // size, last // size + 1)]
-        while part:
-            within = " OR ".join(f"{key} BETWEEN {first} AND {last}" for first, last in part)
-            statement = text(_SELECT_WITH_WORD[archive.is_sqlite].format(within=within, kept=kept))
-            values = {
-                "query": _match_query(archive, word, bands),
-                "first": part[-1][0],
-                "last": part[0][1],
-                "most": _MOST_LISTED,
-            }
-            found = archive.execute(statement, values).scalars().all()
-            yield from found
-            part = _ranges_below(part, found[-1]) if len(found) == _MOST_LISTED else []
-
-
-def _ranges_below(ranges: Iterable[KeyRange], key: int) -> list[KeyRange]:
-    """Return the parts of ranges below a key."""
-    return [(first, min(last, key - 1)) for first, last in ranges if first < key]
-
-
-def _keys_among(archive: MessageArchive, word: str, keys: set[int]) -> set[int]:
-    """Return those of the messages that have a word."""
-    query = _match_query(archive, word, {key // archive.band for key in keys})
-    asked: Any = json.dumps([*keys]) if archive.is_sqlite else [*keys]
-    statement = text(_SELECT_AMONG[archive.is_sqlite])
-    return set(archive.execute(statement, {"query": query, "keys": asked}).scalars())
-
-
-def _widening_parts(ranges: Iterable[KeyRange]) -> Iterator[list[KeyRange]]:
-    """Yield the ranges of each statement, in wider and wider parts."""
-    room = width = _FIRST_SPAN
-    part: list[KeyRange] = []
-    for first, last in ranges:
-        while first <= last:
-            start = max(first, last - room + 1)
-            part.append((start, last))
-            room -= last - start + 1
-            last = start - 1
-            if not room or len(part) == _RANGES:
-                yield part
-                width *= _WIDER
-                part, room = [], width
-    if part:
-        yield part
-
-
-def _match_query(archive: MessageArchive, word: str, bands: Iterable[int]) -> str:
-    """Return the query for a word in bands."""
-    # Words are letters and digits only, so a quote cannot end early.
-    quote, more, either = ('"', "*", " OR ") if archive.is_sqlite else ("'", ":*", " | ")
-    end = quote + (more if finds_longer(word) else "")
-    marked = {each for band in bands for each in archive.indexed_words([word], band)}
-    return either.join(f"{quote}{each}{end}" for each in sorted(marked))
+) -> list[int] | None:
+    """Return the newest messages, or None if the index finds better ones."""
+    is_indexed = not archive.packer.encrypts and not STOP_WORDS.issuperset(asked)
+    most = _EVERY_KEY if archive.packer.encrypts else _FEW + 1 if is_indexed else _UNINDEXED
+    newest = _newest_keys(archive, reach, most)
+    return None if is_indexed and len(newest) == most else newest
 
 
 def _newest_keys(archive: MessageArchive, reach: _Reach, most: int) -> list[int]:
@@ -411,3 +315,41 @@ def _newest_keys(archive: MessageArchive, reach: _Reach, most: int) -> list[int]
         if len(found) >= most:
             break
     return found
+
+
+class _Postings:
+    """The messages with a word: the newest known, others looked up."""
+
+    def __init__(self, archive: MessageArchive, reach: _Reach, word: str) -> None:
+        self._index, self._ranges, self.word = archive.index, reach.ranges, word
+        self.newest = list(islice(self._index.keys_with([word], reach.ranges), _LISTED))
+        self.is_whole = len(self.newest) < _LISTED
+
+    def rarity(self) -> tuple[int, int]:
+        """Return what sorts rare words first."""
+        return len(self.newest), self.newest[-1] if self.newest else 0
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield the messages, the newest first."""
+        yield from self.newest
+        if not self.is_whole:
+            older = _ranges_below(self._ranges, self.newest[-1])
+            yield from self._index.keys_with([self.word], older)
+
+    def is_read_faster(self) -> bool:
+        """Return whether reading these messages costs less than another look-up."""
+        return self.is_whole or self.newest[0] - self.newest[-1] > _SPREAD
+
+
+def _ranges_below(ranges: Iterable[KeyRange], key: int) -> list[KeyRange]:
+    """Return the parts of ranges below a key."""
+    return [(first, min(last, key - 1)) for first, last in ranges if first < key]
+
+
+def _with_some_words(lists: Iterable[_Postings]) -> Iterator[int]:
+    """Return messages with any of the words, those with rare words first."""
+    weights: Counter[int] = Counter()
+    for each in lists:
+        weight = math.log(1 + _LISTED / max(1, len(each.newest)))
+        weights.update(dict.fromkeys(each.newest, weight))
+    yield from sorted(weights, key=lambda key: (-weights[key], -key))

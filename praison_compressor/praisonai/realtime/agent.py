@@ -227,10 +227,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
 
         The user interrupted there: later words are not remembered.
         """
-        item = self._folding.items.get(item_id)
-        if item is not None:
-            item.interrupt(float(audio_end_ms))
-            self._folding.shorten(item_id)
+        self._folding.interrupt(item_id, float(audio_end_ms))
         event = {
             "type": "conversation.item.truncate",
             "item_id": item_id,

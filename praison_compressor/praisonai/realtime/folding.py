@@ -126,7 +126,7 @@ def _says_something(item: Item) -> bool:
 
 
 class Folding:
-    """Folds items, updates the server, and restores new connections."""
+    """Fold items, update the server, and restore new connections."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class Folding:
         if kind in ADDED:
             self._settle(f"{ADD}{mapping(event.get('item')).get('id')}")
         elif kind == TRUNCATED:
-            self.shorten(item_id)
+            self._shorten(item_id)
         elif kind == "session.updated" and self._marks.on and not _transcribes(event):
             logger.warning(
                 "the session does not transcribe the user, whose words cannot be remembered; "
@@ -280,7 +280,7 @@ class Folding:
             return
         before = {message["id"]: message for message in messages}
         for item in batch:
-            item.is_folded = not item.is_withdrawn
+            item.fold()
             now = messages_of([item])[0]
             if item.is_withdrawn or self.items.get(item.id) is not item:
                 self._memory.replace(item.id, None)
@@ -300,7 +300,7 @@ class Folding:
             if text:
                 await self._create(memory_item(text))
             if sent is not None:
-                sent.is_withdrawn = True
+                sent.withdraw()
         for together in deletions(self.items.obsolete()):
             await self._delete(together)
 
@@ -313,7 +313,7 @@ class Folding:
             if refusal is not None:
                 raise refusal
         except BaseException:
-            item.is_withdrawn = True  # a late echo is deleted
+            item.withdraw()  # a late echo is deleted
             raise
 
     async def _delete(self, together: Sequence[Item]) -> None:
@@ -352,7 +352,7 @@ class Folding:
         if item is not None:
             if item is self.items.memory:
                 self._memory.dismiss()
-            item.is_withdrawn = True
+            item.withdraw()
         return delete_event(item_id, new_id("evt"))
 
     def _on_deleted(self, item_id: str) -> None:
@@ -365,7 +365,14 @@ class Folding:
         elif item is self.items.memory:
             self._memory.dismiss()
 
-    def shorten(self, item_id: str) -> None:
+    def interrupt(self, item_id: str, at_ms: float) -> None:
+        """Forget the words of an item after `at_ms` milliseconds."""
+        item = self.items.get(item_id)
+        if item is not None:
+            item.interrupt(at_ms)
+            self._shorten(item_id)
+
+    def _shorten(self, item_id: str) -> None:
         """Replace an interrupted item's words in the memory."""
         item = self.items.get(item_id)
         if item is not None and item.is_folded:

@@ -104,6 +104,14 @@ class Item:
         self.texts = {0: words} if words else {}
         self.has_speech, self.audio_ms, self.heard_ms = False, 0.0, None
 
+    def withdraw(self) -> None:
+        """Note that the item's deletion was requested."""
+        self.is_withdrawn = True
+
+    def fold(self) -> None:
+        """Note that the memory has replaced the item, unless it was withdrawn."""
+        self.is_folded = not self.is_withdrawn
+
     def interrupt(self, at_ms: float) -> None:
         """Forget the words after `at_ms`."""
         length = self.audio_ms if self.heard_ms is None else min(self.heard_ms, self.audio_ms)
@@ -117,7 +125,7 @@ def heard_words(text: str, at_ms: float, length_ms: float) -> str:
     """Return the whole words spoken up to `at_ms` of `length_ms`.
 
     Servers send no times of words. A word's time is estimated by its share of the letters and by
-    its share of the words, and the later estimate counts. Of an unknown length nothing was heard.
+    its share of the words, and the later estimate counts. Return "" if the length is unknown.
     """
     if length_ms <= 0:
         return ""

@@ -1,0 +1,174 @@
+"""The index of words: FTS5 on SQLite, GIN on PostgreSQL.
+
+It has words and message keys, no positions. A word of letters also finds longer words, and FTS5
+reads the list of each of them, GIN that of every word: a million messages would take too long. So
+these words are indexed behind the mark of their message's *band*, a range of keys.
+"""
+
+from __future__ import annotations
+
+import json
+import string
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from sqlalchemy import text
+
+from ...messages import Message
+from ..words import (
+    LEAST_PREFIX_LETTERS,
+    STOP_WORDS,
+    distinct_words,
+    finds_longer,
+    searchable_text,
+)
+
+BAND_KEYS = {True: 1 << 14, False: 1 << 17}
+"""Keys of a band, on SQLite and on PostgreSQL; smaller ones are read faster and take more bytes."""
+FIRST_SPAN = 2_000
+"""Newest keys among which a word is looked up first."""
+_WIDER = 8  # factor of the keys that each further statement reads
+_RANGES = 64  # ranges of one statement
+_MARKS = string.digits + string.ascii_lowercase
+
+KeyRange = tuple[int, int]
+"""First and last key."""
+
+# ---------------------------------------------------------------- statements of one dialect
+# By whether the database is SQLite.
+_ADD = {
+    True: "INSERT INTO compressor_search(rowid, words) VALUES (:key, :words)",
+    False: "INSERT INTO compressor_search VALUES (:key, array_to_tsvector(CAST(:words AS text[])))",
+}
+_REMOVE = {
+    # FTS5 removes a message only by the words that were indexed for the message.
+    True: "INSERT INTO compressor_search(compressor_search, rowid, words) "
+    "VALUES ('delete', :key, :words)",
+    False: "DELETE FROM compressor_search WHERE message_key = :key",
+}
+_SELECT = {
+    # Each range has a query: FTS5 would compare each message with the words of all bands.
+    True: "SELECT found.rowid FROM json_each(:parts) AS part CROSS JOIN compressor_search AS found "
+    "WHERE found.compressor_search MATCH json_extract(part.value, '$[0]') AND found.rowid "
+    "BETWEEN json_extract(part.value, '$[1]') AND json_extract(part.value, '$[2]')",
+    # The planner knows nothing of words: a few rows are compared one by one, many are looked up.
+    False: "WITH found AS {mode} (SELECT message_key AS key FROM compressor_search "
+    "WHERE words @@ CAST(:query AS tsquery)) SELECT key FROM found WHERE {within}",
+}
+
+
+class WordIndex:
+    """The index as one transaction sees it."""
+
+    def __init__(self, execute: Callable[..., Any], *, is_sqlite: bool) -> None:
+        self._execute, self._is_sqlite = execute, is_sqlite
+        self.band_keys = BAND_KEYS[is_sqlite]
+
+    def add(self, found: Mapping[int, Message]) -> None:
+        """Index the words of messages."""
+        self._run(_ADD, found)
+
+    def remove(self, found: Mapping[int, Message]) -> None:
+        """Remove the words of messages."""
+        self._run(_REMOVE, found)
+
+    def merge(self) -> None:
+        """Destroy removed words."""
+        if self._is_sqlite:
+            # FTS5 keeps removed words until its index is merged into one piece.
+            merge = "INSERT INTO compressor_search(compressor_search) VALUES ('optimize')"
+            self._execute(text(merge))
+
+    def _run(self, statements: Mapping[bool, str], found: Mapping[int, Message]) -> None:
+        join = " ".join if self._is_sqlite else list
+        # Keys in order: FTS5 writes a piece of its index at each lower key.
+        rows = [
+            {"key": key, "words": join(self.marked(_words_of(found[key]), key // self.band_keys))}
+            for key in sorted(found)
+        ]
+        if rows:
+            self._execute(text(statements[self._is_sqlite]), rows)
+
+    def marked(self, words: Iterable[str], band: int) -> list[str]:
+        """Return words of a band's messages as they are indexed."""
+        # Distant bands may share a mark.
+        high, low = divmod(band, len(_MARKS))
+        mark = _MARKS[low % len(_MARKS)]
+        if not self._is_sqlite:
+            return [mark + word for word in words]
+        mark = _MARKS[high % len(_MARKS)] + mark
+        # A shorter word of a query finds only words that begin with that many letters.
+        n = LEAST_PREFIX_LETTERS
+        return [mark + word if word[:n].isalpha() and len(word) >= n else word for word in words]
+
+    def keys_with(self, words: Sequence[str], ranges: Iterable[KeyRange]) -> Iterator[int]:
+        """Yield the messages in ranges that have all words, newest first."""
+        for searched in _widening_parts(ranges):
+            parts = list(self._parts(words, searched))
+            if self._is_sqlite:
+                statement, values = _SELECT[True], {"parts": json.dumps(parts)}
+            else:
+                is_few = sum(last - first for first, last in searched) < FIRST_SPAN
+                within = " OR ".join(f"key BETWEEN {first} AND {last}" for first, last in searched)
+                mode = "NOT MATERIALIZED" if is_few else "MATERIALIZED"
+                statement = _SELECT[False].format(mode=mode, within=within)
+                values = {"query": " | ".join({query: None for query, *_ in parts})}
+            yield from sorted(self._execute(text(statement), values).scalars().all(), reverse=True)
+
+    def _parts(
+        self, words: Sequence[str], ranges: Iterable[KeyRange]
+    ) -> Iterator[tuple[str, int, int]]:
+        """Yield queries, each with the first and last key of its bands."""
+        size = self.band_keys
+        for first, last in ranges:
+            bands = range(first // size, last // size + 1)
+            for query, run in groupby(bands, key=lambda band: self._query(words, band)):
+                same = list(run)
+                yield query, max(first, same[0] * size), min(last, (same[-1] + 1) * size - 1)
+
+    def _query(self, words: Sequence[str], band: int) -> str:
+        """Return the query for a band's messages that have all words."""
+        # Words are letters and digits only, so a quote cannot end early.
+        quote, more, both = ('"', "*", " AND ") if self._is_sqlite else ("'", ":*", " & ")
+        terms = (
+            f"{quote}{marked}{quote}{more if finds_longer(word) else ''}"
+            for word, marked in zip(words, self.marked(words, band), strict=True)
+        )
+        return f"({both.join(terms)})"
+
+
+def _words_of(message: Message) -> list[str]:
+    return [word for word in distinct_words(searchable_text(message)) if word not in STOP_WORDS]
+
+
+def _widening_parts(ranges: Iterable[KeyRange]) -> Iterator[list[KeyRange]]:
+    """Yield lists of ranges, each list wider than the last."""
+    room = width = FIRST_SPAN
+    part: list[KeyRange] = []
+    for first, last in ranges:
+        while first <= last:
+            start = max(first, last - room + 1)
+            part.append((start, last))
+            room -= last - start + 1
+            last = start - 1
+            if not room or len(part) == _RANGES:
+                yield part
+                width *= _WIDER
+                part, room = [], width
+    if part:
+        yield part
+
+
+_RANGE_GAP = 500  # keys between two ranges that are read as one
+
+
+def merge_ranges(ranges: Iterable[KeyRange], gap: int = _RANGE_GAP) -> list[KeyRange]:
+    """Return ranges of keys in order, neighbours as one."""
+    merged: list[KeyRange] = []
+    for first, last in sorted(ranges):
+        if merged and first - merged[-1][1] <= gap:
+            merged[-1] = merged[-1][0], max(last, merged[-1][1])
+        else:
+            merged.append((first, last))
+    return merged
