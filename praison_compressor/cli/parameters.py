@@ -17,6 +17,7 @@ from ..config import MOST_TOKENS, CompressorConfig
 from ..messages.display import one_line
 from ..tokens.models import GUESSED_WINDOW
 from .terminal import Unusable
+from .transcripts import load_transcript
 
 Function = Callable[..., Any]
 Decorator = Callable[[Any], Any]
@@ -179,6 +180,23 @@ class Tenant:
 
 
 with_tenant = _bundle_options("tenant", Tenant, store_url=STORE, namespace=NAMESPACE)
+
+
+@dataclass(frozen=True)
+class TranscriptFile:
+    """A transcript and its file."""
+
+    path: str
+    messages: list[Any]
+
+
+def _load(file: str, conversation: int | None) -> TranscriptFile:
+    return TranscriptFile(file, load_transcript(file, conversation))
+
+
+with_transcript = _bundle_options(
+    "transcript", _load, file=click.argument("file"), conversation=CONVERSATION
+)
 
 with_call = _bundle_options(
     "call",

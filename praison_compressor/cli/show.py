@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -49,32 +49,38 @@ def show(
 
     $ praison-compressor show audit s1.2 --store ledger.db
     """
+    if full and (reference is None or "." in reference):
+        raise Unusable(f"{reference or ''} --full: expected a segment, such as s2".strip())
+    value: Any
+    blocks: Iterable[Block]
     with open_ledger(tenant.store_url) as opened:
         stored = existing_session(opened, tenant.namespace, session)
-        target = None if reference is None else _parse_reference(session, reference, stored.entries)
-        if full and (target is None or target.message is not None):
-            raise Unusable(f"{reference or ''} --full: expected a segment, such as s2".strip())
-        if target is None:
+        if reference is None:
+            every = map(_Listed, itertools.count(1), stored.entries, segment_states(stored.entries))
             listed = [
                 row
-                for row in _list_segments(stored.entries)
+                for row in every
                 if (row.state == IN_VIEW or not live) and (row.kind == "summary" or not summaries)
             ]
-            print_answer(list(map(_row_json, listed)), [_table(stored, listed)], as_json)
-            return
-        entry = stored.entries[target.segment - 1]
-        if full or entry.forgotten:
-            originals = opened.originals(stored, entry)
-            value = {**_segment_json(target.segment, entry), "originals": originals}
-            blocks = _whole_segment(target.segment, entry, originals)
+            value, blocks = list(map(_row_json, listed)), [_table(stored, listed)]
         else:
-            _check_line(opened, stored, target)
-            text = recall_for_shell(opened, stored, tenant.store_url).read(
-                str(target), SCREEN_TOKENS
-            )
-            value = {"session": session, "reference": str(target), "text": text}
-            blocks = iter([text])
+            value, blocks = _read(opened, stored, reference, full, tenant.store_url)
     print_answer(value, blocks, as_json)
+
+
+def _read(
+    store: SqlStore, session: Session, reference: str, full: bool, url: str | None
+) -> tuple[dict[str, Any], Iterable[Block]]:
+    """Return what a reference names, as a value and for a person."""
+    target = _parse_reference(session.id, reference, session.entries)
+    entry = session.entries[target.segment - 1]
+    if full or entry.forgotten:
+        originals = store.originals(session, entry)
+        value = {**_segment_json(target.segment, entry), "originals": originals}
+        return value, _whole_segment(target.segment, entry, originals)
+    _check_line(store, session, target)
+    text = recall_for_shell(store, session, url).read(str(target), SCREEN_TOKENS)
+    return {"session": session.id, "reference": str(target), "text": text}, [text]
 
 
 def _parse_reference(session: str, reference: str, entries: Sequence[Entry]) -> Reference:
@@ -140,10 +146,6 @@ class _Listed(NamedTuple):
     def kind(self) -> str:
         """Return the segment's kind."""
         return self.entry.segment.kind
-
-
-def _list_segments(entries: Sequence[Entry]) -> Iterator[_Listed]:
-    return map(_Listed, itertools.count(1), entries, segment_states(entries))
 
 
 def _row_json(row: _Listed) -> dict[str, Any]:
