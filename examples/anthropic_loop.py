@@ -91,9 +91,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Answer from the texts of a folder.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("question")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     config = CompressorConfig(model="claude-sonnet-4-5", recall=True)
-    print(Loop(given.folder, config).ask(given.question))
+    print(Loop(arguments.folder, config).ask(arguments.question))
 
 
 if __name__ == "__main__":

@@ -28,10 +28,10 @@ def tools_for(project: Path) -> list[Callable[..., str]]:
     """Return the agent's tools, which work inside the project's folder."""
 
     def inside(path: str) -> Path:
-        found = (project / path).resolve()
-        if not found.is_relative_to(project.resolve()):
+        target = (project / path).resolve()
+        if not target.is_relative_to(project.resolve()):
             raise ValueError(f"{path} is outside the project")
-        return found
+        return target
 
     def list_files() -> str:
         """List the project's Python files."""
@@ -62,8 +62,8 @@ def tools_for(project: Path) -> list[Callable[..., str]]:
     def run_tests() -> str:
         """Run the project's tests."""
         command = [sys.executable, "-m", "unittest", "discover", "-v"]
-        done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=120)
-        return f"exit code {done.returncode}\n{done.stdout}{done.stderr}"
+        finished = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=120)
+        return f"exit code {finished.returncode}\n{finished.stdout}{finished.stderr}"
 
     return [list_files, read_file, replace_text, run_tests]
 
@@ -83,13 +83,13 @@ def coding_agent(project: Path, *, model: str = "gpt-4o-mini", **options: object
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Repair a project until its tests pass.")
-    parser.add_argument("project", type=Path, help="its folder; the tests are found by unittest")
+    parser.add_argument("project", type=Path, help="its folder; unittest finds the tests")
     parser.add_argument("task", nargs="*", default=["make", "the", "tests", "pass"])
-    given = parser.parse_args()
-    if not given.project.is_dir():
-        parser.error(f"{given.project} is no folder")
-    agent = coding_agent(given.project)
-    print(agent.chat(" ".join(given.task)))
+    arguments = parser.parse_args()
+    if not arguments.project.is_dir():
+        parser.error(f"{arguments.project} is no folder")
+    agent = coding_agent(arguments.project)
+    print(agent.chat(" ".join(arguments.task)))
     result = agent.context_compressor.last_result
     print(f"context: {result.context_status}, {result.tokens_saved:,} tokens saved at the end")
 

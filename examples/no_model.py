@@ -65,11 +65,11 @@ def work() -> Iterator[str | tuple[Any, dict[str, str]]]:
 def conversation(folder: Path) -> list[Message]:
     """Return the messages of that work, each call with its result."""
     messages: list[Message] = [{"role": "system", "content": "You keep the shop's orders."}]
-    for number, done in enumerate(work()):
-        if isinstance(done, str):
-            messages.append({"role": "user", "content": done})
+    for number, act in enumerate(work()):
+        if isinstance(act, str):
+            messages.append({"role": "user", "content": act})
             continue
-        tool, arguments = done
+        tool, arguments = act
         function = {"name": tool.__name__, "arguments": json.dumps(arguments)}
         call = {"id": f"call_{number}", "type": "function", "function": function}
         output = tool(folder, **arguments)
@@ -91,8 +91,8 @@ def edit_file(folder: Path, path: str, old: str, new: str) -> str:
 
 def run_command(folder: Path, command: str) -> str:
     words = [sys.executable, *command.split()[1:]]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
-    return f"exit code {done.returncode}\n{done.stdout}{done.stderr}"
+    finished = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    return f"exit code {finished.returncode}\n{finished.stdout}{finished.stderr}"
 
 
 # ---------------------------------------------------------------- the compression

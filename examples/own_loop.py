@@ -89,15 +89,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Answer from the texts of a folder.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("question")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     config = CompressorConfig(
         model="gpt-4o-mini",
         auxiliary_model="gpt-4o-mini",
         # Beside the folder: the model reads every file inside.
-        store_url=str(given.folder.resolve().with_suffix(".ledger.db")),
+        store_url=str(arguments.folder.resolve().with_suffix(".ledger.db")),
         recall=True,
     )
-    print(Loop(given.folder, config).ask(given.question))
+    print(Loop(arguments.folder, config).ask(arguments.question))
 
 
 if __name__ == "__main__":

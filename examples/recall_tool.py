@@ -38,9 +38,9 @@ def main() -> str:
     result = compressor.compress_sync(conversation(), session_id=SESSION)
     print(f"{result.tokens_before:,} -> {result.tokens_after:,} tokens")
     search, read = result.recall_tools  # and `result.recall_schemas` for the request's `tools`
-    found = search("Marigold mast")
-    print(f"\nsearch says:\n{found}")
-    reference = "s" + found.partition("\n[s")[2].partition("]")[0]
+    answer = search("Marigold mast")
+    print(f"\nsearch says:\n{answer}")
+    reference = "s" + answer.partition("\n[s")[2].partition("]")[0]
     original = read(reference)
     print(f"\n{reference} reads:\n{original}")
     return original

@@ -33,10 +33,10 @@ def tools_for(project: Path) -> list[Callable[..., str]]:
         Args:
             path: relative to the project
         """
-        found = (project / path).resolve()
-        if not found.is_relative_to(project.resolve()):
+        target = (project / path).resolve()
+        if not target.is_relative_to(project.resolve()):
             raise ValueError(f"{path} is outside the project")
-        return found.read_text(encoding="utf-8")
+        return target.read_text(encoding="utf-8")
 
     return [list_files, read_file]
 
@@ -57,11 +57,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Talk about a project over several turns.")
     parser.add_argument("project", type=Path, help="its folder")
     parser.add_argument("turn", nargs="+", help="what is asked, a turn each")
-    given = parser.parse_args()
-    if not given.project.is_dir():
-        parser.error(f"{given.project} is no folder")
-    agent = agent_for(given.project)
-    for question in given.turn:
+    arguments = parser.parse_args()
+    if not arguments.project.is_dir():
+        parser.error(f"{arguments.project} is no folder")
+    agent = agent_for(arguments.project)
+    for question in arguments.turn:
         print(agent.chat(question))
         print(f"  ({agent.context_compressor.status()})")
 

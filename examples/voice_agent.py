@@ -62,15 +62,15 @@ async def main() -> None:
     parser.add_argument("--url")
     parser.add_argument("--model", default="gpt-realtime")
     parser.add_argument("--auxiliary-model")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     agent = RealtimeAgent(
-        model=given.model,
+        model=arguments.model,
         instructions="You are a helpful voice on the telephone.",
-        url=given.url,
+        url=arguments.url,
         verbose=False,
         max_history_items=6,
         trigger_items=12,
-        config=CompressorConfig(auxiliary_model=given.auxiliary_model),
+        config=CompressorConfig(auxiliary_model=arguments.auxiliary_model),
     )
     lines = [line.strip() for line in sys.stdin if line.strip()]
     await Conversation(agent).hold(lines)

@@ -163,7 +163,7 @@ def _parts_table(preview: Preview, view_messages: int) -> Table:
         rows.append((name, *sizes, options_as_flags(part.why)))
     rows.append(("total", f"{len(preview.messages):,} -> {view_messages:,}", before, after, saved))
     styles = ["yellow" if part.segment or part.to_write else "" for part in parts]
-    return Table(("part", "messages#", "tokens#", "after#", "what"), rows, styles)
+    return Table(("part", "messages#", "tokens#", "after#", "what"), rows, styles, wraps=True)
 
 
 def _method_sentence(result: CompressResult, call: CallOptions, config: CompressorConfig) -> str:

@@ -26,9 +26,11 @@ from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits, prices_of
 from ..view.budget import Budget
 from ..view.frame import is_framed, unframe
-from .show import FOLDED, IN_VIEW, segment_states
+from .show import FOLDED, IN_VIEW, UNDONE, segment_states
 
 WHOLE_NOTE = "The transcript that the store has; each answer of the model ends a request."
+
+UNDONE_NOTE = "Undone compressions are not drawn, so a request may look larger than it was."
 
 PARTIAL_NOTE = "The store has not the whole transcript, so its size over time is not shown."
 
@@ -199,11 +201,14 @@ def data_of_session(
         LedgerError: the store cannot be read, or has no such session.
     """
     data = _read_session(store, namespace, session_id)
-    messages = store.transcript(store.open(namespace, session_id))
+    session = store.open(namespace, session_id)
+    messages = store.transcript(session)
     lengths = [card.segment.transcript_length for card in (*data.cards, *data.masks)]
     if not messages or 0 in lengths or max(lengths, default=0) > len(messages):
         return replace(data, note=PARTIAL_NOTE, price=prices_of(tokens.model).input)
-    return _with_points(replace(data, note=WHOLE_NOTE), messages, tokens)
+    is_undone = UNDONE in segment_states(session.entries)
+    note = f"{WHOLE_NOTE} {UNDONE_NOTE}" if is_undone else WHOLE_NOTE
+    return _with_points(replace(data, note=note), messages, tokens)
 
 
 def _read_session(store: Store, namespace: str, session_id: str) -> ReportData:

@@ -14,6 +14,7 @@ import logging
 import os
 import re
 import sys
+import textwrap
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
@@ -31,7 +32,7 @@ from ..messages.display import clean, one_line
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns, one line a row.
+    """Rows under columns, one line a row unless it wraps.
 
     A column whose name ends in `#` holds numbers; the mark is not shown.
     """
@@ -42,6 +43,8 @@ class Table:
     """Styles of the rows, in their order."""
     spare: Sequence[str] = ()
     """Columns of words that a narrow terminal leaves out, the first one first."""
+    wraps: bool = False
+    """Whether the last column goes on in further lines, instead of being cut."""
 
 
 class Line(NamedTuple):
@@ -136,9 +139,19 @@ def _lay_out(table: Table, width: int | None) -> Iterator[Line]:
     rows = [heads, *([_cell(value) for value in row] for row in table.rows)]
     sizes = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     widths = dict(enumerate(sizes)) if width is None else _fit(table, sizes, width)
+    last = widths.get(len(sizes) - 1) if table.wraps else None
     for row, style in itertools.zip_longest(rows, ["bold", *table.styles], fillvalue=""):
-        cells = [_pad(row[at], widths[at], table.columns[at].endswith("#")) for at in widths]
-        yield Line(GAP.join(cells).rstrip(), style)
+        for line in [row] if last is None else _wrap(row, last):
+            cells = [_pad(line[at], widths[at], table.columns[at].endswith("#")) for at in widths]
+            yield Line(GAP.join(cells).rstrip(), style)
+
+
+def _wrap(row: Sequence[str], width: int) -> Iterator[Sequence[str]]:
+    """Yield the row with the first line of its last cell, then a row for each further line."""
+    *cells, text = row
+    for line in textwrap.wrap(text, width, break_on_hyphens=False) or [""]:
+        yield [*cells, line]
+        cells = [""] * len(cells)
 
 
 def _fit(table: Table, sizes: Sequence[int], width: int) -> dict[int, int]:

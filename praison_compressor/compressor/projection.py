@@ -62,7 +62,7 @@ class Projector:
             return apply_choices(request, view, {})
         if previewed.is_taken_by(request, view):
             request = previewed.apply_choices_to(request)
-        return apply_choices(request, view, previewed.names_in(view))
+        return apply_choices(request, view, previewed.references_in(view))
 
     def _lay(self, request: Request, session: Session) -> View:
         """Return the view before the user's choices."""

@@ -140,13 +140,17 @@ def describe_undo(
     after = short_count(sum(segment.tokens for segment in segments))
     text = (
         f"Taken back: {pluralize(len(restored), 'message')} ({short_count(tokens)}) that stood in "
-        f"{after}. The next request has {short_count(use.used)}."
+        f"{after}."
     )
     if dropped:
         text += f" {dropped} more are no longer in the conversation."
+    used = short_count(use.used)
     if use.parts["free"] < 0:
-        return f"{text} They do not fit the window: the next view is compressed again."
-    return f"{text} Nothing is compressed until the window is full; /compact does it at once."
+        return f"{text} All of it has {used}, more than fits: the next request is compressed again."
+    return (
+        f"{text} The next request has {used}. Nothing is compressed until the window is full; "
+        "/compact does it at once."
+    )
 
 
 def describe_status(status: Status) -> str:

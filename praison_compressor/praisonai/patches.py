@@ -64,10 +64,10 @@ LARGE = "results of more than 16,000 characters whole in the archive"
 COSTS = "the cost of summaries in agent.cost_summary"
 HOOKS = "the host's hooks around a compression"
 RESTARTS = "sessions restored whole, with the tool calls"
-AUTOMATIC = "the terminal's own compaction before a turn is off"
+AUTOMATIC = "switching off the terminal's own compaction before a turn"
 SLASHES = "/compact, /status, /context and /undo in the terminal"
-IDLE = "the gateway's own compaction of idle sessions is off"
-SAVED = "the bots' own compaction of saved histories is off"
+IDLE = "switching off the gateway's own compaction of idle sessions"
+SAVED = "switching off the bots' own compaction of saved histories"
 
 REPLACED = (
     # A turn.

@@ -48,7 +48,9 @@ def test_an_undo_counts_as_no_compression(run, view, tmp_path):
     [listed] = run("sessions", "--json").json
     assert (listed["compressions"], listed["taken_back"]) == (1, 1)
     assert run("report", SESSION, "--out", tmp_path / "page.html").code == 0
-    assert ">undo<" in (tmp_path / "page.html").read_text("utf-8")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert ">undo<" in page
+    assert "Undone compressions are not drawn" in page
 
 
 def test_a_list_without_sessions_says_what_to_do(run, request):

@@ -74,6 +74,20 @@ def test_a_table_fits_a_terminal_without_breaking_a_word(columns, monkeypatch):
     assert ("gpt-4o-mini" in lines[1]) == (columns == 132)
 
 
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_a_reason_is_whole_in_a_narrow_terminal(columns, monkeypatch):
+    """A table that wraps loses no word of its last column, and no number."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    reason = "kept: the newest that fit (--keep-tokens=20_000); 2 messages chosen by the user"
+    out = io.StringIO()
+    print_blocks([Table(("part", "tokens#", "what"), [("tail", 12, reason)], wraps=True)], out)
+    lines = clean(out.getvalue()).splitlines()
+    assert max(map(len, lines)) <= columns
+    assert " ".join(" ".join(lines[1:]).split()) == f"tail 12 {reason}"
+
+
 class Terminal(io.StringIO):
     """A terminal, for what asks whether it is one."""
 

@@ -74,7 +74,7 @@ def reference() -> str:
         "This page is generated from the code by `python -m tests.helpers.readme_tables`;",
         "a test compares the two.",
         "",
-        "At a terminal a table is cut to the width. Piped, the output is plain and whole.",
+        "At a terminal a list is cut to the width. Piped, the output is plain and whole.",
         "A number of tokens is written 32000, 32_000, 32,000, 32k (k: 1,000) or 1.5M.",
         "SESSION is a session's id, or the id of any of its epochs.",
         "This line in `.bashrc` completes commands:",

@@ -121,6 +121,18 @@ def test_slash_commands_need_no_request_of_the_agent(host, path, mode):
         made.context_compressor.resume("nowhere")
 
 
+def test_an_undo_beyond_the_window_promises_no_request_of_that_size(host):
+    """Undone messages that do not fit are compressed again in the next request."""
+    made = agent(host, OPENAI, context(host))
+    MODES["chat"](made, [turn(n) for n in range(30)])
+    undone = [*iter(lambda: MODES["chat"](made, ["/undo"])[0], "Nothing to take back.")]
+    assert "more than fits: the next request is compressed again" in undone[-1]
+    assert "The next request has" not in undone[-1]
+    MODES["chat"](made, [turn(30)])
+    assert made.context_compressor.context_status == "summarized"
+    assert host.refused == []
+
+
 def test_help_names_every_command(host):
     """`/help` lists what the chat answers by itself."""
     lines = agent(host, OPENAI, context(host)).chat("/help").splitlines()
