@@ -117,7 +117,7 @@ class Pipeline:
         view = self.look(request, session)
         # Signed thinking is only valid behind the messages that it was written behind: a text must
         # not come while a turn goes on.
-        if request.mode is Mode.BACKGROUND and not view.signed:
+        if request.mode is Mode.BACKGROUND and not view.signed_tokens:
             return self._answer_now(request, view)
         decision = self._committer.decide(request, view)
         if request.mode is Mode.READ_ONLY:

@@ -95,8 +95,8 @@ class Projector:
             given_tokens=given_tokens,
             session=session,
             limit=request.budget.window_limit,
-            signed=self._signed(transcript.messages),
-            binds=binds_thinking(self._tokens.model),
+            signed_tokens=self._signed(transcript.messages),
+            binds_thinking=binds_thinking(self._tokens.model),
         )
 
     def _signed(self, messages: Sequence[Message]) -> dict[int, int]:
