@@ -2,18 +2,18 @@
 
 - `context_compressor`: `ContextCompressor`, the public interface
 - `request`: `Request`: messages, options, budget and mode of one call
-- `bills`: what a session cost, and what it would have cost without us; providers' reports
-- `account`: keep a session's bill in the store
+- `pipeline`: the steps in their order, by the request's mode
+- `session_state`: what is remembered of sessions between turns; only `SessionStates` changes it
+- `quiet_turn`: `LastTurn`, which a turn that only adds messages extends
+- `projection`: look: a transcript's view by its session's ledger; whole transcripts
 - `choices`: messages that a user keeps, and ranges
 - `decision`: whether a view is compressed now, by what plan, and why; prices; the cold cache
-- `projection`: look: a transcript's view by its session's ledger; whole transcripts
+- `commit`: the hook, then one compression of a session at a time; its events; lost races
 - `plan_texts`: write a plan's texts, reuse texts already paid for, make the segments
 - `result`: `CompressResult`; every result is made here
-- `quiet_turn`: `LastTurn`, which a turn that only adds messages extends
-- `session_state`: what is remembered of sessions between turns; only `Sessions` changes it
 - `background`: leases across processes, and the thread of work off the request path
-- `commit`: the hook, then one compression of a session at a time; its events; lost races
 - `preview`: the compression to come, and the tokens of the window
-- `pipeline`: the steps in their order, by the request's mode
+- `bills`: what a session cost, and what it would have cost without us; providers' reports
+- `account`: keep a session's bill in the store
 - `telemetry`: spans and metrics where OpenTelemetry is installed
 """

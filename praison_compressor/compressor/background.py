@@ -39,34 +39,43 @@ POLL_SECONDS, LONGEST_POLL_SECONDS = 0.1, 1.0
 """Waiting processes ask less and less often: hundreds of them would keep a small store busy."""
 
 
-@contextlib.asynccontextmanager
-async def hold_lease(store: Store, session: Session) -> AsyncIterator[None]:
-    """Hold the session's lease across processes, as `Sessions.enter` does within one."""
-    holder, over = uuid.uuid4().hex, threading.Event()
-    # A renewal still on its way must not outlive the release.
-    lock = renew_after_fork(threading.Lock())
+class _Lease:
+    """One holder's claim to write a session's summary, renewed until its release."""
 
-    def claim() -> bool:
-        with lock:
-            return not over.is_set() and store.claim(session, holder, LEASE_SECONDS)
+    def __init__(self, store: Store, session: Session) -> None:
+        self._store = store
+        self._session = session
+        self._holder = uuid.uuid4().hex
+        self._over = threading.Event()
+        # A renewal still on its way must not outlive the release.
+        self._lock = renew_after_fork(threading.Lock())
 
-    def renew() -> None:
-        while not over.wait(LEASE_SECONDS / 4):
+    def claim(self) -> bool:
+        with self._lock:
+            is_over = self._over.is_set()
+            return not is_over and self._store.claim(self._session, self._holder, LEASE_SECONDS)
+
+    def renew(self) -> None:
+        while not self._over.wait(LEASE_SECONDS / 4):
             with contextlib.suppress(LedgerError):  # the commit decides the race
-                claim()
+                self.claim()
 
-    def release() -> None:
-        with lock:
-            over.set()
+    def release(self) -> None:
+        with self._lock:
+            self._over.set()
             try:
-                store.release(session, holder)
+                self._store.release(self._session, self._holder)
             except LedgerError as error:  # the work under the lease is done
                 logger.info("a lease could not be released, it ends by itself: %s", error)
 
+
+@contextlib.asynccontextmanager
+async def hold_lease(store: Store, session: Session) -> AsyncIterator[None]:
+    """Hold the session's lease across processes; `SessionStates.enter` serves one process."""
+    lease, start, pause = _Lease(store, session), time.monotonic(), POLL_SECONDS
     try:
-        given_up, pause = time.monotonic() + LEASE_PATIENCE_SECONDS, POLL_SECONDS
-        while not await asyncio.to_thread(claim):
-            if time.monotonic() > given_up:
+        while not await asyncio.to_thread(lease.claim):
+            if time.monotonic() > start + LEASE_PATIENCE_SECONDS:
                 logger.warning("session %s: its lease was never released", session.id)
                 break
             await asyncio.sleep(pause)
@@ -74,14 +83,14 @@ async def hold_lease(store: Store, session: Session) -> AsyncIterator[None]:
         else:
             # In a separate thread: a busy loop or a full executor must not lose the lease.
             with contextlib.suppress(RuntimeError):  # the interpreter exits
-                begin(renew)
+                begin(lease.renew)
         yield
     finally:
         try:
             # Not in the executor: a second cancellation would take a release out of its queue.
-            released = begin(release)
+            released = begin(lease.release)
         except RuntimeError:  # the interpreter exits: no thread can be started
-            release()
+            lease.release()
         else:
             await asyncio.wrap_future(released)
 

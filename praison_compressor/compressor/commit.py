@@ -30,7 +30,7 @@ from .projection import Projector, outline_of
 from .quiet_turn import last_turn_of
 from .request import Request, SessionKey
 from .result import CompressResult, add_cost, result_of, usage_of
-from .session_state import Sessions
+from .session_state import SessionStates
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Committer:
 
     store: Store
     tokens: TokenCounter
-    sessions: Sessions
+    sessions: SessionStates
     projector: Projector
     texts: PlanTexts
     emit: Callable[[Event], None]
@@ -84,17 +84,14 @@ class Committer:
                 self.sessions.leave(key)
         else:
             raise LedgerConflict(f"session {key[1]}: its tip moved {MOST_CONFLICTS} times")
-        return self.finish(decision.request, decision.view)
+        return self.finish_view(decision.request, decision.view)
 
     def _refresh(self, decision: Decision) -> Decision:
         """Decide again if another writer committed since our look."""
         request, view = decision.request, decision.view
-        session = self.projector.open(request)
-        return (
-            decision
-            if session.is_unchanged_since(view.session)
-            else self.decide_again(request, view)
-        )
+        if self.projector.open(request).is_unchanged_since(view.session):
+            return decision
+        return self.decide_again(request, view)
 
     async def commit(self, decision: Decision) -> CompressResult:
         """Ask the hook, write, commit; return the result, or raise LedgerConflict."""
@@ -133,7 +130,7 @@ class Committer:
             # A preview keeps its texts for the next try, so their cost is not owed.
             self.sessions.owe(key, owed if decision.texts else owed + usage_of(texts))
             raise
-        self.sessions.commit(key, texts)
+        self.sessions.forget_drafts(key, texts)
         return session, charged
 
     def _append(self, decision: Decision, texts: Sequence[SegmentText]) -> Session:
@@ -146,12 +143,12 @@ class Committer:
 
     # -------------------------------------------------------------- without a commit
 
-    def finish(self, request: Request, view: View) -> CompressResult:
+    def finish_view(self, request: Request, view: View) -> CompressResult:
         """Return a view's result; remember the view for the next turn."""
         result = result_of(request, view, self.tokens)
         turn = last_turn_of(request, view, result, self.tokens)
         if turn is not None:
-            self.sessions.remember(turn)
+            self.sessions.remember_turn(turn)
         return result
 
     def refuse(self, decision: Decision) -> CompressResult:
@@ -163,7 +160,7 @@ class Committer:
         self.skip(decision, VETO, view.session.tip)
         if view.size() > request.budget.limit:
             view = self.texts.apply_without_model(decision)
-        return replace(self.finish(request, view), vetoed=True)
+        return replace(self.finish_view(request, view), vetoed=True)
 
     def skip(self, decision: Decision, reason: str, epoch: str) -> bool:
         """Emit "skipped" once per reason and epoch; return whether it was emitted."""

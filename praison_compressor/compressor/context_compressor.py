@@ -33,12 +33,12 @@ from .request import (
     Options,
     Request,
     SessionKey,
-    check_arguments,
-    check_options,
+    check_call_options,
+    check_constructor,
     request_of,
 )
 from .result import CompressResult
-from .session_state import Sessions
+from .session_state import SessionStates
 from .telemetry import Telemetry, emit
 
 if TYPE_CHECKING:
@@ -76,15 +76,15 @@ class ContextCompressor:
         on_event: Listener | None = None,
         telemetry: Listener | None = None,
         before_compression: Hook | None = None,
-        sessions: Sessions | None = None,
+        sessions: SessionStates | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        check_arguments(config, store, tokens, on_event, telemetry, before_compression, clock)
+        check_constructor(config, store, tokens, on_event, telemetry, before_compression, clock)
         self.config = (config or CompressorConfig()).with_environment()
         self.tokens = tokens or TokenCounter(self.config.model)
         self.store = store if store is not None else default_store(self.config)
         self.session_id = f"session-{uuid.uuid4().hex}"
-        self.sessions = sessions or Sessions()
+        self.sessions = sessions or SessionStates()
         self._pipeline = Pipeline(
             self.config,
             as_summarizer(summarizer),
@@ -95,6 +95,7 @@ class ContextCompressor:
             before_compression,
             clock or (lambda: time.time()),
         )
+        self._projector = self._pipeline.projector
         self.background = self._pipeline.background
         """What is being written off the request path."""
 
@@ -155,7 +156,7 @@ class ContextCompressor:
     ) -> CompressResult:
         """Return `best_view` with its counts and status; never raise."""
         try:
-            request = self._request(messages, options, Mode.FALLBACK)
+            request = self._request(messages, options, Mode.READ_ONLY)
             return self._pipeline.best(request, logged)
         except CompressorError as error:
             logger.warning("sent as it is: %s", error)
@@ -180,7 +181,7 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        request = self._request(messages, options, Mode.PREVIEW)
+        request = self._request(messages, options, Mode.READ_ONLY)
         return self._pipeline.preview(request, is_written=write)
 
     def context_use(self, messages: Sequence[Any], **options: Unpack[Options]) -> ContextUse:
@@ -189,7 +190,7 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        request = self._request(messages, options, Mode.PREVIEW)
+        request = self._request(messages, options, Mode.READ_ONLY)
         return context_use_of(request, self._pipeline.look(request), self.tokens)
 
     def idle(self, messages: Sequence[Any] | None = None, **options: Unpack[Options]) -> bool:
@@ -243,7 +244,7 @@ class ContextCompressor:
             InvalidMessages: not a list of chat messages.
             SessionNotFound: without `messages`, and the store has no such session.
         """
-        name, projector = self._session_name(session_id), self._pipeline.projector
+        name, projector = self._session_name(session_id), self._projector
         if messages is None:
             return projector.stored_transcript(name)
         return projector.unfold(self._stored_request(messages, name))
@@ -261,7 +262,7 @@ class ContextCompressor:
             LedgerError: the store cannot be read.
         """
         name = self._session_name(session_id)
-        messages = self._pipeline.projector.stored_transcript(name)
+        messages = self._projector.stored_transcript(name)
         request = self._stored_request(messages, name)
         room = request.budget.trigger
         if token_budget is not None:
@@ -283,7 +284,7 @@ class ContextCompressor:
             LedgerError: the store cannot be written.
         """
         request = self._stored_request(messages, self._session_name(session_id))
-        return self._pipeline.projector.save(request, self._pipeline.projector.open(request))
+        return self._projector.save(request, self._projector.open(request))
 
     def recall_tools(
         self, session_id: str | None = None, *, turn_tokens: int | None = 4_000
@@ -319,7 +320,7 @@ class ContextCompressor:
         return lambda: self.store.open(self.config.namespace, name)
 
     def _session_name(self, session_id: str | None) -> str:
-        return check_options({"session_id": session_id}).get("session_id") or self.session_id
+        return check_call_options({"session_id": session_id}).get("session_id") or self.session_id
 
     def undo(self, session_id: str | None = None) -> tuple[Segment, ...]:
         """Undo the newest compression; return its segments, () without one.
@@ -350,10 +351,8 @@ class ContextCompressor:
             sent = turn.session
             try:
                 request = self._stored_request(turn.messages, sent.id)
-                session = self._pipeline.projector.open(request)
-                saved += session.is_unchanged_since(sent) and self._pipeline.projector.save(
-                    request, session
-                )
+                session = self._projector.open(request)
+                saved += session.is_unchanged_since(sent) and self._projector.save(request, session)
             except CompressorError as error:
                 logger.warning("session %s: its last turns are not saved: %s", sent.id, error)
         return saved
@@ -375,7 +374,7 @@ class ContextCompressor:
     ) -> Request:
         return request_of(
             messages,
-            check_options(options),
+            check_call_options(options),
             self.config,
             self.tokens,
             session_id=self.session_id,
@@ -384,7 +383,7 @@ class ContextCompressor:
         )
 
     def _stored_request(self, messages: Sequence[Any], name: str) -> Request:
-        return self._request(messages, {"session_id": name}, Mode.FALLBACK)
+        return self._request(messages, {"session_id": name}, Mode.READ_ONLY)
 
     def _with_tools(self, request: Request, result: CompressResult) -> CompressResult:
         """Return the result with the recall tools where anything is archived."""

@@ -19,7 +19,7 @@ from ..view.budget import Balance, Budget, Costs
 from ..view.jobs import Measures, Plan
 from ..view.plan import is_due, plan, plan_range
 from ..view.view import View
-from .choices import new_keeps, resolve_choices
+from .choices import new_keeps, new_references, requested_references, resolve_choices
 from .request import Mode, Request
 
 SOFT_RATIO = 0.85
@@ -63,7 +63,7 @@ class Decision:
         )
         return is_same and view.digests[: len(before.digests)] == before.digests
 
-    def names_in(self, view: View) -> Mapping[str, int]:
+    def references_in(self, view: View) -> Mapping[str, int]:
         """Return the references that this decision showed for the view."""
         return self.references if self.holds_for(view) else {}
 
@@ -78,6 +78,14 @@ class Decision:
         if shown != asked or not request.chooses:
             return shown == asked
         return resolve_choices(request, view, self.references).places == self.request.places
+
+    def shown_with(self, texts: tuple[SegmentText, ...], before: Decision | None) -> Decision:
+        """Return the decision as a preview shows it, with texts and references."""
+        request, view = self.request, self.view
+        known = {} if before is None else before.references_in(view)
+        resolved = resolve_choices(request, view, known)
+        names = new_references(view, self.plan) | requested_references(request, resolved, view)
+        return replace(self, request=resolved, texts=texts, references=names)
 
     def apply_choices_to(self, request: Request) -> Request:
         """Return the request with the choices of this decision."""
@@ -201,10 +209,8 @@ def is_cold(request: Request, last: float, now: float) -> bool:
     if not last or seconds <= cache_seconds(request.config):
         return False
     is_kept = request.config.cache_ttl_seconds is None and seconds <= HOUR_SECONDS
-    return not (
-        is_kept
-        and any(trigger_of.get("ttl") == "1h" for trigger_of in _cache_marks(request.messages))
-    )
+    is_marked = is_kept and any(m.get("ttl") == "1h" for m in _cache_marks(request.messages))
+    return not is_marked
 
 
 def cache_seconds(config: CompressorConfig) -> float:
@@ -223,6 +229,6 @@ def _cache_marks(messages: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
     for message in messages:
         content = message.get("content") if isinstance(message, Mapping) else None
         for part in (message, *(content if isinstance(content, list) else ())):
-            trigger_of = part.get("cache_control") if isinstance(part, Mapping) else None
-            if isinstance(trigger_of, Mapping):
-                yield trigger_of
+            mark = part.get("cache_control") if isinstance(part, Mapping) else None
+            if isinstance(mark, Mapping):
+                yield mark

@@ -1,7 +1,7 @@
 """`Pipeline`: look, decide, write, commit and return the result.
 
 Each step returns the next step's argument: a view, a decision, texts, a session, a result. The mode
-of the request names its last step.
+of the request says what is recorded, and who waits for the model.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from ..tokens.counter import TokenCounter
 from ..view.masks import shorten_messages
 from ..view.view import View
 from .background import Background
-from .choices import new_references, requested_references, resolve_choices
 from .commit import Committer, is_inside_hook
 from .decision import (
     FIXED,
@@ -44,7 +43,7 @@ from .preview import Preview, preview_of
 from .projection import Projector
 from .request import Mode, Request
 from .result import CompressResult
-from .session_state import Sessions
+from .session_state import SessionStates
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +61,7 @@ class Pipeline:
         summarizer: Summarizer | None,
         store: Store,
         tokens: TokenCounter,
-        sessions: Sessions,
+        sessions: SessionStates,
         emit: Callable[[Event], None],
         hook: Hook | None,
         clock: Callable[[], float],
@@ -87,21 +86,21 @@ class Pipeline:
         started = await asyncio.to_thread(self.start, request)
         if isinstance(started, Decision):
             started = await self._committer.carry_out(started)
-        return self._finish(request, started)
+        return self._with_bill(request, started)
 
     def compress_sync(self, request: Request) -> CompressResult:
         """Return the request's result, from anywhere."""
         started = self.start(request)
         if isinstance(started, Decision):
             started = run(self._committer.carry_out(started))
-        return self._finish(request, started)
+        return self._with_bill(request, started)
 
     def start(self, request: Request) -> CompressResult | Decision:
         """Return the result, or the compression that the caller must wait for."""
         session = self.projector.open(request)
         if request.is_recorded:
             request = self._with_cache_state(request, session)
-            self.sessions.begin(request, session, self.clock())
+            self.sessions.begin_request(request, session, self.clock())
             self.sessions.settle(self._store, session.key)
         limit = quiet_limit(request, session, is_busy=self.background.is_busy(session.key))
         state = self.sessions.state(session.key)
@@ -110,7 +109,7 @@ class Pipeline:
             return self.start_in_full(self._with_prices(request, session), session)
         turn, result = quiet
         if request.is_recorded:
-            self.sessions.remember(turn)
+            self.sessions.remember_turn(turn)
         return result
 
     def start_in_full(self, request: Request, session: Session) -> CompressResult | Decision:
@@ -118,14 +117,14 @@ class Pipeline:
         view = self.look(request, session)
         # Signed thinking is only valid behind the messages that it was written behind: a text must
         # not come while a turn goes on.
-        if request.mode is Mode.BACKGROUND and not view.signed:
+        if request.mode is Mode.BACKGROUND and not view.signed_tokens:
             return self._answer_now(request, view)
         decision = self._committer.decide(request, view)
-        if request.mode is Mode.FALLBACK:
+        if request.mode is Mode.READ_ONLY:
             return self._finish_without_model(decision)
         self._report_missing(decision)
         if not decision.compresses:
-            return self._committer.finish(request, view)
+            return self._committer.finish_view(request, view)
         # Inside the hook, waiting would deadlock.
         is_inside = is_inside_hook(view.session.key)
         return self._committer.refuse(decision) if is_inside else decision
@@ -160,12 +159,12 @@ class Pipeline:
             why = "costs more than it saves yet" if reason == PRICE else "would free too little"
             logger.info("session %s: compressing it now %s", name, why)
 
-    def _finish(self, request: Request, result: CompressResult) -> CompressResult:
+    def _with_bill(self, request: Request, result: CompressResult) -> CompressResult:
         """Return a recorded request's result with owed cost and bill."""
         if not request.is_recorded:
             return result
         key = self.sessions.stable_key(request.key)
-        result = self.sessions.finish(key, result)
+        result = self.sessions.finish_request(key, result)
         if result.written or result.newly_masked:
             settle = self.sessions.state(key).account.settle
             run_off_loop(functools.partial(settle, self._store, always=True))
@@ -181,12 +180,12 @@ class Pipeline:
     def _finish_without_model(self, decision: Decision) -> CompressResult:
         """Return the view after the compression due, recorded nowhere."""
         view = self._texts.apply_without_model(decision)
-        return self._committer.finish(decision.request, view)
+        return self._committer.finish_view(decision.request, view)
 
     def verbatim_result(self, request: Request) -> CompressResult:
         """Return the result with every message verbatim."""
         session = replace(self.projector.open(request), entries=())
-        return self._committer.finish(request, self.projector.look(request, session))
+        return self._committer.finish_view(request, self.projector.look(request, session))
 
     def preview(self, request: Request, *, is_written: bool) -> Preview:
         """Return the compression that the next commit of the request takes.
@@ -197,15 +196,11 @@ class Pipeline:
         request = self._with_prices(self._with_cache_state(request, session), session)
         view, last = self.look(request, session), self.sessions.state(session.key).previewed
         decision = replace(self._committer.decide(request, view), unarchived=frozenset())
-        jobs, texts, shown = decision.plan.jobs, tuple[SegmentText, ...](), None
+        jobs, texts = decision.plan.jobs, tuple[SegmentText, ...]()
         paid = (self._texts.find_paid(decision, job, last) for job in jobs if job.by_model)
         if jobs and (is_written or not request.budget.has_model or all(paid)):
             texts = run(self._texts.write(decision, last))
-        if decision.compresses:
-            asked = resolve_choices(request, view, {} if last is None else last.names_in(view))
-            names = requested_references(request, asked, view)
-            names = {**new_references(view, decision.plan), **names}
-            shown = replace(decision, request=asked, texts=texts, references=names)
+        shown = decision.shown_with(texts, last) if decision.compresses else None
         self.sessions.remember_preview(session.key, shown, texts)
         new = self._texts.make_segments(decision, texts)
         return preview_of(decision, [segment for segment, _ in new], self._tokens)
@@ -227,7 +222,7 @@ class Pipeline:
             self._prepare(request, view)
         if decision is not None and decision.compresses and not fits:
             held = self._hold_placeholder(decision)
-        return self._committer.finish(request, held or view)
+        return self._committer.finish_view(request, held or view)
 
     def _commit_masks(self, decision: Decision) -> CompressResult:
         """Commit masks and excerpts unless a summary of the session is written.
@@ -263,17 +258,15 @@ class Pipeline:
 
     def _with_placeholder(self, request: Request, view: View) -> View | None:
         """Return the view with the placeholder, if needed and large enough."""
-        found = self.sessions.state(view.session.key).placeholder
+        held = self.sessions.state(view.session.key).placeholder
         limit = request.budget.limit
-        if (
-            found is None
-            or not view.session.is_unchanged_since(found.session)
-            or view.size() <= limit
-        ):
+        if held is None or view.size() <= limit:
             return None
-        standing = {id(segment) for _, _, segment in found.all_tiles}
-        texts = found.segments[len(found.session.entries) :]
-        after = view.with_segments(self.projector.recount(s) for s in texts if id(s) in standing)
+        if not view.session.is_unchanged_since(held.session):
+            return None
+        shown = {id(segment) for _, _, segment in held.all_tiles}
+        texts = held.segments[len(held.session.entries) :]
+        after = view.with_segments(self.projector.recount(s) for s in texts if id(s) in shown)
         if after.size() <= limit:
             return after
         with contextlib.suppress(BudgetTooSmall):
@@ -339,16 +332,15 @@ class Pipeline:
         except BudgetTooSmall as error:
             logger.info("shortened to go on: %s", error)  # each request; the caller logs it once
         short = replace(self._shorten(request, view), given_tokens=view.given_tokens)
-        result = self._committer.finish(request, short)
+        result = self._committer.finish_view(request, short)
         # Messages cut in their middle are masked, as outputs are.
         return result if result.segments else replace(result, context_status="masked")
 
     def _shorten(self, request: Request, view: View) -> View:
         """Return the view with shorter fixed messages, or with them alone."""
         limit, count = request.budget.limit, self._tokens.messages
-        kept = [
-            m for m, may_go in zip(view.own_messages, view.replaceable, strict=True) if not may_go
-        ]
+        pairs = zip(view.own_messages, view.replaceable, strict=True)
+        kept = [message for message, may_go in pairs if not may_go]
         cut = shorten_messages(kept, int(limit * SHORTENED_SHARE), count)
         shorter = dict(zip(map(id, kept), cut, strict=True))
         messages = [shorter.get(id(message), message) for message in view.own_messages]

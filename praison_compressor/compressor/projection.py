@@ -62,7 +62,7 @@ class Projector:
             return apply_choices(request, view, {})
         if previewed.is_taken_by(request, view):
             request = previewed.apply_choices_to(request)
-        return apply_choices(request, view, previewed.names_in(view))
+        return apply_choices(request, view, previewed.references_in(view))
 
     def _lay(self, request: Request, session: Session) -> View:
         """Return the view before the user's choices."""
@@ -95,8 +95,8 @@ class Projector:
             given_tokens=given_tokens,
             session=session,
             limit=request.budget.window_limit,
-            signed=self._signed(transcript.messages),
-            binds=binds_thinking(self._tokens.model),
+            signed_tokens=self._signed(transcript.messages),
+            binds_thinking=binds_thinking(self._tokens.model),
         )
 
     def _signed(self, messages: Sequence[Message]) -> dict[int, int]:

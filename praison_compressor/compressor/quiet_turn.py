@@ -100,7 +100,7 @@ def last_turn_of(
     if len(own) != len(given) or not all(map(operator.is_, own, given)):
         return None
     watched = _watched_digests(view, tokens.cache)
-    if watched is None or not view.given_messages.comparable or view.signed:
+    if watched is None or not view.given_messages.comparable or view.signed_tokens:
         return None
     return LastTurn(
         session=view.session,
@@ -130,7 +130,8 @@ def _watched_digests(view: View, cache: MessageCache) -> frozenset[str] | None:
     # Messages up to the task always stay; of the later ones only the newest do.
     task = users[0]
     everywhere = [
-        may_go if n <= task else n not in view.chosen for n, may_go in enumerate(view.replaceable)
+        may_go if n <= task else n not in view.user_kept
+        for n, may_go in enumerate(view.replaceable)
     ]
     if tuple(lay_summaries(view.digests, segments, everywhere)) != view.tiles:
         return None

@@ -48,16 +48,14 @@ class Options(TypedDict, total=False):
 
 
 class Mode(Enum):
-    """The last step of a request: plan, write or commit."""
+    """What a request records, and who waits for the model."""
 
     COMMIT = "commit"
-    """Every step; the caller waits for the model."""
+    """Commits are recorded; the caller waits for the model."""
     BACKGROUND = "background"
-    """Every step, with summaries written off the request path."""
-    FALLBACK = "fallback"
-    """Texts without a model, and no commit."""
-    PREVIEW = "preview"
-    """The plan."""
+    """Commits are recorded; summaries are written off the request path."""
+    READ_ONLY = "read only"
+    """Nothing is recorded; no model is asked unless a preview is to be written."""
 
 
 SessionKey = tuple[str, str]
@@ -105,7 +103,7 @@ class Request:
     @property
     def is_recorded(self) -> bool:
         """Whether the session remembers this request."""
-        return self.mode in (Mode.COMMIT, Mode.BACKGROUND)
+        return self.mode is not Mode.READ_ONLY
 
     @property
     def is_asked(self) -> bool:
@@ -153,7 +151,7 @@ def request_of(
         mode=mode or Mode.COMMIT,
         config=config,
         budget=replace(budget_of(options, config, tokens, pinned), has_model=has_model),
-        key=session_key(options, config, session_id),
+        key=(config.namespace, options.get("session_id") or session_id),
         parent_id=options.get("parent_session_id"),
         model=model,
         force=options.get("force", False),
@@ -164,14 +162,9 @@ def request_of(
         overhead_tokens=options.get("overhead_tokens", 0),
     )
     if mode is None and not options.get("extends", True):
-        return replace(request, mode=Mode.FALLBACK)
+        return replace(request, mode=Mode.READ_ONLY)
     can_wait = config.background and has_model and not request.is_asked
     return replace(request, mode=Mode.BACKGROUND) if mode is None and can_wait else request
-
-
-def session_key(options: Options, config: CompressorConfig, session_id: str) -> SessionKey:
-    """Return namespace and session of a call."""
-    return config.namespace, options.get("session_id") or session_id
 
 
 def pinned_segment(
@@ -228,7 +221,7 @@ OPTION_CHECKS: Mapping[str, OptionCheck] = {
 """Checks of options that no step checks later; None passes."""
 
 
-def check_options(options: Options) -> Options:
+def check_call_options(options: Options) -> Options:
     """Return the options that are not None, or raise ConfigError."""
     unknown = sorted(set(options) - set(Options.__annotations__))
     if unknown:
@@ -239,7 +232,7 @@ def check_options(options: Options) -> Options:
     return cast("Options", given)
 
 
-def check_arguments(config: Any, store: Any, tokens: Any, *functions: Any) -> None:
+def check_constructor(config: Any, store: Any, tokens: Any, *functions: Any) -> None:
     """Raise ConfigError for a compressor's argument of a wrong type."""
     mapping = "a CompressorConfig; CompressorConfig.from_mapping takes a dictionary"
     url = "a store; a URL belongs in CompressorConfig(store_url=...)"

@@ -1,7 +1,7 @@
-"""`Sessions`: remember the newest sessions between turns, in bounded memory.
+"""`SessionStates`: remember the newest sessions between turns, in bounded memory.
 
-Only `Sessions` changes what is remembered, by one method for each transition. A `SessionState` is a
-frozen snapshot.
+A `SessionState` is a frozen snapshot. Only `SessionStates` replaces it, by one method for each
+transition.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class SessionState:
         return None if is_committing else turn.extend(request, limit, tokens)
 
 
-class Sessions:
+class SessionStates:
     """The states of the newest sessions, and who works on them; thread-safe."""
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ class Sessions:
 
     # -------------------------------------------------------------- a request
 
-    def begin(self, request: Request, session: Session, now: float) -> None:
+    def begin_request(self, request: Request, session: Session, now: float) -> None:
         """Record the start of a request, and the session's id in it."""
         with self._lock:
             if request.key != session.key:
@@ -146,11 +146,11 @@ class Sessions:
             self._change(session.key, **counts, is_cold=request.is_cold)
         state.account.touch(now)
 
-    def remember(self, turn: LastTurn) -> None:
+    def remember_turn(self, turn: LastTurn) -> None:
         """Remember the newest view that needed no compression."""
         self._change(turn.session.key, last_turn=turn)
 
-    def finish(self, key: SessionKey, result: CompressResult) -> CompressResult:
+    def finish_request(self, key: SessionKey, result: CompressResult) -> CompressResult:
         """Record a result's sizes; return the result with owed cost and bill."""
         with self._lock:
             state, owed = self.state(key), self.take_owed(key)
@@ -197,7 +197,7 @@ class Sessions:
             self.owe(key, usage_of([t for t in texts if not any(t is u for u in used)]))
             self._change(key, previewed=decision)
 
-    def commit(self, key: SessionKey, texts: Sequence[SegmentText]) -> None:
+    def forget_drafts(self, key: SessionKey, texts: Sequence[SegmentText]) -> None:
         """Forget preview and placeholder after a commit with these texts."""
         with self._lock:
             self.remember_preview(key, None, texts)

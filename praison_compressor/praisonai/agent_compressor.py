@@ -23,7 +23,7 @@ from ..messages.dropped_steps import CarriedHistory, CompletedRequest, history_f
 from ..recall.tools import recall_tools
 from .agent_ledger import Forgotten, erase, host_session
 from .agent_requests import AgentRequests
-from .context_param import RequestedContext, Settings
+from .context_param import HostSettings, RequestedContext
 from .conversation_finder import ConversationFinder, is_under
 from .conversations import Choices, Conversation, Conversations, MessagePlace
 from .journal import KeptSteps, count_kept_steps
@@ -51,7 +51,7 @@ class AgentCompressor:
         self._notices = Notices(self._agent, self._conversations.get)
         own_model = requested.own_model
         self._compressors = ModelCompressors(config, self._agent, own_model, self._notices)
-        self._settings = Settings(agent, requested)
+        self._settings = HostSettings(agent, requested)
         self._recall = RecallTools(_make_recall_tools(weakref.ref(self)))
         self._finder = ConversationFinder(self._agent, self._compressors, self._conversations)
         self.requests = AgentRequests(
@@ -339,24 +339,24 @@ def _locate(shown: Preview, reference: str | None) -> MessagePlace | None:
     return shown.references.index(reference) - leading_count(shown.messages)
 
 
-def _make_recall_tools(compressor: weakref.ref[AgentCompressor]) -> list[Callable[..., str]]:
+def _make_recall_tools(reference: weakref.ref[AgentCompressor]) -> list[Callable[..., str]]:
     """Return the recall tools, which must not keep the compressor alive."""
 
-    def ours() -> AgentCompressor:
-        alive = compressor()
-        if alive is None:
+    def live() -> AgentCompressor:
+        compressor = reference()
+        if compressor is None:
             raise StoreUnavailable("the conversation's archive is closed")
-        return alive
+        return compressor
 
-    def asking() -> Conversation:  # at each call: each turn has its own conversation
-        return ours()._finder.recall_conversation
+    def conversation() -> Conversation:  # at each call: each turn has its own conversation
+        return live()._finder.recall_conversation
 
     def session() -> Session:
-        return ours().ledger.open(ours().config.namespace, asking().session_id)
+        return live().ledger.open(live().config.namespace, conversation().session_id)
 
     return recall_tools(
-        lambda: readable_archive(ours().ledger, session(), asking().may_recall),
+        lambda: readable_archive(live().ledger, session(), conversation().may_recall),
         session,
-        lambda text: ours().engine().tokens.text(text),
-        turn=lambda: (asking().session_id, asking().progress),
+        lambda text: live().engine().tokens.text(text),
+        turn=lambda: (conversation().session_id, conversation().progress),
     )

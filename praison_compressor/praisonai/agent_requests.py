@@ -90,7 +90,7 @@ class AgentRequests:
             if (conversation := self._finder.conversation_of(turn)) is not None:
                 with self._log_failure("the turn's answer is not remembered"):
                     engine, history = self._compressors.for_model(None), self._finder.history or ()
-                    conversation.journal.end(history, engine, has_failed=has_failed)
+                    conversation.journal.end_turn(history, engine, has_failed=has_failed)
         if self.request_count == before and self._is_new("unseen"):
             log.warning(
                 "agent %s: a turn ended and no request passed the compressor: something else "
@@ -191,6 +191,7 @@ class AgentRequests:
         request: HostRequest,
         result: CompressResult,
         overhead: int,
+        *,
         is_sent: bool = True,
     ) -> None:
         """Remember a result; give the recall tools, bill and report the compression."""
@@ -263,7 +264,7 @@ class AgentRequests:
         with self._log_failure("the calls of an answer are not recorded"):
             if carries_conversation(self._agent(), request.messages):
                 engine = self._compressors.for_model(request.model)
-                await asyncio.to_thread(conversation.journal.call, message, engine)
+                await asyncio.to_thread(conversation.journal.add_calls, message, engine)
 
     def on_usage(self, sent: SentRequest, usage: RequestUsage, before: RequestUsage) -> None:
         """Learn from a provider's report of usage, and bill it.

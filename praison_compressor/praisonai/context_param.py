@@ -187,10 +187,10 @@ def whole_result(tool_name: str, output: Any, *more: Any, **named: Any) -> Any:
 
 
 def takes_whole_results(agent: Any, requested: RequestedContext) -> bool:
-    """Return whether the host's cut of tool results is to be off.
+    """Return whether to switch off the host's cut of tool results.
 
-    Not for compression on command (`automatic` False), a changed host limit, or a host artifact
-    store.
+    It stays with compression on command (`automatic` False), with a changed limit of the host, and
+    with the host's artifact store.
     """
     host, plain = requested.context, ContextConfig()
     limits = "tool_output_max default_tool_output_max tool_limits tool_budgets".split()
@@ -202,7 +202,7 @@ def takes_whole_results(agent: Any, requested: RequestedContext) -> bool:
     )
 
 
-class Settings:
+class HostSettings:
     """One agent's host settings: compaction and the limit of tool results."""
 
     def __init__(self, agent: Any, requested: RequestedContext) -> None:

@@ -108,14 +108,14 @@ class Journal:
 
     # ------------------------------------------------------------ the running turn
 
-    def call(self, message: Message, engine: ContextCompressor) -> None:
+    def add_calls(self, message: Message, engine: ContextCompressor) -> None:
         """Add an answer's calls: the turn may stop before their results."""
         with self._lock:
             if self._carried is not None:
                 self._carried = dropped_steps.add_call(self._carried, engine.tokens.cache(message))
         self.settle(engine)
 
-    def end(
+    def end_turn(
         self, history: Sequence[Message], engine: ContextCompressor, *, has_failed: bool
     ) -> None:
         """Add the answer in the host's history; drop a failed turn."""
@@ -123,9 +123,8 @@ class Journal:
             if self._carried is not None and has_failed:
                 self._carried = dropped_steps.drop_work(self._carried)
             elif self._carried is not None:
-                self._carried = dropped_steps.add_answer(
-                    self._carried, history, engine.tokens.cache
-                )
+                cache = engine.tokens.cache
+                self._carried = dropped_steps.add_answer(self._carried, history, cache)
 
     def settle(self, engine: ContextCompressor) -> None:
         """Write new messages to the store; never raise."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
-from ..compressor.session_state import Sessions
+from ..compressor.session_state import SessionStates
 from ..concurrency import renew_after_fork
 from ..config import CompressorConfig
 from ..ledger.stores import Store
@@ -107,7 +107,7 @@ class ModelCompressors:
         self._lock = renew_after_fork(threading.RLock())
         self._models: dict[str | None, _Model] = {}
         self._store: Store | None = None
-        self._sessions = Sessions()
+        self._sessions = SessionStates()
 
     def for_model(self, model: str | None) -> ContextCompressor:
         """Return the compressor for a model; None is the agent's own."""

@@ -105,12 +105,13 @@ def test_a_request_that_only_reads_begins_nothing_and_pays_nothing():
     assert gate.requests == []
 
 
-def test_force_waits_for_the_model_in_the_background_mode():
-    """`force` waits for the model in the background mode too."""
+@pytest.mark.parametrize("options", [{"force": True}, {"since": 0}, {"target_tokens": 3_000}])
+def test_force_waits_for_the_model_in_the_background_mode(options: dict[str, Any]):
+    """A compression that the caller asks for waits for the model in the background mode too."""
     gate = Gate()
     gate.open.set()
     ours = compressor(gate)
-    assert ours.compress_sync(session(20), force=True).summary_method == "model"
+    assert ours.compress_sync(session(20), **options).summary_method == "model"
 
 
 # ---------------------------------------------------------------- meanwhile

@@ -101,7 +101,7 @@ def test_a_kept_messages_reason_is_the_user(host):
     shown = made.chat("/compact preview")
     made.chat(f"/compact keep {reference(shown, 'Turn 1:')}")
     head = made.chat("/compact preview").splitlines()[1]
-    assert re.search(r"^head .*head_tokens [\d,]+\); [1-9] messages? chosen by the user", head)
+    assert re.search(r"^head .*head_tokens=[\d_]+\); [1-9] messages? chosen by the user", head)
 
 
 def test_keeping_nothing_is_answered_with_the_form(host):

@@ -88,6 +88,30 @@ class Item:
         """Return all words of an item of any type."""
         return " ".join(filter(None, (self.name, self.arguments, self.output, self.text)))
 
+    def fill(self, data: Mapping[str, Any]) -> None:
+        """Take the words of an event's item, without audio."""
+        for name in ("role", "call_id", "name", "arguments", "output"):
+            setattr(self, name, _string(data.get(name)) or getattr(self, name))
+        parts = data.get("content")
+        for index, part in enumerate(parts if isinstance(parts, list) else ()):
+            if isinstance(part, Mapping):
+                self._fill_part(index, part)
+        status = data.get("status")
+        if status != "in_progress" and (status or self.text or self.type != "message"):
+            self.is_done = True
+
+    def _fill_part(self, index: int, part: Mapping[str, Any]) -> None:
+        words = part.get("text")
+        if str(part.get("type")) in _AUDIO_PARTS:
+            self.has_speech = True
+            words = part.get("transcript")
+            if words is None and self.role == "user" and index not in self.texts:
+                self.awaiting.add(index)
+        if part.get("type") == "input_image":
+            words = "(a picture)"
+        if isinstance(words, str) and (words or index not in self.texts):
+            self.say(index, words)
+
     def say(self, index: int, text: str) -> None:
         """Set a part's words; after an interruption only those that were heard."""
         if self.heard_ms is not None:
@@ -191,12 +215,12 @@ class Items:
         if item_id:
             item = self.get(item_id) or self._insert(item_id, data, previous)
             item.is_on_server = True
-            _fill(item, data)
+            item.fill(data)
 
     def _on_finished(self, data: Mapping[str, Any]) -> None:
         item = self.get(data.get("id"))
         if item is not None:
-            _fill(item, data)
+            item.fill(data)
             item.is_done = True
 
     def _on_words(self, item: Item, kind: str, event: Mapping[str, Any]) -> None:
@@ -231,7 +255,7 @@ class Items:
             return None
         item = self._insert(item_id, data, previous)
         item.is_on_server, item.is_memory = False, is_memory
-        _fill(item, data)
+        item.fill(data)
         return item
 
     def on_disconnect(self) -> None:
@@ -248,35 +272,6 @@ class Items:
         end = 0 if previous == "root" else len(self._items)
         self._items.insert(end if after is None else self._items.index(after) + 1, item)
         return item
-
-
-def _fill(item: Item, data: Mapping[str, Any]) -> None:
-    """Copy an event's words into an item, without audio."""
-    item.role = _string(data.get("role")) or item.role
-    item.call_id = _string(data.get("call_id")) or item.call_id
-    item.name = _string(data.get("name")) or item.name
-    item.arguments = _string(data.get("arguments")) or item.arguments
-    item.output = _string(data.get("output")) or item.output
-    parts = data.get("content")
-    for index, part in enumerate(parts if isinstance(parts, list) else ()):
-        if isinstance(part, Mapping):
-            _fill_part(item, index, part)
-    status = data.get("status")
-    if status != "in_progress" and (status or item.text or item.type != "message"):
-        item.is_done = True
-
-
-def _fill_part(item: Item, index: int, part: Mapping[str, Any]) -> None:
-    words = part.get("text")
-    if str(part.get("type")) in _AUDIO_PARTS:
-        item.has_speech = True
-        words = part.get("transcript")
-        if words is None and item.role == "user" and index not in item.texts:
-            item.awaiting.add(index)
-    if part.get("type") == "input_image":
-        words = "(a picture)"
-    if isinstance(words, str) and (words or index not in item.texts):
-        item.say(index, words)
 
 
 def _string(value: Any) -> str:
