@@ -140,7 +140,7 @@ def context_use_of(request: Request, view: View, tokens: TokenCounter) -> Contex
     budget, messages = request.budget, view.transcript.messages
     held: dict[str, list[int]] = {"system prompt": [], "head": []}
     bridges = view.bridges(0, len(messages))
-    held |= {"summaries": [*(each.tokens for each in view.summaries()), *bridges]}
+    held |= {"summaries": [*(segment.tokens for segment in view.summaries()), *bridges]}
     held |= {"masked outputs": [], "tail": []}
     verbatim: list[int] = []
     for index in sorted(set(range(len(messages))) - view.covered):

@@ -123,7 +123,7 @@ def with_shorter_calls(
 
     kept = dict(message)
     if calls := calls_list(message.get("tool_calls")):
-        kept["tool_calls"] = [_shorten_call(c, chars, shorten) if is_cut(c) else c for c in calls]
+        kept["tool_calls"] = [_shorten_entry(c, chars, shorten) if is_cut(c) else c for c in calls]
     if call_blocks(message):
         parts = message["content"]
         kept["content"] = [
@@ -135,7 +135,7 @@ def with_shorter_calls(
     return kept
 
 
-def _shorten_call(call: Message, chars: int, shorten: CutText) -> Message:
+def _shorten_entry(call: Message, chars: int, shorten: CutText) -> Message:
     """Return an entry of `tool_calls` with shorter arguments."""
     text, function = read_call(call).arguments, call.get("function")
     if call.get("type") == "custom":
