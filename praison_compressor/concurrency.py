@@ -44,11 +44,6 @@ def begin(work: Callable[[], T], *, context: contextvars.Context | None = None) 
     return future
 
 
-def run_in_thread(work: Callable[[], T]) -> T:
-    """Do the work in a thread with this context; wait."""
-    return begin(work).result()
-
-
 def run_off_loop(work: Callable[[], Any]) -> None:
     """Do the work, in another thread if a loop runs here."""
     if _is_in_loop():
@@ -62,9 +57,9 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
     If a loop runs in this thread, the coroutine runs in another thread.
     """
-    return (
-        run_in_thread(lambda: _run_in_new_loop(work)) if _is_in_loop() else _run_in_new_loop(work)
-    )
+    if _is_in_loop():
+        return begin(lambda: _run_in_new_loop(work)).result()
+    return _run_in_new_loop(work)
 
 
 def _is_in_loop() -> bool:

@@ -9,9 +9,10 @@
 - `choices`: messages that a user keeps, and ranges
 - `decision`: whether a view is compressed now, by what plan, and why; prices; the cold cache
 - `commit`: the hook, then one compression of a session at a time; its events; lost races
+- `lease`: one writer of a session in all processes
 - `plan_texts`: write a plan's texts, reuse texts already paid for, make the segments
 - `result`: `CompressResult`; every result is made here
-- `background`: leases across processes, and the thread of work off the request path
+- `background`: the thread in which summaries are written off the request path
 - `preview`: the compression to come, and the tokens of the window
 - `bills`: what a session cost, and what it would have cost without us; providers' reports
 - `account`: keep a session's bill in the store

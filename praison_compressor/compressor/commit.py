@@ -23,8 +23,8 @@ from ..ledger.stores import Store
 from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
 from ..view.view import View
-from .background import hold_lease
 from .decision import Decision, decide
+from .lease import hold_lease
 from .plan_texts import PlanTexts
 from .projection import Projector, outline_of
 from .quiet_turn import last_turn_of

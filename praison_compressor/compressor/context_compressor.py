@@ -334,11 +334,11 @@ class ContextCompressor:
             LedgerError: the store cannot be read or written.
         """
         session = self._opener(session_id)()
-        found = undo_segment(session.entries)
-        if found is None:
+        undo = undo_segment(session.entries)
+        if undo is None:
             return ()
-        self.store.commit(session, [(found, ())])
-        return tuple(entry.segment for entry in session.entries if entry.hash in found.run)
+        self.store.commit(session, [(undo, ())])
+        return tuple(entry.segment for entry in session.entries if entry.hash in undo.run)
 
     def save_all(self) -> int:
         """Save the last transcript of every session; return how many were recorded.

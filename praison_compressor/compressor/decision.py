@@ -79,18 +79,13 @@ class Decision:
             return shown == asked
         return resolve_choices(request, view, self.references).places == self.request.places
 
-    def shown_with(self, texts: tuple[SegmentText, ...], before: Decision | None) -> Decision:
+    def for_preview(self, texts: tuple[SegmentText, ...], before: Decision | None) -> Decision:
         """Return the decision as a preview shows it, with texts and references."""
         request, view = self.request, self.view
         known = {} if before is None else before.references_in(view)
         resolved = resolve_choices(request, view, known)
         names = new_references(view, self.plan) | requested_references(request, resolved, view)
         return replace(self, request=resolved, texts=texts, references=names)
-
-    def apply_choices_to(self, request: Request) -> Request:
-        """Return the request with the choices of this decision."""
-        own = self.request
-        return replace(request, keep=own.keep, since=own.since, until=own.until)
 
 
 def decide(

@@ -117,7 +117,7 @@ class Pipeline:
         view = self.look(request, session)
         # Signed thinking is only valid behind the messages that it was written behind: a text must
         # not come while a turn goes on.
-        if request.mode is Mode.BACKGROUND and not view.signed:
+        if request.mode is Mode.BACKGROUND and not view.signed_tokens:
             return self._answer_now(request, view)
         decision = self._committer.decide(request, view)
         if request.mode is Mode.READ_ONLY:
@@ -200,7 +200,7 @@ class Pipeline:
         paid = (self._texts.find_paid(decision, job, last) for job in jobs if job.by_model)
         if jobs and (is_written or not request.budget.has_model or all(paid)):
             texts = run(self._texts.write(decision, last))
-        shown = decision.shown_with(texts, last) if decision.compresses else None
+        shown = decision.for_preview(texts, last) if decision.compresses else None
         self.sessions.remember_preview(session.key, shown, texts)
         new = self._texts.make_segments(decision, texts)
         return preview_of(decision, [segment for segment, _ in new], self._tokens)

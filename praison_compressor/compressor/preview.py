@@ -140,7 +140,7 @@ def context_use_of(request: Request, view: View, tokens: TokenCounter) -> Contex
     budget, messages = request.budget, view.transcript.messages
     held: dict[str, list[int]] = {"system prompt": [], "head": []}
     bridges = view.bridges(0, len(messages))
-    held |= {"summaries": [*(each.tokens for each in view.summaries()), *bridges]}
+    held |= {"summaries": [*(segment.tokens for segment in view.summaries()), *bridges]}
     held |= {"masked outputs": [], "tail": []}
     verbatim: list[int] = []
     for index in sorted(set(range(len(messages))) - view.covered):
@@ -214,7 +214,7 @@ def preview_of(decision: Decision, new: Sequence[Segment], tokens: TokenCounter)
             index: text_of(segment.rendered) for index, segment in after.result_segments.items()
         },
         references=tuple(named.get(index, "") for index in range(len(view.tokens))),
-        chosen=view.chosen,
+        chosen=view.user_kept,
         budget=request.budget,
         limits=model_limits(request.config.model, request.config.context_window),
         opening=opening,
@@ -264,7 +264,7 @@ def _reason_for(part: Part, budget: Budget, view: View) -> str:
     if part.segment is not None:
         return f"found in the ledger ({part.segment.method}): not paid for again"
     inside = range(part.start, part.start + part.messages)
-    chosen = sum(index in view.chosen and index >= view.head_end for index in inside)
+    chosen = sum(index in view.user_kept and index >= view.head_end for index in inside)
     also = f"; {pluralize(chosen, 'message')} chosen by the user" if chosen else ""
     if part.masked:
         also += f"; {pluralize(part.masked, 'tool output')} as one line each"

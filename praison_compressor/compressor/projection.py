@@ -61,7 +61,8 @@ class Projector:
         if previewed is None:
             return apply_choices(request, view, {})
         if previewed.is_taken_by(request, view):
-            request = previewed.apply_choices_to(request)
+            own = previewed.request
+            request = replace(request, keep=own.keep, since=own.since, until=own.until)
         return apply_choices(request, view, previewed.references_in(view))
 
     def _lay(self, request: Request, session: Session) -> View:
@@ -95,11 +96,11 @@ class Projector:
             given_tokens=given_tokens,
             session=session,
             limit=request.budget.window_limit,
-            signed=self._signed(transcript.messages),
-            binds=binds_thinking(self._tokens.model),
+            signed_tokens=self._signed_tokens(transcript.messages),
+            binds_thinking=binds_thinking(self._tokens.model),
         )
 
-    def _signed(self, messages: Sequence[Message]) -> dict[int, int]:
+    def _signed_tokens(self, messages: Sequence[Message]) -> dict[int, int]:
         """Return the messages with signed thinking, and their tokens without it."""
         signed = ((index, m) for index, m in enumerate(messages) if signatures(m))
         return {index: self._tokens.message(without_thinking(m)) for index, m in signed}

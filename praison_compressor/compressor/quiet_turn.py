@@ -44,7 +44,7 @@ class LastTurn:
 
         None also if the view would have more than `limit` tokens.
         """
-        seen = self._added(request, tokens)
+        seen = self._new_messages(request, tokens)
         if seen is None:
             return None
         added, large = sum(tokens.each(seen)), request.budget.large
@@ -64,7 +64,7 @@ class LastTurn:
         # The view has the caller's own messages: the caller may edit it.
         return replace(self, messages=messages, result=replace(result, messages=[])), result
 
-    def _added(self, request: Request, tokens: TokenCounter) -> list[CachedMessage] | None:
+    def _new_messages(self, request: Request, tokens: TokenCounter) -> list[CachedMessage] | None:
         """Return the new messages, or None if more than that changed."""
         messages, old = request.messages, len(self.messages)
         if type(messages) is not list or len(messages) < old:
@@ -94,13 +94,13 @@ def last_turn_of(
 
     None if the next turn may do more than add messages, or if `==` may miss an edit.
     """
-    own, given = view.own_messages, request.messages
+    own = view.own_messages
     if not request.is_recorded or len(view.segments) > len(view.session.entries):
         return None
-    if len(own) != len(given) or not all(map(operator.is_, own, given)):
+    if len(own) != len(request.messages) or not all(map(operator.is_, own, request.messages)):
         return None
     watched = _watched_digests(view, tokens.cache)
-    if watched is None or not view.given_messages.comparable or view.signed:
+    if watched is None or not view.given_messages.comparable or view.signed_tokens:
         return None
     return LastTurn(
         session=view.session,
@@ -130,14 +130,15 @@ def _watched_digests(view: View, cache: MessageCache) -> frozenset[str] | None:
     # Messages up to the task always stay; of the later ones only the newest do.
     task = users[0]
     everywhere = [
-        may_go if n <= task else n not in view.chosen for n, may_go in enumerate(view.replaceable)
+        may_go if n <= task else n not in view.user_kept
+        for n, may_go in enumerate(view.replaceable)
     ]
     if tuple(lay_summaries(view.digests, segments, everywhere)) != view.tiles:
         return None
     if lay_masks(view.digests, segments, everywhere) != view.result_segments:
         return None
     laid = [tile.segment for tile in view.tiles]
-    unlaid = {found for s in segments if s not in laid for found in (*s.run, *s.aliases())}
+    unlaid = {name for s in segments if s not in laid for name in (*s.run, *s.aliases())}
     if view.digests[-1] in unlaid:
         return None
     return frozenset(unlaid.union(renderings(view.session, cache)))

@@ -226,21 +226,21 @@ def check_call_options(options: Options) -> Options:
     unknown = sorted(set(options) - set(Options.__annotations__))
     if unknown:
         raise ConfigError(unknown_name("option of a call", unknown[0], Options.__annotations__))
-    given = {name: value for name, value in options.items() if value is not None}
-    for name in OPTION_CHECKS.keys() & given:
-        OPTION_CHECKS[name](name, given[name])
-    return cast("Options", given)
+    named = {name: value for name, value in options.items() if value is not None}
+    for name in OPTION_CHECKS.keys() & named:
+        OPTION_CHECKS[name](name, named[name])
+    return cast("Options", named)
 
 
 def check_constructor(config: Any, store: Any, tokens: Any, *functions: Any) -> None:
     """Raise ConfigError for a compressor's argument of a wrong type."""
     mapping = "a CompressorConfig; CompressorConfig.from_mapping takes a dictionary"
     url = "a store; a URL belongs in CompressorConfig(store_url=...)"
-    for name, given, fits, wanted in (
+    for name, value, fits, wanted in (
         ("config", config, isinstance(config, CompressorConfig), mapping),
         ("store", store, hasattr(store, "open"), url),
         ("tokens", tokens, hasattr(tokens, "messages"), "a TokenCounter"),
         *(("a listener or hook", f, callable(f), "a function") for f in functions),
     ):
-        if given is not None and not fits:
-            raise ConfigError(f"{name}: a {type(given).__name__}; expected {wanted}")
+        if value is not None and not fits:
+            raise ConfigError(f"{name}: a {type(value).__name__}; expected {wanted}")

@@ -122,7 +122,7 @@ def result_of(
         summary_method=_summary_method(view, texts, before),
         usage=usage_of(texts),
         # Copies: an application may edit what it is given.
-        segments=tuple(replace(each, rendered=to_plain(each.rendered)) for each in segments),
+        segments=tuple(replace(s, rendered=to_plain(s.rendered)) for s in segments),
         masked=masked,
         newly_masked=sum(segment.kind in ("mask", "excerpt") for segment in new),
         newly_summarized=sum(len(segment.run) for segment in summaries),
@@ -145,15 +145,15 @@ def add_cost(owed: Usage, texts: Sequence[SegmentText]) -> tuple[SegmentText, ..
 
 def _summary_method(view: View, texts: Sequence[SegmentText], before: Session | None) -> str | None:
     """Return the `summary_method` of a view."""
-    known = [entry.segment.rendered for entry in before.entries] if before else []
-    methods = {text.method for text in texts if text.message not in known}
+    earlier = [entry.segment.rendered for entry in before.entries] if before else []
+    methods = {text.method for text in texts if text.message not in earlier}
     if methods:
         return "model" if "model" in methods else "static"
     segments = view.summaries()
     # A placeholder's text is recorded nowhere.
     unrecorded = view.segments[len(view.session.entries) :]
-    found = "static" if any(s is t for s in segments for t in unrecorded) else "reused"
-    return found if segments else None
+    method = "static" if any(s is t for s in segments for t in unrecorded) else "reused"
+    return method if segments else None
 
 
 def _dollars_for(tokens: int, price: float | None) -> float | None:

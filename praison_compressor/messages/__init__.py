@@ -15,7 +15,7 @@ Calls and results stand beside the content (OpenAI's `tool_calls`, role `tool`),
 - `calls`: a call's arguments, command line, files and kind; its result
 - `thinking`: signed thinking of Anthropic's models, found and left out
 - `secrets`: keys and passwords masked
-- `shortening`: texts and call arguments made shorter
+- `shortening`: texts and call arguments made shorter, within shares of a room
 - `display`: messages as text for a person
 """
 

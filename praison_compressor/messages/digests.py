@@ -36,11 +36,11 @@ def canonical(message: Mapping[str, Any]) -> Message:
     without a value. A list with one text part equals its text.
     """
     named = ((str(key), value) for key, value in message.items())
-    return _canonical({key: plain_value(value) for key, value in named if _counts(key)})
+    return _canonical({key: plain_value(value) for key, value in named if _is_compared(key)})
 
 
 def _canonical(plain: Message) -> Message:
-    members = {key: value for key, value in plain.items() if _counts(key)}
+    members = {key: value for key, value in plain.items() if _is_compared(key)}
     content, calls = members.pop("content", None), members.pop("tool_calls", None)
     valued = ((key, value) for key, value in members.items() if value not in (None, [], {}))
     result: Message = {key: without_cache_markers(value) for key, value in valued}
@@ -51,7 +51,7 @@ def _canonical(plain: Message) -> Message:
     return result
 
 
-def _counts(key: str) -> bool:
+def _is_compared(key: str) -> bool:
     return key not in _VOLATILE and not key.startswith("_")
 
 
@@ -124,7 +124,7 @@ class CachedMessage:
     __slots__ = ("_content_digest", "_digest", "comparable", "plain", "size", "tokens")
 
     def __init__(self, plain: Message, comparable: bool, size: int) -> None:
-        """Take a plain copy, whether `==` finds every edit, and its number of characters."""
+        """Take a plain copy, its number of characters, and whether `==` suffices."""
         self.plain = plain
         self.size = size
         self.comparable = comparable
@@ -155,35 +155,35 @@ class CachedMessage:
 class Originals(Sequence[Message]):
     """Private copies of messages, which nobody edits, with their digests."""
 
-    def __init__(self, seen: Sequence[CachedMessage]) -> None:
-        self._seen = seen
+    def __init__(self, entries: Sequence[CachedMessage]) -> None:
+        self._entries = entries
 
     def __len__(self) -> int:
-        return len(self._seen)
+        return len(self._entries)
 
     @overload
     def __getitem__(self, at: int) -> Message: ...
     @overload
     def __getitem__(self, at: slice) -> Originals: ...
     def __getitem__(self, at: int | slice) -> Message | Originals:
-        return Originals(self._seen[at]) if isinstance(at, slice) else self._seen[at].plain
+        return Originals(self._entries[at]) if isinstance(at, slice) else self._entries[at].plain
 
     def at(self, indices: Iterable[int]) -> Originals:
         """Return the messages at these indices, in this order."""
-        return Originals([self._seen[index] for index in indices])
+        return Originals([self._entries[index] for index in indices])
 
     @property
     def comparable(self) -> bool:
-        """Return whether `==` finds every edit of them."""
-        return all(seen.comparable for seen in self._seen)
+        """Return whether `==` finds every edit of these messages."""
+        return all(entry.comparable for entry in self._entries)
 
     def content_digests(self) -> list[str]:
         """Return the content digests, in order."""
-        return [seen.content_digest for seen in self._seen]
+        return [entry.content_digest for entry in self._entries]
 
     def sizes(self) -> list[int]:
         """Return about the characters of each."""
-        return [seen.size for seen in self._seen]
+        return [entry.size for entry in self._entries]
 
 
 class MessageCache:

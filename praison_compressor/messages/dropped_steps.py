@@ -12,7 +12,7 @@ one question with its work and its answer. Exchanges of both lists match by ques
 that the work of a deleted or edited exchange is not put back.
 
 Exchanges that are missing at the front were deleted by the user, or cut by a host that bounds its
-list. A list counts as bounded if the host says so, or cut it to one length in CUTS turns.
+list. A list counts as bounded if the host says so, or cut it to one length in LEAST_CUTS turns.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def complete_request(
     if turn is not None and turn == carried.turn:
         theirs = _extend_running(theirs, _open_exchange(carried.exchanges))
     matched = _match_exchanges(carried.exchanges, _without_open(theirs))
-    front = _restore_front(carried, theirs, matched, turn, bound)
+    front = _find_front(carried, theirs, matched, turn, bound)
     exchanges, placed = [*front.exchanges], [(message, "") for message in messages[:leading]]
     for exchange in front.exchanges:
         placed += _copies(exchange, exchange.entries)
@@ -345,7 +345,7 @@ class _Front(NamedTuple):
     """Number of the given messages that are the end of the last of these exchanges."""
 
 
-def _restore_front(
+def _find_front(
     carried: CarriedHistory,
     theirs: list[Exchange],
     matched: Mapping[int, Exchange],

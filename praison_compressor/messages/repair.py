@@ -105,12 +105,12 @@ def _is_sound_text(message: Any) -> TypeGuard[Message]:
     return all(map(str.isascii, message.values())) or replace_surrogates(message) == message
 
 
-_CALLING = frozenset({"role", "content", "tool_calls"})
+_STEP_KEYS = frozenset({"role", "content", "tool_calls"})
 
 
 def _is_sound_step(message: Any) -> TypeGuard[Message]:
     """Return whether a message only makes calls that need no repair."""
-    if type(message) is not dict or message.keys() != _CALLING or message["role"] != "assistant":
+    if type(message) is not dict or message.keys() != _STEP_KEYS or message["role"] != "assistant":
         return False
     content, calls = message["content"], message["tool_calls"]
     if content is not None and (type(content) is not str or not content.isascii()):
@@ -130,7 +130,7 @@ def _is_sound_call(call: Any) -> bool:
     if set(map(type, texts)) != {str} or not (all(texts) and all(map(str.isascii, texts))):
         return False
     arguments = function["arguments"]
-    return call["type"] == "function" and _arguments(arguments) is arguments
+    return call["type"] == "function" and _object_json(arguments) is arguments
 
 
 def _repair_fields(plain: Message) -> Message:
@@ -164,7 +164,7 @@ def _repair_call(call: Any) -> Message:
     if entry.get("type") == "custom" and entry.get("id") and isinstance(entry.get("custom"), dict):
         return entry
     read = read_call(call)
-    arguments = _arguments(read.arguments)
+    arguments = _object_json(read.arguments)
     name = read.name or "unnamed"
     function = entry.get("function")
     return {
@@ -183,7 +183,7 @@ def _repair_block(block: Message) -> Message:
     """Return a `tool_use` block with a sound id, name and input."""
     call, arguments = read_call(block), block.get("input")
     if not isinstance(arguments, dict):
-        arguments = json.loads(_arguments(call.arguments))
+        arguments = json.loads(_object_json(call.arguments))
     name = call.name or "unnamed"
     return {**block, "id": call.id or _id_for(name, arguments), "name": name, "input": arguments}
 
@@ -201,7 +201,7 @@ def _id_for(name: str, arguments: Any) -> str:
     return "call_" + sha256_of([name, arguments])[7:23]
 
 
-def _arguments(text: str) -> str:
+def _object_json(text: str) -> str:
     """Return arguments as a JSON object, broken JSON as a string."""
     try:
         value = json.loads(text)
@@ -247,7 +247,7 @@ MISSING_RESULT = "[no result was recorded for this tool call]"
 WHOLE_MESSAGE = -1
 
 ResultPlace = tuple[int, int]
-"""A message's index, and the index of its part that is a result, or WHOLE."""
+"""A message's index, and the index of its part that is a result, or WHOLE_MESSAGE."""
 
 PlacedMessage = tuple["int | None", Message]
 """A message and its index in the caller's list; None for an inserted stub."""
@@ -258,7 +258,7 @@ def pair_results(clean: Sequence[Message]) -> Iterator[PlacedMessage]:
     taken: set[int] = set()
     for index, message in enumerate(clean):
         if makes_calls(message):
-            step = _step(clean, index)
+            step = _paired_step(clean, index)
             taken.update(at for at, _ in step if at is not None)
             yield from step
         elif index in taken:
@@ -269,7 +269,7 @@ def pair_results(clean: Sequence[Message]) -> Iterator[PlacedMessage]:
             yield index, _results_first(message, {}) if result_blocks(message) else message
 
 
-def _step(clean: Sequence[Message], index: int) -> list[PlacedMessage]:
+def _paired_step(clean: Sequence[Message], index: int) -> list[PlacedMessage]:
     """Return a message with calls, their results, and stubs for missing results."""
     message = clean[index]
     calls = tool_calls_of(message)

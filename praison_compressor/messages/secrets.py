@@ -198,24 +198,25 @@ class Redactor:
 
         Values without secrets stay the same objects.
         """
-        done = list(map(self._value, values))
-        kept = tuple(old if new == old else new for old, new in zip(values, done, strict=True))
-        return kept, masks_in(done) - masks_in(values)
+        redacted = list(map(self._redact_value, values))
+        pairs = zip(values, redacted, strict=True)
+        result = tuple(old if new == old else new for old, new in pairs)
+        return result, masks_in(redacted) - masks_in(values)
 
-    def _value(self, value: Any, key: str = "") -> Any:
+    def _redact_value(self, value: Any, key: str = "") -> Any:
         if isinstance(value, dict):
-            return {name: self._value(item, str(name)) for name, item in value.items()}
+            return {name: self._redact_value(item, str(name)) for name, item in value.items()}
         if isinstance(value, (list, tuple)):
-            return [self._value(item, key) for item in value]
+            return [self._redact_value(item, key) for item in value]
         # Names and ids pair calls with results. Bodies of files are not searched.
-        if not isinstance(value, str) or key in _STRUCTURE or is_payload(value):
+        if not isinstance(value, str) or key in _STRUCTURE_KEYS or is_payload(value):
             return value
         if _SECRET_NAME.search(key) and not value.startswith("[secret:"):
             # In `{"password": "..."}` the key names the secret.
-            return self._text(f"{key}={value}").partition("=")[2]
-        return self._text(value)
+            return self._redact_text(f"{key}={value}").partition("=")[2]
+        return self._redact_text(value)
 
-    def _text(self, text: str) -> str:
+    def _redact_text(self, text: str) -> str:
         for kind, pattern, hint in _patterns():
             if hint in text:
                 # Existing masks are skipped.
@@ -233,7 +234,7 @@ class Redactor:
         return whole.replace(secret, f"[secret:{kind}:{short}]")
 
 
-_STRUCTURE = frozenset("role id tool_call_id tool_use_id call_id type name signature".split())
+_STRUCTURE_KEYS = frozenset("role id tool_call_id tool_use_id call_id type name signature".split())
 """Keys of a message whose values are no secrets."""
 
 

@@ -1,4 +1,4 @@
-"""Shorten texts to one line or their ends, and calls' arguments."""
+"""Shorten texts and calls' arguments; share a room among texts."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ _MACHINE_LINE = re.compile(
     r"\S*[^\w\s.,!?]\S*$|\"|- (?:\w+ )?(?:\"|\[|\w+:)|(?:\S+\s{2,})+\S)"
 )
 """The form of a line of a log, of code, of data or of a page."""
-
-
 MACHINE_LINES = 8  # lines of the shortest text that can be a machine's by the form of each line
 _MACHINE_OPENS = re.compile(
     r"\s*(?:\[(?:Current|Active) (?:page|URL)|(?:Current |Page )+URL:|- Page URL:|RootWebArea|"
@@ -125,7 +123,7 @@ def with_shorter_calls(
 
     kept = dict(message)
     if calls := calls_list(message.get("tool_calls")):
-        kept["tool_calls"] = [_shorten_call(c, chars, shorten) if is_cut(c) else c for c in calls]
+        kept["tool_calls"] = [_shorten_entry(c, chars, shorten) if is_cut(c) else c for c in calls]
     if call_blocks(message):
         parts = message["content"]
         kept["content"] = [
@@ -137,7 +135,7 @@ def with_shorter_calls(
     return kept
 
 
-def _shorten_call(call: Message, chars: int, shorten: CutText) -> Message:
+def _shorten_entry(call: Message, chars: int, shorten: CutText) -> Message:
     """Return an entry of `tool_calls` with shorter arguments."""
     text, function = read_call(call).arguments, call.get("function")
     if call.get("type") == "custom":
@@ -167,6 +165,17 @@ def _strings_in(value: Any) -> Iterator[str]:
             yield from _strings_in(item)
 
 
+def _cut_strings(value: Any, most: int, shorten: CutText) -> Any:
+    if isinstance(value, str):
+        return shorten(value, most) if len(value) > most else value
+    if isinstance(value, dict):
+        return {key: _cut_strings(item, most, shorten) for key, item in value.items()}
+    return [_cut_strings(i, most, shorten) for i in value] if isinstance(value, list) else value
+
+
+# -------------------------------------------------------------- shares of a room
+
+
 def common_limit(sizes: Sequence[int], room: int) -> int:
     """Return the limit to which sizes are cut to fit the room."""
     for place, size in enumerate(sorted(sizes)):
@@ -193,11 +202,3 @@ def share_budget(needs: Sequence[int], weights: Sequence[float], budget: int) ->
             rooms[n] = min(needs[n], offers[n])
         waiting = [n for n in waiting if n not in small] if small else []
     return rooms
-
-
-def _cut_strings(value: Any, most: int, shorten: CutText) -> Any:
-    if isinstance(value, str):
-        return shorten(value, most) if len(value) > most else value
-    if isinstance(value, dict):
-        return {key: _cut_strings(item, most, shorten) for key, item in value.items()}
-    return [_cut_strings(i, most, shorten) for i in value] if isinstance(value, list) else value

@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..compressor.bills import short_count
-from ..concurrency import run_in_thread
+from ..concurrency import begin
 from ..events import Event, Listener
 from ..messages import Message
 from ..messages.display import one_line
@@ -110,7 +110,8 @@ class Notices:
     def _report_background(self, event: Event) -> None:
         conversation = self._find_conversation(event.session_id)
         messages = () if conversation is None else conversation.transcript
-        run_in_thread(lambda: self._report(event, messages))  # this thread may wait for the hooks
+        # Not here: this thread may wait for the hooks.
+        begin(lambda: self._report(event, messages)).result()
         if event.name == "committed":
             before, after = event.data["tokens_before"], event.data["tokens_after"]
             sizes = f"{short_count(after)} instead of {short_count(before)}"

@@ -21,7 +21,7 @@ class SectionKind(NamedTuple):
 
     title: str
     share: float
-    """Guaranteed share of the budget."""
+    """Guaranteed share of the budget; those of all kinds are 1."""
     noun: str = ""
     """Noun that counts the entries left out, with `{s}` for its plural; "" counts none."""
     least: int = 24
@@ -31,20 +31,20 @@ class SectionKind(NamedTuple):
 USER = SectionKind("The user said", 0.65, "message{s} of the user")
 OTHERS = SectionKind(
     "In the user's role, from hosts, environments and other agents",
-    *(0.08, "text{s} in the user's role"),
+    *(0.03, "text{s} in the user's role"),
 )
-INSTRUCTIONS = SectionKind(
-    "Instructions read (contents of files)", 0.12, "file{s} of instructions", 60
+INSTRUCTIONS_READ = SectionKind(
+    "Instructions read (contents of files)", 0.045, "file{s} of instructions", 60
 )
-PLAN = SectionKind("Plan (as last given)", 0.1, "item{s} of the plan")
-FILES = SectionKind("Files: newest changing call of each -> its result", 0.15, "file{s}", 80)
-COMMANDS = SectionKind("Commands and calls: newest run of each -> its output", 0.15, "call{s}", 80)
-REPORTS = SectionKind("Reports of the assistant", 0.2, "text{s} of the assistant", 60)
-OUTLINE = SectionKind("Outline", 0.08, least=60)
-COUNTS = SectionKind("Counts", 0.04, least=100)
+PLAN = SectionKind("Plan (as last given)", 0.055, "item{s} of the plan")
+FILES = SectionKind("Files: newest changing call of each -> its result", 0.06, "file{s}", 80)
+COMMANDS = SectionKind("Commands and calls: newest run of each -> its output", 0.06, "call{s}", 80)
+REPORTS = SectionKind("Reports of the assistant", 0.06, "text{s} of the assistant", 60)
+OUTLINE = SectionKind("Outline", 0.025, least=60)
+COUNTS = SectionKind("Counts", 0.015, least=100)
 TITLES = tuple(
     kind.title
-    for kind in (USER, OTHERS, INSTRUCTIONS, PLAN, FILES, COMMANDS, REPORTS, OUTLINE, COUNTS)
+    for kind in (USER, OTHERS, INSTRUCTIONS_READ, PLAN, FILES, COMMANDS, REPORTS, OUTLINE, COUNTS)
 )
 
 

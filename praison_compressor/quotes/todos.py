@@ -23,7 +23,7 @@ _TOOL_NAMES = {
 }
 TODO_TOOLS = {name: kind for kind, names in _TOOL_NAMES.items() for name in names.split()}
 """Normalized tool name -> what its call gives."""
-_LIST_KEYS = ("todos", "todolist", "plan", "items", "tasklist", "tasks", "steps")
+_PLAN_KEYS = ("todos", "todolist", "plan", "items", "tasklist", "tasks", "steps")
 _TITLE_KEYS = ("content", "subject", "title", "text", "task", "description", "step", "name")
 _ID_KEYS = ("todoid", "taskid", "id")
 _NEW = "new "  # begins the key of an item without a known id
@@ -74,7 +74,7 @@ class TodoList:
         self.at, result = record.at, calls.parse_json(record.text)
         self._read_arguments(kind, record, result)
         if isinstance(result, Mapping):
-            lists = (value for key, value in calls.members_of(result).items() if key in _LIST_KEYS)
+            lists = (value for key, value in calls.members_of(result).items() if key in _PLAN_KEYS)
             result = next(lists, None)
         if kind == LOOK and isinstance(result, list) and result:
             self._read_list(result, record.answered_at, merge=True)
@@ -85,7 +85,7 @@ class TodoList:
 
     def _read_arguments(self, kind: str, record: calls.CallRecord, result: Any) -> None:
         arguments = calls.arguments_by_name(record.call)
-        listed = next((arguments[key] for key in _LIST_KEYS if arguments.get(key)), None)
+        listed = next((arguments[key] for key in _PLAN_KEYS if arguments.get(key)), None)
         listed = (calls.parse_json(listed) or listed) if isinstance(listed, str) else listed
         if kind == REMOVAL:
             self.items.pop(_first_value(arguments, _ID_KEYS), None)
@@ -103,7 +103,7 @@ class TodoList:
             self._merge_item(_parse_item(entry, str(n), at))
 
     def _merge_item(self, item: Todo | None) -> None:
-        """Set an item; keep a title or a status that was not given again."""
+        """Set an item; keep the known title and status if none are given."""
         if item is not None:
             known = self.items.get(item.key, item)
             if not item.title:

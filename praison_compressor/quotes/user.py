@@ -40,7 +40,7 @@ class UserText(NamedTuple):
 
 
 def with_question(at: int, text: str, origin: str, asked_at: int, before: str) -> UserText:
-    """Return a text; a short one with the question in the text before it.
+    """Return a text; a short one with the question before it.
 
     >>> with_question(3, "1", "", 2, "There are two.\\nWhich one?\\n1. a\\n2. b").origin
     'answering "Which one?"'
@@ -96,7 +96,7 @@ def _text_ranks(texts: Sequence[UserText]) -> Iterator[tuple[int, ...]]:
 
 
 def reports_section(reports: Sequence[tuple[int, str]], others: Sequence[int]) -> Section:
-    """Return the section of the agent's last texts of turns, and of other texts."""
+    """Return the section of turns' last texts; count the agent's other texts."""
     entries = [QuoteEntry(at, (-at,), text.strip()) for at, text in reports]
     return Section(rendering.REPORTS, entries, others)
 

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from ..messages import ToolCall, calls
 from ..messages.display import pluralize
 from ..messages.shortening import cut_line
-from .rendering import COMMANDS, FILES, INSTRUCTIONS, QuoteEntry, Section
+from .rendering import COMMANDS, FILES, INSTRUCTIONS_READ, QuoteEntry, Section
 from .speakers import IN_USER_ROLE, without_notes
 from .telling import telling_line
 
@@ -22,9 +22,9 @@ Records = Sequence[calls.CallRecord]
 
 
 def _entry(records: Records, rank: tuple[int, ...], title: str, path: str = "") -> QuoteEntry:
-    """Return the newest call's entry; its output shows a given path as "…".
+    """Return the newest call's entry.
 
-    A cut keeps the call, a size and an exit code.
+    Its output shows a given path as "…". A cut keeps the call, a size and an exit code.
     """
     record, times = records[-1], len(records)
     call, output, words = record.call, without_notes(record.text), ""
@@ -76,7 +76,7 @@ def files_section(files: Mapping[str, Records], budget: int) -> Section:
 
 
 def _group_by_call(files: Mapping[str, Records]) -> list[tuple[list[str], Records]]:
-    """Return the paths of each newest call, in order; a move names two."""
+    """Return the paths of each newest call; a move names two."""
     grouped: dict[int, tuple[list[str], Records]] = {}
     for path, records in sorted(files.items(), key=lambda item: item[1][-1].at):
         grouped.setdefault(id(records[-1]), ([], records))[0].append(path)
@@ -127,7 +127,7 @@ def instructions_section(readings: Mapping[str, tuple[int, str]]) -> Section:
         QuoteEntry(at, (-at,), _content(text), f"{source}:\n  ")
         for source, (at, text) in oldest_first
     ]
-    return Section(INSTRUCTIONS, entries)
+    return Section(INSTRUCTIONS_READ, entries)
 
 
 def _content(text: str) -> str:

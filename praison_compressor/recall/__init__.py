@@ -3,14 +3,17 @@
 In the order in which data passes the modules:
 
 - `references`: names of archived text, as s2.14:900-940
-- `layout`: a text's lines, long JSON by its members; what says nothing goes first
+- `layout`: a text's lines, long JSON by its members; noise goes first
 - `tables`: JSON of like objects, each key once
 - `around`: the messages around one, calls and results paired
+- `archive`: a session's archived messages, read from its store
 - `passages`: the lines of a text that match a query
-- `matches`: what a search found: counted, quoted with call and results, listed by reference
+- `matches`: the passages of found messages, ranked and widened
+- `search`: what matches, counted, quoted with call and results, listed by reference
 - `outlines`: a segment as one line for each stretch of work
 - `fitting`: lists, messages and lines within a budget of tokens
-- `answers`: the answers to a search and to a read
+- `reading`: the texts at references, or the passages about something
+- `answers`: the answers to a search and to a read, within a turn's budget
 - `tools`: the agent's two recall functions, and their schemas for each API
 """
 

@@ -40,17 +40,17 @@ class Around:
     def calls_answered_by(self, ordinal: int) -> list[CallRecord]:
         """Return the calls, of other messages, that this message answers."""
         at = ordinal - self.start
-        return [one for one in self._calls if one.answered_at == at != one.at]
+        return [call for call in self._calls if call.answered_at == at != call.at]
 
     def calls_in(self, ordinal: int) -> list[CallRecord]:
         """Return this message's calls that another message answers."""
         at = ordinal - self.start
-        return [one for one in self._calls if one.at == at != one.answered_at >= 0]
+        return [call for call in self._calls if call.at == at != call.answered_at >= 0]
 
     def results_of(self, ordinal: int) -> list[int]:
         """Return the ordinals of a message's results in other messages."""
-        found = dict.fromkeys(one.answered_at for one in self.calls_in(ordinal))
-        return [self.start + at for at in found]
+        places = dict.fromkeys(call.answered_at for call in self.calls_in(ordinal))
+        return [self.start + at for at in places]
 
     def messages_not_asked(
         self, ordinals: Iterable[int], asked: Sequence[Reference]
@@ -63,22 +63,27 @@ class Around:
         }
 
     def calls_above(self, places: range, asked: Sequence[Reference]) -> list[str]:
-        """Return the calls, of messages not `asked` for, that results at these ordinals answer."""
+        """Return the calls that results at the ordinals answer.
+
+        Calls in messages that are `asked` for are left out.
+        """
         calls: dict[int, list[str]] = {}
-        for one in (one for ordinal in places for one in self.calls_answered_by(ordinal)):
-            text = call_as_text(one.call) if one.call.id else one.call.arguments
-            calls.setdefault(self.start + one.at, []).append(text)
+        for answered in (
+            answered for ordinal in places for answered in self.calls_answered_by(ordinal)
+        ):
+            text = call_as_text(answered.call) if answered.call.id else answered.call.arguments
+            calls.setdefault(self.start + answered.at, []).append(text)
         return [
             "\n".join([f"[{Reference(self.segment, n + 1)}] {message.get('role')}", *calls[n]])
             for n, message in self.messages_not_asked(calls, asked).items()
         ]
 
     def results_below(self, places: range, asked: Sequence[Reference]) -> list[str]:
-        """Return the results, in messages not `asked` for, of calls at these ordinals."""
-        found = self.messages_not_asked(
+        """Return the results of calls at the ordinals, those `asked` for left out."""
+        results = self.messages_not_asked(
             (n for ordinal in places for n in self.results_of(ordinal)), asked
         )
-        outside = [ordinal - self.start for ordinal in found]
+        outside = [ordinal - self.start for ordinal in results]
         return [f"=> [{self.where(at)}] " + "\n".join(self.lines(at)) for at in outside]
 
 

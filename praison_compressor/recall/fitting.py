@@ -10,8 +10,8 @@ from ..messages import Message
 from ..messages.display import message_as_text
 from ..messages.shortening import keep_ends
 from .layout import condense, count_fitting, json_paths, length_without_ending, split_lines
-from .matches import SearchAnswer
 from .references import Reference, in_runs
+from .search import SearchAnswer
 from .tables import table_of
 
 __all__ = [
@@ -54,11 +54,11 @@ class Fitting:
     count: Callable[[str], int]
     """Tokens of a text."""
     reading: Callable[[str], str]
-    """Returns the reference, or the command, that reads on there."""
+    """Returns the reference, or the command, that reads on at a reference."""
 
     # -------------------------------------------------------------- lists
 
-    def rows(self, lines: Sequence[str], room: int, more: str, first: str = "") -> str:
+    def fit_rows(self, lines: Sequence[str], room: int, more: str, first: str = "") -> str:
         """Return the lines that fit below `first`; end with `more`."""
         answer = f"{OPENS}\n{first}" if first else OPENS
         room -= self.count(answer) + self.count(more) + 2
@@ -66,18 +66,22 @@ class Fitting:
             left = room
             room -= self.count(line) + 1
             if room < 0:
-                begun = "" if number else f"\n{self._fit_line(line, left)}"
+                begun = "" if number else f"\n{self._fit_start(line, left)}"
                 return f"{answer}{begun}\n{more}".rstrip("\n")
             answer = f"{answer}\n{line}"
         return answer
 
-    def _fit_line(self, line: str, room: int) -> str:
-        keep = len(line)
-        while keep > 40 and self.count(both_ends(line, keep)) > room:
+    def _fit_start(self, text: str, room: int) -> str:
+        """Return the first lines that fit, of a single line its two ends."""
+        lines = text.split("\n")
+        if (fitting := count_fitting(lines, room - 2, self.count)) > 1:
+            return "\n".join([*lines[:fitting], "…"])
+        keep = len(text)
+        while keep > 40 and self.count(both_ends(text, keep)) > room:
             keep = keep * 3 // 4
-        return both_ends(line, keep)
+        return both_ends(text, keep)
 
-    def ends_of_all(self, texts: Sequence[str], room: int) -> str:
+    def fit_ends(self, texts: Sequence[str], room: int) -> str:
         """Return the ends of the texts that fit, below each other."""
         keep = max(map(len, texts), default=0)
         while texts:
@@ -91,7 +95,7 @@ class Fitting:
 
     # -------------------------------------------------------------- what a search found
 
-    def found(self, answer: SearchAnswer, room: int) -> str:
+    def fit_answer(self, answer: SearchAnswer, room: int) -> str:
         """Return passages and other matches, the number of matches first.
 
         A passage that does not fit has a row.
@@ -106,7 +110,7 @@ class Fitting:
             lines = [*answer.passages[:fit], *answer.rows[fit:], *older]
             if least + sum(self.count(line) + 1 for line in lines) <= room:
                 break
-        return "\n".join([self.rows(lines, room, "", answer.count), *others])
+        return "\n".join([self.fit_rows(lines, room, "", answer.count), *others])
 
     def _other_rows(self, answer: SearchAnswer, room: int) -> Iterator[str]:
         """Yield rows of other matches while they fit, then references alone."""
@@ -119,25 +123,27 @@ class Fitting:
         described = count_fitting(rows, room - LEAST_LISTED, self.count)
         yield from rows[:described]
         room -= sum(self.count(row) + 1 for row in rows[:described])
-        named = in_runs(place for places, _ in answer.others[described:] for place in places)
-        shown = list(named)
+        references = in_runs(place for places, _ in answer.others[described:] for place in places)
+        shown = list(references)
         while shown and self.count(", ".join(shown)) > room:
             shown = shown[: len(shown) * 3 // 4]
-        if named:
-            more = f" and {len(named) - len(shown)} more" if len(shown) < len(named) else ""
+        if references:
+            more = (
+                f" and {len(references) - len(shown)} more" if len(shown) < len(references) else ""
+            )
             yield ", ".join(shown) + more
 
     # -------------------------------------------------------------- messages and lines
 
-    def messages(
-        self, named: Sequence[tuple[Reference, Message]], room: int, endings: Collection[str] = ()
+    def fit_messages(
+        self, chosen: Sequence[tuple[Reference, Message]], room: int, endings: Collection[str] = ()
     ) -> list[str]:
-        """Return the messages, short ones whole, the others cut to a share that fills the room.
+        """Return the messages; cut long ones to shares that fill the room.
 
         `endings` are lines that other messages end with too: a cut leaves them out first.
         """
-        number, shares = len(named), [room] * len(named)
-        parts = self._cut_to_shares(named, shares, endings)
+        number, shares = len(chosen), [room] * len(chosen)
+        parts = self._cut_to_shares(chosen, shares, endings)
         sizes = [self.count(part) + 1 for part in parts]
         left, cut = room, sorted(range(number), key=sizes.__getitem__)
         while cut and sizes[cut[0]] <= min(
@@ -150,7 +156,7 @@ class Fitting:
         for share in (least, most, *[0] * HALVINGS):
             share = share or (least + most) // 2
             wider = self._cut_to_shares(
-                named, [share if n in cut else room for n in range(number)], endings
+                chosen, [share if n in cut else room for n in range(number)], endings
             )
             if share > least and sum(self.count(part) + 1 for part in wider) > room:
                 most = share
@@ -162,13 +168,16 @@ class Fitting:
 
     def _cut_to_shares(
         self,
-        named: Sequence[tuple[Reference, Message]],
+        chosen: Sequence[tuple[Reference, Message]],
         shares: Sequence[int],
         endings: Collection[str],
     ) -> list[str]:
-        """Return each message within its share, gaps marked, repeated lines left out first."""
+        """Return each message within its share, gaps marked.
+
+        Repeated lines are left out first.
+        """
         parts, seen = [], set[str]()
-        for (where, message), share in zip(named, shares, strict=True):
+        for (where, message), share in zip(chosen, shares, strict=True):
             text, head = message_as_text(message), f"[{where}] {message.get('role')}"
             lines, table = split_lines(text), table_of(text)
             known = seen.union(map(str.strip, lines[length_without_ending(lines, endings) :]))
@@ -182,14 +191,14 @@ class Fitting:
             seen.update(line.strip() for line in lines if len(line) > _REPEATED_CHARS)
         return parts
 
-    def lines(self, named: Reference, message: Message, room: int) -> str:
+    def fit_lines(self, reference: Reference, message: Message, room: int) -> str:
         """Return the named lines that fit, exactly, and how to read on."""
-        assert named.message is not None
-        where = named.of_message(named.message)
+        assert reference.message is not None
+        where = reference.of_message(reference.message)
         if message == DROPPED:
             return f"{where} is {DROPPED['content']}."
         lines = split_lines(message_as_text(message))
-        first, last = line_range(named, len(lines))
+        first, last = line_range(reference, len(lines))
         head = f"\n[{where}] {message.get('role')}, lines {first}-{last} of {len(lines)}"
         if path := json_paths(message_as_text(message))[first - 1]:
             head += f", in {path}"
@@ -198,20 +207,20 @@ class Fitting:
         body = "\n".join(lines[first - 1 : shown_to])
         if shown_to < first:
             # A single line above the budget: as much of its two ends as fits.
-            body, shown_to = self._fit_line(lines[first - 1], room), first
+            body, shown_to = self._fit_start(lines[first - 1], room), first
         if shown_to < last:
             rest = self.reading(str(where.lines(shown_to + 1, last)))
             body += f"\n(cut at line {shown_to} of {len(lines)}; go on: {rest})"
         return f"{OPENS}{head}\n{body}"
 
 
-def line_range(named: Reference, length: int) -> tuple[int, int]:
+def line_range(reference: Reference, length: int) -> tuple[int, int]:
     """Return the first and last line that a reference names."""
-    assert named.line is not None
-    first = max(1, min(named.line, length))
-    if named.around:
+    assert reference.line is not None
+    first = max(1, min(reference.line, length))
+    if reference.around:
         return max(1, first - LINES_AROUND), min(length, first + LINES_AROUND)
-    return first, min(length, max(first, named.last_line or length))
+    return first, min(length, max(first, reference.last_line or length))
 
 
 def both_ends(line: str, keep: int) -> str:

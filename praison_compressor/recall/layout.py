@@ -16,6 +16,7 @@ from ..quotes.telling import is_failure
 __all__ = [
     "NUMBERED",
     "block_around",
+    "chars_of",
     "condense",
     "count_fitting",
     "is_noise",
@@ -42,12 +43,12 @@ _OPENING, _CLOSING = frozenset("{["), frozenset("}]")
 
 def split_lines(text: str) -> list[str]:
     """Return a text's lines, long ones wrapped, JSON at its members."""
-    found: list[str] = []
+    lines: list[str] = []
     for line in text.split("\n"):
         pieces = _split_members(line) if len(line) > LONG_LINE else [line]
         for piece in pieces:
-            found += _wrap(piece) if len(piece) > LONG_LINE else [piece]
-    return found
+            lines += _wrap(piece) if len(piece) > LONG_LINE else [piece]
+    return lines
 
 
 def _wrap(line: str) -> Iterator[str]:
@@ -86,7 +87,7 @@ def _is_item(before: str, piece: str) -> bool:
 
 def _member_ends(line: str, begin: int) -> Iterator[int]:
     """Yield where members end whose container does not fit a line."""
-    tokens = [found for found in _JSON_TOKEN.finditer(line, begin) if not found[0].isspace()]
+    tokens = [token for token in _JSON_TOKEN.finditer(line, begin) if not token[0].isspace()]
     ends: dict[int, int] = {}
     open_at: list[int] = []
     for token in tokens:
@@ -125,13 +126,13 @@ def json_paths(text: str) -> list[str]:
         starts.append(at)
         at += len(line)
         at += text.startswith("\n", at)
-    found, waiting = [""] * len(lines), iter(enumerate(starts))
+    paths, waiting = [""] * len(lines), iter(enumerate(starts))
     number, start = next(waiting)
     for place, path in _token_paths(text, begin.start()):
         while start <= place:
-            found[number] = path
+            paths[number] = path
             number, start = next(waiting, (number, len(text) + 1))
-    return found
+    return paths
 
 
 def _token_paths(text: str, begin: int) -> Iterator[tuple[int, str]]:
@@ -163,33 +164,33 @@ def _join_keys(stack: Sequence[Sequence[str | int]]) -> str:
 
 def value_around(at: int, lines: Sequence[str], paths: Sequence[str], most: int) -> tuple[int, int]:
     """Return the largest JSON value's lines, up to `most` characters."""
-    found, value = (at, at), paths[at]
+    widest, value = (at, at), paths[at]
     while value:
         first = next((n for n in range(at, -1, -1) if not paths[n].startswith(value)), 0)
         ends = (n for n in range(at, len(lines)) if not paths[n].startswith(value))
         last = next(ends, len(lines)) - 1
-        if sum(map(len, lines[first : last + 1])) > most:
+        if chars_of(lines[first : last + 1]) > most:
             break
-        found, value = (first, last), _LAST_KEY.sub("", value)
-    return found
+        widest, value = (first, last), _LAST_KEY.sub("", value)
+    return widest
 
 
 def block_around(
     first: int, best: int, last: int, lines: Sequence[str], most: int
 ) -> tuple[int, int]:
-    """Widen a range of lines to the block around its best one, up to `most` characters.
+    """Widen a range of lines to the block around its best line.
 
-    The lines below explain more: those above get what is left. The block ends below where the
-    indentation falls under that of the best line, above at a line without indentation, or, where
-    the best line has none, at a blank one.
+    The block has at most `most` characters. The lines below explain more: those above get what is
+    left. The block ends below where the indentation falls under that of the best line, above at a
+    line without indentation, or, where the best line has none, at a blank one.
     """
-    depth, room = _indentation(lines[best]), most - sum(map(len, lines[first : last + 1]))
-    while last + 1 < len(lines) and (room := room - len(lines[last + 1])) >= 0:
+    depth, room = _indentation(lines[best]), most - chars_of(lines[first : last + 1])
+    while last + 1 < len(lines) and (room := room - len(lines[last + 1]) - 1) >= 0:
         last += 1
         if not _is_blank(lines[last]) and _indentation(lines[last]) < depth:
             break
-    room = most - sum(map(len, lines[first : last + 1]))
-    while first and (room := room - len(lines[first - 1])) >= 0:
+    room = most - chars_of(lines[first : last + 1])
+    while first and (room := room - len(lines[first - 1]) - 1) >= 0:
         blank = _is_blank(lines[first])
         if blank != bool(depth) and not _indentation(lines[first]):
             break
@@ -199,6 +200,11 @@ def block_around(
     while last > best and _is_blank(lines[last]):
         last -= 1
     return first, last
+
+
+def chars_of(lines: Sequence[str]) -> int:
+    """Return the characters of lines and their breaks."""
+    return sum(map(len, lines)) + len(lines)
 
 
 def _is_blank(line: str) -> bool:
@@ -272,10 +278,11 @@ def condense(
     gap: Callable[[int, int], object],
     seen: Collection[str] = (),
 ) -> str:
-    """Return the lines within a budget of tokens, gaps named by `gap(first, last)`.
+    """Return the lines within a budget of tokens.
 
-    Lines that say nothing and repeated lines (those in `seen` too) go first, then the middle.
-    Errors of the middle stay. A numbered listing gives its first lines: they are read on.
+    `gap(first, last)` names a gap. Lines that say nothing and repeated lines (those in `seen` too)
+    go first, then the middle. Errors of the middle stay. A numbered listing gives its first lines:
+    they are read on.
     """
     if count("\n".join(lines)) <= room:
         return "\n".join(lines)
@@ -291,13 +298,13 @@ def condense(
 
 def _fill_small_gaps(kept: Sequence[int], sizes: Sequence[int], mark: int) -> list[int]:
     """Fill the gaps that cost no more than a mark."""
-    found: list[int] = []
+    filled: list[int] = []
     for number in (*kept, len(sizes)):
-        missing = range(found[-1] + 1 if found else 0, number)
+        missing = range(filled[-1] + 1 if filled else 0, number)
         if sum(sizes[n] for n in missing) <= mark:
-            found += missing
-        found += [number] if number < len(sizes) else []
-    return found
+            filled += missing
+        filled += [number] if number < len(sizes) else []
+    return filled
 
 
 NUMBERED = re.compile(r"^\s*\d+(?:[→|:\t]|\s{2,})")

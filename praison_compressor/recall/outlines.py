@@ -69,14 +69,14 @@ def outline_rows(
     rows: dict[str, list[list[str]]] = {}
     last = ""
     for stretch in _stretches(messages, most):
-        named = [references[index] for index in stretch if references[index]]
-        if not named or (not users and messages[stretch.start].get("role") == "user"):
+        run = [references[index] for index in stretch if references[index]]
+        if not run or (not users and messages[stretch.start].get("role") == "user"):
             continue
         line = _stretch_row([messages[i] for i in stretch], common)
         if line == last:
-            rows[line][-1] += named
+            rows[line][-1] += run
         else:
-            rows.setdefault(line, []).append(named)
+            rows.setdefault(line, []).append(run)
         last = line
     return list(_group_rows(rows, references))
 
@@ -86,30 +86,30 @@ def _group_rows(
 ) -> Iterator[str]:
     """Yield rows in order, lines that are repeated often in one."""
     place = {reference: number for number, reference in enumerate(references)}
-    found = []
+    joined = []
     for line, runs in rows.items():
         groups = [runs] if len(runs) >= COMMON_FROM else [[run] for run in runs]
         for group in groups:
             where = ",".join(_run_reference(run) for run in group[:COMMON_FROM])
             times = len(runs) if len(groups) == 1 and len(runs) > 1 else 1
-            found.append((place[group[0][0]], f"{where} {line}" + (f" ×{times}" * (times > 1))))
-    yield from (row for _, row in sorted(found))
+            joined.append((place[group[0][0]], f"{where} {line}" + (f" ×{times}" * (times > 1))))
+    yield from (row for _, row in sorted(joined))
 
 
-def _run_reference(named: Sequence[str]) -> str:
-    return named[0] + (f"-{named[-1].rpartition('.')[2]}" if len(named) > 1 else "")
+def _run_reference(run: Sequence[str]) -> str:
+    return run[0] + (f"-{run[-1].rpartition('.')[2]}" if len(run) > 1 else "")
 
 
 def join_in_pairs(rows: Sequence[str]) -> list[str]:
     """Join rows in pairs; keep a user's or the longer words."""
-    found = []
+    joined = []
     for first, second in zip_longest(rows[::2], rows[1::2], fillvalue=""):
         from_, to = first.partition(" ")[0].split(",")[0], second.partition(" ")[0].split(",")[-1]
-        said = [row.partition(" ")[2] for row in (first, second)]
-        words = max(said, key=lambda each: (each.startswith("user"), len(each)))
+        texts = [row.partition(" ")[2] for row in (first, second)]
+        words = max(texts, key=lambda each: (each.startswith("user"), len(each)))
         last = to.rpartition("-")[2].rpartition(".")[2]
-        found.append(f"{from_.partition('-')[0]}-{last} {words}" if second else first)
-    return found
+        joined.append(f"{from_.partition('-')[0]}-{last} {words}" if second else first)
+    return joined
 
 
 def references_in_order(segment: int, messages: Sequence[Message]) -> list[str]:
@@ -119,18 +119,18 @@ def references_in_order(segment: int, messages: Sequence[Message]) -> list[str]:
 
 def _stretches(messages: Sequence[Message], most: int) -> Iterator[range]:
     """Yield each user's message alone, and the work after it."""
-    start, held = 0, 0
+    start, steps = 0, 0
     for step in split_steps(messages):
         is_user = messages[step.start].get("role") == "user"
-        if held and (is_user or held == most):
+        if steps and (is_user or steps == most):
             yield range(start, step.start)
-            start, held = step.start, 0
+            start, steps = step.start, 0
         if is_user:
             yield range(step.start, step.stop)
             start = step.stop
         else:
-            held += 1
-    if held:
+            steps += 1
+    if steps:
         yield range(start, len(messages))
 
 
@@ -166,8 +166,8 @@ def _stretch_row(messages: Sequence[Message], common: frozenset[str]) -> str:
     """Return a stretch's tools, what they name, and its telling words."""
     calls = [call for message in messages for call in tool_calls_of(message)]
     if not calls:
-        said = messages[-1]
-        return f"{said.get('role')}: {_telling_words(text_of(said), common)}"
+        last = messages[-1]
+        return f"{last.get('role')}: {_telling_words(text_of(last), common)}"
     used = Counter(call.name for call in calls)
     tools = ", ".join(name + (f" ×{n}" if n > 1 else "") for name, n in used.items())
     about, quoted = _names_in_calls(calls), _quote_stretch(messages, calls, common)
@@ -182,9 +182,11 @@ def _names_in_calls(calls: Sequence[ToolCall]) -> str:
     """
     ordered = sorted(calls, key=lambda call: kind_of(call) != ACTS)
     values = [command_of(call) or next(_call_values(call), "") for call in ordered]
-    found = [path for call in ordered for path in (paths_in(call) or paths_changed(call))]
-    found += [path for call in ordered for path in _FILE.findall(command_of(call)[:SCANNED_CHARS])]
-    paths = list(dict.fromkeys(found))
+    mentioned = [path for call in ordered for path in (paths_in(call) or paths_changed(call))]
+    mentioned += [
+        path for call in ordered for path in _FILE.findall(command_of(call)[:SCANNED_CHARS])
+    ]
+    paths = list(dict.fromkeys(mentioned))
     names = Counter(path.rpartition("/")[2] for path in paths)
     shown = [path if names[last := path.rpartition("/")[2]] > 1 else last for path in paths]
     shown = shown or list(dict.fromkeys(truncate_line(v, NAME_CHARS) for v in values if v.strip()))
@@ -235,9 +237,9 @@ def runs_of_entries(entries: Sequence[Entry]) -> Iterator[list[tuple[int, Entry]
 
 
 def masks_row(run: Sequence[tuple[int, Entry]]) -> str:
-    """Return a row for neighbouring masks: their references, and what the newest replace."""
+    """Return a row of neighbouring masks: references, and what the newest replace."""
     first, last = run[0][0], run[-1][0]
-    named = f"s{first}" if first == last else f"s{first} to s{last}"
+    where = f"s{first}" if first == last else f"s{first} to s{last}"
     lines = [text_of(entry.segment.rendered) for _, entry in reversed(run[-MASKS:])]
     shown = [truncate_line(line.removeprefix(f"{MASK_OPENS} "), 70) for line in lines]
-    return "\n  ".join([f"{named}: {len(run)} masked outputs, whole at s{last}.1 …", *shown])
+    return "\n  ".join([f"{where}: {len(run)} masked outputs, whole at s{last}.1 …", *shown])

@@ -60,7 +60,7 @@ class Term:
     """In the query's case: `initSession` is another name than `InitSession`."""
 
     @property
-    def joined(self) -> str:
+    def spaced_parts(self) -> str:
         """The parts in order, between spaces."""
         return f" {' '.join(self.parts)} "
 
@@ -81,21 +81,21 @@ def query_terms(query: str) -> list[Term]:
     """Return a query's phrase, identifiers and words."""
     chunks = [each for chunk in query.split() if (each := chunk.strip(_EDGE_MARKS).rstrip(".:"))]
     chunks = [each for each in chunks if each.casefold() not in STOP_WORDS] or chunks
-    found: dict[str, Term] = {}
+    terms: dict[str, Term] = {}
     for chunk in chunks:
         if _IDENTIFIER.search(chunk) and not (chunk.isdigit() and len(chunk) < LEAST_NUMBER):
             parts = tuple(_WORDS.findall(_CAMEL.sub(" ", chunk).casefold()))
-            found[chunk.casefold()] = Term(chunk.casefold(), IDENTIFIER_WEIGHT, parts, chunk)
+            terms[chunk.casefold()] = Term(chunk.casefold(), IDENTIFIER_WEIGHT, parts, chunk)
         else:
             for word in distinct_words(chunk):
-                found.setdefault(word, Term(word, 1.0))
+                terms.setdefault(word, Term(word, 1.0))
     written = query.casefold().split()
     pairs = (f"{a} {b}".strip(f" {_EDGE_MARKS}") for a, b in pairwise(written))
-    found |= {pair: Term(pair, PAIR_WEIGHT) for pair in filter(None, pairs)}
+    terms |= {pair: Term(pair, PAIR_WEIGHT) for pair in filter(None, pairs)}
     if len(chunks) > 1:
         phrase = " ".join(written).strip(_EDGE_MARKS)
-        found[phrase] = Term(phrase, PHRASE_WEIGHT)
-    return list(found.values())
+        terms[phrase] = Term(phrase, PHRASE_WEIGHT)
+    return list(terms.values())
 
 
 def terms_in(text: str, wanted: Sequence[Term]) -> frozenset[str]:
@@ -147,8 +147,8 @@ def find_passages(
     """
     held = terms_by_line(lines, wanted) if held is None else held
     weight = term_weights(wanted, [held]) if weight is None else weight
-    own = {n: sum(weight[text] for text in found) for n, found in enumerate(held) if found}
-    likely = heapq.nlargest(MOST_LINES, own, key=lambda number: (own[number], number))
+    weights = {n: sum(weight[text] for text in terms) for n, terms in enumerate(held) if terms}
+    likely = heapq.nlargest(MOST_LINES, weights, key=lambda number: (weights[number], number))
     places = {number: _context_lines(number, lines, context, dull) for number in likely}
     left, taken, least = dict(weight), list[Passage](), 0.0
     while places and len(taken) < most:
@@ -160,8 +160,8 @@ def find_passages(
             break
         passage = Passage(*places[best], scores[best], best + 1)
         taken.append(passage)
-        has = {text for line in held[passage.first - 1 : passage.last] for text in line}
-        left |= {text: SHOWN_SHARE * weight[text] for text in has}
+        quoted = {text for line in held[passage.first - 1 : passage.last] for text in line}
+        left |= {text: SHOWN_SHARE * weight[text] for text in quoted}
         apart = passage.first - 1, passage.last + 1
         places = {n: (a, b) for n, (a, b) in places.items() if b < apart[0] or a > apart[1]}
     return taken
@@ -191,19 +191,19 @@ def _context_lines(
 
 
 def _terms_of_line(line: str, wanted: Iterable[Term]) -> LineTerms:
-    folded, found = line.casefold(), dict[str, float]()
+    folded, shares = line.casefold(), dict[str, float]()
     for term in wanted:
         if _has_word(line, folded, term.text):
             at = line.find(term.written)
             is_defined = term.parts and _DEFINES.search(line[: max(at, 0)])
-            found[term.text] = OTHER_CASE if at < 0 else DEFINED_SHARE if is_defined else 1.0
+            shares[term.text] = OTHER_CASE if at < 0 else DEFINED_SHARE if is_defined else 1.0
         elif (
             term.parts
             and all(part in folded for part in term.parts)
-            and term.joined in _join_words(line)
+            and term.spaced_parts in _join_words(line)
         ):
-            found[term.text] = APART
-    return found
+            shares[term.text] = APART
+    return shares
 
 
 def _score_line(

@@ -62,7 +62,7 @@ class Reference:
         return slice(max(0, first - 1), max(first, self.last_message or 0) or None)
 
     def names(self, segment: int, ordinal: int) -> bool:
-        """Return whether the reference names a message, by its place from 0, or lines of it."""
+        """Return whether the reference names the message at an ordinal, or its lines."""
         first, last = self.messages.start, self.messages.stop
         return segment == self.segment and self.message is not None and first <= ordinal < last
 
@@ -95,10 +95,10 @@ def parse_reference(text: str) -> Reference | None:
     chunks = [each for chunk in text.split() if (each := chunk.strip("[]()\"'` .,"))]
     if len(chunks) > 1:  # as "s1 outline"
         chunks = [chunk for chunk in chunks if not chunk.isalpha()]
-    found = _REFERENCE.fullmatch(chunks[0]) if len(chunks) == 1 else None
-    if found is None:
+    match = _REFERENCE.fullmatch(chunks[0]) if len(chunks) == 1 else None
+    if match is None:
         return None
-    segment, message, other, until, line, dash, last = found.groups()
+    segment, message, other, until, line, dash, last = match.groups()
     if message is None:
         return Reference(int(segment))
     if int(other or segment) != int(segment) or _descends(message, until) or _descends(line, last):

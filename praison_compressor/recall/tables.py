@@ -21,13 +21,13 @@ Record = tuple[str, dict[str, str]]
 
 
 def table_of(text: str) -> str:
-    """Return long JSON with its like objects as tables, "" where that saves little."""
+    """Return long JSON as tables, "" where that saves little."""
     table = as_table(text) if len(text) >= LEAST_CHARS else ""
     return table if len(table) <= MOST_SHARE * len(text) else ""
 
 
 def as_table(text: str) -> str:
-    """Return JSON with its like objects as tables, "" if there are none.
+    """Return JSON with like objects as tables, "" without any.
 
     >>> print(as_table('{"of": {"a": {"n": 1, "ok": true}, "b": {"n": 2, "ok": false}, '
     ...                '"c": {"n": 3, "ok": true}}}'))
@@ -61,7 +61,7 @@ def as_table(text: str) -> str:
 
 
 def _records(value: Any, path: str) -> Iterator[Record]:
-    """Yield the objects in order; objects of plain values belong to the object around them."""
+    """Yield the objects in order, an object of plain values within its parent."""
     if isinstance(value, list):
         value = {f"[{number}]": each for number, each in enumerate(value)}
     if not isinstance(value, dict):

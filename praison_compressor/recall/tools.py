@@ -89,13 +89,13 @@ SCHEMAS = (
         SEARCH,
         "Find a detail (path, id, number, error, wording) of earlier, summarized messages: counts "
         "all matches, quotes the best, names each as s2.14. Each answer stays in the context and "
-        "is paid for on every later turn: ask only what the context does not say, once",
+        "is paid for on every later turn: ask once, and only what the context does not say",
         query="Two to five words or names as in the text, no question",
     ),
     _tool_schema(
         READ,
-        "Quote lines of earlier messages word for word, where neither the context nor a search "
-        "says enough: it costs more than a search, and as often",
+        "Quote lines of earlier messages word for word, paid for on every later turn too: only "
+        "where neither the context nor a search says enough",
         reference="s2.14, s2.14-20, s2.14:900-940 (lines), s2 (outline), or several; empty: list",
         about="Words of what is sought: the lines with them are quoted; empty: all of it",
     ),
@@ -151,16 +151,16 @@ _MESSAGES_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_t
 # -------------------------------------------------------------- arguments as models write them
 
 
-def _parse_number(given: Any, otherwise: int) -> int:
+def _parse_number(value: Any, default: int) -> int:
     """Return the number that a model wrote, else the default."""
     try:
-        return int(given)
+        return int(value)
     except (TypeError, ValueError, OverflowError):
-        return otherwise
+        return default
 
 
-def _room_for(tokens: Any, otherwise: int) -> int:
-    return min(_parse_number(tokens, 0), TURN_TOKENS) or otherwise
+def _room_for(tokens: Any, default: int) -> int:
+    return min(_parse_number(tokens, 0), TURN_TOKENS) or default
 
 
 def _answer_or_error(ask: Callable[[], str]) -> str:

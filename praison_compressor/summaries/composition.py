@@ -12,7 +12,7 @@ from ..quotes import Quotes, read_quotes
 from ..quotes.rendering import HEADING, TITLES
 from ..recall.outlines import outline_rows
 from ..tokens.counter import TokenCounter
-from ..view.frame import QUOTED, frame_summary
+from ..view.frame import QUOTES_OPEN, frame_summary
 from .protocol import Brief, SegmentText
 
 WORD_TOKENS = 3  # of a word in prose with ids and numbers; 1.8 to 2.8 in recorded summaries
@@ -107,7 +107,7 @@ class Composition:
         """Return prose and quotes as one text; `prose_of` parses it."""
         if not prose or (self.method == "model" and not quotes):
             return prose or quotes
-        return f"{prose}\n\n{QUOTED}\n{quotes}"
+        return f"{prose}\n\n{QUOTES_OPEN}\n{quotes}"
 
     def _frame(self, text: str) -> Message:
         content = frame_summary(
@@ -133,7 +133,7 @@ def mark_headings(prose: str) -> str:
 
 
 _IMITATED_HEADING = re.compile(
-    rf"^[^\w\n]{{0,20}}(?={'|'.join(re.escape(t) for t in (QUOTED[:-1], *TITLES))})",
+    rf"^[^\w\n]{{0,20}}(?={'|'.join(re.escape(t) for t in (QUOTES_OPEN[:-1], *TITLES))})",
     re.IGNORECASE | re.MULTILINE,
 )
 

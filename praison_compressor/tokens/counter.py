@@ -54,7 +54,7 @@ class _Run(NamedTuple):
     """Our count of the newest request."""
     length: int
     observed: tuple[float, float]
-    """The correction before the first of them."""
+    """The correction before the first report of the run."""
     ratio: float
 
 
@@ -188,7 +188,7 @@ class TokenCounter:
         return None
 
     def _update_run(self, counted: int, reported: int) -> _Run:
-        """Return the run of equal reports of growing requests that ends with this report."""
+        """Return the run of equal reports that ends with this one."""
         run = self._run
         if run is None or abs(reported - run.reported) > max(1, reported // 500):
             run = _Run(reported, counted, 1, self._observed, self._ratio)

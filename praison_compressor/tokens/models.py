@@ -48,7 +48,7 @@ def model_limits(model: str | None, context_window: int | None = None) -> Limits
     An unknown name is tried without its route (`openrouter/anthropic/`), tag, region and date. Then
     the window is guessed, with one warning for each model.
     """
-    listed = _limits_in_table(model)
+    listed = _listed_limits(model)
     if context_window is not None:
         return Limits(context_window, listed.output if listed else None, "context_window", False)
     if listed is None:
@@ -85,13 +85,8 @@ def prices_of(model: str | None) -> Prices:
 
 
 def _price(model: str | None, field: str) -> float | None:
-    for table, _ in _tables():
-        for name in _candidate_names(model):
-            entry = table.get(name)
-            price = entry.get(field) if isinstance(entry, Mapping) else None
-            if isinstance(price, (int, float)) and price > 0:
-                return float(price)
-    return None
+    prices = (entry.get(field) for entry, _ in _table_entries(model))
+    return next((float(p) for p in prices if isinstance(p, (int, float)) and p > 0), None)
 
 
 @lru_cache(maxsize=256)
@@ -106,13 +101,18 @@ def _warn_unknown(model: str | None) -> None:
     )
 
 
-def _limits_in_table(model: str | None) -> Limits | None:
+def _listed_limits(model: str | None) -> Limits | None:
+    limits = (_limits(entry, source) for entry, source in _table_entries(model))
+    return next(filter(None, limits), None)
+
+
+def _table_entries(model: str | None) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Yield a model's entries with their sources."""
     for table, source in _tables():
         for name in _candidate_names(model):
-            limits = _limits(table.get(name), f"{source}: {name}")
-            if limits is not None:
-                return limits
-    return None
+            entry = table.get(name)
+            if isinstance(entry, Mapping):
+                yield entry, f"{source}: {name}"
 
 
 def _tables() -> Iterator[tuple[Mapping[str, Any], str]]:
@@ -123,15 +123,12 @@ def _tables() -> Iterator[tuple[Mapping[str, Any], str]]:
     yield _file_table(), "litellm's table"
 
 
-def _limits(entry: Any, source: str) -> Limits | None:
-    if not isinstance(entry, Mapping):
-        return None
+def _limits(entry: Mapping[str, Any], source: str) -> Limits | None:
     output = _positive_int(entry.get("max_output_tokens"))
     # max_tokens is the older field: the answer's limit if known, else the window.
-    window = _positive_int(entry.get("max_input_tokens")) or _positive_int(entry.get("max_tokens"))
-    if window is None:
-        return None
-    return Limits(window, output or _positive_int(entry.get("max_tokens")), source, False)
+    older = _positive_int(entry.get("max_tokens"))
+    window = _positive_int(entry.get("max_input_tokens")) or older
+    return Limits(window, output or older, source, False) if window else None
 
 
 def _positive_int(value: Any) -> int | None:

@@ -36,12 +36,12 @@ class Overflow:
 # -------------------------------------------------------------- words
 
 
-def _any(*phrases: str) -> re.Pattern[str]:
+def _any_of(*phrases: str) -> re.Pattern[str]:
     """Compile a pattern that any of the phrases fits."""
     return re.compile("|".join(phrases), re.IGNORECASE | re.DOTALL)
 
 
-_CERTAIN = _any(
+_CERTAIN = _any_of(
     r"context[ _]?(?:length|window)[ _]?(?:is |was )?exceed",
     r"max_(?:prompt_)?tokens_exceeded",
     r"exceed_context_size|n_ctx",
@@ -70,7 +70,7 @@ _CERTAIN = _any(
 )
 """Words that mean length with any status."""
 
-_POSSIBLE = _any(
+_POSSIBLE = _any_of(
     r"too (?:long|large|big|many)|exceed|oversized|shorten|truncat",
     r"tokens?\b|max(?:imum|_)? ?(?:length|size)|\blimit|\blength|\bcontext\b|\bsize\b",
     r"payload|entity",
@@ -78,7 +78,7 @@ _POSSIBLE = _any(
 )
 """Words that can mean length where the status is that of a refused request."""
 
-_NOT_LENGTH = _any(
+_NOT_LENGTH = _any_of(
     r"array too long|array_above_max",
     r"too many (?:images|tools|functions|stop|files|parameters)",
     r"max_(?:completion_|output_)?tokens\W{0,3} (?:is too large|must be|should be|cannot|exceed)",
@@ -92,7 +92,7 @@ _NOT_LENGTH = _any(
 )
 """Words about something else than the length of the messages."""
 
-_THROTTLE = _any(
+_THROTTLE = _any_of(
     r"rate[ _-]?limit|throttl|too many requests|slow down|\bservice unavailable:",
     r"(?:tokens|requests) per (?:min|day|hour|sec)|per[- ]minute|\b[TR]P[MD]\b",
     r"(?:try(?:ing)? again|retry) (?:in|after)|wait before",

@@ -234,7 +234,7 @@ class Budget:
         return replace(self, trigger=trigger, target=target)
 
     def force_below(self, size: int) -> Budget:
-        """Return the budget that compresses a view of `size` tokens in any case.
+        """Return the budget that makes a view of `size` tokens compress.
 
         Masks alone must then reach the target.
         """

@@ -140,14 +140,14 @@ BRIDGE: Message = {"role": "assistant", "content": "[continued in the next messa
 """Stands between a tool's result and a summary, which is a user message."""
 
 
-QUOTED = "Quoted from these messages:"
+QUOTES_OPEN = "Quoted from these messages:"
 """The line between prose and quotes."""
 
 
 def prose_of(segment: Segment) -> str:
     """Return a summary's prose without its quotes; "" where it has none."""
     text = unframe(segment.rendered)
-    prose, line, _ = f"\n{text}\n".partition(f"\n{QUOTED}\n")
+    prose, line, _ = f"\n{text}\n".partition(f"\n{QUOTES_OPEN}\n")
     return prose.strip() if line or segment.method == "model" else ""
 
 

@@ -176,7 +176,7 @@ def _share_room(
 # -------------------------------------------------------------- the tail
 
 
-PLENTY_TAIL = CompressorConfig.protect_last_n_tokens
+LARGE_TAIL = CompressorConfig.protect_last_n_tokens
 """From this `protect_last_n_tokens` on, the tail has half of the target beside the head."""
 
 TURN_START_COST = 0.2
@@ -271,7 +271,7 @@ class Summaries:
         raise BudgetTooSmall(needed, limit, culprit=largest_fixed(self.view))
 
     def _mildest_split(self, goal: int) -> Split:
-        """Return the split of the mildest scope with a full tail, else the longest tail.
+        """Return the mildest split with a full tail, else the longest tail.
 
         If no split comes down to the goal, return the nearest.
         """
@@ -320,7 +320,7 @@ class Summaries:
     def _requested_tail(self) -> int:
         users, turns = self.view.transcript.users, self.budget.recent_turns
         recent = self.view.tail_tokens(users[-turns:][0]) if turns and users else 0
-        least = self._tail_room(self.budget.target) if self.budget.tail >= PLENTY_TAIL else 0
+        least = self._tail_room(self.budget.target) if self.budget.tail >= LARGE_TAIL else 0
         return max(self.budget.tail, recent, least)
 
     def _tail_room(self, goal: int) -> int:
@@ -346,18 +346,18 @@ class Summaries:
 
     @lazy
     def _least_quotes(self) -> int:
-        """Return the tokens in which each user message is quoted by its beginning."""
+        """Return the tokens that quote the beginning of each user message."""
         view = self.view
         users = [n for n in view.transcript.users if view.replaceable[n] and n not in view.covered]
         return self.budget.per_user_message * len(users)
 
     def _quote_room(self, scope: Scope, quotes: int) -> int:
-        """Return the tokens for quotes, at least `quotes`; a fold may fill `budget.fold`."""
+        """Return the tokens for quotes; a fold may fill `budget.fold`."""
         folded = self.budget.fold - self._prose if scope.folds and self._old_tokens else 0
         return max(quotes, self._least_quotes, folded if self.budget.per_user_message else 0)
 
     def _text_room(self, goal: int, scope: Scope, quotes: int) -> int:
-        """Return the tokens of a text with only head and tail beside it.
+        """Return the tokens that one text needs beside head and tail.
 
         Beside older summaries it is less, so that a fold and two more texts fit together
         (tests/view/test_folds.py).

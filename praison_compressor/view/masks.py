@@ -109,16 +109,12 @@ def maskable_results(
     policies = config.tool_policies
     if "*" in policies and MASK not in policies.values():
         return {}
-    large = (
-        (index, _calls_with(MASK, calls, config))
-        for index, calls in results_with_calls(messages)
-        if tokens[index] > LEAST_MASKED
-    )
-    return {index: calls for index, calls in large if calls}
-
-
-def _calls_with(policy: str, calls: CallsById, config: CompressorConfig) -> CallsById:
-    return {id: call for id, call in calls.items() if policy_of(call.name, config) == policy}
+    found: dict[int, CallsById] = {}
+    for index, calls in results_with_calls(messages):
+        if tokens[index] > LEAST_MASKED:
+            free = {id: call for id, call in calls.items() if policy_of(call.name, config) == MASK}
+            found |= {index: free} if free else {}
+    return found
 
 
 def mask_by_policy(
@@ -217,34 +213,41 @@ def large_results(
     all calls of a message, may take 2 * `most`. Results of "keep" tools stay. Results with pictures
     or files stay too, because the archive returns text only.
     """
-    large_by_index: dict[int, TooLarge] = {}
+    large: dict[int, TooLarge] = {}
     for span in spans:
-        if sum(tokens[span.start : span.stop]) <= most:
-            continue
-        step = messages[span.start : span.stop]
-        if tokens[span.start] > 2 * most and (large := _large_calls(step[0], config)):
-            large_by_index[span.start] = TooLarge(large, int(most * EXCERPT_SHARE))
-        calls = {
-            span.start + at: {
-                id: call for id, call in calls.items() if policy_of(call.name, config) != KEEP
-            }
-            for at, calls in results_with_calls(step)
-            if not media_count(step[at])
-        }
-        sizes = {index: tokens[index] for index in calls if calls[index]}
-        limit = most
-        if sum(min(size, most) for size in sizes.values()) > 2 * most:
-            limit = 2 * most // len(sizes)
-        keep = int(limit * EXCERPT_SHARE)
-        large_by_index |= {i: TooLarge(calls[i], keep) for i, size in sizes.items() if size > limit}
-    return large_by_index
+        if sum(tokens[span.start : span.stop]) > most:
+            large |= _large_in_step(messages, tokens, span, config, most)
+    return large
 
 
-def _large_calls(message: Message, config: CompressorConfig) -> CallsById:
-    """Return a message's calls if they outweigh its text."""
-    calls = [call for call in tool_calls_of(message) if policy_of(call.name, config) != KEEP]
-    is_large = sum(len(call.arguments) for call in calls) > len(text_of(message))
-    return {call.id: call for call in calls} if is_large else {}
+def _large_in_step(
+    messages: Sequence[Message],
+    tokens: Sequence[int],
+    span: range,
+    config: CompressorConfig,
+    most: int,
+) -> dict[int, TooLarge]:
+    step = messages[span.start : span.stop]
+    results = {
+        span.start + at: _calls_not_kept(calls.values(), config)
+        for at, calls in results_with_calls(step)
+        if not media_count(step[at])
+    }
+    sizes = {index: tokens[index] for index in results if results[index]}
+    limit = most
+    if sum(min(size, most) for size in sizes.values()) > 2 * most:
+        limit = 2 * most // len(sizes)
+    keep = int(limit * EXCERPT_SHARE)
+    large = {n: TooLarge(results[n], keep) for n, size in sizes.items() if size > limit}
+    calls = _calls_not_kept(tool_calls_of(step[0]), config)
+    outweigh = sum(len(call.arguments) for call in calls.values()) > len(text_of(step[0]))
+    if tokens[span.start] > 2 * most and outweigh:
+        large[span.start] = TooLarge(calls, int(most * EXCERPT_SHARE))
+    return large
+
+
+def _calls_not_kept(calls: Iterable[ToolCall], config: CompressorConfig) -> CallsById:
+    return {call.id: call for call in calls if policy_of(call.name, config) != KEEP}
 
 
 def excerpt_results(

@@ -48,23 +48,26 @@ def plan(view: View, budget: Budget, measures: Measures) -> Plan | None:
         BudgetTooSmall: what cannot be dropped exceeds the limit.
     """
     excerpts = measures.excerpts(view, budget)
-    shortened = tuple(excerpts)
     view = view.with_segments(excerpts.values())
     budget = _adjust_marks(view, budget)
-    short = Plan(len(view.tokens), view.size(), excerpts=shortened) if excerpts else None
-    if view.size() <= budget.trigger:
-        return short
-    masking = _mask_plan(view, budget, measures.masks(view, budget))
-    if masking is not None:
-        return replace(masking, excerpts=shortened)
+    found = None
+    if view.size() > budget.trigger:
+        masking = _mask_plan(view, budget, measures.masks(view, budget))
+        found = masking or _summary_plan(view, budget, measures)
+    if found is None and excerpts:
+        found = Plan(len(view.tokens), view.size())
+    return found and replace(found, excerpts=tuple(excerpts))
+
+
+def _summary_plan(view: View, budget: Budget, measures: Measures) -> Plan | None:
     share = budget.tiny_tail_share
     if share is not None and budget.target - view.fixed_tokens() < TINY_ROOM:
         view, budget = view.without_first_step(), replace(budget, tail_share=share)
     behind = view.behind_a_segment()
-    summarizing = _yield_kept(Summaries(behind, budget, measures))
-    if summarizing is None and behind is not view:
-        summarizing = _yield_kept(Summaries(view, budget, measures))
-    return short if summarizing is None else replace(summarizing, excerpts=shortened)
+    found = _summarize_kept(Summaries(behind, budget, measures))
+    if found is None and behind is not view:
+        found = _summarize_kept(Summaries(view, budget, measures))
+    return found
 
 
 def plan_range(view: View, budget: Budget, measures: Measures) -> Plan | None:
@@ -121,10 +124,10 @@ def _adjust_trigger(view: View, budget: Budget) -> Budget:
     At a turn's start old thinking may be dropped. The trigger is then lowered, at most to
     `LEAST_GROWTH`, until a turn as long as the last one fits below the raised trigger.
     """
-    if not view.signed or budget.limit <= budget.trigger:
+    if not view.signed_tokens or budget.limit <= budget.trigger:
         return budget
     raised = budget.trigger + int(BOUND_MARK * (budget.limit - budget.trigger))
-    if view.is_bound:
+    if view.has_running_thinking:
         return replace(budget, trigger=raised)
     users, least = view.transcript.users, budget.mark_at(LEAST_GROWTH)
     last = view.span_tokens(users[-2], users[-1]) if len(users) > 1 else 0
@@ -178,7 +181,7 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
 # -------------------------------------------------------------- what a policy keeps
 
 
-def _yield_kept(whole: Summaries) -> Plan | None:
+def _summarize_kept(whole: Summaries) -> Plan | None:
     """Return the plan that summarizes the fewest kept messages, oldest first.
 
     Enough kept messages are summarized to reach the target; stopping at the limit would compress

@@ -107,7 +107,7 @@ class View:
     """Room for the first exchange."""
     kept: frozenset[int] = frozenset()
     """Messages kept out of new summaries by a tool policy or a range."""
-    chosen: frozenset[int] = frozenset()
+    user_kept: frozenset[int] = frozenset()
     """Messages of the steps that the user keeps: no segment replaces them."""
     pinned: Segment | None = None
     """The framed message of the pinned texts, sent once anything is replaced."""
@@ -123,9 +123,9 @@ class View:
     """The snapshot of the ledger that the segments are from."""
     limit: int = 0
     """Tokens that the provider takes; 0: a size was asked for."""
-    signed: Mapping[int, int] = field(default_factory=dict)
+    signed_tokens: Mapping[int, int] = field(default_factory=dict)
     """Messages with signed thinking, and their tokens without it."""
-    binds: bool = False
+    binds_thinking: bool = False
     """Whether thinking is bound to its prefix; other models want the running loop's back."""
 
     # ---------------------------------------------------------- what may be replaced
@@ -138,7 +138,7 @@ class View:
         that the user keeps stay.
         """
         transcript = self.transcript
-        fixed, users = {*range(transcript.leading), *self.chosen}, transcript.users
+        fixed, users = {*range(transcript.leading), *self.user_kept}, transcript.users
         if users:
             fixed |= {*step_at(users[0], transcript), *step_at(users[-1], transcript)}
             # A greeting before the task belongs to the first exchange where it fits.
@@ -237,43 +237,44 @@ class View:
     # ---------------------------------------------------------- signed thinking
 
     @property
-    def is_bound(self) -> bool:
+    def has_running_thinking(self) -> bool:
         """Return whether the running loop has signed thinking."""
-        return bool(self.signed) and max(self.signed) > self._running
+        return bool(self.signed_tokens) and max(self.signed_tokens) > self._running_start
 
     @property
-    def _running(self) -> int:
+    def _running_start(self) -> int:
         return max(self.transcript.users, default=-1)
 
     @lazy
-    def unbound(self) -> frozenset[int]:
+    def stale_thinking(self) -> frozenset[int]:
         """Return the messages whose signed thinking was written before the newest compression.
 
         If the model wants the running loop's thinking back, a loop keeps its thinking through a
         compression, until the next turn.
         """
-        if not self.signed or not self.all_tiles:
+        if not self.signed_tokens or not self.all_tiles:
             return frozenset()
         length = max(tile.segment.transcript_length for tile in self.all_tiles)
         later = (n for n, o in enumerate(self.transcript.origins) if o is not None and o >= length)
         end = next(later, len(self.tokens))
-        if not self.binds:
+        if not self.binds_thinking:
             turns = (user for user in self.transcript.users if user >= end - 1)
-            end = next(turns, self._running)
-        return frozenset(index for index in self.signed if index < end)
+            end = next(turns, self._running_start)
+        return frozenset(index for index in self.signed_tokens if index < end)
 
     def behind_a_segment(self) -> View:
         """Return the view, its tokens as counted behind a new segment."""
-        end = len(self.tokens) if self.binds else self._running
-        past = {index: tokens for index, tokens in self.signed.items() if index < end}
+        end = len(self.tokens) if self.binds_thinking else self._running_start
+        past = {index: tokens for index, tokens in self.signed_tokens.items() if index < end}
         if not past:
             return self
         return replace(self, tokens=tuple(past.get(n, t) for n, t in enumerate(self.tokens)))
 
-    def _sendable(self, messages: Sequence[Message]) -> Sequence[Message]:
-        if not self.unbound:
+    def _without_stale_thinking(self, messages: Sequence[Message]) -> Sequence[Message]:
+        stale = self.stale_thinking
+        if not stale:
             return messages
-        return [without_thinking(m) if n in self.unbound else m for n, m in enumerate(messages)]
+        return [without_thinking(m) if n in stale else m for n, m in enumerate(messages)]
 
     # ---------------------------------------------------------- what a plan may choose from
 
@@ -341,7 +342,7 @@ class View:
     def _sums(self) -> tuple[int, ...]:
         # A plan asks for many runs: each costs a subtraction.
         sizes = self.tokens
-        if self.result_segments or self.unbound:
+        if self.result_segments or self.stale_thinking:
             sizes = tuple(map(self.message_tokens, range(len(sizes))))
         return (0, *accumulate(sizes))
 
@@ -350,7 +351,7 @@ class View:
         segment = self.result_segments.get(index)
         if segment is not None:
             return segment.tokens
-        return self.signed[index] if index in self.unbound else self.tokens[index]
+        return self.signed_tokens[index] if index in self.stale_thinking else self.tokens[index]
 
     def original_tokens(self, start: int, end: int) -> int:
         """Return the tokens of a run's original messages."""
@@ -377,9 +378,8 @@ class View:
 
         Renderings are copies: a host may edit what it sends.
         """
-        return replace_runs(
-            self._sendable(self.own_messages or self.transcript.messages), self.sent_tiles
-        )
+        messages = self.own_messages or self.transcript.messages
+        return replace_runs(self._without_stale_thinking(messages), self.sent_tiles)
 
     def originals(self, start: int, end: int) -> Sequence[Message]:
         """Return a run's messages as they came, in their own order."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.compressor import background as flights
+from praison_compressor.compressor import lease
 from praison_compressor.ledger.sql import SqlStore, open_store
 from tests.benchmarks.common import databases, options, show
 from tests.helpers.talks import NAMESPACE, segment, talk
@@ -57,7 +57,7 @@ def commit_for_ever(url: str, seed: int, report: Connection) -> None:
 
 def compress_for_ever(url: str, seed: int, report: Connection) -> None:
     """Compress a growing conversation without a model; report each epoch."""
-    flights.LEASE_SECONDS = 0.2  # a killed writer's lease is not what is measured
+    lease.LEASE_SECONDS = 0.2  # a killed writer's lease is not what is measured
     config = CompressorConfig(
         context_window=3_000, namespace=NAMESPACE, protect_last_n_tokens=500, store_url=url
     )

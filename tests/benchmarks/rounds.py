@@ -12,6 +12,7 @@ when the view names it, or when a range of files that the view leaves out reads 
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -203,45 +204,43 @@ def grown(messages: list[Message], model: Any) -> tuple[int, CompressResult, Con
 
 def of_users(corpus: Path) -> Iterator[tuple[object, ...]]:
     """Yield each agent's session, and what its last view has of what it should have."""
+    agents = [
+        each
+        for each in recorded(corpus)
+        if sum(len(tool_calls_of(m)) for m in each["messages"]) >= FEWEST_CALLS
+    ]
     for name, model in (("static", None), ("a terse model", terse)):
-        whole = found = files = reached = pinned = folded = 0
-        for each in recorded(corpus):
-            messages = each["messages"]
-            if sum(len(tool_calls_of(m)) for m in messages) < FEWEST_CALLS:
-                continue
-            taken, result, ours = grown(messages, model)
+        total = Counter[str]()
+        for each in agents:
+            taken, result, ours = grown(each["messages"], model)
             view = " ".join(" ".join(map(text_of, result.messages)).split())
-            said = list(sentences(messages))
-            kept = sum(one in view for one in said)
-            whole, found = whole + len(said), found + kept
-            paths = edited_files(messages)
-            near = reached_files(paths, result.messages, ours)
-            files, reached = files + len(paths), reached + near
-            folded, pinned = folded + (taken > 0), pinned + (taken > 0 and is_pinned(result))
-            own = f"{kept}/{len(said)}", f"{near}/{len(paths)}", is_pinned(result)
-            yield each["id"][:24], name, taken, result.tokens_after, *own
-        total = f"{found}/{whole} ({found / whole:.1%})", f"{reached}/{files}", f"{pinned}/{folded}"
-        yield "all", name, "", "", *total
+            typed, paths = list(sentences(each["messages"])), edited_files(each["messages"])
+            found = Counter(
+                typed=len(typed),
+                quoted=sum(words in view for words in typed),
+                edited=len(paths),
+                reached=reached_files(paths, result.messages, ours),
+                compressed=taken > 0,
+                pinned=taken > 0 and is_pinned(result),
+            )
+            total.update(found)
+            yield each["id"][:24], name, taken, result.tokens_after, *shares(found)
+        yield "all", name, "", "", *shares(total)
+
+
+def shares(found: Counter[str]) -> Iterator[str]:
+    """Yield the share of sentences, of edited files, and of views with the pinned text."""
+    for part, whole in (("quoted", "typed"), ("reached", "edited"), ("pinned", "compressed")):
+        yield f"{found[part]:d}/{found[whole]:d}"
 
 
 def main() -> None:
     if corpus := options(__doc__, corpus=Path).corpus:
-        columns = ("session", "summaries", "compressed", "view", "the user's sentences")
-        columns = (*columns, "edited files", "pinned")
-        show("the user's words at the end", columns, of_users(corpus))
+        columns = ("session", "summaries", "compressed", "view", "sentences", "files", "pinned")
+        show("what the user typed, edited files and pinned texts", columns, of_users(corpus))
         return
-    columns = (
-        "summaries",
-        "round",
-        "tokens",
-        "view",
-        "by",
-        "constraints",
-        "files",
-        "pinned",
-        "valid",
-    )
-    show("what was planted in round 1", columns, rows())
+    columns = ("summaries", "round", "tokens", "view", "by", "constraints", "files", "pinned")
+    show("what was planted in round 1", (*columns, "valid"), rows())
 
 
 if __name__ == "__main__":

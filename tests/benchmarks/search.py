@@ -12,6 +12,7 @@ import random
 import secrets
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,12 @@ from typing import Any
 from sqlalchemy import create_engine, insert, select, text
 
 from praison_compressor.ledger.sql import SqlStore
-from praison_compressor.ledger.sql.archive import MessageArchive, dump
+from praison_compressor.ledger.sql.archive import Archive, dump
 from praison_compressor.ledger.sql.database import Database, parse_url
 from praison_compressor.ledger.sql.schema import entries, links, messages, sessions, spans
 from praison_compressor.ledger.words import STOP_WORDS, distinct_words
 from tests.benchmarks.common import DATABASES, databases, options, show
-from tests.benchmarks.store import MESSAGES, conversation, long_texts
+from tests.benchmarks.store import COMMON, MESSAGES, conversation, long_texts
 from tests.helpers.talks import NAMESPACE, segment
 
 MOST_MS = 50
@@ -37,7 +38,10 @@ TICKET = 50
 LARGE = 10_000
 """The number of the large session."""
 RARE = long_texts()[0].split()[-1]
-"""A word of each 2,003rd message."""
+"""A word of each 2,003rd message, none of which has `error`."""
+COUNTS = Counter(word for body in long_texts() for word in {*body.split()} - {*COMMON})
+LESS_RARE, TIMES = COUNTS.most_common(1)[0]
+"""A word of more messages than a search lists."""
 QUERIES: dict[str, Callable[[int], str]] = {
     "a ticket": lambda at: f"ticket{at * TICKET}",
     "a ticket and a common word": lambda at: f"ticket{at * TICKET} error",
@@ -45,6 +49,7 @@ QUERIES: dict[str, Callable[[int], str]] = {
     "five common words": lambda _: "error test config return module",
     "a word of each 2,003rd message": lambda _: RARE,
     "the same and a common word": lambda _: f"{RARE} error",
+    f"a word of each {2_003 // TIMES}th and a common one": lambda _: f"{LESS_RARE} error",
     "nothing that occurs and a common word": lambda at: f"nothing{at} error",
     "a sentence": lambda at: f"why does the test of module ticket{at * TICKET} return an error",
 }
@@ -66,7 +71,7 @@ def fill_large(url: str, count: int) -> None:
     database.close()
 
 
-def _bulk(archive: MessageArchive, count: int) -> None:
+def _bulk(archive: Archive, count: int) -> None:
     key = archive.execute(select(sessions.c.key).where(sessions.c.id == f"s{LARGE}")).scalar()
     first = archive.execute(text("SELECT max(key) FROM compressor_messages")).scalar_one() + 1
     query = select(entries).where(entries.c.session_key == key)
@@ -112,7 +117,7 @@ def _bulk(archive: MessageArchive, count: int) -> None:
         )
 
 
-def _write(archive: MessageArchive, rows: list[dict[str, Any]]) -> None:
+def _write(archive: Archive, rows: list[dict[str, Any]]) -> None:
     """Insert messages, links and words, on PostgreSQL by COPY."""
     if archive.is_sqlite:
         columns = ("key", "namespace", "digest", "body")

@@ -9,19 +9,19 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from praison_compressor import MemoryStore, Store
-from praison_compressor.compressor import background as flights
-from praison_compressor.compressor.background import hold_lease
+from praison_compressor.compressor import lease
+from praison_compressor.compressor.lease import hold_lease
 from praison_compressor.ledger import Session
 from praison_compressor.ledger.sql import open_store
 from tests.helpers.talks import NAMESPACE
 
 HOLDER = """
 import asyncio, sys
-from praison_compressor.compressor import background
-from praison_compressor.compressor.background import hold_lease
+from praison_compressor.compressor import lease
+from praison_compressor.compressor.lease import hold_lease
 from praison_compressor.ledger.sql.store import open_store
 
-background.LEASE_SECONDS = 2.0
+lease.LEASE_SECONDS = 2.0
 
 async def hold():
     store = open_store(sys.argv[1])
@@ -47,10 +47,10 @@ def test_a_killed_process_keeps_its_lease_for_seconds_only(tmp_path):
         assert holder.stdout.readline() == "held\n"
         store = open_store(url)
         session = store.open(NAMESPACE, "s")
-        assert not store.claim(session, "another", flights.LEASE_SECONDS)
+        assert not store.claim(session, "another", lease.LEASE_SECONDS)
         holder.kill()
     # Not a measure of time: without an end to the lease this would wait for ever.
-    assert asyncio.run(asyncio.wait_for(taken(store), 10 * flights.LEASE_SECONDS))
+    assert asyncio.run(asyncio.wait_for(taken(store), 10 * lease.LEASE_SECONDS))
     store.close()
 
 
@@ -74,14 +74,14 @@ def test_a_holder_that_is_cancelled_twice_gives_its_lease_back():
         await asyncio.wait({holder})
         free.set()
         await busy
-        return await asyncio.wait_for(taken(store), 2 * flights.LEASE_SECONDS)
+        return await asyncio.wait_for(taken(store), 2 * lease.LEASE_SECONDS)
 
     assert asyncio.run(cancelled(MemoryStore()))
 
 
 def test_a_lease_is_renewed_while_it_is_held(tmp_path, monkeypatch):
     """A lease is renewed while its work runs."""
-    monkeypatch.setattr(flights, "LEASE_SECONDS", 3.0)
+    monkeypatch.setattr(lease, "LEASE_SECONDS", 3.0)
     store = open_store(tmp_path / "ledger.db")
     session = store.open(NAMESPACE, "s")
 
@@ -97,7 +97,7 @@ def test_a_lease_is_renewed_while_it_is_held(tmp_path, monkeypatch):
 
 def test_a_lease_that_never_comes_is_given_up(monkeypatch, caplog):
     """After LEASE_PATIENCE_SECONDS without the lease the work starts, and the log says so once."""
-    monkeypatch.setattr(flights, "LEASE_PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(lease, "LEASE_PATIENCE_SECONDS", 0.3)
 
     class Taken(MemoryStore):
         """A store whose lease another holds for good."""
@@ -111,6 +111,6 @@ def test_a_lease_that_never_comes_is_given_up(monkeypatch, caplog):
         async with hold_lease(store, store.open(NAMESPACE, "s")):
             return "done"
 
-    with caplog.at_level(logging.WARNING, logger=flights.__name__):
+    with caplog.at_level(logging.WARNING, logger=lease.__name__):
         assert asyncio.run(asyncio.wait_for(work(), 60)) == "done"
     assert [r.getMessage() for r in caplog.records] == ["session s: its lease was never released"]

@@ -111,6 +111,15 @@ def test_a_frequent_word_is_compared_in_the_texts(sql_store, statements):
     assert sum("compressor_messages.body" in sent for sent in statements) == 500 // 200 + 1
 
 
+def test_long_words_differ_in_every_character(sql_store):
+    """A word is compared whole although the index has its first characters only."""
+    hashes = [f"{'0123456789abcdef' * 3}{n:03}" for n in range(450)]
+    committed(sql_store, "s", [{"role": "user", "content": f"commit {name}"} for name in hashes])
+    for n in (0, 449):
+        found = sql_store.search(NAMESPACE, hashes[n], "s")
+        assert [(hit.ordinal, hit.is_whole) for hit in found if hit.is_whole] == [(n, True)]
+
+
 def test_a_count_that_is_not_exact_says_so(sql_store, monkeypatch):
     """An answer states "or more" where not every message was looked at."""
     for module, name, value in SMALL:

@@ -113,6 +113,27 @@ def test_more_room_never_costs_the_users_words():
     assert lines[-1] > 2 * lines[0] > 20
 
 
+def test_the_users_words_are_whole_at_three_fifths_of_the_room():
+    """Files, commands, reports and outline leave the user's words 65 percent of the budget."""
+    orders = [
+        f"Crate {n} goes to berth {n * 37}, and nobody opens it on the way." for n in range(60)
+    ]
+    messages = []
+    for n, order in enumerate(orders):
+        messages += [
+            user(order),
+            *step(f"c{n}", "done " * 30, "edit_file", path=f"src/part_{n}.py"),
+        ]
+        messages += [
+            *step(f"d{n}", "built " * 30, "bash", command=f"make {n}"),
+            said("Done. " * 60),
+        ]
+    outline = [f"s1.{n} part {n} is built and tested" for n in range(60)]
+    alone = words(users(quoted(messages, 100_000)))
+    text = quoted(messages, alone * 5 // 3, outline=outline)
+    assert all(order in text for order in orders)
+
+
 def tokens(text: str) -> int:
     """Return a count in which each digit is a token."""
     return len(text) // 4 + 1 + sum(map(str.isdigit, text))

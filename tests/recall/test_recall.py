@@ -141,7 +141,24 @@ def test_a_lone_match_is_shown_with_more_lines_around_it():
     lines = [f"gauge {n}: reading {n * 37}" for n in range(40)]
     lines[20] = "gauge 20: reading of the north pier"
     search, _ = holding([{"role": "user", "content": "Look."}, *step("c1", "\n".join(lines))])
-    assert "[s1.3:18-40] (of 40 lines)" in search("gauge reading north pier")
+    assert re.search(r"\[s1\.3:1\d-40\] \(of 40 lines\)", search("gauge reading north pier"))
+
+
+def test_the_best_match_is_quoted_with_its_block():
+    """The function around the best match is quoted; other matches have a row each."""
+    body = "".join(f"    step {n} of the gauge\n" for n in range(9))
+    page = f"before = 1\n\ndef read_gauge(pier):\n{body}    return pier\n\nafter = 2\n" * 2
+    search, _ = holding(
+        [
+            {"role": "user", "content": "Look."},
+            *step("c1", page.replace("read_gauge", "call_it", 1) + "pad\n" * 99),
+            {"role": "assistant", "content": "Next I call read_gauge. " + "pad " * 200},
+        ]
+    )
+    found = search("read_gauge")
+    assert "def read_gauge(pier):\n    step 0 of the gauge\n" in found
+    assert "    return pier" in found
+    assert re.search(r"^\[?s1\.4\S* assistant: Next I call read_gauge", found, re.M)
 
 
 def test_what_does_not_fit_beside_the_best_match_has_a_row():
@@ -180,7 +197,7 @@ def test_a_defining_line_comes_before_remarks():
 
 def test_an_answer_repeats_nothing():
     """An answer repeats no result, names a message once and trims empty lines."""
-    gap = "\n  3→\n" + "\n".join(f"  {n}→filler" for n in range(4, 40)) + "\n"
+    gap = "\n  3→\n" + "\n".join(f"  {n}→filler of a page" for n in range(4, 40)) + "\n"
     page = f"  1→\n  2→the gauge of the pier{gap}  40→the gauge of the pier again\n  41→\n"
     search, _ = holding([{"role": "user", "content": "Look."}, *step("c1", page, path="gauge.md")])
     found = search("the gauge of the pier")

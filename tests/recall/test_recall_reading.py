@@ -82,6 +82,20 @@ def test_reading_about_something_gives_those_passages_alone():
     assert "(not in s1.3: zebra)" in read("s1.3", about="pier zebra")
 
 
+def test_reading_about_something_names_the_other_lines():
+    """Matching lines that are not quoted are counted and named; named lines alone are searched."""
+    lines = [f"{n}: filler of a long page, {n * n}" for n in range(1, 301)]
+    for number in (20, 120, 220):
+        lines[number - 1] = f"the gauge of pier {number}"
+    _, read = holding([{"role": "user", "content": "\n".join(lines)}])
+    answer = read("s1.1", about="gauge")
+    quoted = {int(number) for number in re.findall(r"the gauge of pier (\d+)", answer)}
+    (named,) = re.findall(r"more matching lines? of s1\.1: ([\d, ]+)", answer)
+    assert sorted([*quoted, *map(int, named.split(", "))]) == [20, 120, 220]
+    answer = read("s1.1:100-200", about="gauge")
+    assert re.findall(r"the gauge of pier (\d+)", answer) == ["120"]
+
+
 def test_a_message_is_read_whole_or_cut_with_a_word_how_to_read_on():
     """A message that fits is whole; each cut answer ends with the reference of what follows."""
     text = "\n".join(f"line {n} of a page" for n in range(100))

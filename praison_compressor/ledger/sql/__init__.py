@@ -5,7 +5,8 @@
 - `faults`: a database's errors as errors of the ledger, with the remedy
 - `sqlite_file`: a SQLite ledger's file, opened for several processes and checked
 - `database`: URLs, connections, transactions
-- `archive`: payloads (compressed, checksummed, encrypted), original messages, their index
+- `archive`: payloads (compressed, checksummed, encrypted), original messages
+- `index`: the full-text index of the originals' words
 - `queries`: sessions, lineages, chains of entries, recorded transcripts
 - `search`: messages by their words
 - `commits`: commits, forks and leases; masks secrets

@@ -1,4 +1,4 @@
-"""The archive: every original once per namespace, compressed, checksummed, perhaps encrypted."""
+"""Archive each original once per namespace: compressed, checksummed, perhaps encrypted."""
 
 from __future__ import annotations
 
@@ -174,8 +174,8 @@ T = TypeVar("T")
 _PARAMETERS = 500  # parameters of one statement
 
 
-class MessageArchive:
-    """The originals as one transaction sees them, with the transaction itself."""
+class Archive:
+    """Read and write originals in one transaction."""
 
     def __init__(self, connection: Connection, packer: Packer) -> None:
         self.execute = connection.execute

@@ -29,7 +29,7 @@ from sqlalchemy import (
 from ...concurrency import fork_guard, renew_after_fork
 from ...config import STORE_KINDS
 from ...errors import CompressorError, LedgerCorrupt, StoreUnavailable
-from .archive import Codec, MessageArchive, Packer, new_pepper, packer_of
+from .archive import Archive, Codec, Packer, new_pepper, packer_of
 from .faults import is_transient, translate_errors
 from .schema import LAYOUT, make_tables, meta
 from .sqlite_file import LOCK_SECONDS, FileState, file_state, is_truncated, sqlite_engine
@@ -91,7 +91,7 @@ def _display_name(url: URL) -> str:
 
 
 class Database:
-    """Runs work in transactions; each of its errors is a `LedgerError`."""
+    """Run work in transactions; raise each error as a `LedgerError`."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class Database:
     def _at_fork_reinit(self) -> None:
         self._engine = None
 
-    def read(self, work: Callable[[MessageArchive], T]) -> T:
+    def read(self, work: Callable[[Archive], T]) -> T:
         """Run work that only reads; return its result.
 
         Raises:
@@ -143,7 +143,7 @@ class Database:
                 "copy, or move it away"
             ) from error
 
-    def write(self, work: Callable[[MessageArchive], T]) -> T:
+    def write(self, work: Callable[[Archive], T]) -> T:
         """Run work that writes, all of it or nothing; return its result."""
         with self._writing if self.is_sqlite else nullcontext():
             if self.is_sqlite and self._engine is not None:
@@ -206,7 +206,7 @@ class Database:
 
     # -------------------------------------------------------------- inside
 
-    def _retry(self, work: Callable[[MessageArchive], T], begin: str) -> T:
+    def _retry(self, work: Callable[[Archive], T], begin: str) -> T:
         with self._cool_down(begin):
             for _ in range(_TRIES - 1):
                 try:
@@ -217,11 +217,11 @@ class Database:
                         raise
             return self._attempt(work, begin)
 
-    def _attempt(self, work: Callable[[MessageArchive], T], begin: str) -> T:
+    def _attempt(self, work: Callable[[Archive], T], begin: str) -> T:
         with fork_guard, self._get_engine().connect() as connection:
             connection = connection.execution_options(begin=begin)
             with connection.begin():
-                return work(MessageArchive(connection, self._packer))
+                return work(Archive(connection, self._packer))
 
     def _get_engine(self) -> Engine:
         with self._lock:
@@ -311,7 +311,7 @@ class Database:
 
 
 def _read_meta(connection: Connection) -> dict[str, bytes]:
-    """Return the store's own facts; none of a new store."""
+    """Return the values of `meta`, `{}` in a new database."""
     if not inspect(connection).has_table(meta.name):
         return {}
     rows = connection.execute(select(meta.c.name, meta.c.value)).all()

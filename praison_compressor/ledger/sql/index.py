@@ -1,8 +1,9 @@
 """The index of words: FTS5 on SQLite, GIN on PostgreSQL.
 
-It has words and message keys, no positions. A word of letters also finds longer words, and FTS5
-reads the list of each of them, GIN that of every word: a million messages would take too long. So
-these words are indexed behind the mark of their message's *band*, a range of keys.
+The index has words and message keys, no positions. To find longer words as well, FTS5 reads whole
+lists of messages: in a million messages that takes too long. So such words are indexed behind the
+mark of a *band*, a range of message keys, and a search reads the newest bands first. In PostgreSQL
+all words are.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from ..words import (
 
 BAND_KEYS = {True: 1 << 14, False: 1 << 17}
 """Keys of a band, on SQLite and on PostgreSQL; smaller ones are read faster and take more bytes."""
+TERM_CHARS = 16
+"""Characters of a word that are indexed: long names and hashes differ in them."""
 FIRST_SPAN = 2_000
 """Newest keys among which a word is looked up first."""
 _WIDER = 8  # factor of the keys that each further statement reads
@@ -59,7 +62,7 @@ _SELECT = {
 
 
 class WordIndex:
-    """The index as one transaction sees it."""
+    """Read and write the index in one transaction."""
 
     def __init__(self, execute: Callable[..., Any], *, is_sqlite: bool) -> None:
         self._execute, self._is_sqlite = execute, is_sqlite
@@ -130,16 +133,18 @@ class WordIndex:
     def _query(self, words: Sequence[str], band: int) -> str:
         """Return the query for a band's messages that have all words."""
         # Words are letters and digits only, so a quote cannot end early.
+        cut = [word[:TERM_CHARS] for word in words]
         quote, more, both = ('"', "*", " AND ") if self._is_sqlite else ("'", ":*", " & ")
         terms = (
             f"{quote}{marked}{quote}{more if finds_longer(word) else ''}"
-            for word, marked in zip(words, self.marked(words, band), strict=True)
+            for word, marked in zip(words, self.marked(cut, band), strict=True)
         )
         return f"({both.join(terms)})"
 
 
 def _words_of(message: Message) -> list[str]:
-    return [word for word in distinct_words(searchable_text(message)) if word not in STOP_WORDS]
+    words = (word for word in distinct_words(searchable_text(message)) if word not in STOP_WORDS)
+    return list(dict.fromkeys(word[:TERM_CHARS] for word in words))
 
 
 def _widening_parts(ranges: Iterable[KeyRange]) -> Iterator[list[KeyRange]]:

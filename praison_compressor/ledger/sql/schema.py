@@ -1,4 +1,4 @@
-"""The tables of the ledger, the same for SQLite and PostgreSQL.
+"""Define the ledger's tables, the same for SQLite and PostgreSQL.
 
 A session names the head of its chain of entries, an entry its parent's hash; forked sessions share
 entries. Words of a conversation are in five columns (`entries.sealed`, `messages.body` and
@@ -28,7 +28,7 @@ from sqlalchemy import (
 from ...errors import ConfigError
 from ..segments import GENESIS
 
-LAYOUT = b"5"
+LAYOUT = b"6"
 """The number of this layout; a store with another number is refused."""
 
 # SQLite assigns ascending row ids only to a column of exactly the type INTEGER.

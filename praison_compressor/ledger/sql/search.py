@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, or_, select
+from sqlalchemy import ColumnElement, Row, Select, or_, select
 
 from ...messages import Message, content_digest, is_result, result_blocks, text_of, tool_calls_of
 from ...quotes.speakers import SHELL_PROMPT, is_tool_output
@@ -28,24 +28,24 @@ from ..words import (
     find_hits,
     query_names,
 )
-from .archive import MessageArchive, batches, digest_of_name
+from .archive import Archive, batches, digest_of_name
 from .index import KeyRange, merge_ranges
 from .queries import SESSION_ROWS, outline_messages, read_outlines, require_session
 from .schema import entries, links, messages, sessions, spans
 
-_FEW = 400  # up to this many messages are read without the index
-_UNINDEXED = 1_000  # the same if no word is indexed
-_LISTED = 1_000  # newest keys of a word
-_AT_ONCE = 200  # messages that are read before the next look at what is missing
-_SPREAD = 1 << 17  # keys; to look up a frequent word in more of them costs more than to read
-_RANKED = 400  # messages with all words that a search ranks
-_IN_PART = 100  # the same if no message has all words
-_PAIRED = 100  # newest messages with a frequent word whose calls or results are read
-_PARALLEL = 8  # most parallel calls whose results are paired
+_FEW = 400  # messages in reach that are all read, without the index
+_UNINDEXED = 1_000  # the same, where no word of the query is indexed
+_LISTED = 1_000  # newest messages that are listed for each word
+_AT_ONCE = 200  # messages that are read between two checks whether more are needed
+_SPREAD = 1 << 17  # keys; in a wider range, messages are read faster than a frequent word's index
+_RANKED = 400  # messages with all words that are ranked at most
+_IN_PART = 100  # messages with some words that are ranked at most
+_PAIRED = 100  # messages with a frequent word whose calls or results are read
+_PARALLEL = 8  # parallel calls whose results are paired at most
 
 
 def search(
-    archive: MessageArchive,
+    archive: Archive,
     namespace: str,
     query: str,
     session_id: str | None = None,
@@ -62,37 +62,34 @@ def search(
     if not asked:
         return []
     row = None if session_id is None else require_session(archive, namespace, session_id)
-    found = _Search(archive, _reach_of(archive, namespace, row), query)
+    reader = _Reader(archive, _reach_of(archive, namespace, row), query)
     if not archived_only:
-        found.read_view(namespace, row)
-    newest = _newest_without_index(archive, found.reach, asked)
-    if newest is not None:
-        found.read(newest)
-        return found.hits(limit)
-    indexed = [word for word in asked if word not in STOP_WORDS]
-    lists = [_Postings(archive, found.reach, word) for word in indexed]
-    found.read_complete(sorted(lists, key=_Postings.rarity))
-    hits = found.hits(limit)
+        reader.read_view(namespace, row)
+    lists: list[_Postings] = []
+    if (newest := _newest_without_index(archive, reader.reach, asked)) is not None:
+        reader.read(newest)
+    else:
+        indexed = (word for word in asked if word not in STOP_WORDS)
+        lists = [_Postings(archive, reader.reach, word) for word in indexed]
+        reader.read_complete(sorted(lists, key=_Postings.rarity))
+    hits = reader.hits(limit)
+    if hits and hits[0].is_whole:
+        return hits
     # Messages with some of the words count only where none has all.
-    is_partial = not hits or not hits[0].is_whole
-    if is_partial and found.read(islice(_with_some_words(lists), _IN_PART)):
-        hits = found.hits(limit)
-    return hits[:_IN_PART] if is_partial else hits
+    if reader.read(islice(_with_some_words(lists), _IN_PART)):
+        hits = reader.hits(limit)
+    return hits[:_IN_PART]
 
 
-PlacesByKey = dict[int, list[Row[Any]]]
-"""Message key -> its places in reach: entry, ordinal, hash and session; the newest entry first."""
-
-
-class _Search:
+class _Reader:
     """Read the messages that may match a query; rank them."""
 
-    def __init__(self, archive: MessageArchive, reach: _Reach, query: str) -> None:
+    def __init__(self, archive: Archive, reach: _Reach, query: str) -> None:
         self._archive, self.reach, self._query = archive, reach, query
         self._names = query_names(query)
         self._in_view: dict[str, tuple[HitPlace, Document]] = {}
-        self._places: PlacesByKey = {}
-        self._archived: dict[int, tuple[str, Document]] = {}  # by key; with the digest
+        self._places: dict[int, list[Row[Any]]] = {}  # by message key, newest entry first
+        self._archived: dict[int, tuple[str, Document]] = {}  # by message key; with the digest
         self._whole: set[int] = set()  # keys of messages that alone have every name
         self._is_complete = True  # no message with every name can be missing
 
@@ -130,15 +127,27 @@ class _Search:
 
     def read(self, keys: Iterable[int], most: int | None = None) -> int:
         """Read at most `most` new messages in reach; return their number."""
-        new = (key for key in keys if key not in self._places)
-        places = _find_places(self._archive, self.reach, new, most)
-        for key, digest, message in _read_messages(self._archive, places):
-            document = document_of(message)
-            self._archived[key] = digest, document
-            if all(name in document.text for name in self._names):
-                self._whole.add(key)
-        self._places |= places
-        return len(places)
+        count = 0
+        for batch in batches(key for key in keys if key not in self._places):
+            places: dict[int, list[Row[Any]]] = {}
+            for row in self._archive.execute(_select_places(batch, self.reach)).all():
+                places.setdefault(row.message_key, []).append(row)
+            for key in (key for key in batch if key in places):
+                if count == most:
+                    return count
+                self._add(key, places[key])
+                count += 1
+        return count
+
+    def _add(self, key: int, places: list[Row[Any]]) -> None:
+        message = self._archive.message_of(places[0])
+        # The archive's names of an encrypted store are no digests.
+        is_digest = not self._archive.packer.encrypts
+        digest = digest_of_name(places[0].digest) if is_digest else content_digest(message)
+        document = document_of(message)
+        self._places[key], self._archived[key] = places, (digest, document)
+        if all(name in document.text for name in self._names):
+            self._whole.add(key)
 
     def read_complete(self, lists: Sequence[_Postings]) -> None:
         """Read the newest messages that have all words.
@@ -155,12 +164,14 @@ class _Search:
         else:
             shared = set(rarest.newest).intersection(*(each.newest for each in others))
             self.read(sorted((key for key in shared if key >= floor), reverse=True), _RANKED)
-        if self._room() and not rarest.is_whole:
+        is_complete = rarest.is_whole
+        if (room := self._room()) and not rarest.is_whole:
             words = [each.word for each in lists]
             older = self._archive.index.keys_with(words, _ranges_below(self.reach.ranges, floor))
-            self.read(older, self._room())
+            # The calls and results of older messages are not read.
+            is_complete = self.read(older, room) < room and not others
+        self._is_complete = is_complete or not self._room()
         if self._room() and others:
-            self._is_complete = rarest.is_whole
             self._read_partners(islice(rarest, _LISTED if rarest.is_whole else _PAIRED))
 
     def _room(self) -> int:
@@ -194,40 +205,24 @@ class _Search:
 
 
 def _has_result(message: Message) -> bool:
+    """Return whether a message has a call's result, in a block or as text."""
     if is_result(message) or result_blocks(message):
         return True
-    text = text_of(message)
-    is_output = is_tool_output(text) or SHELL_PROMPT.search(text[-60:])
-    return message.get("role") == "user" and bool(is_output)
+    text = text_of(message) if message.get("role") == "user" else ""
+    return is_tool_output(text) or SHELL_PROMPT.search(text[-60:]) is not None
 
 
-def _keys_beside(archive: MessageArchive, keys: Iterable[int], first: int, last: int) -> list[int]:
+def _keys_beside(archive: Archive, keys: Iterable[int], first: int, last: int) -> list[int]:
     """Return the messages whose places follow these by `first` to `last`."""
     other = links.alias("other")
     is_near = other.c.ordinal.between(links.c.ordinal + first, links.c.ordinal + last)
     query = select(other.c.message_key).join(
         links, (other.c.entry_key == links.c.entry_key) & is_near
     )
-    found: dict[int, None] = {}
-    for some in batches(keys):
-        found |= dict.fromkeys(
-            archive.execute(query.where(links.c.message_key.in_(some))).scalars()
-        )
-    return list(found)
-
-
-def _read_messages(
-    archive: MessageArchive, keys: Iterable[int]
-) -> Iterator[tuple[int, str, Message]]:
-    """Yield key, digest and message of each key."""
-    query = select(messages.c.key, messages.c.digest, messages.c.body)
+    beside: list[int] = []
     for batch in batches(keys):
-        for row in archive.execute(query.where(messages.c.key.in_(batch))).all():
-            message = archive.message_of(row)
-            # The archive's names of an encrypted store are no digests.
-            is_digest = not archive.packer.encrypts
-            name = digest_of_name(row.digest) if is_digest else content_digest(message)
-            yield row.key, name, message
+        beside += archive.execute(query.where(links.c.message_key.in_(batch))).scalars()
+    return list(dict.fromkeys(beside))
 
 
 # ---------------------------------------------------------------- what a search reaches
@@ -236,14 +231,14 @@ _EVERY_KEY = 1 << 62  # each key
 
 @dataclass(frozen=True)
 class _Reach:
-    """The entries of a search, and ranges of their messages' keys."""
+    """The entries that a search reads, and their messages' key ranges."""
 
     entries: ColumnElement[bool]
-    ranges: list[tuple[int, int]]
+    ranges: list[KeyRange]
     """The newest first."""
 
 
-def _reach_of(archive: MessageArchive, namespace: str, row: Row[Any] | None) -> _Reach:
+def _reach_of(archive: Archive, namespace: str, row: Row[Any] | None) -> _Reach:
     """Return the reach of a namespace, or a session with ancestors."""
     if row is None:
         held = select(sessions.c.key).where(sessions.c.namespace == namespace)
@@ -259,7 +254,7 @@ def _reach_of(archive: MessageArchive, namespace: str, row: Row[Any] | None) -> 
     return _Reach(within, merge_ranges(ranges)[::-1])
 
 
-def _lineage(archive: MessageArchive, row: Row[Any]) -> Iterator[tuple[int, int]]:
+def _lineage(archive: Archive, row: Row[Any]) -> Iterator[tuple[int, int]]:
     """Yield session and ancestors, each with its newest reachable entry."""
     yield row.key, _EVERY_KEY
     while row.base_key is not None:
@@ -270,33 +265,25 @@ def _lineage(archive: MessageArchive, row: Row[Any]) -> Iterator[tuple[int, int]
         row = archive.execute(SESSION_ROWS.where(sessions.c.key == row.base_key)).one()
 
 
-def _find_places(
-    archive: MessageArchive, reach: _Reach, keys: Iterable[int], most: int | None = None
-) -> PlacesByKey:
-    """Return the places of the first `most` messages that are in reach."""
-    found: PlacesByKey = {}
-    for some in batches(keys):
-        # First the messages: a planner may begin with all entries in reach and all their messages.
-        held = select(links).where(links.c.message_key.in_(some)).cte().prefix_with("MATERIALIZED")
-        query = (
-            select(held, entries.c.hash, sessions.c.id)
-            .join(entries, entries.c.key == held.c.entry_key)
-            .join(sessions, sessions.c.key == entries.c.session_key)
-            .where(reach.entries)
-            .order_by(held.c.entry_key.desc(), held.c.ordinal)
+def _select_places(keys: Sequence[int], reach: _Reach) -> Select[Any]:
+    """Return the query for messages and their places in reach, newest entry first."""
+    # First the messages: a planner may begin with all entries in reach and all their messages.
+    held = select(links).where(links.c.message_key.in_(keys)).cte().prefix_with("MATERIALIZED")
+    return (
+        select(
+            held, entries.c.hash, sessions.c.id, messages.c.key, messages.c.digest, messages.c.body
         )
-        here: PlacesByKey = {}
-        for place in archive.execute(query).all():
-            here.setdefault(place.message_key, []).append(place)
-        found |= {key: here[key] for key in some if key in here}
-        if most is not None and len(found) >= most:
-            return dict(islice(found.items(), most))
-    return found
+        .join(entries, entries.c.key == held.c.entry_key)
+        .join(sessions, sessions.c.key == entries.c.session_key)
+        .join(messages, messages.c.key == held.c.message_key)
+        .where(reach.entries)
+        .order_by(held.c.entry_key.desc(), held.c.ordinal)
+    )
 
 
 # ---------------------------------------------------------------- candidates
 def _newest_without_index(
-    archive: MessageArchive, reach: _Reach, asked: Sequence[str]
+    archive: Archive, reach: _Reach, asked: Sequence[str]
 ) -> list[int] | None:
     """Return the newest messages, or None if the index finds better ones."""
     is_indexed = not archive.packer.encrypts and not STOP_WORDS.issuperset(asked)
@@ -305,7 +292,7 @@ def _newest_without_index(
     return None if is_indexed and len(newest) == most else newest
 
 
-def _newest_keys(archive: MessageArchive, reach: _Reach, most: int) -> list[int]:
+def _newest_keys(archive: Archive, reach: _Reach, most: int) -> list[int]:
     """Return the newest keys in reach."""
     found: list[int] = []
     for first, last in reach.ranges:
@@ -320,13 +307,13 @@ def _newest_keys(archive: MessageArchive, reach: _Reach, most: int) -> list[int]
 class _Postings:
     """The messages with a word: the newest known, others looked up."""
 
-    def __init__(self, archive: MessageArchive, reach: _Reach, word: str) -> None:
+    def __init__(self, archive: Archive, reach: _Reach, word: str) -> None:
         self._index, self._ranges, self.word = archive.index, reach.ranges, word
         self.newest = list(islice(self._index.keys_with([word], reach.ranges), _LISTED))
         self.is_whole = len(self.newest) < _LISTED
 
     def rarity(self) -> tuple[int, int]:
-        """Return what sorts rare words first."""
+        """Return a sort key that puts rare words first."""
         return len(self.newest), self.newest[-1] if self.newest else 0
 
     def __iter__(self) -> Iterator[int]:

@@ -1,0 +1,84 @@
+"""`hold_lease`: let one process at a time write a session's summary."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+import uuid
+from collections.abc import AsyncIterator
+
+from ..concurrency import begin, renew_after_fork
+from ..errors import LedgerError
+from ..ledger.segments import Session
+from ..ledger.stores import Store
+
+logger = logging.getLogger(__name__)
+
+LEASE_SECONDS = 6.0
+"""A crashed holder keeps others waiting for this long; a live holder renews four times as often."""
+
+LEASE_PATIENCE_SECONDS = 600.0
+"""After this wait a compression starts without the lease, which a holder that hangs may renew
+forever. The commit decides the race."""
+
+POLL_SECONDS, LONGEST_POLL_SECONDS = 0.1, 1.0
+"""Waiting processes ask less and less often: hundreds of them would keep a small store busy."""
+
+
+class _Lease:
+    """One holder's claim to write a session's summary, renewed until its release."""
+
+    def __init__(self, store: Store, session: Session) -> None:
+        self._store = store
+        self._session = session
+        self._holder = uuid.uuid4().hex
+        self._over = threading.Event()
+        # A renewal still on its way must not outlive the release.
+        self._lock = renew_after_fork(threading.Lock())
+
+    def claim(self) -> bool:
+        with self._lock:
+            is_over = self._over.is_set()
+            return not is_over and self._store.claim(self._session, self._holder, LEASE_SECONDS)
+
+    def renew(self) -> None:
+        while not self._over.wait(LEASE_SECONDS / 4):
+            with contextlib.suppress(LedgerError):  # the commit decides the race
+                self.claim()
+
+    def release(self) -> None:
+        with self._lock:
+            self._over.set()
+            try:
+                self._store.release(self._session, self._holder)
+            except LedgerError as error:  # the work under the lease is done
+                logger.info("a lease could not be released, it ends by itself: %s", error)
+
+
+@contextlib.asynccontextmanager
+async def hold_lease(store: Store, session: Session) -> AsyncIterator[None]:
+    """Hold the session's lease across processes; `SessionStates.enter` serves one process."""
+    lease, start, pause = _Lease(store, session), time.monotonic(), POLL_SECONDS
+    try:
+        while not await asyncio.to_thread(lease.claim):
+            if time.monotonic() > start + LEASE_PATIENCE_SECONDS:
+                logger.warning("session %s: its lease was never released", session.id)
+                break
+            await asyncio.sleep(pause)
+            pause = min(1.5 * pause, LONGEST_POLL_SECONDS)
+        else:
+            # In a separate thread: a busy loop or a full executor must not lose the lease.
+            with contextlib.suppress(RuntimeError):  # the interpreter exits
+                begin(lease.renew)
+        yield
+    finally:
+        try:
+            # Not in the executor: a second cancellation would take a release out of its queue.
+            released = begin(lease.release)
+        except RuntimeError:  # the interpreter exits: no thread can be started
+            lease.release()
+        else:
+            await asyncio.wrap_future(released)

@@ -1,0 +1,269 @@
+"""Read references: outlines, messages, lines, or the passages about something."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..ledger.segments import DROPPED
+from ..ledger.words import Hit, document_of, find_hits, missing_chunks
+from ..messages import Message
+from ..messages.display import message_as_text, truncate_line
+from .archive import Archive
+from .around import Around
+from .fitting import LEAST_BESIDE_CHARS, LEAST_SHARE_TOKENS, OPENS, Fitting, line_range
+from .layout import split_lines
+from .matches import FoundMessage
+from .outlines import join_in_pairs, masks_row, outline_rows, references_in_order, runs_of_entries
+from .references import REFERENCE_HELP, Reference, in_runs, parse_reference
+from .search import search_answer
+from .tables import table_of
+
+__all__ = ["LEAST_TOKENS", "Reading", "quote_query"]
+
+LEAST_TOKENS = 100
+"""A smaller answer is of no use."""
+PASSAGES = 4
+"""Passages returned when `about` is given."""
+ABOUT_SHARE = 0.4
+"""Part of the budget for passages where `about` is given: the rest is saved."""
+SHORT_TOKENS = 300
+"""Messages up to this size are returned whole even when `about` is given."""
+BEGINNING_TOKENS = 250
+"""Size of a message's beginning and end, returned where nothing in it matches `about`."""
+OVERVIEW_ROWS, OVERVIEW_MESSAGES = 12, 24
+"""Rows of the overview, and a segment's messages that it reads."""
+NEIGHBOURS = 32
+"""Messages before and after the named ones, among which calls and results are paired."""
+BESIDE_PART = 7
+"""Calls above take one part in seven of an answer at most, and so do results below."""
+OUTLINE_CHARS = 1_000
+"""Characters of an outline's row where all rows fit."""
+GAPS_TOKENS, FRAME_TOKENS, GO_ON_TOKENS = 20, 40, 34
+"""Sizes of the references of gaps, of what frames messages, and of how to read on."""
+LACKING_CHARS = 100
+"""Characters of the remark on words that no text has."""
+QUERY_CHARS = 60
+"""Characters of a query that an answer repeats."""
+
+_GAP_LINE = re.compile(r"^\[… (s\d+\.(\d+):\d+-\d+) …\]$", re.M)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Reads an archive at references that were asked for together."""
+
+    archive: Archive
+    fitting: Fitting
+    asked: Sequence[Reference]
+    """All references: what two of them name is shown once."""
+    about: str
+    """What is sought; "" for everything."""
+
+    def read(self, written: str, room: int) -> str:
+        """Return the text at a reference within `room` tokens."""
+        if not written.strip():
+            return self._list_segments(room)
+        entries, reference = self.archive.entries, parse_reference(written)
+        if reference is None:
+            return f"{quote_query(written)} is no reference; {REFERENCE_HELP}."
+        segment = f"s{reference.segment}"
+        if not 1 <= reference.segment <= len(entries):
+            return f"There is no segment {segment}; there are s1 to s{len(entries)}."
+        entry = entries[reference.segment - 1]
+        originals = self.archive.originals(entry, reference.messages)
+        if originals is None:
+            return f"Segment {segment} was forgotten."
+        if entry.segment.kind in ("keep", "undo"):
+            return f"Segment {segment} takes others back, and holds no messages."
+        if reference.message is not None and not 1 <= reference.message <= len(originals):
+            return f"Segment {segment} has the messages {segment}.1 to {segment}.{len(originals)}."
+        if reference.message is None and len(originals) == 1:
+            reference = reference.of_message(1)
+        read = self._read_about if self.about else self._read_whole
+        return read(reference, originals, room)
+
+    # -------------------------------------------------------------- segments
+
+    def _list_segments(self, room: int) -> str:
+        """Return the newest segments, each with the beginning of its outline."""
+        older = '(older segments: read "s1", "s2" …)'
+        lines: list[str] = []
+        for run in runs_of_entries(self.archive.entries):
+            if len(lines) == OVERVIEW_ROWS:
+                lines.append(older)
+                break
+            number, entry = run[-1]
+            if entry.segment.kind == "mask":
+                lines.append(masks_row(run))
+                continue
+            originals = self.archive.originals(entry, slice(OVERVIEW_MESSAGES))
+            if originals is None:
+                lines.append(f"s{number}: forgotten")
+                continue
+            first = originals[:OVERVIEW_MESSAGES]
+            rows = max(2, OVERVIEW_ROWS // len(self.archive.entries))
+            begins = outline_rows(first, references_in_order(number, first))[:rows]
+            lines.append("\n  ".join([f"s{number}: {len(originals)} messages", *begins]))
+        return self.fitting.fit_rows(lines, room, older)
+
+    def _fit_outline(self, rows: Sequence[str], room: int) -> str:
+        """Return an outline, its rows cut or joined until all fit."""
+        more = "(the rest does not fit: read the messages)"
+        chars = OUTLINE_CHARS
+        while True:
+            answer = self.fitting.fit_rows([truncate_line(row, chars) for row in rows], room, more)
+            if not answer.endswith(more) or len(rows) == 1:
+                return answer
+            # A row cut below LEAST_BESIDE_CHARS says nothing: then rows share their line.
+            rows = rows if chars > LEAST_BESIDE_CHARS else join_in_pairs(rows)
+            chars = LEAST_BESIDE_CHARS
+
+    # -------------------------------------------------------------- passages
+
+    def _read_about(self, reference: Reference, originals: Sequence[Message], room: int) -> str:
+        """Return the passages that match, or a remark and what stands there.
+
+        The results of a message's calls belong to it; its own call is searched after these.
+        """
+        last = min(reference.messages.stop or len(originals), len(originals))
+        places = range((reference.message or 1) - 1, last)
+        pool = {n: _keep_lines(reference, originals[n]) for n in places if originals[n] != DROPPED}
+        calls: dict[int, Message] = {}
+        if len(places) == 1 and reference.line is None:
+            around = self.archive.around(reference.segment, places, NEIGHBOURS)
+            pool |= around.messages_not_asked(around.results_of(places[0]), self.asked)
+            call_places = (around.start + call.at for call in around.calls_answered_by(places[0]))
+            calls = around.messages_not_asked(call_places, self.asked)
+        hits = _search_pool(self.about, pool)
+        if calls and not hits and (hits := _search_pool(self.about, pool | calls)):
+            pool |= calls
+        is_there = any(hit.ordinal in places for hit in hits)
+        remark = "" if is_there else _no_match_remark(reference, self.about, hits)
+        texts = [message_as_text(each) for each in pool.values()]
+        sizes = (self.fitting.count(table_of(text) or text) for text in texts)
+        is_short = reference.message is not None and sum(sizes) <= SHORT_TOKENS
+        if is_short and not remark:
+            return self._read_whole(reference, originals, room)
+        if hits and not is_short:
+            lacking = _lacking_remark(reference, texts, self.about) if len(places) == 1 else ""
+            return self._quote(reference, hits, remark or lacking, room)
+        room = (room if is_short else min(room, BEGINNING_TOKENS)) - self.fitting.count(remark)
+        return f"{remark}\n{self._read_whole(reference, originals, room)}"
+
+    def _quote(self, reference: Reference, hits: Sequence[Hit], remark: str, room: int) -> str:
+        """Return the best passages below the remark, and how to read on."""
+        room = max(LEAST_TOKENS, int(room * ABOUT_SHARE))
+        found = [
+            FoundMessage(reference.segment, hit.ordinal, hit.message, hit.score, hit.is_whole)
+            for hit in hits
+        ]
+        answer = search_answer(
+            self.about, found, PASSAGES, self.archive, room=room, quoted=PASSAGES
+        )
+        if reference.message is not None and reference.last_message is None:
+            answer = replace(answer, count=remark)
+        after = f"go on: {self.fitting.reading(answer.after)}" if answer.after else ""
+        ending = "; ".join(filter(None, (answer.further, after)))
+        ending = f"\n({ending})" if ending else ""
+        return self.fitting.fit_answer(answer, room - self.fitting.count(ending)) + ending
+
+    # -------------------------------------------------------------- messages
+
+    def _read_whole(self, reference: Reference, originals: Sequence[Message], room: int) -> str:
+        """Return a segment's outline, a message's lines, or messages."""
+        if reference.message is None:
+            rows = outline_rows(originals, references_in_order(reference.segment, originals))
+            return self._fit_outline(rows, room)
+        if reference.line is not None:
+            return self.fitting.fit_lines(reference, originals[reference.message - 1], room)
+        last = min(reference.messages.stop, len(originals))
+        numbers = range(reference.message, last + 1)
+        chosen = [(reference.of_message(number), originals[number - 1]) for number in numbers]
+        if len(chosen) * LEAST_SHARE_TOKENS > room:
+            where = [str(reference) for reference, _ in chosen]
+            rows = outline_rows([message for _, message in chosen], where, most=1)
+            return self._fit_outline(rows, room)
+        return self._read_messages(reference, chosen, room)
+
+    def _read_messages(
+        self, reference: Reference, chosen: Sequence[tuple[Reference, Message]], room: int
+    ) -> str:
+        """Return the messages, each within its share of the budget.
+
+        The calls that named results answer stand above, the results of named calls below; those
+        that are asked for too are shown there alone.
+        """
+        count, places = self.fitting.count, range(reference.messages.start, reference.messages.stop)
+        around = self.archive.around(reference.segment, places, NEIGHBOURS)
+        size = sum(count(message_as_text(message)) for _, message in chosen)
+        above, below = self._calls_and_results(around, places, room, size)
+        room -= count(OPENS + above) + count(below)
+        if size > room - FRAME_TOKENS:
+            room -= GO_ON_TOKENS
+        parts = self.fitting.fit_messages(chosen, room, around.shared)
+        if gaps := self._gap_references(reference, "\n".join(parts)):
+            below += f"\n(go on: {self.fitting.reading(gaps)})"
+        return "\n".join([OPENS + above, *parts]) + below
+
+    def _calls_and_results(
+        self, around: Around, places: range, room: int, size: int
+    ) -> tuple[str, str]:
+        """Return the calls above named results, and the results below named calls.
+
+        Both have a share of the room, and what named messages of that size leave.
+        """
+        places = range(places.start, min(places.stop, around.start + len(around.messages)))
+        least, left = room // BESIDE_PART, room - size - FRAME_TOKENS
+        fit = self.fitting.fit_ends
+        above = fit(around.calls_above(places, self.asked), max(least, left - least))
+        left -= self.fitting.count(above)
+        return above, fit(around.results_below(places, self.asked), max(least, left))
+
+    def _gap_references(self, reference: Reference, text: str) -> str:
+        """Return the references of a text's gaps, or of messages with gaps.
+
+        Where that is what was asked for, return the first two gaps.
+        """
+        gaps = {gap[0]: int(gap[1]) for gap in _GAP_LINE.findall(text)}
+        messages = in_runs((reference.segment, number) for number in gaps.values())[::-1]
+        for form in map(", ".join, (gaps, messages)):
+            if self.fitting.count(form) <= GAPS_TOKENS and form != str(reference):
+                return form
+        return ", ".join([*gaps][:2])
+
+
+def _search_pool(about: str, pool: Mapping[int, Message]) -> list[Hit]:
+    """Return the matching messages of a pool by ordinal, best first."""
+    texts = {str(n): document_of(each) for n, each in sorted(pool.items())}
+    return find_hits(about, texts, max(1, len(texts)), lambda n: ("", "", int(n)), [list(texts)])
+
+
+def _keep_lines(reference: Reference, message: Message) -> Message:
+    """Blank a message's other lines, if the reference names lines."""
+    if reference.line is None:
+        return message
+    lines = split_lines(message_as_text(message))
+    first, last = line_range(reference, len(lines))
+    shown = [line if first <= n <= last else "" for n, line in enumerate(lines, 1)]
+    return {"role": message.get("role"), "content": "\n".join(shown)}
+
+
+def _no_match_remark(reference: Reference, about: str, hits: Sequence[Hit]) -> str:
+    """Say that nothing matches, and which calls or results do."""
+    places = ", ".join(in_runs((reference.segment, hit.ordinal + 1) for hit in hits))
+    part = "" if not hits or hits[0].is_whole else " in part"
+    elsewhere = f"; {places} matches{part}" if hits else ""
+    return f"Nothing in {reference} matches {quote_query(about)}{elsewhere}."
+
+
+def _lacking_remark(reference: Reference, texts: Iterable[str], about: str) -> str:
+    """Name the words that no text has; return "" for none."""
+    lacking = ", ".join(missing_chunks(about, list(texts)))
+    return truncate_line(f"(not in {reference}: {lacking})", LACKING_CHARS) if lacking else ""
+
+
+def quote_query(query: str) -> str:
+    """Return a quoted query, shortened: an answer has a budget."""
+    return repr(query if len(query) <= QUERY_CHARS else query[:QUERY_CHARS] + "…")

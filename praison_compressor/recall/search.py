@@ -1,0 +1,299 @@
+"""Search an archive: count what matches, quote the best, list the rest by reference.
+
+A call and its results are one document: they are shown together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..ledger.words import missing_chunks
+from ..messages import ToolCall, result_text, tool_calls_of
+from ..messages.calls import argument_values, arguments_of, is_path
+from ..messages.display import call_as_text, message_as_text, one_line, truncate_line
+from .archive import Archive
+from .around import Around
+from .layout import split_lines
+from .matches import (
+    FoundMessage,
+    Match,
+    count_documents,
+    few_words,
+    rank_passages,
+    split_repeats,
+    widen_best,
+)
+from .passages import WORTH, Term, find_passages, query_terms, terms_by_line, terms_in
+from .references import Reference, in_runs
+
+__all__ = ["SearchAnswer", "find_messages", "search_answer"]
+
+COUNTED, COUNTED_IN_PART = 400, 100
+"""Matching messages that are counted at most, with all names of a query and with some."""
+PASSAGES_A_MESSAGE = 2
+"""Most passages shown of one message, where several messages match."""
+LINES_NAMED = 8
+"""Numbers of further matching lines that are named at most."""
+ALIKE_NAMED = 6
+"""References of older, similar messages at most."""
+CALL_CHARS, RESULT_CHARS = 80, 100
+PATH_CHARS, LEAST_VALUE = 56, 12
+"""Characters of a call, a result, a path's end, and of the least value that is shown."""
+CHARS, HEAD_TOKENS = 2.7, 80
+"""Characters of quoted lines for each token of an answer, but for what stands beside them."""
+NEIGHBOURS = 12
+"""Messages before and after a found one, among which calls and results are paired."""
+WHOLE_RESULT = 300
+"""Characters of a result that is shown whole below its call."""
+LACKING, NAME_CHARS = 6, 40
+"""Parts of a query that no message has, at most, and characters of each."""
+RESULTS = 3
+"""Most results shown of a message with several calls."""
+
+
+def find_messages(archive: Archive, query: str) -> list[FoundMessage]:
+    """Return the archived messages that match, best first."""
+    session = archive.session
+    # Other messages stand in the view, the user's question among them.
+    hits = archive.store.search(session.namespace, query, session.id, COUNTED, archived_only=True)
+    places = {e.hash: n for n, e in enumerate(session.entries, 1) if not e.forgotten}
+    return [
+        FoundMessage(
+            *(places[hit.entry], hit.ordinal, hit.message, hit.score),
+            *(hit.is_whole, hit.is_complete),
+        )
+        for hit in hits
+        if hit.entry in places
+    ]
+
+
+@dataclass(frozen=True)
+class SearchAnswer:
+    """What a search found."""
+
+    count: str
+    """How many messages match."""
+    passages: list[str]
+    """The best, with their call or results."""
+    rows: list[str]
+    """A row for each passage, where that does not fit."""
+    older: str
+    """A line that names older messages much like these; "" for none."""
+    others: list[tuple[list[tuple[int, int]], str]]
+    """Matching messages that are not shown (segment and number, from 1), with a few words."""
+    further: str
+    """The best message's other matching lines; "" for none."""
+    after: str
+    """Reference of the lines after the best passage; "" where nothing follows."""
+    is_whole: bool
+    """Whether the matches have every name of the query."""
+
+
+def search_answer(
+    query: str,
+    found: Sequence[FoundMessage],
+    limit: int,
+    archive: Archive,
+    *,
+    room: int,
+    quoted: int,
+) -> SearchAnswer:
+    """Lay out what a search found.
+
+    Of the `limit` best matches, `quoted` are shown as passages; others have a row. `room` are the
+    tokens of the answer.
+    """
+    shared, chars = archive.endings, int(max(0, room - HEAD_TOKENS) * CHARS)
+    wanted = query_terms(query)
+    documents = count_documents(found)
+    count = _count_line(query, found, documents)
+    is_whole, least = found[0].is_whole, WORTH * found[0].score
+    limit = limit if is_whole else max(1, limit - 1)
+    most = limit if documents == 1 else PASSAGES_A_MESSAGE
+    ranked, weight = rank_passages(found, wanted, shared, most)
+    matches, older = split_repeats(ranked)
+    best = widen_best(matches[:limit], quoted, chars, shared)
+    chosen = {match.place for match in best[:quoted]}
+    shown = _Quotes(archive, wanted, weight, chosen)
+    for match in best[:quoted]:
+        shown.add(match)
+    best = [match for match in best if match.place not in shown.places - chosen]
+    rows = [match.row(wanted) for match in best]
+    seen = shown.places | {match.place for match in (*best, *older)}
+    rest = [
+        match
+        for match in found
+        if match.score >= least and (match.segment, match.ordinal) not in seen
+    ]
+    listed, further = _other_matches(rest, wanted), _further_lines(best[:quoted], wanted, weight)
+    return SearchAnswer(
+        *(count, shown.lines, rows, _older_line(older), listed, further, best[0].after, is_whole)
+    )
+
+
+def _further_lines(
+    best: Sequence[Match], wanted: Sequence[Term], weight: Mapping[str, float]
+) -> str:
+    """Count and name the best message's other lines that match well."""
+    first = best[0]
+    line_terms = terms_by_line(first.lines, wanted)
+    scores = [sum(weight[text] * share for text, share in terms.items()) for terms in line_terms]
+    shown = {
+        number
+        for match in best
+        if match.place == first.place
+        for number in range(match.passage.first, match.passage.last + 1)
+    }
+    least = WORTH * scores[first.passage.best - 1]
+    lines = [n for n, score in enumerate(scores, 1) if score >= least > 0 and n not in shown]
+    if not lines:
+        return ""
+    numbers = ", ".join(map(str, lines[:LINES_NAMED])) + (" …" if len(lines) > LINES_NAMED else "")
+    whole = Reference(first.segment, first.ordinal + 1)
+    return f"{len(lines)} more matching line{'s' * (len(lines) > 1)} of {whole}: {numbers}"
+
+
+def _older_line(matches: Sequence[Match]) -> str:
+    """Return a line that names older matches; "" for none."""
+    if not matches:
+        return ""
+    references = in_runs((match.segment, match.ordinal + 1) for match in matches)
+    more = " …" if len(references) > ALIKE_NAMED else ""
+    return f"({len(matches)} older, much like these: {', '.join(references[:ALIKE_NAMED])}{more})"
+
+
+def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> str:
+    """Return how many documents match, those with the exact phrase apart."""
+    is_whole, is_complete = found[0].is_whole, found[0].is_complete
+    is_exact = len(found) < (COUNTED if is_whole else COUNTED_IN_PART)
+    more = "" if is_exact and (is_complete or not is_whole) else " or more"
+    if not is_whole:
+        lacking = missing_chunks(query, [message_as_text(each.message) for each in found])
+        shown = ", ".join(truncate_line(chunk, NAME_CHARS) for chunk in lacking[:LACKING])
+        none = f" (none has {shown})" if lacking else ""
+        has = "has" if is_complete else "was found with"
+        return f"No archived message {has} all of it{none}; {documents}{more} have a part:"
+    several = len(query.split()) > 1
+    phrase = " ".join(query.casefold().split())
+    exact = [
+        match
+        for match in found
+        if phrase in " ".join(message_as_text(match.message).casefold().split())
+    ]
+    remark = f"{documents}{more} archived message{'s match' if documents > 1 else ' matches'}"
+    return remark + (
+        f", {count_documents(exact)} with these very words" if several and exact else ""
+    )
+
+
+def _other_matches(
+    found: Sequence[FoundMessage], wanted: Sequence[Term]
+) -> list[tuple[list[tuple[int, int]], str]]:
+    """Return rows of messages, each with a few words that they share."""
+    rows: dict[str, list[tuple[int, int]]] = {}
+    for match in found:
+        row = f"{match.message.get('role')}: {few_words(message_as_text(match.message), wanted)}"
+        rows.setdefault(row, []).append((match.segment, match.ordinal + 1))
+    return [(places, row) for row, places in rows.items()]
+
+
+# -------------------------------------------------------------- a passage with its call or results
+
+
+@dataclass
+class _Quotes:
+    """Lay out an answer's passages, each with its call or results once."""
+
+    archive: Archive
+    wanted: Sequence[Term]
+    weight: Mapping[str, float]
+    chosen: Collection[tuple[int, int]]
+    """Segment and ordinal of each message that is to be shown itself."""
+    lines: list[str] = field(default_factory=list)
+    places: set[tuple[int, int]] = field(default_factory=set)
+    """Segment and ordinal of each message that is shown."""
+
+    def add(self, match: Match) -> None:
+        """Append a match: its reference, role, call, lines and results."""
+        where, is_new = match.where, match.place not in self.places
+        self.places.add(match.place)
+        if not is_new:
+            self.lines.append(f"[{where}]{match.path}\n{match.text}")
+            return
+        around = self.archive.around(
+            match.segment, range(match.ordinal, match.ordinal + 1), NEIGHBOURS
+        )
+        size = f" (of {len(match.lines)} lines)" if where.line is not None else ""
+        role = match.message.get("role")
+        head = f"[{where}]{size} {role}{self._answered_call(around, match.ordinal)}{match.path}"
+        self.lines.append("\n".join([head, match.text, *self._results(match, around)]))
+
+    def _answered_call(self, around: Around, ordinal: int) -> str:
+        """Return the call that a result answers, with its reference."""
+        for answered in around.calls_answered_by(ordinal):
+            if (place := (around.segment, around.start + answered.at)) not in self.chosen:
+                self.places.add(place)
+            return f", of [{around.where(answered.at)}] {_shorten_call(answered.call)}"
+        return ""
+
+    def _results(self, match: Match, around: Around) -> list[str]:
+        """Return results of a passage's calls that are not shown otherwise."""
+        calls, results = _calls_in(match, self.wanted), []
+        for answered in around.calls_in(match.ordinal):
+            place = around.segment, around.start + answered.answered_at
+            if answered.call.id in calls and place not in self.chosen:
+                self.places.add(place)
+                results.append(self._result(match, around, answered.answered_at))
+        more = [f"=> {len(results) - RESULTS} more"] if len(results) > RESULTS else []
+        return results[:RESULTS] + more
+
+    def _result(self, match: Match, around: Around, at: int) -> str:
+        """Return a result whole, or the part that the match lacks."""
+        where, lines = around.where(at), around.lines(at)
+        if sum(map(len, lines)) <= WHOLE_RESULT:
+            return f"=> [{where}] " + "\n".join(lines)
+        shown_terms = terms_in(match.text, self.wanted)
+        missing = [term for term in self.wanted if term.text not in shown_terms]
+        for passage in find_passages(lines, missing, 1, self.weight):
+            shown = "\n".join(lines[passage.first - 1 : passage.last])
+            return f"=> [{where.lines(passage.first, passage.last)}] {shown}"
+        return f"=> [{where}] " + truncate_line("\n".join(lines), RESULT_CHARS)
+
+
+def _calls_in(match: Match, wanted: Sequence[Term]) -> set[str]:
+    """Return the ids of a passage's calls, matching ones alone if any."""
+    result = result_text(match.message)
+    first = len(split_lines(result)) + 1 if result else 1
+    quoted, matching = set(), set()
+    for call in tool_calls_of(match.message):
+        text = call_as_text(call)
+        last = first + len(split_lines(text)) - 1
+        if first <= match.passage.last and last >= match.passage.first:
+            quoted.add(call.id)
+            if terms_in(text, wanted):
+                matching.add(call.id)
+        first = last + 1
+    return matching or quoted
+
+
+def _shorten_call(call: ToolCall) -> str:
+    """Return a call on one line, shortened to its first values."""
+    text = one_line(f"{call.name}({call.arguments})")
+    if len(text) <= CALL_CHARS:
+        return text
+    values = list(argument_values(arguments_of(call)))
+    if not call.id or not values:  # a text is no call, and its end says what to do
+        return f"{call.name}(…{text[-PATH_CHARS:]}"
+    return f"{call.name}({', '.join(_shorten_values(values))})"
+
+
+def _shorten_values(values: Sequence[str]) -> Iterator[str]:
+    room = CALL_CHARS
+    for value in map(one_line, filter(str.strip, values)):
+        is_end = "/" in value and is_path(value) and len(value) > PATH_CHARS
+        shown = f"…{value[-PATH_CHARS:]}" if is_end else truncate_line(value, room)
+        room -= len(shown) + 2
+        yield shown
+        if room < LEAST_VALUE:
+            return
