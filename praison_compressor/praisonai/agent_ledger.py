@@ -62,9 +62,9 @@ def host_session(agent: Any) -> tuple[Any, str] | None:
 
 
 def open_agent_ledger(config: CompressorConfig, agent: Any) -> Store:
-    """Open the store of an agent's ledger, or one in memory; log its place.
+    """Return the store of an agent's ledger; log its place.
 
-    If the store cannot be opened, the reason is logged too.
+    If it cannot be opened, return a store in memory; log the reason.
     """
     name = agent_title(agent)
     try:
@@ -172,7 +172,7 @@ def stored_sessions(store: Store, namespace: str, key: str) -> Iterator[Session]
 
 
 def has_any_message(store: Store, session: Session, sent: Sequence[str]) -> bool:
-    """Return whether a stored session has a message of `sent` after its first."""
+    """Return whether a session has one of `sent[1:]`."""
     digests = {name for entry in session.entries for name in entry.segment.run}
     digests.update(map(digest, store.transcript(session)))
     return not digests.isdisjoint(sent[1:])

@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 class AgentRequests:
-    """Handle the requests of one agent; no error of ours ends its turns.
+    """Handle one agent's requests; no error of ours ends a turn.
 
     A `Conversation` holds the state of one conversation. This object holds the state that all
     conversations share: refused keys, invalid thinking, and failures that were logged once.

@@ -44,7 +44,7 @@ class Agents:
         in_code: bool,
         is_plugin_enabled: Callable[[], bool] | None,
     ) -> None:
-        """Add a reason to be active; replace the defaults unless they are None."""
+        """Add a reason to be active; replace defaults unless None."""
         self._in_code = self._in_code or in_code
         self._is_plugin_enabled = is_plugin_enabled or self._is_plugin_enabled
         if defaults is not None:

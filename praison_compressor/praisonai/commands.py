@@ -147,7 +147,7 @@ CHAT_COMMANDS = {command.name: command for command in _TABLE}
 
 
 def parse_prompt(agent: Any, prompt: Any) -> Typed | str | None:
-    """Return a prompt's command, a reply to a mistake, or None for other words."""
+    """Return a prompt's command, as `find_command` does."""
     if not isinstance(prompt, str) or not prompt.startswith("/"):
         return None
     name, _, argument = prompt[1:].strip().partition(" ")
@@ -156,7 +156,10 @@ def parse_prompt(agent: Any, prompt: Any) -> Typed | str | None:
 
 
 def find_command(name: str, argument: str) -> Typed | str | None:
-    """Return the command, a reply to a mistake, or None for other words."""
+    """Return the command, or a reply to a mistake.
+
+    None: the words are for the model.
+    """
     command = CHAT_COMMANDS.get(name)
     if command is None:
         meant = _nearest_command(name) if name.isalpha() and not argument else None
@@ -195,7 +198,7 @@ def _nearest_command(word: str) -> str | None:
 
 
 async def answer_command(compressor: AgentCompressor, typed: Typed | str) -> str:
-    """Return the answer to a command; a reply to a mistake is its own answer."""
+    """Return the answer to a command, or the reply to a mistake."""
     if isinstance(typed, str):
         return typed
     try:

@@ -1,4 +1,4 @@
-"""Report compressions to the host's hooks and memory, the log and the screen.
+"""Report compressions to the host's hooks, memory, log and screen.
 
 Only an agent with `output="verbose"` prints on the screen.
 """

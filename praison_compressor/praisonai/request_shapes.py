@@ -35,7 +35,7 @@ class HostRequest:
 
 
 class SentRequest(NamedTuple):
-    """A request of the host, and the view that was sent for it."""
+    """A request of the host, and the view sent for it."""
 
     request: HostRequest
     view: Sequence[Message]

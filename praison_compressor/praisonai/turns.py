@@ -120,7 +120,7 @@ def restore_session(agent: Any, compressor: AgentCompressor) -> None:
 
 
 def _stored_history(agent: Any) -> Sequence[Message]:
-    """Return the whole messages that the host restored, () if they are others.
+    """Return the restored messages with their calls; () if they differ.
 
     The host restores only roles and contents (agent/memory_mixin.py:573). Without their calls the
     messages match no segment.
@@ -133,7 +133,7 @@ def _stored_history(agent: Any) -> Sequence[Message]:
 
 
 def _is_cut(store: Any, stored: Sequence[Message]) -> bool:
-    """Return whether the host, which keeps the newest 100 messages, may have cut some."""
+    """Return whether the host may have cut messages: it keeps the newest 100."""
     bound: int = getattr(store, "active_window", 0) or getattr(store, "max_messages", len(stored))
     is_full = len(stored) > bound // 2  # a cut amid tool calls leaves fewer than the bound
     return is_full or is_host_summary(stored[0])
