@@ -21,12 +21,13 @@ from ..messages.display import one_line, pluralize, truncate_line
 from ..view.frame import is_framed, unframe
 from .parameters import (
     AS_JSON,
-    CONVERSATION,
     CallOptions,
+    TranscriptFile,
     command,
     with_call,
     with_config,
     with_guessed_window,
+    with_transcript,
 )
 from .store_access import open_ledger
 from .terminal import (
@@ -40,22 +41,20 @@ from .terminal import (
     progress_bar,
     with_title,
 )
-from .transcripts import check_writable, load_transcript, write_messages
+from .transcripts import check_writable, write_messages
 
 
 @command
-@click.argument("file")
+@with_transcript
 @click.option(
     "--out", metavar="FILE", help="Write the view there (.jsonl: JSON Lines); - is stdout."
 )
 @click.option("--show", is_flag=True, help="Print the summaries too.")
 @with_call
-@CONVERSATION
 @with_config
 @AS_JSON
 def compress(
-    file: str,
-    conversation: int | None,
+    transcript: TranscriptFile,
     out: str | None,
     show: bool,
     call: CallOptions,
@@ -72,7 +71,7 @@ def compress(
 
     $ praison-compressor compress talk.jsonl --window 32k --out view.jsonl
     """
-    messages = load_transcript(file, conversation)
+    file, messages = transcript.path, transcript.messages
     if out is not None:
         check_writable(out, source=file)
     result, preview, failures = _compress(messages, call, config)
@@ -213,15 +212,13 @@ def summary_of(part: Part) -> str | None:
 
 
 @command
-@click.argument("file")
+@with_transcript
 @click.option("--messages", is_flag=True, help="Print a line for each message.")
 @with_call
-@CONVERSATION
 @with_config
 @AS_JSON
 def inspect(
-    file: str,
-    conversation: int | None,
+    transcript: TranscriptFile,
     messages: bool,
     call: CallOptions,
     config: CompressorConfig,
@@ -234,18 +231,17 @@ def inspect(
 
     $ praison-compressor inspect talk.jsonl --window 32k --messages
     """
-    transcript = load_transcript(file, conversation)
     missing_store = _missing_store(config.store_url)
     with progress_bar("Counting tokens"):
         # `inspect` does not create a missing store.
         store = MemoryStore() if missing_store else None
         compressor = ContextCompressor(with_guessed_window(config), store=store)
         if call.choices:
-            compressor.preview(transcript, **call.options)
-        preview = compressor.preview(transcript, **call.options, **call.choices)
+            compressor.preview(transcript.messages, **call.options)
+        preview = compressor.preview(transcript.messages, **call.options, **call.choices)
     tokens, rows = compressor.tokens, list(_message_rows(preview)) if messages or as_json else []
     value = {
-        "file": file,
+        "file": transcript.path,
         "tokenizer": {"source": tokens.source, "exact": tokens.exact},
         **{name: getattr(preview, name) for name in PREVIEW_FIELDS},
         "parts": list(map(_part_json, preview.parts)),

@@ -16,7 +16,7 @@ from unittest import mock
 from ..events import Event
 from ..messages import Message, text_of, tool_calls_of
 from ..recall.answers import SEARCH
-from ..summaries.prompts import INSTRUCTIONS
+from ..summaries.prompts import SUMMARY_INSTRUCTIONS
 from ..testing import Asked, Call, LocalProvider, Recorded, Reply
 from .terminal import mute_log
 
@@ -266,7 +266,7 @@ def _sent_request(compressor: Any, record: Recorded, commit: Mapping[str, Any] |
 
 
 def _asks_for_summary(messages: Sequence[Message]) -> bool:
-    return text_of(messages[0]).startswith(INSTRUCTIONS[:60])
+    return text_of(messages[0]).startswith(SUMMARY_INSTRUCTIONS[:60])
 
 
 OFFLINE = {

@@ -17,17 +17,18 @@ from ..config import MOST_TOKENS, CompressorConfig
 from ..messages.display import one_line
 from ..tokens.models import GUESSED_WINDOW
 from .terminal import Unusable
+from .transcripts import load_transcript
 
 Function = Callable[..., Any]
 Decorator = Callable[[Any], Any]
 
-_NUMBER = re.compile(r"(\d[\d_,]*(?:\.\d+)?)([km]?)", re.IGNORECASE)
+_NUMBER_TEXT = re.compile(r"(\d[\d_,]*(?:\.\d+)?)([km]?)", re.IGNORECASE)
 _TIMES = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
 def parse_number(text: str) -> int | None:
     """Parse a whole number such as 32000, 32_000, 32,000, 32k or 1.5M."""
-    match = _NUMBER.fullmatch(text.strip())
+    match = _NUMBER_TEXT.fullmatch(text.strip())
     if match is None:
         return None
     value = Decimal(re.sub("[_,]", "", match[1])) * _TIMES[match[2].lower()]
@@ -179,6 +180,23 @@ class Tenant:
 
 
 with_tenant = _bundle_options("tenant", Tenant, store_url=STORE, namespace=NAMESPACE)
+
+
+@dataclass(frozen=True)
+class TranscriptFile:
+    """A transcript and its file."""
+
+    path: str
+    messages: list[Any]
+
+
+def _load(file: str, conversation: int | None) -> TranscriptFile:
+    return TranscriptFile(file, load_transcript(file, conversation))
+
+
+with_transcript = _bundle_options(
+    "transcript", _load, file=click.argument("file"), conversation=CONVERSATION
+)
 
 with_call = _bundle_options(
     "call",

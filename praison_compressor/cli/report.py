@@ -40,7 +40,7 @@ from .report_data import (
     with_preview,
 )
 from .store_access import open_ledger, remembered_session
-from .store_commands import epoch_tree
+from .store_commands import tree_rows
 from .terminal import Unusable, money, mute_log, number, print_answer, progress_bar
 from .transcripts import load_transcript, write_text
 
@@ -157,7 +157,7 @@ def render(data: ReportData) -> str:
         columns=_columns(data),
         standing=[card for card in data.cards if card.standing],
         folded=[card for card in data.cards if not card.standing],
-        family=list(epoch_tree(data.epochs)),
+        family=list(tree_rows(data.epochs)),
         next=[(part, summary_of(part)) for part in data.next.parts] if data.next else [],
         style=_page_file("page.css") + _page_file("uPlot.min.css"),
         library=_page_file("uPlot.iife.min.js"),

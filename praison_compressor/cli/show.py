@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -17,7 +17,7 @@ from ..recall.references import REFERENCE_HELP, Reference, parse_reference
 from ..summaries.prompts import render_messages
 from ..view.frame import unframe
 from .parameters import AS_JSON, Tenant, command, with_tenant
-from .store_access import MOST_TOKENS, existing_session, open_ledger, recall_for_shell
+from .store_access import SCREEN_TOKENS, existing_session, open_ledger, recall_for_shell
 from .terminal import Block, Table, Unusable, print_answer, with_title
 
 if TYPE_CHECKING:
@@ -49,24 +49,38 @@ def show(
 
     $ praison-compressor show audit s1.2 --store ledger.db
     """
+    if full and (reference is None or "." in reference):
+        raise Unusable(f"{reference or ''} --full: expected a segment, such as s2".strip())
+    value: Any
+    blocks: Iterable[Block]
     with open_ledger(tenant.store_url) as opened:
         stored = existing_session(opened, tenant.namespace, session)
-        target = None if reference is None else _parse_reference(session, reference, stored.entries)
-        entry = stored.entries[target.segment - 1] if target else None
-        if full and (target is None or target.message is not None):
-            raise Unusable(f"{reference or ''} --full: expected a segment, such as s2".strip())
-        if target is None or entry is None:
-            _list_segments(session, stored.entries, summaries=summaries, live=live, as_json=as_json)
-        elif full or entry.forgotten:
-            originals = opened.originals(stored, entry)
-            value = {**_segment_json(target.segment, entry), "originals": originals}
-            print_answer(value, _whole_segment(target.segment, entry, originals), as_json)
+        if reference is None:
+            every = map(_Listed, itertools.count(1), stored.entries, segment_states(stored.entries))
+            listed = [
+                row
+                for row in every
+                if (row.state == IN_VIEW or not live) and (row.kind == "summary" or not summaries)
+            ]
+            value, blocks = list(map(_row_json, listed)), [_table(stored, listed)]
         else:
-            _check_line(opened, stored, target)
-            text = recall_for_shell(opened, stored, tenant.store_url).read(str(target), MOST_TOKENS)
-            print_answer(
-                {"session": session, "reference": str(target), "text": text}, [text], as_json
-            )
+            value, blocks = _read(opened, stored, reference, full, tenant.store_url)
+    print_answer(value, blocks, as_json)
+
+
+def _read(
+    store: SqlStore, session: Session, reference: str, full: bool, url: str | None
+) -> tuple[dict[str, Any], Iterable[Block]]:
+    """Return what a reference names, as a value and for a person."""
+    target = _parse_reference(session.id, reference, session.entries)
+    entry = session.entries[target.segment - 1]
+    if full or entry.forgotten:
+        originals = store.originals(session, entry)
+        value = {**_segment_json(target.segment, entry), "originals": originals}
+        return value, _whole_segment(target.segment, entry, originals)
+    _check_line(store, session, target)
+    text = recall_for_shell(store, session, url).read(str(target), SCREEN_TOKENS)
+    return {"session": session.id, "reference": str(target), "text": text}, [text]
 
 
 def _parse_reference(session: str, reference: str, entries: Sequence[Entry]) -> Reference:
@@ -121,49 +135,53 @@ def segment_states(entries: Sequence[Entry]) -> list[str]:
     return states[::-1]
 
 
-def _list_segments(
-    session: str, entries: Sequence[Entry], *, summaries: bool, live: bool, as_json: bool
-) -> None:
-    """List segments; neighbouring masks share a row, and so do forgotten segments."""
-    numbered = zip(itertools.count(1), entries, segment_states(entries))
-    listed = [
-        (n, entry, state)
-        for n, entry, state in numbered
-        if (state == IN_VIEW or not live) and (entry.segment.kind == "summary" or not summaries)
-    ]
-    value = [
-        {**_segment_json(n, entry), "in_view": state == IN_VIEW, "state": state}
-        for n, entry, state in listed
-    ]
+class _Listed(NamedTuple):
+    """A segment with its number and state."""
+
+    number: int
+    entry: Entry
+    state: str
+
+    @property
+    def kind(self) -> str:
+        """Return the segment's kind."""
+        return self.entry.segment.kind
+
+
+def _row_json(row: _Listed) -> dict[str, Any]:
+    value = _segment_json(row.number, row.entry)
+    return {**value, "in_view": row.state == IN_VIEW, "state": row.state}
+
+
+def _table(session: Session, listed: Sequence[_Listed]) -> Block:
+    """Return the rows; neighbouring masks share one, and so do forgotten segments."""
     rows = [_row(list(run), kind) for (kind, _), run in itertools.groupby(listed, _kind_of_row)]
     columns = ("reference", "kind", "by", "messages#", "tokens#", "after#", "begins")
-    none = f"{session}: nothing was compressed yet."
-    if entries:
-        none = f"{session}: {pluralize(len(entries), 'segment')}, none of this kind."
-    print_answer(value, [Table(columns, rows, spare=("by",)) if rows else none], as_json)
+    if rows:
+        return Table(columns, rows, spare=("by",))
+    if not session.entries:
+        return f"{session.id}: nothing was compressed yet."
+    return f"{session.id}: {pluralize(len(session.entries), 'segment')}, none of this kind."
 
 
-def _kind_of_row(listed: tuple[int, Entry, str]) -> tuple[str, int]:
+def _kind_of_row(row: _Listed) -> tuple[str, int]:
     """Return a segment's kind and number; number 0 shares a row."""
-    n, entry, state = listed
-    kind = entry.segment.kind
-    if state == GONE:
+    if row.state == GONE:
         return GONE, 0
-    shown = kind if state == IN_VIEW or kind == "undo" else f"{kind}, {state}"
-    return shown, 0 if kind in ("mask", "excerpt") else n
+    shown = row.kind if row.state == IN_VIEW or row.kind == "undo" else f"{row.kind}, {row.state}"
+    return shown, 0 if row.kind in ("mask", "excerpt") else row.number
 
 
-def _row(run: Sequence[tuple[int, Entry, str]], kind: str) -> tuple[str | int | None, ...]:
-    (first, entry, _), (last, _, _) = run[0], run[-1]
-    name = f"s{first}" if first == last else f"s{first} to s{last}"
-    if entry.forgotten:
+def _row(run: Sequence[_Listed], kind: str) -> tuple[str | int | None, ...]:
+    first, segment = run[0], run[0].entry.segment
+    name = f"s{first.number}" if len(run) == 1 else f"s{first.number} to s{run[-1].number}"
+    if first.entry.forgotten:
         return name, kind, None, None, None, None, ""
-    segments = [covered.segment for _, covered, _ in run]
-    text = unframe(entry.segment.rendered) or text_of(entry.segment.rendered)
-    messages = sum(len(segment.run) for segment in segments)
-    before = sum(segment.source_tokens for segment in segments)
-    after = sum(segment.tokens for segment in segments)
-    by = "user" if kind in ("keep", "undo") else entry.segment.model or entry.segment.method
+    segments = [row.entry.segment for row in run]
+    messages = sum(len(s.run) for s in segments)
+    before, after = sum(s.source_tokens for s in segments), sum(s.tokens for s in segments)
+    by = "user" if kind in ("keep", "undo") else segment.model or segment.method
+    text = unframe(segment.rendered) or text_of(segment.rendered)
     return name, kind, by, messages, before, after, truncate_line(text, 60)
 
 

@@ -76,7 +76,7 @@ def remembered_session(store: SqlStore, namespace: str, name: str) -> Session:
     return session
 
 
-MOST_TOKENS = 2_000  # of an answer, a screen or two
+SCREEN_TOKENS = 2_000  # of an answer, a screen or two
 
 
 def recall_for_shell(store: SqlStore, session: Session, url: str | None) -> Recall:

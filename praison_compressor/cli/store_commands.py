@@ -21,7 +21,7 @@ from ..recall.references import Reference
 from ..view.frame import is_framed
 from .parameters import AS_JSON, NUMBER, STORE, Tenant, command, with_tenant
 from .store_access import (
-    MOST_TOKENS,
+    SCREEN_TOKENS,
     STORED_WHEN,
     existing_session,
     open_ledger,
@@ -86,12 +86,12 @@ def lineage(session: str, forks: bool, tenant: Tenant, as_json: bool) -> None:
         epochs = (opened.tree if forks else opened.lineage)(tenant.namespace, session)
     lines = (
         f"{'    ' * depth}{epoch.id}  ({how} {utc_time(epoch.created) or '-'})"
-        for depth, how, epoch in epoch_tree(epochs)
+        for depth, how, epoch in tree_rows(epochs)
     )
     print_answer(epochs, lines, as_json)
 
 
-def epoch_tree(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
+def tree_rows(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
     """Yield depth, origin and epoch for each epoch, in order.
 
     A fork is one deeper than its parent. The origin is "began", "compressed", "undo" or "fork".
@@ -140,7 +140,7 @@ def search(query: str, session: str | None, limit: int, tenant: Tenant, as_json:
             own = [hit for hit in hits if hit.session_id == name]
             if any(hit.entry for hit in own):
                 recall = recall_for_shell(opened, stored[name], tenant.store_url)
-                blocks.append(recall.search(query, limit, MOST_TOKENS))
+                blocks.append(recall.search(query, limit, SCREEN_TOKENS))
             blocks += [_message_in_view(hit, query) for hit in own if not hit.entry]
     value = [{**asdict(hit), "reference": _reference(hit, stored[hit.session_id])} for hit in hits]
     print_answer(value, blocks or ["Nothing found."], as_json)
@@ -189,9 +189,8 @@ def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: b
         return
     value = {"session": session, "messages": len(messages), "out": out, "lacking": differences}
     written = f"{pluralize(len(messages), 'message')} written to {out}"
-    print_answer(
-        value, [written, *(Line(f"{difference}.", "yellow") for difference in differences)], as_json
-    )
+    notes = [Line(f"{difference}.", "yellow") for difference in differences]
+    print_answer(value, [written, *notes], as_json)
 
 
 def _differences(messages: Sequence[Message]) -> Iterator[str]:

@@ -141,12 +141,12 @@ def _lay_out(table: Table, width: int | None) -> Iterator[Line]:
     widths = dict(enumerate(sizes)) if width is None else _fit(table, sizes, width)
     last = widths.get(len(sizes) - 1) if table.wraps else None
     for row, style in itertools.zip_longest(rows, ["bold", *table.styles], fillvalue=""):
-        for line in [row] if last is None else _wrap(row, last):
+        for line in [row] if last is None else _wrap_cells(row, last):
             cells = [_pad(line[at], widths[at], table.columns[at].endswith("#")) for at in widths]
             yield Line(GAP.join(cells).rstrip(), style)
 
 
-def _wrap(row: Sequence[str], width: int) -> Iterator[Sequence[str]]:
+def _wrap_cells(row: Sequence[str], width: int) -> Iterator[Sequence[str]]:
     """Yield the row with the first line of its last cell, then a row for each further line."""
     *cells, text = row
     for line in textwrap.wrap(text, width, break_on_hyphens=False) or [""]:

@@ -46,7 +46,7 @@ each with its reason
 ## Open work
 what is unfinished or undecided, and the next step"""
 
-INSTRUCTIONS = f"{_PURPOSE}\n\n{_TEXT_RULES}\n\n{_HEADINGS}"
+SUMMARY_INSTRUCTIONS = f"{_PURPOSE}\n\n{_TEXT_RULES}\n\n{_HEADINGS}"
 
 LEAST_PROSE_WORDS = 20  # words to ask of a model; fewer say nothing
 
@@ -96,8 +96,8 @@ def summary_request(
     messages = _chat_messages(
         tokens,
         domain,
-        f"{use}\n{_wrap(EARLIER_TAG, summaries)}" if summaries else "",
-        f"Summarize this part of the conversation:\n{_wrap(SOURCE_TAG, transcript)}"
+        f"{use}\n{_in_tag(EARLIER_TAG, summaries)}" if summaries else "",
+        f"Summarize this part of the conversation:\n{_in_tag(SOURCE_TAG, transcript)}"
         if texts
         else "",
     )
@@ -108,7 +108,7 @@ def merge_request(texts: Sequence[str], tokens: int, domain: str | None = None) 
     """Return a request to merge partial summaries."""
     joined = "\n\n".join(f"Part {number}:\n{text}" for number, text in enumerate(texts, 1))
     task = "Merge these summaries of consecutive parts into one; drop nothing that matters:"
-    messages = _chat_messages(tokens, domain, f"{task}\n{_wrap(PARTS_TAG, joined)}")
+    messages = _chat_messages(tokens, domain, f"{task}\n{_in_tag(PARTS_TAG, joined)}")
     return SummaryRequest(messages, summaries=joined)
 
 
@@ -117,12 +117,12 @@ def _chat_messages(tokens: int, domain: str | None, *sections: str) -> list[Mess
     limit = f"Write the summary now: at most {words} words, headings and text only."
     more = f"\n\nFor this domain:\n{domain.strip()}" if domain else ""
     return [
-        {"role": "system", "content": INSTRUCTIONS + more},
+        {"role": "system", "content": SUMMARY_INSTRUCTIONS + more},
         {"role": "user", "content": "\n\n".join(filter(None, (*sections, limit)))},
     ]
 
 
-def _wrap(tag: str, text: str) -> str:
+def _in_tag(tag: str, text: str) -> str:
     return f"<{tag}>\n{escape(text)}\n</{tag}>"
 
 

@@ -84,11 +84,11 @@ _INLINE = (
 )
 _CODE = rf"(?<=.)```(?!(?:think|reason|thought)\w*\s*\n).*?```|{_INLINE}"
 
-_OPENED = re.compile(
+_OPENING_MARK = re.compile(
     f"{_CODE}|" + "|".join(f"(?P<o{n}>{form.opens})" for n, form in enumerate(THOUGHTS)), _FLAGS
 )
 
-_CLOSED = re.compile(
+_CLOSING_MARK = re.compile(
     f"{_CODE}|(?P<closed>{'|'.join(form.closes for form in THOUGHTS if form.half)})", _FLAGS
 )
 
@@ -125,12 +125,12 @@ def strip_reasoning(text: str) -> str:
     text = _final_channel(text.strip())
     kept: list[str] = []
     at = 0
-    while opening := _outside_code(_OPENED, text, at):
+    while opening := _outside_code(_OPENING_MARK, text, at):
         kept.append(text[at : opening.start()])
         at = _end_of(_NESTED[int(str(opening.lastgroup)[1:])], text, opening.end())
     text = "".join([*kept, text[at:]])
     at = 0
-    while closing := _outside_code(_CLOSED, text, at):
+    while closing := _outside_code(_CLOSING_MARK, text, at):
         at = closing.end()
     text = _WRAPPER.sub("", text[at:].strip()).strip()
     fenced = _FENCE.match(text)

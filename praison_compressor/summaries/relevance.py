@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
-from .prompts import INSTRUCTIONS
+from .prompts import SUMMARY_INSTRUCTIONS
 
 UNSPACED_SCRIPTS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 """Scripts without spaces between words; two characters count as a word."""
@@ -129,7 +129,7 @@ _UNSPACED_SIGN = re.compile(f"[{UNSPACED_SCRIPTS}]")
 
 _REQUEST_WORDS = frozenset(
     stems_of(
-        f"{INSTRUCTIONS} transcript summarize summarized summaries headings "
+        f"{SUMMARY_INSTRUCTIONS} transcript summarize summarized summaries headings "
         "user assistant system tool result calls"
     )
 )

@@ -116,13 +116,8 @@ class Drafter:
 
 
 def _request_for(brief: Brief, texts: Sequence[str]) -> SummaryRequest:
-    return summary_request(
-        texts,
-        brief.prose_tokens,
-        brief.instructions,
-        earlier=brief.earlier,
-        folded=brief.folded,
-    )
+    size, domain = brief.prose_tokens, brief.instructions
+    return summary_request(texts, size, domain, earlier=brief.earlier, folded=brief.folded)
 
 
 def _answer_limit(brief: Brief) -> int:
@@ -194,7 +189,9 @@ def _group_by_step(messages: Sequence[Message], tokens: TokenCounter) -> list[li
     counted = zip(render_messages(messages), tokens.each(tokens.cache.all(messages)), strict=True)
     # Two upper bounds of a piece's tokens: the message's cached tokens, and the text's bytes.
     pieces = [
-        Piece(text, JOINT_TOKENS + min(size + LABEL_TOKENS, len(text.encode())))
+        Piece(
+            text, JOINT_TOKENS + min(size + LABEL_TOKENS, len(text.encode(errors="surrogatepass")))
+        )
         for text, size in counted
     ]
     return [[pieces[index] for index in step] for step in split_steps(messages)]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..errors import SummaryRejected
 from ..messages.shapes import replace_surrogates
-from .prompts import INSTRUCTIONS, SummaryRequest
+from .prompts import SUMMARY_INSTRUCTIONS, SummaryRequest
 from .protocol import SummaryReply
 from .reasoning import strip_reasoning
 from .relevance import is_about, is_shuffled
@@ -26,9 +26,9 @@ def accept(reply: SummaryReply, request: SummaryRequest) -> str:
         SummaryRejected: the answer is no finished text about the messages in the request.
     """
     text = strip_reasoning(replace_surrogates(_finished_text(reply)))
-    for fault in FAULTS:
-        if fault.is_in(text, request):
-            raise SummaryRejected(fault.reason, fault.detail or text[:80])
+    for flaw in FLAWS:
+        if flaw.is_in(text, request):
+            raise SummaryRejected(flaw.reason, flaw.detail or text[:80])
     return text
 
 
@@ -45,7 +45,7 @@ def _finished_text(reply: SummaryReply) -> str:
     return text
 
 
-class Fault(NamedTuple):
+class Flaw(NamedTuple):
     """A way in which a text is no summary."""
 
     reason: str
@@ -54,27 +54,16 @@ class Fault(NamedTuple):
     """"" means the text's beginning."""
 
 
-FAULTS = (
-    Fault("empty", lambda text, request: not re.search(r"\w", text)),
-    Fault("tool call", lambda text, request: _TOOL_CALL.match(text)),
-    Fault("error text", lambda text, request: _PAGE.match(text)),
-    Fault("unfinished JSON", lambda text, request: has_unfinished_json(text)),
-    Fault(
-        "echo",
-        lambda text, request: any(is_copy(text, t) for t in (INSTRUCTIONS, request.transcript)),
-        "it repeats the request",
-    ),
-    Fault("repetition", lambda text, request: is_loop(text), "its end repeats itself"),
-    Fault(
-        "unrelated",
-        lambda text, request: not is_about(text, request.source),
-        "it shares no rare words with the messages",
-    ),
-    Fault(
-        "no order",
-        lambda text, request: is_shuffled(text, request.source),
-        "its words are in no order",
-    ),
+FLAWS = (
+    Flaw("empty", lambda text, _: not re.search(r"\w", text)),
+    Flaw("tool call", lambda text, _: _TOOL_CALL.match(text)),
+    Flaw("error text", lambda text, _: _PAGE.match(text)),
+    Flaw("unfinished JSON", lambda text, _: has_unfinished_json(text)),
+    Flaw("echo", lambda text, _: is_copy(text, SUMMARY_INSTRUCTIONS), "of the instructions"),
+    Flaw("echo", lambda text, asked: is_copy(text, asked.transcript), "of the messages"),
+    Flaw("repetition", lambda text, _: is_loop(text), "its end repeats itself"),
+    Flaw("unrelated", lambda text, asked: not is_about(text, asked.source), "no shared rare words"),
+    Flaw("no order", lambda text, asked: is_shuffled(text, asked.source), "words in no order"),
 )
 """Checked in this order."""
 
@@ -109,10 +98,10 @@ def _reason_text(reason: Any) -> str:
 
 # -------------------------------------------------------------- forms that are no prose
 
-_FENCE = r"(?:```\w*\n)?\s*"
+_OPENING = r"(?:```\w*\n)?\s*"
 
 _TOOL_CALL: re.Pattern[str] = re.compile(
-    rf"{_FENCE}(?:"
+    rf"{_OPENING}(?:"
     r"<\|?(?:tool_?calls?|function_?calls?|function=|invoke\b|python_tag|(?:START_)?action\b)|"
     r"<[｜|]tool[▁_ ]calls?|\[TOOL_CALLS\]|"
     r"[\[{\s]*\"(?:name|function|tool|arguments|tool_calls|tool_name|parameters)\"\s*:)",
@@ -120,7 +109,8 @@ _TOOL_CALL: re.Pattern[str] = re.compile(
 )
 
 _PAGE: re.Pattern[str] = re.compile(
-    rf"{_FENCE}(?:<!doctype|<html|<\?xml|\{{\s*\"(?:error|detail|errors|fault)\")", re.IGNORECASE
+    rf"{_OPENING}(?:<!doctype|<html|<\?xml|\{{\s*\"(?:error|detail|errors|fault)\")",
+    re.IGNORECASE,
 )
 
 _JSON = re.compile(r"^(?:\{\s*(?:\"|\}|\Z)|\[\s*[\"{\[])", re.MULTILINE)

@@ -152,7 +152,7 @@ def _check_calls(calls: Any, path: str) -> None:
         function = _function_of(call, where)
         check_keys(function, {"name", "arguments"}, f"{where}.function")
         _check_name(function, f"{where}.function")
-        check_arguments(function, f"{where}.function")
+        check_call_arguments(function, f"{where}.function")
 
 
 def _function_of(holder: JSON, path: str) -> JSON:
@@ -283,7 +283,7 @@ def check_not_empty(value: str | list[Any], path: str) -> None:
         raise Refusal(text, param=path, code=f"empty_{what}")
 
 
-def check_arguments(holder: Mapping[str, Any], path: str) -> None:
+def check_call_arguments(holder: Mapping[str, Any], path: str) -> None:
     """Refuse a call's arguments that are no text of a JSON object."""
     param = f"{path}.arguments"
     try:

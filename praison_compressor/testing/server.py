@@ -22,7 +22,7 @@ from .chat import ChatCompletions
 from .checks import Refusal, Rules, parse_body
 from .replies import Answer, Answerer, Asked, Broken, Failure, Recorded, Reply, Worker
 
-Match: TypeAlias = str | Callable[[Asked], bool]
+RouteMatch: TypeAlias = str | Callable[[Asked], bool]
 Answers: TypeAlias = Answerer | Sequence[Answer | str]
 
 HOST = "127.0.0.1"
@@ -54,7 +54,7 @@ class LocalProvider:
     ) -> None:
         """Take answers, a window, strictness, token counters by model, and other protocols."""
         self._default = _as_answerer(Worker() if answer is None else answer)
-        self._routes: list[tuple[Match, Answerer]] = []
+        self._routes: list[tuple[RouteMatch, Answerer]] = []
         self._window = window
         self._windows: dict[str, int] = {}
         self._counter = functools.cache(counter)
@@ -68,7 +68,7 @@ class LocalProvider:
 
     # -- answers -----------------------------------------------------------------------------------
 
-    def route(self, match: Match, answer: Answers) -> None:
+    def route(self, match: RouteMatch, answer: Answers) -> None:
         """Set answers for a model or matching requests; the newest route wins."""
         self._routes.append((match, _as_answerer(answer)))
 

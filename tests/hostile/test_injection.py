@@ -19,7 +19,7 @@ from praison_compressor.messages import (
     text_of,
     tool_calls_of,
 )
-from praison_compressor.summaries.prompts import INSTRUCTIONS
+from praison_compressor.summaries.prompts import SUMMARY_INSTRUCTIONS
 from tests.hostile.attacks import CANARY, CONTROL, Attack, attacks, transcript
 
 SMALL = CompressorConfig(
@@ -94,7 +94,7 @@ def test_content_stays_inside_its_frame(how, where):
     assert {*again} <= {first}
     assert first.count(CANARY) >= 2 * len(found)
     assert {tuple(m["role"] for m in each) for each in model.requests} == {("system", "user")}
-    assert {messages[0]["content"] for messages in model.requests} == {INSTRUCTIONS}
+    assert {messages[0]["content"] for messages in model.requests} == {SUMMARY_INSTRUCTIONS}
     assert model.keywords <= {"max_tokens", "model", "timeout_seconds"}
     assert tags(first, "transcript") == (1, 1)
     for name in ("conversation-summary", "partial-summaries", "earlier-summaries"):

@@ -10,7 +10,7 @@ from praison_compressor.testing.checks import (
     as_array,
     as_object,
     check_alternation,
-    check_arguments,
+    check_call_arguments,
     check_content,
     check_function,
     check_keys,
@@ -258,7 +258,7 @@ def _check_item(item: JSON, path: str, rules: Rules) -> None:
         allowed = OUTPUT_PARTS if item["role"] == "assistant" else INPUT_PARTS
         _check_content(item["content"], allowed, f"{path}.content")
     elif kind == "function_call":
-        check_arguments(item, path)
+        check_call_arguments(item, path)
     elif kind == "function_call_output" and item["output"] != "":
         _check_content(item["output"], INPUT_PARTS, f"{path}.output")
 
