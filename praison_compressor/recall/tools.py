@@ -97,7 +97,7 @@ SCHEMAS = (
         "Quote lines of earlier messages word for word, paid for on every later turn too: only "
         "where neither the context nor a search says enough",
         reference="s2.14, s2.14-20, s2.14:900-940 (lines), s2 (outline), or several; empty: list",
-        about="Words of what is sought: the lines with them are quoted; empty: all of it",
+        about="Words, as in the text, of what is sought: the lines with them are quoted",
     ),
 )
 """The tools as a chat request describes them to the model."""
