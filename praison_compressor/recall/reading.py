@@ -30,6 +30,8 @@ ABOUT_SHARE = 0.4
 """Part of the budget for passages where `about` is given: the rest is saved."""
 SHORT_TOKENS = 300
 """Messages up to this size are returned whole even when `about` is given."""
+SHORT_LINES_TOKENS = 500
+"""Named lines up to this size are returned whole: readers asked again for the omitted ones."""
 BEGINNING_TOKENS = 250
 """Size of a message's beginning and end, returned where nothing in it matches `about`."""
 OVERVIEW_ROWS, OVERVIEW_MESSAGES = 12, 24
@@ -142,8 +144,9 @@ class Reading:
         is_there = any(hit.ordinal in places for hit in hits)
         remark = "" if is_there else _no_match_remark(reference, self.about, hits)
         texts = [message_as_text(each) for each in pool.values()]
-        sizes = (self.fitting.count(table_of(text) or text) for text in texts)
-        is_short = reference.message is not None and sum(sizes) <= SHORT_TOKENS
+        sizes = (self.fitting.count(table_of(text) or text.strip("\n")) for text in texts)
+        most = SHORT_TOKENS if reference.line is None else SHORT_LINES_TOKENS
+        is_short = reference.message is not None and sum(sizes) <= most
         if is_short and not remark:
             return self._read_whole(reference, originals, room)
         if hits and not is_short:
