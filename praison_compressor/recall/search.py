@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..ledger.words import missing_chunks
+from ..ledger.words import distinct_words, missing_chunks
 from ..messages import ToolCall, result_text, tool_calls_of
 from ..messages.calls import argument_values, arguments_of, is_path
 from ..messages.display import call_as_text, message_as_text, one_line, truncate_line
@@ -112,6 +112,9 @@ def search_answer(
     limit = limit if is_whole else max(1, limit - 1)
     most = limit if documents == 1 else PASSAGES_A_MESSAGE
     ranked, weight = rank_passages(found, wanted, shared, most)
+    if not ranked:  # the words of a name stand apart
+        wanted = [Term(word, 1.0) for word in distinct_words(query)]
+        ranked, weight = rank_passages(found, wanted, shared, most)
     matches, older = split_repeats(ranked)
     best = widen_best(matches[:limit], quoted, chars, shared)
     chosen = {match.place for match in best[:quoted]}
@@ -127,8 +130,9 @@ def search_answer(
         if match.score >= least and (match.segment, match.ordinal) not in seen
     ]
     listed, further = _other_matches(rest, wanted), _further_lines(best[:quoted], wanted, weight)
+    after = best[0].after if best else ""
     return SearchAnswer(
-        *(count, shown.lines, rows, _older_line(older), listed, further, best[0].after, is_whole)
+        *(count, shown.lines, rows, _older_line(older), listed, further, after, is_whole)
     )
 
 
@@ -136,6 +140,8 @@ def _further_lines(
     best: Sequence[Match], wanted: Sequence[Term], weight: Mapping[str, float]
 ) -> str:
     """Count and name the best message's other lines that match well."""
+    if not best:
+        return ""
     first = best[0]
     line_terms = terms_by_line(first.lines, wanted)
     scores = [sum(weight[text] * share for text, share in terms.items()) for terms in line_terms]

@@ -7,6 +7,8 @@ import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from praison_compressor import MemoryStore, StoreUnavailable
 from praison_compressor.ledger import Session
@@ -29,6 +31,23 @@ def test_a_detail_is_found_and_read(store):
     assert 'read_file({"path": "src/alpha_1.py"})' in read("s1.2")
     assert "漢字 and ünïcode, exit code 2" in read("s1.3")
     assert [f"[s1.{n}]" in read("s1.2-3") for n in (1, 2, 3, 4)] == [False, True, True, False]
+
+
+def test_words_of_a_joined_name_are_found_apart():
+    """A name that stands nowhere as it is written finds messages with a part of its words."""
+    search, _ = holding([{"role": "user", "content": "func Open(pier string)\nfunc Close()"}])
+    answer = search("harbour.Gate Open(sessionName")
+    assert "No archived message has all of it" in answer
+    assert "func Open(pier string)" in answer
+
+
+@given(st.lists(st.sampled_from([*"().:/-_ ", "Open", "pier", "open9", "ß", "İ"]), max_size=8))
+def test_any_query_is_answered(parts):
+    """No query of a model raises."""
+    search, read = holding([{"role": "user", "content": "func Open(pier_9 string)\nİpier ß.x"}])
+    query = "".join(parts)
+    assert search(query)
+    assert read("s1.1", about=query)
 
 
 def test_half_a_name_finds_nothing_and_similar_words_are_named():
