@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import click
 
 from ..config import KEY_VARIABLE, STORE_VARIABLE, CompressorConfig
-from ..errors import CompressorError
+from ..errors import CompressorError, ConfigError
 from ..messages.display import one_line, pluralize
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
@@ -106,7 +106,8 @@ def _effective_config(config: CompressorConfig) -> tuple[CompressorConfig, Findi
     plain = vars(CompressorConfig().with_environment())
     options = {name: value for name, value in vars(config).items() if value != plain[name]}
     sources = dict.fromkeys(options, "the command line")
-    with contextlib.suppress(ImportError, AttributeError):  # `_check_plugin` reports the failure
+    # `_check_plugin` reports the failure.
+    with contextlib.suppress(ImportError, AttributeError, ConfigError):
         for name, (value, file) in _host_options(options).items():
             options[name], sources[name] = value, file
     config = CompressorConfig(**options).with_environment()
@@ -192,8 +193,8 @@ def _check_agents(config: CompressorConfig) -> Finding:
     from ..praisonai.context_param import STRATEGY_VARIABLE
     from ..praisonai.plugin import read_host_configuration
 
-    result, strategy = _run_trial(config), os.environ.get(STRATEGY_VARIABLE)
     is_enabled = read_host_configuration().on
+    result, strategy = _run_trial(config), os.environ.get(STRATEGY_VARIABLE)
     sentence = _trial_sentence(result, keeps_steps=config.keep_tool_steps)
     if result["sent"] >= result["tokens"] or result["sent"] > result["window"]:
         return Finding(FAIL, sentence, "report it, with this output")

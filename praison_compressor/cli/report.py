@@ -41,7 +41,7 @@ from .report_data import (
 )
 from .store_access import open_ledger, remembered_session
 from .store_commands import tree_rows
-from .terminal import Unusable, money, mute_log, number, print_answer, progress_bar
+from .terminal import Unusable, money, mute_log, number, print_answer, progress_bar, undone_note
 from .transcripts import load_transcript, write_text
 
 
@@ -79,6 +79,7 @@ def report(
         "out": out,
         "requests": data.requests,
         "compressions": data.compressions,
+        "taken_back": data.taken_back,
         "summaries": len(data.cards),
         "masks": len(data.masks),
         "tokens_whole": data.tokens,
@@ -87,7 +88,8 @@ def report(
         "bill": asdict(data.bill),
     }
     written = "" if out == "-" else f"Written to {out}; "
-    shown = [f"{written}{pluralize(data.compressions, 'compression')}", *data.bill_lines]
+    made = f"{pluralize(data.compressions, 'compression')}{undone_note(data.taken_back)}"
+    shown = [f"{written}{made}", *data.bill_lines]
     print_answer(value, shown, as_json, file=sys.stderr if out == "-" else None)
 
 
@@ -145,6 +147,7 @@ def render(data: ReportData) -> str:
         clean=clean,
         number=number,
         pluralize=pluralize,
+        undone_note=undone_note,
         utc_time=utc_time,
         share=_percent,
         money=money,

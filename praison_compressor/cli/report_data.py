@@ -100,6 +100,10 @@ class ReportData:
     """Summaries."""
     masks: tuple[Card, ...] = ()
     epochs: tuple[Epoch, ...] = ()
+    compressions: int = 0
+    """Compressions, with the undone ones."""
+    taken_back: int = 0
+    """Compressions that were undone."""
     forgotten: int = 0
     usage: Usage = field(default_factory=Usage)
     bill: Bill = field(default_factory=Bill)
@@ -132,11 +136,6 @@ class ReportData:
     def summaries_cost(self) -> Usage:
         """Return what the summaries cost: by the bill, where there is one."""
         return self.bill.summaries if self.bill.requests else self.usage
-
-    @property
-    def compressions(self) -> int:
-        """Count the epochs that compressed."""
-        return len({card.epoch for card in (*self.cards, *self.masks)})
 
     @property
     def secrets(self) -> int:
@@ -223,12 +222,15 @@ def _read_session(store: Store, namespace: str, session_id: str) -> ReportData:
         for n, (entry, state) in numbered
         if state in (IN_VIEW, FOLDED)
     ]
+    undos = sum(entry.segment.kind == "undo" for entry in session.entries)
     return ReportData(
         title=session.id,
         note="",
         cards=tuple(card for card in cards if card.segment.kind == "summary"),
         masks=tuple(card for card in cards if card.segment.kind in ("mask", "excerpt")),
         epochs=tuple(epochs),
+        compressions=len({entry.epoch for entry in session.entries}) - undos,
+        taken_back=undos,
         forgotten=sum(entry.forgotten for entry in session.entries),
         usage=sum((entry.segment.usage for entry in session.entries), Usage()),
         bill=stored_bill(store, session),

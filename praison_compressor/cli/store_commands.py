@@ -37,11 +37,11 @@ from .terminal import (
     number,
     print_answer,
     print_complaint,
+    undone_note,
 )
 from .transcripts import load_transcript, write_messages
 
 if TYPE_CHECKING:
-    from ..ledger.stores import SessionInfo
     from ..praisonai.agent_ledger import Forgotten
 
 
@@ -56,17 +56,16 @@ def sessions(tenant: Tenant, as_json: bool) -> None:
     with open_ledger(tenant.store_url) as opened:
         infos = opened.sessions(tenant.namespace)
         where, others = opened.place, [] if infos else opened.namespaces()
-    rows = [(i.id, i.parent_id, _compressions(i), utc_time(i.updated) or "-") for i in infos]
+    made = [f"{number(info.compressions)}{undone_note(info.taken_back)}" for info in infos]
+    rows = [
+        (info.id, info.parent_id, compressions, utc_time(info.updated) or "-")
+        for info, compressions in zip(infos, made, strict=True)
+    ]
     table = Table(("session", "parent", "compressions#", "last used"), rows, spare=("parent",))
     elsewhere = f"Sessions exist in: {', '.join(others)} (--namespace NAME)."
     none = [f"No sessions in namespace {tenant.namespace!r} of {where}."]
     none.append(elsewhere if others else STORED_WHEN)
     print_answer(infos, [table] if infos else none, as_json)
-
-
-def _compressions(info: SessionInfo) -> str:
-    undone = f", {number(info.taken_back)} undone" if info.taken_back else ""
-    return number(info.compressions) + undone
 
 
 @command

@@ -112,6 +112,11 @@ def number(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
 
+def undone_note(count: int) -> str:
+    """Return how many compressions were undone, to stand behind their number."""
+    return f", {number(count)} undone" if count else ""
+
+
 def money(value: float | None) -> str:
     """Return an amount of dollars as a person reads it."""
     if value is None:

@@ -119,14 +119,16 @@ class ContextUse:
     model: str | None
     window: int
     parts: Mapping[str, int]
-    """Tokens of "tool schemas" (with the frame of a request), "system prompt", "head" (the task
-    and the answer to it, verbatim), "summaries", "masked outputs" (one line each), "tail" (all
-    other messages, verbatim), "free" (below 0 if the next request must be made smaller) and
+    """Tokens of "tool schemas", "system prompt", "head" (the task and the answer to it, verbatim),
+    "summaries", "masked outputs" (one line each), "tail" (all other messages, verbatim, with the
+    frame of a request), "free" (below 0 if the next request must be made smaller) and
     "reserve" (for the answer). They sum to `window`."""
     messages: Mapping[str, int]
     """Messages of the view in each part."""
+    message_tokens: int
+    """Tokens of the messages, without the frame of a request and the pinned texts."""
     trigger: int
-    """Tokens of messages above which they are compressed."""
+    """`message_tokens` above which the messages are compressed."""
     largest: tuple[LargeMessage, ...]
 
     @property
@@ -152,8 +154,9 @@ def context_use_of(request: Request, view: View, tokens: TokenCounter) -> Contex
     if view.pinned_tokens:
         held["head"].append(view.pinned_tokens)
     window = model_limits(request.config.model, request.config.context_window).window
-    parts = {"tool schemas": request.overhead_tokens + tokens.messages([])}
+    parts = {"tool schemas": request.overhead_tokens}
     parts |= {name: sum(sizes) for name, sizes in held.items()}
+    parts["tail"] += tokens.messages([])
     parts["free"] = budget.limit - view.size() + aside
     parts["reserve"] = window - sum(parts.values())
     return ContextUse(
@@ -161,6 +164,7 @@ def context_use_of(request: Request, view: View, tokens: TokenCounter) -> Contex
         window=window,
         parts=parts,
         messages={name: len(sizes) for name, sizes in held.items()},
+        message_tokens=view.size(),
         trigger=trigger_of(request, view.session),
         largest=_largest(view, verbatim),
     )

@@ -53,6 +53,10 @@ def describe_preview(preview: Preview, use: ContextUse, tools: int, earlier: Kep
     if preview.would_compress:
         sizes = f"{short_count(preview.tokens_after + tools)} instead of {short_count(use.used)}"
         lines = [f"With /compact the next request has {sizes}; it commits what is shown here:"]
+        tokens = sum(part.tokens_after for part in preview.parts)
+        trigger = min(use.trigger, preview.budget.trigger)  # the first is the limit after an undo
+        remedy = "/compact from alone clears the range"
+        lines += describe_excess(tokens, trigger, remedy)
     for part in preview.parts:
         lines += _describe_part(preview, part)
     lines += [str(earlier)] if earlier.steps else []
@@ -60,6 +64,14 @@ def describe_preview(preview: Preview, use: ContextUse, tools: int, earlier: Kep
     if preview.would_compress:
         lines.append("/compact keep, /compact from, /compact focus and /pin change it.")
     return "\n".join(lines)
+
+
+def describe_excess(tokens: int, trigger: int, remedy: str) -> list[str]:
+    """Return a sentence if a request's messages exceed the trigger."""
+    if tokens <= trigger:
+        return []
+    sizes = f"its messages have {short_count(tokens)}, the trigger is {short_count(trigger)}"
+    return [f"That does not fit: {sizes}; {remedy}."]
 
 
 def _describe_part(preview: Preview, part: Part) -> list[str]:

@@ -78,12 +78,17 @@ async def _compact(compressor: AgentCompressor, argument: str) -> str:
     before = await asyncio.to_thread(compressor.context_use)
     carried = await asyncio.to_thread(compressor.next_messages)
     result = await compressor.acompress(focus or None)
-    if not result.written and not result.newly_masked:
-        return "Not compressed: a hook refused it." if result.vetoed else "Nothing to compress yet."
     after = await asyncio.to_thread(compressor.context_use)
+    remedy = "a second /compact has no range"
+    excess = replies.describe_excess(after.message_tokens, after.trigger, remedy)
+    if not result.written and not result.newly_masked:
+        reason = (
+            "Not compressed: a hook refused it." if result.vetoed else "Nothing to compress yet."
+        )
+        return "\n".join([reason, *excess])
     sizes = f"The next request has {short_count(after.used)} instead of {short_count(before.used)}."
     outcome = replies.describe_compression(result, len(carried), focus)
-    return f"{compressor.notice}\n{outcome}\n{sizes}"
+    return "\n".join([f"{compressor.notice}", outcome, sizes, *excess])
 
 
 def _pin(compressor: AgentCompressor, argument: str) -> str:

@@ -17,6 +17,7 @@ from praisonaiagents.plugins.manager import get_plugin_manager
 from praisonaiagents.plugins.plugin import Plugin, PluginInfo
 
 from ..config import nearest_name, unknown_name
+from ..errors import ConfigError
 from .context_param import OUR_OPTIONS, valid_options
 from .install import installation
 
@@ -101,6 +102,9 @@ def read_host_configuration() -> HostConfiguration:
     """Read the environment and the files as the host does.
 
     `doctor` shows the result: if the host loads no plugin, no other code of ours runs.
+
+    Raises:
+        ConfigError: `plugins:` is no mapping; the host then makes no agent.
     """
     paths = loader._discover_config_files()
     files = tuple(map(str, paths))
@@ -110,8 +114,8 @@ def read_host_configuration() -> HostConfiguration:
     whole = loader._load_config()
     section = whole.get("plugins", {})
     if not isinstance(section, Mapping):
-        faults.append(f"plugins: {section!r}: the host wants a mapping; {_WRITE}")
-        return HostConfiguration(False, {}, None, files, tuple(faults))
+        where = configuration_file("plugins")
+        raise ConfigError(f"{where}: plugins: {section!r}: expected a mapping; {_WRITE}")
     if "plugins" not in whole:
         faults += _misspellings("section", whole, "plugins")
     if not isinstance(section.get(PLUGIN, {}), Mapping):

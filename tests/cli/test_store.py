@@ -50,6 +50,10 @@ def test_an_undo_counts_as_no_compression(run, view, tmp_path):
     assert run("report", SESSION, "--out", tmp_path / "page.html").code == 0
     page = (tmp_path / "page.html").read_text("utf-8")
     assert ">undo<" in page
+    assert "<dt>compressions</dt><dd>1, 1 undone</dd>" in page
+    told = run("report", SESSION, "--out", tmp_path / "page.html", "--json").json
+    assert (told["compressions"], told["taken_back"]) == (1, 1)
+    assert "; 1 compression, 1 undone\n" in run("report", SESSION, "--out", "page.html").out
     assert "Undone compressions are not drawn" in page
 
 
@@ -209,6 +213,19 @@ def test_forget_asks_only_about_what_is_there(run, view):
     missing = run("forget", "audit")
     assert (missing.code, "did you mean 'audit-1'?" in missing.err) == (4, True)
     assert (run("forget", "sha256:" + "0" * 64).code, "Erase" in missing.err) == (4, False)
+
+
+def test_forget_says_what_a_message_is_named_by(run, view):
+    """A malformed digest is exit code 2; the hash of an entry is no digest, and that is said."""
+    for malformed in ("sha256:zz", "sha256:1f", "sha256:"):
+        done = run("forget", malformed, "--yes")
+        assert (done.code, len(done.err.splitlines())) == (2, 1)
+        assert "expected sha256: and 64 hexadecimal digits" in done.err
+    hit = run("search", "FACT-3", "--json").json[0]
+    entry = run("forget", hit["entry"], "--yes")
+    assert entry.code == 4
+    assert 'expected the "digest" that `search --json` prints, not its "entry"' in entry.err
+    assert run("forget", hit["digest"], "--yes").code == 0
 
 
 NAMED = [

@@ -257,6 +257,13 @@ def test_the_context_is_shown_by_part(host, mode):
     assert asked.prompt_tokens == use.used + counted
 
 
+def test_the_context_and_the_status_count_the_same_tool_schemas(host):
+    """`/context` and `/status` have one count of the tool schemas of the same request."""
+    compressor = talked(host).context_compressor
+    use, status = compressor.context_use(), compressor.status()
+    assert use.parts["tool schemas"] == status.tool_tokens > 0
+
+
 @pytest.mark.parametrize("mode", ["chat", "achat"])
 def test_compacting_by_masks_alone_is_reported(host, mode):
     """`/compact` by masks alone reports the freed tokens; a second one has nothing to report."""

@@ -309,7 +309,7 @@ def test_doctor_proves_that_a_plain_agent_is_compressed(elsewhere, provider):
         ("", "", "ok", "registered, not switched on"),
         ("praison_compressor", "", "fail", "did you mean 'praison-compressor'?"),
         ("", "plugins:\n  praison-compressor:\n", "fail", "praison-compressor: {enabled: true}"),
-        ("", "plugins: [praison-compressor]", "fail", "the host wants a mapping"),
+        ("", "plugins: [praison-compressor]", "fail", "expected a mapping"),
         ("", "plugin: {praison-compressor: {}}", "fail", "did you mean 'plugins'?"),
         ("", "plugins: {\tpraison", "fail", "no YAML or TOML that can be read"),
         ("", "plugins: {praison-compressor: {windows: 9}}", "fail", "no option 'windows'"),
@@ -326,3 +326,14 @@ def test_doctor_says_what_does_nothing(elsewhere, monkeypatch, switch, text, sta
     monkeypatch.setenv("PRAISONAI_PLUGINS", switch)
     found = DOCTOR_CHECKS["plugin"](CompressorConfig())
     assert (found.state, said in found.found) == (state, True), found
+
+
+def test_doctor_says_what_a_file_without_a_mapping_must_have(elsewhere):
+    """With a list under `plugins:` each failed check names the file and what is expected."""
+    configured(elsewhere, "plugins: [praison-compressor]")
+    code, checks = diagnosed(elsewhere)
+    failed = {name: text for name, (state, text) in checks.items() if state == "fail"}
+    assert (code, [*failed]) == (1, ["plugin", "agents"])
+    for text in failed.values():
+        assert f"{elsewhere}/.praisonai/config.yaml: plugins: ['praison-compressor']: " in text
+        assert "expected a mapping; write `plugins: {praison-compressor: {enabled" in text

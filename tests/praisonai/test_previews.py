@@ -9,7 +9,18 @@ from praison_compressor.compressor.bills import short_count
 from praison_compressor.messages import text_of
 from praison_compressor.testing import Failure, SummaryModel, Worker
 from praison_compressor.view.frame import is_framed
-from tests.helpers.hosting import EVERY_PATH, chat, of_agent, talked, turn
+from tests.helpers.hosting import (
+    EVERY_PATH,
+    OPENAI,
+    agent,
+    chat,
+    context,
+    look_up,
+    numbered,
+    of_agent,
+    talked,
+    turn,
+)
 
 
 def said(record: Any) -> list[str]:
@@ -177,3 +188,24 @@ def test_an_edited_history_drops_the_choices(host):
     del made.chat_history[2:4]
     made.chat("Go on.")
     assert made.context_compressor.conversation.choices.keep == ()
+
+
+def test_a_range_that_does_not_fit_is_answered_with_the_remedy(host):
+    """Preview and `/compact` say that a range leaves more than the trigger; "from" clears it."""
+    host.answer_with(Worker(1, parallel=2, arguments=numbered, answer="Noted. " * 12))
+    made = agent(host, OPENAI, context(host), tools=[look_up])
+    chat(made, [turn(n) for n in range(14)])
+    shown = made.chat("/compact preview")
+    assert "does not fit" not in shown
+    shown = made.chat(f"/compact keep {reference(shown, 'Turn 1:')}")
+    ends = [reference(shown, f"Turn {number}:") for number in (2, 3)]
+    excess = r"\nThat does not fit: its messages have 1\dk, the trigger is 3\.\dk; "
+    ranged = made.chat("/compact from {} to {}".format(*ends))
+    assert re.search(excess + r"/compact from alone clears the range\.\n", ranged)
+    assert "does not fit" not in made.chat("/compact from")
+    shown = made.chat("/compact preview")
+    ends = [reference(shown, f"Turn {number}:") for number in (2, 3)]
+    made.chat("/compact from {} to {}".format(*ends))
+    assert re.search(excess + r"a second /compact has no range\.$", made.chat("/compact"))
+    assert "does not fit" not in made.chat("/compact")
+    assert host.refused == []

@@ -7,6 +7,7 @@ with the segment: the chain still verifies, and nobody can guess the segment.
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import CTE, ColumnElement, Row, delete, select, text, update
 
-from ...errors import LedgerCorrupt, SessionNotFound, StoreUnavailable
+from ...errors import ConfigError, LedgerCorrupt, SessionNotFound, StoreUnavailable
 from ...messages import content_digest, is_system
 from ..segments import FORGOTTEN, GENESIS, Entry, Outline, archive_digest, chain_faults
 from ..stores import Erased
@@ -214,17 +215,18 @@ def find_message(
     """Return a message's key, and the recorded transcripts that hold it.
 
     Raises:
+        ConfigError: `target` is no digest.
         SessionNotFound: no archive or transcript of this namespace has the message.
     """
-    try:
-        name = archive.packer.name(target)
-    except ValueError as error:
-        raise SessionNotFound(f"{target!r} is no digest of a message") from error
+    if not re.fullmatch("sha256:[0-9a-f]{64}", target):
+        raise ConfigError(f"{target!r}: expected sha256: and 64 hexadecimal digits")
+    name = archive.packer.name(target)
     archived = (messages.c.namespace == namespace) & (messages.c.digest == name)
     key = archive.execute(select(messages.c.key).where(archived)).scalar()
     outlines = _transcripts_with(archive, namespace, {target})
     if key is None and not outlines:
-        raise SessionNotFound(f"no stored message {target} in namespace {namespace!r}")
+        expected = 'expected the "digest" that `search --json` prints, not its "entry"'
+        raise SessionNotFound(f"no stored message {target} in namespace {namespace!r}; {expected}")
     return key, outlines
 
 

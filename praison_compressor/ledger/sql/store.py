@@ -180,7 +180,7 @@ class SqlStore:
         return replace(done, pages_cleared=self.clear_pages())
 
     def check_message(self, namespace: str, digest: str) -> None:
-        """Raise `SessionNotFound` where `forget` would for a message."""
+        """Raise the error that `forget` would raise for a message."""
         self._database.read(lambda a: find_message(a, namespace, digest))
 
     def clear_pages(self) -> bool:
