@@ -158,7 +158,9 @@ def find_passages(
         least = least or worth * scores[best]
         if scores[best] < least:
             break
-        passage = Passage(*places[best], scores[best], best + 1)
+        first, last = places[best]
+        matching = next(n for n in range(first, best + 2) if held[n - 1])
+        passage = Passage(max(first, matching - BEFORE), last, scores[best], best + 1)
         taken.append(passage)
         quoted = {text for line in held[passage.first - 1 : passage.last] for text in line}
         left |= {text: SHOWN_SHARE * weight[text] for text in quoted}

@@ -40,6 +40,8 @@ ALIKE_NAMED = 6
 CALL_CHARS, RESULT_CHARS = 80, 100
 PATH_CHARS, LEAST_VALUE = 56, 12
 """Characters of a call, a result, a path's end, and of the least value that is shown."""
+OTHERS_PART, PARTIAL_PART = 3, 9
+"""One part in three of an answer at most lists matches; in nine beside a table or a partial one."""
 CHARS, HEAD_TOKENS = 2.7, 80
 """Characters of quoted lines for each token of an answer, but for what stands beside them."""
 NEIGHBOURS = 12
@@ -86,8 +88,10 @@ class SearchAnswer:
     """The best message's other matching lines; "" for none."""
     after: str
     """Reference of the lines after the best passage; "" where nothing follows."""
-    is_whole: bool
-    """Whether the matches have every name of the query."""
+    room: int
+    """Tokens of the answer: more where it has a table."""
+    others_room: int
+    """Those for `others`."""
 
 
 def search_answer(
@@ -97,14 +101,16 @@ def search_answer(
     archive: Archive,
     *,
     room: int,
+    table_room: int,
     quoted: int,
 ) -> SearchAnswer:
     """Lay out what a search found.
 
-    Of the `limit` best matches, `quoted` are shown as passages; others have a row. `room` are the
-    tokens of the answer.
+    Of the `limit` best matches, `quoted` are shown as passages; others have a row. The answer has
+    `room` tokens, or `table_room` with a table.
     """
     shared, chars = archive.endings, int(max(0, room - HEAD_TOKENS) * CHARS)
+    table_chars = chars if room == table_room else int((table_room - HEAD_TOKENS // 2) * CHARS)
     wanted = query_terms(query)
     documents = count_documents(found)
     count = _count_line(query, found, documents)
@@ -113,7 +119,7 @@ def search_answer(
     most = limit if documents == 1 else PASSAGES_A_MESSAGE
     ranked, weight = rank_passages(found, wanted, shared, most)
     matches, older = split_repeats(ranked)
-    best = widen_best(matches[:limit], quoted, chars, shared)
+    best = widen_best(matches[:limit], quoted, chars, table_chars)
     chosen = {match.place for match in best[:quoted]}
     shown = _Quotes(archive, wanted, weight, chosen)
     for match in best[:quoted]:
@@ -127,8 +133,12 @@ def search_answer(
         if match.score >= least and (match.segment, match.ordinal) not in seen
     ]
     listed, further = _other_matches(rest, wanted), _further_lines(best[:quoted], wanted, weight)
+    is_table = any(match.is_table for match in best)
+    room = table_room if is_table else room
+    others_room = room // (OTHERS_PART if is_whole and not is_table else PARTIAL_PART)
     return SearchAnswer(
-        *(count, shown.lines, rows, _older_line(older), listed, further, best[0].after, is_whole)
+        *(count, shown.lines, rows, _older_line(older), listed, further, best[0].after),
+        *(room, others_room),
     )
 
 
