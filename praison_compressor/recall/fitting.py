@@ -101,9 +101,9 @@ class Fitting:
         others = list(self._other_rows(answer, answer.others_room))
         room -= sum(self.count(line) + 1 for line in others)
         least = self.count(f"{OPENS}\n{answer.count}") + _SLACK_TOKENS
-        older = [answer.older] if answer.older else []
+        alike = [answer.alike] if answer.alike else []
         for fit in range(len(answer.passages), 0, -1):
-            lines = [*answer.passages[:fit], *answer.rows[fit:], *older]
+            lines = [*answer.passages[:fit], *answer.rows[fit:], *alike]
             if least + sum(self.count(line) + 1 for line in lines) <= room:
                 break
         return "\n".join([self.fit_rows(lines, room, "", answer.count), *others])

@@ -284,13 +284,15 @@ def _lines_after(match: Match) -> tuple[int, int, int]:
 def _are_alike(one: Match, other: Match) -> bool:
     """Return whether the newer match repeats one of an older message.
 
-    It has nearly all words of the older match, or half of them and its best line.
+    It has nearly all words of the older match, or the same best line and half of one's words.
     """
-    if one.place == other.place:
-        return False
     older, newer = sorted((one, other), key=lambda each: each.place)
-    least = SAME_LINE if older.line == newer.line else ALIKE
-    return len(older.words & newer.words) >= least * len(older.words)
+    if older.place == newer.place:
+        return False
+    common = len(older.words & newer.words)
+    if older.line == newer.line:
+        return common >= SAME_LINE * min(len(older.words), len(newer.words))
+    return common >= ALIKE * len(older.words)
 
 
 def widen_best(matches: Sequence[Match], quoted: int, chars: int, table_chars: int) -> list[Match]:

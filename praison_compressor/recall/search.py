@@ -36,7 +36,7 @@ PASSAGES_A_MESSAGE = 2
 LINES_NAMED = 8
 """Numbers of further matching lines that are named at most."""
 ALIKE_NAMED = 6
-"""References of older, similar messages at most."""
+"""References of similar messages at most."""
 CALL_CHARS, RESULT_CHARS = 80, 100
 PATH_CHARS, LEAST_VALUE = 56, 12
 """Characters of a call, a result, a path's end, and of the least value that is shown."""
@@ -80,8 +80,8 @@ class SearchAnswer:
     """The best, with their call or results."""
     rows: list[str]
     """A row for each passage, where that does not fit."""
-    older: str
-    """A line that names older messages much like these; "" for none."""
+    alike: str
+    """A line that names messages much like these; "" for none."""
     others: list[tuple[list[tuple[int, int]], str]]
     """Matching messages that are not shown (segment and number, from 1), with a few words."""
     further: str
@@ -118,7 +118,7 @@ def search_answer(
     limit = limit if is_whole else max(1, limit - 1)
     most = limit if documents == 1 else PASSAGES_A_MESSAGE
     ranked, weight = rank_passages(found, wanted, shared, most)
-    matches, older = split_repeats(ranked)
+    matches, alike = split_repeats(ranked)
     best = widen_best(matches[:limit], quoted, chars, table_chars)
     chosen = {match.place for match in best[:quoted]}
     shown = _Quotes(archive, wanted, weight, chosen)
@@ -126,7 +126,7 @@ def search_answer(
         shown.add(match)
     best = [match for match in best if match.place not in shown.places - chosen]
     rows = [match.row(wanted) for match in best]
-    seen = shown.places | {match.place for match in (*best, *older)}
+    seen = shown.places | {match.place for match in (*best, *alike)}
     rest = [
         match
         for match in found
@@ -137,7 +137,7 @@ def search_answer(
     room = table_room if is_table else room
     others_room = room // (OTHERS_PART if is_whole and not is_table else PARTIAL_PART)
     return SearchAnswer(
-        *(count, shown.lines, rows, _older_line(older), listed, further, best[0].after),
+        *(count, shown.lines, rows, _alike_line(alike), listed, further, best[0].after),
         *(room, others_room),
     )
 
@@ -164,13 +164,13 @@ def _further_lines(
     return f"{len(lines)} more matching line{'s' * (len(lines) > 1)} of {whole}: {numbers}"
 
 
-def _older_line(matches: Sequence[Match]) -> str:
-    """Return a line that names older matches; "" for none."""
+def _alike_line(matches: Sequence[Match]) -> str:
+    """Return a line that names similar matches; "" for none."""
     if not matches:
         return ""
     references = in_runs((match.segment, match.ordinal + 1) for match in matches)
     more = " …" if len(references) > ALIKE_NAMED else ""
-    return f"({len(matches)} older, much like these: {', '.join(references[:ALIKE_NAMED])}{more})"
+    return f"({len(matches)} more much like these: {', '.join(references[:ALIKE_NAMED])}{more})"
 
 
 def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> str:
