@@ -130,11 +130,14 @@ def test_a_copy_with_the_lines_below_is_shown():
 
 def test_of_similar_lines_in_one_message_the_best_are_shown():
     """A message's passage with more of the query is shown, though a later one is similar."""
-    rows = [{"boat": f"BOAT{n}", "crew": {"deck": n, "engine": 7}, "fare": n * 3} for n in range(9)]
-    rows[3] |= {"then": "BOAT5"}
-    rows = [row | {"note": "the crew and the fare of a boat " * 5} for row in rows]
-    said = [{"role": "user", "content": "Go."}, *step("a", json.dumps([rows[:4], rows[4:]]))]
-    assert '"boat": "BOAT3"' in holding(said)[0]("BOAT3 BOAT5 fare")
+    times = {"leaves": "11:00:00", "arrives": "13:00:00", "status": "available", "day": "Monday"}
+    more = {"seats": {"deck": 19, "cabin": 5}, "fares": {"deck": 80, "cabin": 338}}
+    boats = {n: {"boat": f"BOAT10{n}", "harbour": "Lerwick"} | times | more for n in range(4)}
+    pairs = [[boats[a], boats[b]] for a, b in ((0, 2), (0, 3), (1, 2), (1, 3))]
+    search, _ = holding([{"role": "user", "content": "Go."}, *step("a", json.dumps(pairs))])
+    answer = search("BOAT101 BOAT103 cabin fares")
+    assert answer.index("BOAT101") < answer.index("BOAT103")
+    assert answer.count('"cabin": 338') == 2
 
 
 def test_a_search_for_all_of_a_list_shows_its_table():
