@@ -91,7 +91,7 @@ class SearchAnswer:
     room: int
     """Tokens of the answer: more where it has a table."""
     others_room: int
-    """Those for `others`."""
+    """Tokens of `others`."""
 
 
 def search_answer(
