@@ -27,8 +27,10 @@ __all__ = ["READ", "SEARCH", "TURN_TOKENS", "Recall"]
 
 SEARCH, READ = "search_conversation_archive", "read_conversation_archive"
 """The tools' names."""
-SEARCH_TOKENS, READ_TOKENS = 300, 800
+SEARCH_TOKENS, READ_TOKENS = 400, 800
 """Default sizes of a search's answer and of a read one."""
+TEXT_TOKENS, TABLE_TOKENS = 300, 100
+"""Size of a search's answer without a table, and what a table may add."""
 TURN_TOKENS = 4_000
 """All answers of one turn together."""
 FOOTER_TOKENS = 14
@@ -117,9 +119,12 @@ class Recall:
         if not found:
             reason = _explain_no_match(archive, query, room)
             return f'{reason} {READ}("") lists what is archived.'
-        quoted = max(1, round(room / SEARCH_TOKENS))
-        answer = search_answer(query, found, limit, archive, room=room, quoted=quoted)
-        return self._fitting.fit_answer(answer, room)
+        text_room = max(min(room, TEXT_TOKENS - FOOTER_TOKENS), room - TABLE_TOKENS)
+        quoted = max(1, round(text_room / TEXT_TOKENS))
+        answer = search_answer(
+            query, found, limit, archive, room=text_room, table_room=room, quoted=quoted
+        )
+        return self._fitting.fit_answer(answer, answer.room)
 
     def _read(self, archive: Archive, references: Sequence[str], about: str, room: int) -> str:
         """Return the texts at the references, each within its share."""

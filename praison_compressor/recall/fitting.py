@@ -39,8 +39,6 @@ LINES_AROUND = 12
 """Lines returned before and after a named line."""
 DESCRIBED_ROWS = 4
 """Matches at most that are listed with a few words."""
-OTHERS_PART, PARTIAL_PART = 3, 9
-"""One part in three of an answer at most lists matches; in nine where none has all names."""
 
 _SLACK_TOKENS = 12
 _CUT_TOKENS = 30
@@ -100,14 +98,12 @@ class Fitting:
 
         A passage that does not fit has a row.
         """
-        others = list(
-            self._other_rows(answer, room // (OTHERS_PART if answer.is_whole else PARTIAL_PART))
-        )
+        others = list(self._other_rows(answer, answer.others_room))
         room -= sum(self.count(line) + 1 for line in others)
         least = self.count(f"{OPENS}\n{answer.count}") + _SLACK_TOKENS
-        older = [answer.older] if answer.older else []
+        alike = [answer.alike] if answer.alike else []
         for fit in range(len(answer.passages), 0, -1):
-            lines = [*answer.passages[:fit], *answer.rows[fit:], *older]
+            lines = [*answer.passages[:fit], *answer.rows[fit:], *alike]
             if least + sum(self.count(line) + 1 for line in lines) <= room:
                 break
         return "\n".join([self.fit_rows(lines, room, "", answer.count), *others])
@@ -140,7 +136,7 @@ class Fitting:
     ) -> list[str]:
         """Return the messages; cut long ones to shares that fill the room.
 
-        `endings` are lines that other messages end with too: a cut leaves them out first.
+        `endings` are lines that other messages end with too: a mark replaces them.
         """
         number, shares = len(chosen), [room] * len(chosen)
         parts = self._cut_to_shares(chosen, shares, endings)
@@ -180,29 +176,39 @@ class Fitting:
         for (where, message), share in zip(chosen, shares, strict=True):
             text, head = message_as_text(message), f"[{where}] {message.get('role')}"
             lines, table = split_lines(text), table_of(text)
-            known = seen.union(map(str.strip, lines[length_without_ending(lines, endings) :]))
+            end = length_without_ending(lines, endings)
             room = share - self.count(head) - 2
             if table and self.count(table) <= room:
                 head, body = f"{head} (its JSON as a table)", table
             else:
-                body = condense(lines, room, self.count, where.lines, known)
+                mark = _ending_mark(where, end, len(lines))
+                room -= self.count(mark)
+                body = condense(lines[:end], room, self.count, where.lines, seen) + mark
             is_dropped = message == DROPPED
             parts.append(f"{where} is {body}." if is_dropped else f"{head}\n{body}")
             seen.update(line.strip() for line in lines if len(line) > _REPEATED_CHARS)
         return parts
 
-    def fit_lines(self, reference: Reference, message: Message, room: int) -> str:
-        """Return the named lines that fit, exactly, and how to read on."""
+    def fit_lines(
+        self, reference: Reference, message: Message, room: int, endings: Collection[str] = ()
+    ) -> str:
+        """Return the named lines that fit, exactly, and how to read on.
+
+        A mark replaces an ending that other messages have too, unless only its lines are named.
+        """
         assert reference.message is not None
         where = reference.of_message(reference.message)
         if message == DROPPED:
             return f"{where} is {DROPPED['content']}."
         lines = split_lines(message_as_text(message))
         first, last = line_range(reference, len(lines))
+        end, mark = length_without_ending(lines, endings), ""
+        if first <= end < last:
+            last, mark = end, _ending_mark(where, end, len(lines))
         head = f"\n[{where}] {message.get('role')}, lines {first}-{last} of {len(lines)}"
         if path := json_paths(message_as_text(message))[first - 1]:
             head += f", in {path}"
-        room -= self.count(OPENS + head) + _CUT_TOKENS
+        room -= self.count(OPENS + head + mark) + _CUT_TOKENS
         shown_to = first - 1 + count_fitting(lines[first - 1 : last], room, self.count)
         body = "\n".join(lines[first - 1 : shown_to])
         if shown_to < first:
@@ -211,7 +217,12 @@ class Fitting:
         if shown_to < last:
             rest = self.reading(str(where.lines(shown_to + 1, last)))
             body += f"\n(cut at line {shown_to} of {len(lines)}; go on: {rest})"
-        return f"{OPENS}{head}\n{body}"
+        return f"{OPENS}{head}\n{body}{mark}"
+
+
+def _ending_mark(where: Reference, end: int, length: int) -> str:
+    """Return the mark of an ending after line `end`; "" for none."""
+    return f"\n({where.lines(end + 1, length)}: as other messages end)" if end < length else ""
 
 
 def line_range(reference: Reference, length: int) -> tuple[int, int]:

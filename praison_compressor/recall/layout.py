@@ -180,16 +180,16 @@ def block_around(
 ) -> tuple[int, int]:
     """Widen a range of lines to the block around its best line.
 
-    The block has at most `most` characters. The lines below explain more: those above get what is
-    left. The block ends below where the indentation falls under that of the best line, above at a
-    line without indentation, or, where the best line has none, at a blank one.
+    The block has at most `most` characters. The lines below explain more: where these are cut, none
+    above are added. The block ends below where the indentation falls under that of the best line,
+    above at a line without indentation, or, where the best line has none, at a blank one.
     """
     depth, room = _indentation(lines[best]), most - chars_of(lines[first : last + 1])
     while last + 1 < len(lines) and (room := room - len(lines[last + 1]) - 1) >= 0:
         last += 1
         if not _is_blank(lines[last]) and _indentation(lines[last]) < depth:
             break
-    room = most - chars_of(lines[first : last + 1])
+    room = most - chars_of(lines[first : last + 1]) if room >= 0 else -1
     while first and (room := room - len(lines[first - 1]) - 1) >= 0:
         blank = _is_blank(lines[first])
         if blank != bool(depth) and not _indentation(lines[first]):

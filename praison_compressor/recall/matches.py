@@ -61,6 +61,8 @@ ALIKE, SAME_LINE = 0.8, 0.5
 """Of two passages that share this part of their words, or also a line, only one is shown."""
 ROW_CHARS = 50
 """Characters of a row's few words."""
+DECIDING = 8
+"""Lines below a match that often decide; of similar messages one that has them is quoted."""
 FOLLOWING = 40
 """Lines after a passage that a reference to what follows names."""
 
@@ -119,6 +121,10 @@ class Match:
     passage: Passage
     lines: Sequence[str]
     message: Message
+    end: int
+    """Lines before an ending that other messages have too."""
+    is_table: bool = False
+    """Whether the lines are the message's JSON as a table."""
 
     @property
     def place(self) -> tuple[int, int]:
@@ -163,7 +169,8 @@ class Match:
     def has(self, other: Match) -> bool:
         """Return whether the passage has the other's best line."""
         first, last = self.passage.first, self.passage.last
-        return self.place == other.place and first <= other.passage.best <= last
+        is_inside = self.is_table or first <= other.passage.best <= last
+        return self.place == other.place and is_inside
 
     @property
     def after(self) -> str:
@@ -172,19 +179,22 @@ class Match:
         is_end = last == self.passage.last
         return "" if is_end else str(self.where.lines(self.passage.last + 1, last))
 
-    def widen(self, most: int, shared: Collection[str]) -> Match:
-        """Widen the match to its message, JSON value or block.
+    def widen(self, most: int, table_chars: int) -> Match:
+        """Widen the match to its message, table, JSON value or block.
 
-        The passage has at most `most` characters. `shared` lines at the message's end are left out.
+        The passage has at most `most` characters, a table `table_chars`. An ending that other
+        messages have too is left out.
         """
         best, passage = self.passage.best - 1, self.passage
-        end = max(passage.last, length_without_ending(self.lines, shared))
+        end = max(passage.last, self.end)
         if chars_of(self.lines[:end]) <= most:
             return replace(self, passage=replace(passage, first=1, last=end))
-        table = table_of(message_as_text(self.message)) if self.paths[best] else ""
-        if 0 < len(table) <= most:
+        table = table_of(message_as_text(self.message)) if any(self.paths) else ""
+        # A match at the top names all of the JSON.
+        if 0 < len(table) <= (most if self.paths[best] else table_chars):
             rows = table.split("\n")
-            return replace(self, lines=rows, passage=replace(passage, first=1, last=len(rows)))
+            whole = Passage(1, len(rows), passage.score, 1)
+            return replace(self, lines=rows, passage=whole, is_table=True)
         if self.paths[best]:
             first, last = value_around(best, self.lines, self.paths, most)
             first, last = min(first, passage.first - 1), max(last, passage.last - 1)
@@ -224,15 +234,16 @@ def rank_passages(
         if number in weaker:
             continue
         part = (1 + full_weights[number] / fullest) / 2
+        end = length_without_ending(lines, shared)
         for passage in find_passages(
             *(lines, wanted, most, weight),
-            held=_drop_ending_terms(length_without_ending(lines, shared), terms_of),
+            held=_drop_ending_terms(end, terms_of),
             context=WIDE * CONTEXT,
             dull=shared,
             worth=worth,
         ):
             passage = replace(passage, score=part * passage.score)
-            matches.append(Match(match.segment, match.ordinal, passage, lines, match.message))
+            matches.append(Match(match.segment, match.ordinal, passage, lines, match.message, end))
             part *= SECOND_SHARE
     least = worth * max((match.passage.score for match in matches), default=0)
     matches = [match for match in matches if match.passage.score >= least]
@@ -247,46 +258,54 @@ def _drop_ending_terms(end: int, line_terms: Sequence[LineTerms]) -> Sequence[Li
 
 
 def split_repeats(matches: Sequence[Match]) -> tuple[list[Match], list[Match]]:
-    """Return distinct matches, and older ones much like one of these.
+    """Return distinct matches, and others much like one of these.
 
-    An agent reads a file again after an edit; a message is archived masked and again folded.
+    An agent reads a file again after an edit; a message is archived masked and again folded. The
+    newest is returned, unless it ends below the match and another does not.
     """
     apart: list[Match] = []
-    older: dict[str, Match] = {}
+    others: dict[str, Match] = {}
     for match in matches:
         place = next((n for n, each in enumerate(apart) if _are_alike(match, each)), None)
         if place is None:
             apart.append(match)
             continue
-        oldest, apart[place] = sorted((apart[place], match), key=lambda each: each.place)
-        older.setdefault(oldest.text, oldest)
+        other, apart[place] = sorted((apart[place], match), key=_lines_after)
+        others.setdefault(other.text, other)
     shown = {match.text for match in apart}
-    return apart, [older[text] for text in older if text not in shown]
+    return apart, [others[text] for text in others if text not in shown]
+
+
+def _lines_after(match: Match) -> tuple[int, int, int]:
+    """Return the lines below a match, up to `DECIDING`, then its place."""
+    return min(DECIDING, match.end - match.passage.best), *match.place
 
 
 def _are_alike(one: Match, other: Match) -> bool:
-    """Return whether the newer match repeats the older one.
+    """Return whether the newer match repeats one of an older message.
 
-    It has nearly all words of the older match, or half of them and its best line.
+    It has nearly all words of the older match, or the same best line and half of one's words.
     """
     older, newer = sorted((one, other), key=lambda each: each.place)
-    least = SAME_LINE if older.line == newer.line else ALIKE
-    return len(older.words & newer.words) >= least * len(older.words)
+    if older.place == newer.place:
+        return False
+    common = len(older.words & newer.words)
+    if older.line == newer.line:
+        return common >= SAME_LINE * min(len(older.words), len(newer.words))
+    return common >= ALIKE * len(older.words)
 
 
-def widen_best(
-    matches: Sequence[Match], quoted: int, chars: int, shared: Collection[str]
-) -> list[Match]:
+def widen_best(matches: Sequence[Match], quoted: int, chars: int, table_chars: int) -> list[Match]:
     """Widen the matches to be quoted, up to `chars` characters together.
 
-    A match whose best line stands in a wider one is left out.
+    A table may have `table_chars`. A match whose best line stands in a wider one is left out.
     """
     room, best = chars - sum(len(match.text) for match in matches[:quoted]), list[Match]()
     for match in matches:
         if any(each.has(match) for each in best):
             continue
         most = min(len(match.text) + room, BLOCK_CHARS)
-        wide = match.widen(most, shared) if len(best) < quoted else match
+        wide = match.widen(most, table_chars) if len(best) < quoted else match
         room -= len(wide.text) - len(match.text)
         best.append(wide)
     return best

@@ -158,7 +158,9 @@ def find_passages(
         least = least or worth * scores[best]
         if scores[best] < least:
             break
-        passage = Passage(*places[best], scores[best], best + 1)
+        first, last = places[best]
+        matching = next(n for n in range(first, best + 2) if held[n - 1])
+        passage = Passage(max(first, matching - BEFORE), last, scores[best], best + 1)
         taken.append(passage)
         quoted = {text for line in held[passage.first - 1 : passage.last] for text in line}
         left |= {text: SHOWN_SHARE * weight[text] for text in quoted}
@@ -196,7 +198,10 @@ def _terms_of_line(line: str, wanted: Iterable[Term]) -> LineTerms:
         if _has_word(line, folded, term.text):
             at = line.find(term.written)
             is_defined = term.parts and _DEFINES.search(line[: max(at, 0)])
-            shares[term.text] = OTHER_CASE if at < 0 else DEFINED_SHARE if is_defined else 1.0
+            # `retries` is another name in `retriesLeft`.
+            runs_on = term.parts and line[at + len(term.written) :][:1].isalnum()
+            is_other = at < 0 or runs_on
+            shares[term.text] = OTHER_CASE if is_other else DEFINED_SHARE if is_defined else 1.0
         elif (
             term.parts
             and all(part in folded for part in term.parts)

@@ -16,6 +16,7 @@ from .fitting import LEAST_BESIDE_CHARS, LEAST_SHARE_TOKENS, OPENS, Fitting, lin
 from .layout import split_lines
 from .matches import FoundMessage
 from .outlines import join_in_pairs, masks_row, outline_rows, references_in_order, runs_of_entries
+from .passages import query_terms, terms_in
 from .references import REFERENCE_HELP, Reference, in_runs, parse_reference
 from .search import search_answer
 from .tables import table_of
@@ -163,7 +164,7 @@ class Reading:
             for hit in hits
         ]
         answer = search_answer(
-            self.about, found, PASSAGES, self.archive, room=room, quoted=PASSAGES
+            self.about, found, PASSAGES, self.archive, room=room, table_room=room, quoted=PASSAGES
         )
         if reference.message is not None and reference.last_message is None:
             answer = replace(answer, count=remark)
@@ -180,7 +181,8 @@ class Reading:
             rows = outline_rows(originals, references_in_order(reference.segment, originals))
             return self._fit_outline(rows, room)
         if reference.line is not None:
-            return self.fitting.fit_lines(reference, originals[reference.message - 1], room)
+            message = originals[reference.message - 1]
+            return self.fitting.fit_lines(reference, message, room, self._endings)
         last = min(reference.messages.stop, len(originals))
         numbers = range(reference.message, last + 1)
         chosen = [(reference.of_message(number), originals[number - 1]) for number in numbers]
@@ -205,7 +207,7 @@ class Reading:
         room -= count(OPENS + above) + count(below)
         if size > room - FRAME_TOKENS:
             room -= GO_ON_TOKENS
-        parts = self.fitting.fit_messages(chosen, room, around.shared)
+        parts = self.fitting.fit_messages(chosen, room, self._endings)
         if gaps := self._gap_references(reference, "\n".join(parts)):
             below += f"\n(go on: {self.fitting.reading(gaps)})"
         return "\n".join([OPENS + above, *parts]) + below
@@ -223,6 +225,12 @@ class Reading:
         above = fit(around.calls_above(places, self.asked), max(least, left - least))
         left -= self.fitting.count(above)
         return above, fit(around.results_below(places, self.asked), max(least, left))
+
+    @property
+    def _endings(self) -> list[str]:
+        """Lines that end several messages, without those that match `about`."""
+        wanted = query_terms(self.about)
+        return [line for line in self.archive.endings if not terms_in(line, wanted)]
 
     def _gap_references(self, reference: Reference, text: str) -> str:
         """Return the references of a text's gaps, or of messages with gaps.

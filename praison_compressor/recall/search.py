@@ -36,10 +36,12 @@ PASSAGES_A_MESSAGE = 2
 LINES_NAMED = 8
 """Numbers of further matching lines that are named at most."""
 ALIKE_NAMED = 6
-"""References of older, similar messages at most."""
+"""References of similar messages at most."""
 CALL_CHARS, RESULT_CHARS = 80, 100
 PATH_CHARS, LEAST_VALUE = 56, 12
 """Characters of a call, a result, a path's end, and of the least value that is shown."""
+OTHERS_PART, PARTIAL_PART = 3, 9
+"""One part in three of an answer at most lists matches; in nine beside a table or a partial one."""
 CHARS, HEAD_TOKENS = 2.7, 80
 """Characters of quoted lines for each token of an answer, but for what stands beside them."""
 NEIGHBOURS = 12
@@ -78,16 +80,18 @@ class SearchAnswer:
     """The best, with their call or results."""
     rows: list[str]
     """A row for each passage, where that does not fit."""
-    older: str
-    """A line that names older messages much like these; "" for none."""
+    alike: str
+    """A line that names messages much like these; "" for none."""
     others: list[tuple[list[tuple[int, int]], str]]
     """Matching messages that are not shown (segment and number, from 1), with a few words."""
     further: str
     """The best message's other matching lines; "" for none."""
     after: str
     """Reference of the lines after the best passage; "" where nothing follows."""
-    is_whole: bool
-    """Whether the matches have every name of the query."""
+    room: int
+    """Tokens of the answer: more where it has a table."""
+    others_room: int
+    """Tokens of `others`."""
 
 
 def search_answer(
@@ -97,14 +101,16 @@ def search_answer(
     archive: Archive,
     *,
     room: int,
+    table_room: int,
     quoted: int,
 ) -> SearchAnswer:
     """Lay out what a search found.
 
-    Of the `limit` best matches, `quoted` are shown as passages; others have a row. `room` are the
-    tokens of the answer.
+    Of the `limit` best matches, `quoted` are shown as passages; others have a row. The answer has
+    `room` tokens, or `table_room` with a table.
     """
     shared, chars = archive.endings, int(max(0, room - HEAD_TOKENS) * CHARS)
+    table_chars = chars if room == table_room else int((table_room - HEAD_TOKENS // 2) * CHARS)
     wanted = query_terms(query)
     documents = count_documents(found)
     count = _count_line(query, found, documents)
@@ -115,15 +121,15 @@ def search_answer(
     if not ranked:  # the words of a name stand apart
         wanted = [Term(word, 1.0) for word in distinct_words(query)]
         ranked, weight = rank_passages(found, wanted, shared, most)
-    matches, older = split_repeats(ranked)
-    best = widen_best(matches[:limit], quoted, chars, shared)
+    matches, alike = split_repeats(ranked)
+    best = widen_best(matches[:limit], quoted, chars, table_chars)
     chosen = {match.place for match in best[:quoted]}
     shown = _Quotes(archive, wanted, weight, chosen)
     for match in best[:quoted]:
         shown.add(match)
     best = [match for match in best if match.place not in shown.places - chosen]
     rows = [match.row(wanted) for match in best]
-    seen = shown.places | {match.place for match in (*best, *older)}
+    seen = shown.places | {match.place for match in (*best, *alike)}
     rest = [
         match
         for match in found
@@ -131,8 +137,12 @@ def search_answer(
     ]
     listed, further = _other_matches(rest, wanted), _further_lines(best[:quoted], wanted, weight)
     after = best[0].after if best else ""
+    is_table = any(match.is_table for match in best)
+    room = table_room if is_table else room
+    others_room = room // (OTHERS_PART if is_whole and not is_table else PARTIAL_PART)
     return SearchAnswer(
-        *(count, shown.lines, rows, _older_line(older), listed, further, after, is_whole)
+        *(count, shown.lines, rows, _alike_line(alike), listed, further, after),
+        *(room, others_room),
     )
 
 
@@ -160,13 +170,13 @@ def _further_lines(
     return f"{len(lines)} more matching line{'s' * (len(lines) > 1)} of {whole}: {numbers}"
 
 
-def _older_line(matches: Sequence[Match]) -> str:
-    """Return a line that names older matches; "" for none."""
+def _alike_line(matches: Sequence[Match]) -> str:
+    """Return a line that names similar matches; "" for none."""
     if not matches:
         return ""
     references = in_runs((match.segment, match.ordinal + 1) for match in matches)
     more = " …" if len(references) > ALIKE_NAMED else ""
-    return f"({len(matches)} older, much like these: {', '.join(references[:ALIKE_NAMED])}{more})"
+    return f"({len(matches)} more much like these: {', '.join(references[:ALIKE_NAMED])}{more})"
 
 
 def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> str:

@@ -136,6 +136,7 @@ def test_the_match_is_shown_with_the_lines_round_it(query):
         ("parseConfig", "parseConfig(path)", "parse the config"),
         ("10.4.2", "version 10.4.2", "version 10.4.1 and 2"),
         ("part-1", "part-1", "part-10"),  # a number is found whole
+        ("denyRule", "the denyRule", "const denyRuleOfTests = 1"),
         ("retryPolicy", "the retry_policy of the client", "a policy"),  # half remembered
     ],
 )

@@ -123,7 +123,58 @@ def test_the_newest_of_similar_passages_is_shown():
 
     answer = holding(reading(8001), reading(8002), reading(8003))[0]("settings of the gateway")
     assert ("port = 8003" in answer, "port = 8001" in answer) == (True, False)
-    assert "(2 older, much like these: s2.2, s1.2)" in answer
+    assert "(2 more much like these: s2.2, s1.2)" in answer
+
+
+def test_the_lines_below_a_match_are_shown():
+    """A passage that does not fit goes on below its match, and has one line above."""
+    lines = [f"    step_{n} = prepare(step_{n - 1}, gauge)" for n in range(60)]
+    lines[30] = "    # Reuse the harbour lamp if"
+    answer = holding([{"role": "assistant", "content": "\n".join(lines)}])[0]("harbour lamp")
+    shown = [n for n in range(60) if f"    step_{n} = " in answer]
+    assert shown[0] == 29
+    assert shown[-1] >= 37
+
+
+def test_a_copy_with_the_lines_below_is_shown():
+    """Of similar passages one with the lines below the match is shown, not one that ends there."""
+    file = [f"{n:6}→    value_{n} = read(gauge_{n})" for n in range(90)]
+    file[50] = "    50→    # Reuse the harbour lamp if"
+    parts = ["\n".join(file[start:end]) for start, end in ((46, 90), (0, 51))]
+    said = [{"role": "user", "content": "Go."}, *step("a", parts[0]), *step("b", parts[1])]
+    answer = holding(said)[0]("harbour lamp")
+    assert "value_51 = read" in answer
+    assert "(1 more much like these: s1.5)" in answer
+
+
+def test_of_similar_lines_in_one_message_the_best_are_shown():
+    """A message's passage with more of the query is shown, though a later one is similar."""
+    times = {"leaves": "11:00:00", "arrives": "13:00:00", "status": "available", "day": "Monday"}
+    more = {"seats": {"deck": 19, "cabin": 5}, "fares": {"deck": 80, "cabin": 338}}
+    boats = {n: {"boat": f"BOAT10{n}", "harbour": "Lerwick"} | times | more for n in range(4)}
+    pairs = [[boats[a], boats[b]] for a, b in ((0, 2), (0, 3), (1, 2), (1, 3))]
+    search, _ = holding([{"role": "user", "content": "Go."}, *step("a", json.dumps(pairs))])
+    answer = search("BOAT101 BOAT103 cabin fares")
+    assert answer.index("BOAT101") < answer.index("BOAT103")
+    assert answer.count('"cabin": 338') == 2
+
+
+def test_a_search_for_all_of_a_list_shows_its_table():
+    """A match at the top of JSON shows its table; a match of one row and a text stay smaller."""
+    made = {
+        f"61{n}": {"item": f"61{n}", "size": {"head": n, "brim": 7}, "here": n % 2 == 0}
+        for n in range(12)
+    }
+    said = [
+        {"role": "user", "content": "Go."},
+        *step("a", json.dumps({"name": "Hat", "kinds": made})),
+    ]
+    search, _ = holding(said)
+    answer = search("Hat kinds here")
+    assert "kinds.*: item; size.head; size.brim; here\n610; 0; 7; true" in answer
+    assert "6111; 11; 7; false" in answer
+    assert count(answer) <= 400
+    assert count(search("6111")) <= 300
 
 
 def test_a_call_is_found_with_its_result():

@@ -32,7 +32,7 @@ def test_an_answer_says_how_many_match_and_lists_them():
     search, _ = holding(said, talk(8, "alpha"))
     answer = search("crate sealed")
     assert "\n40 archived messages match\n" in answer
-    assert "(23 older, much like these: s1.17-39)" in answer
+    assert "(23 more much like these: s1.17-39)" in answer
     assert "s1.16 user: Ship 15: the crate is sealed.\n" in answer
     assert "\ns1.1-12\n" in answer
     assert "40 archived messages match" in search("crate sealed", 3, 200)
@@ -133,21 +133,22 @@ def test_progress_and_passed_tests_leave_a_range_first():
         assert "[… s1.3:1-118 …]" in answer
 
 
-def test_an_ending_of_several_messages_goes_first():
-    """An ending of several messages leaves a cut message first, and lines asked for never."""
+def test_an_ending_of_several_messages_gives_way():
+    """A reference replaces an ending of several messages, unless the ending itself is asked for."""
     ending = "<reminder>\n" + "Mind what you read, and who wrote it. " * 12 + "\n</reminder>"
     said = [{"role": "user", "content": "Go."}]
     for n in range(4):
         said += step(f"c{n}", f"The gauge of pier {n} is red.\n\n{ending}", path=f"p{n}")
     search, read = holding(said)
-    for answer in (read("s1.4-5", tokens=150), search("gauge of pier 1"), read("s1.4")):
+    reads = [read("s1.5"), read("s1.1-9"), read("s1.5:1-6"), read("s1.5", about="gauge of pier")]
+    for answer in reads:
+        assert "The gauge of pier 1 is red.\n(s1.5:2-6: as other messages end)" in answer
+        assert "Mind what you read" not in answer
+    for answer in (search("gauge of pier 1"), read("s1.4")):
         assert "The gauge of pier 1 is red." in answer
         assert "Mind what you read" not in answer
-    assert "[… s1.5:2-6 …]" in read("s1.4-5", tokens=150)
-    for answer in (read("s1.5"), read("s1.1-9"), read("s1.5:2-5"), read("s1.5:1-5")):
-        assert "Mind what you read" in answer
-        assert "repeats other messages" not in answer
-    assert "Mind what you read" in search("who wrote it")
+    asked = [read("s1.5:2-6"), read("s1.5", about="who wrote it"), search("who wrote it")]
+    assert all("Mind what you read" in answer for answer in asked)
 
 
 def test_a_listing_that_does_not_fit_gives_its_first_lines():
