@@ -163,7 +163,7 @@ class Quotes:
 
 
 def _novelty_test(visible: str) -> Callable[[str], bool]:
-    """Return a test: a text is short, or not in the visible text."""
+    """Return a test that accepts short texts and texts not visible."""
     words = {*visible.split()}
 
     def is_new(text: str) -> bool:

@@ -79,7 +79,7 @@ class Around:
         ]
 
     def results_below(self, places: range, asked: Sequence[Reference]) -> list[str]:
-        """Return the results of calls at the ordinals, those `asked` for left out."""
+        """Return the results of calls at the ordinals, except `asked` ones."""
         results = self.messages_not_asked(
             (n for ordinal in places for n in self.results_of(ordinal)), asked
         )

@@ -1,4 +1,4 @@
-"""Search an archive: count what matches, quote the best, list the rest by reference.
+"""Search an archive: count matches, quote the best, reference the rest.
 
 A call and its results are one document: they are shown together.
 """

@@ -1,4 +1,4 @@
-"""Lay out JSON of like objects as tables: each key once, a row for each object. Pure."""
+"""Lay out JSON of like objects as tables, each key once."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def as_table(text: str) -> str:
 
 
 def _records(value: Any, path: str) -> Iterator[Record]:
-    """Yield the objects in order, an object of plain values within its parent."""
+    """Yield the objects in order; plain objects join their parent."""
     if isinstance(value, list):
         value = {f"[{number}]": each for number, each in enumerate(value)}
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Measure whether a text is about its source, by rare words and word order."""
+"""Measure by rare words and word order whether a text fits its source."""
 
 from __future__ import annotations
 

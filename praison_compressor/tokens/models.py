@@ -43,7 +43,9 @@ def litellm_folder() -> Path | None:
 
 
 def model_limits(model: str | None, context_window: int | None = None) -> Limits:
-    """Return the model's limits: `context_window`, else registered ones, else the file's.
+    """Return the limits from `context_window`, else litellm's tables.
+
+    litellm's registered table comes before its file.
 
     An unknown name is tried without its route (`openrouter/anthropic/`), tag, region and date. Then
     the window is guessed, with one warning for each model.
@@ -91,12 +93,11 @@ def _price(model: str | None, field: str) -> float | None:
 
 @lru_cache(maxsize=256)
 def _warn_unknown(model: str | None) -> None:
-    """Warn about an unknown window, once per model by the cache."""
+    """Warn once per model; `lru_cache` remembers which."""
     subject = f"the context window of model {model!r} is unknown" if model else "no model is named"
     logger.warning(
-        "%s; %s tokens are assumed; set context_window for the agent's model, or "
-        "litellm.register_model for an auxiliary model, whose window is also learned when it "
-        "refuses a request as too long",
+        "%s, %s tokens are assumed; for the agent's model set context_window; for an auxiliary "
+        "model call litellm.register_model",
         *(subject, f"{GUESSED_WINDOW:,}"),
     )
 

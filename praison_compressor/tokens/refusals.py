@@ -199,7 +199,7 @@ def overflow_of(
         error: what the client raised.
         sent: our count of the refused request. Numbers that this size excludes are dropped; without
             `sent` the numbers are returned as named.
-        said: texts of the request, which a refusal may repeat.
+        own_texts: texts of the request, which a refusal may repeat.
     """
     links = list(_error_chain(error))
     text = " ".join(map(_error_text, links))
