@@ -130,8 +130,8 @@ class Projector:
     ) -> list[Message] | None:
         """Return the messages with the session's renderings replaced by originals.
 
-        Pinned texts are left out, because each view has its own. Return None if `messages` have neither
-        renderings nor pinned texts.
+        Pinned texts are left out, because each view has its own. Return None if `messages` have
+        neither renderings nor pinned texts.
         """
         rendered = renderings(session, self._cache)
         digests = [entry.digest for entry in seen]

@@ -117,7 +117,7 @@ def _table_entries(model: str | None) -> Iterator[tuple[Mapping[str, Any], str]]
 
 
 def _tables() -> Iterator[tuple[Mapping[str, Any], str]]:
-    """Yield the tables, first the one with a user's own deployments."""
+    """Yield the tables, first the table with the user's deployments."""
     live = getattr(sys.modules.get("litellm"), "model_cost", None)
     if isinstance(live, Mapping):
         yield live, "litellm.model_cost"
