@@ -1,4 +1,4 @@
-"""`Projector`: find a ledger's segments in a transcript; restore and record the transcript."""
+"""`Projector`: find a ledger's segments in transcripts; restore and record transcripts."""
 
 from __future__ import annotations
 

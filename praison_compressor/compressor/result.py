@@ -122,7 +122,7 @@ def result_of(
         parent_session_id=view.session.parent,
         summary_method=_summary_method(view, texts, before),
         usage=usage_of(texts),
-        # Copies: an application may edit what it is given.
+        # Copies, because an application may edit its result.
         segments=tuple(replace(s, rendered=to_plain(s.rendered)) for s in segments),
         masked=masked,
         newly_masked=sum(segment.kind in ("mask", "excerpt") for segment in new),

@@ -226,7 +226,7 @@ class Session:
     """The tip's parent pointer."""
     head_hash: str = GENESIS
     entries: tuple[Entry, ...] = ()
-    """Oldest first, those of its parent before its own."""
+    """Oldest first, the parent's entries before its own."""
     edits: int = 0
     """How often a part of the session was forgotten."""
     updated: float = field(default=0.0, compare=False)

@@ -29,7 +29,7 @@ class Around:
         self._calls = read_calls(messages)
 
     def lines(self, at: int) -> list[str]:
-        """Return a message's lines without those that other messages end with too."""
+        """Return a message's lines without an ending that other messages share."""
         lines = split_lines(message_as_text(self.messages[at]))
         return lines[: length_without_ending(lines, self.shared)]
 

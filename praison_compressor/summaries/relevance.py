@@ -1,4 +1,4 @@
-"""Measure by rare words and word order whether a text fits its source."""
+"""Compare a text with its source by rare words and word order."""
 
 from __future__ import annotations
 

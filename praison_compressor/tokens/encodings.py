@@ -104,8 +104,8 @@ def _is_joint(text: str) -> bool:
 
 
 # A vocabulary's own pattern starts a new piece at these places, so a cut here changes no count:
-# before a word that starts a line, between a word and one mark before the next word, between letters
-# and digits.
+# before a word that starts a line, between a word and one mark before the next word, between
+# letters and digits.
 _SEAM = re.compile(
     r"(?<=\n)(?=[^\W_])"
     r"|(?<=[^\W_])(?=[ ,.;:、。，；：！？(-][^\W\d_])"

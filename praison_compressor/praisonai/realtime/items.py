@@ -120,7 +120,7 @@ class Item:
         self.texts[index] = text
 
     def leave_server(self) -> None:
-        """Keep the words and drop the audio: a new connection does not have it."""
+        """Keep the words; drop the audio, which a new connection lacks."""
         words = self.text
         self.is_on_server = False
         self.is_done = True
