@@ -181,8 +181,9 @@ def block_around(
     """Widen a range of lines to the block around its best line.
 
     The block has at most `most` characters. The lines below explain more, so they are added first.
-    Below, the block ends with a line of less indentation than the best line. Above, the block begins
-    with a line without indentation, or after a blank line if the best line has no indentation.
+    Below, the block ends with a line of less indentation than the best line. Above, the block
+    begins with a line without indentation, or after a blank line if the best line has no
+    indentation.
     """
     depth, room = _indentation(lines[best]), most - chars_of(lines[first : last + 1])
     while last + 1 < len(lines) and (room := room - len(lines[last + 1]) - 1) >= 0:
