@@ -45,9 +45,7 @@ def litellm_folder() -> Path | None:
 def model_limits(model: str | None, context_window: int | None = None) -> Limits:
     """Return the limits from `context_window`, else litellm's tables.
 
-    litellm's registered table comes before its file.
-
-    An unknown name is tried without its route (`openrouter/anthropic/`), tag, region and date. Then
+    Models registered with litellm come before its file. An unknown name is tried without its route (`openrouter/anthropic/`), tag, region and date. Then
     the window is guessed, with one warning for each model.
     """
     listed = _listed_limits(model)
@@ -96,7 +94,7 @@ def _warn_unknown(model: str | None) -> None:
     """Warn once per model; `lru_cache` remembers which."""
     subject = f"the context window of model {model!r} is unknown" if model else "no model is named"
     logger.warning(
-        "%s, %s tokens are assumed; for the agent's model set context_window; for an auxiliary "
+        "%s, %s tokens are assumed; set context_window for the agent's model; for an auxiliary "
         "model call litellm.register_model",
         *(subject, f"{GUESSED_WINDOW:,}"),
     )
