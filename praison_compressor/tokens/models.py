@@ -45,8 +45,9 @@ def litellm_folder() -> Path | None:
 def model_limits(model: str | None, context_window: int | None = None) -> Limits:
     """Return the limits from `context_window`, else litellm's tables.
 
-    Models registered with litellm come before its file. An unknown name is tried without its route (`openrouter/anthropic/`), tag, region and date. Then
-    the window is guessed, with one warning for each model.
+    Models registered with litellm come before its file. An unknown name is tried without its route
+    (`openrouter/anthropic/`), tag, region and date. Then the window is guessed, with one warning
+    for each model.
     """
     listed = _listed_limits(model)
     if context_window is not None:
