@@ -170,7 +170,7 @@ class TurnOutcome:
 
     @property
     def check(self) -> dict[str, Any]:
-        """Return whether FACT was in view, in the transcript and in the answer."""
+        """Return whether FACT was in view, transcript and answer."""
         calls = {call.name for message in self.requests[-1].view for call in tool_calls_of(message)}
         return {
             "fact": FACT,

@@ -1,4 +1,4 @@
-"""Collect what a report shows: a session's size over time, summaries and cost.
+"""Collect a session's size over time, summaries and cost for a report.
 
 The session is read from a store, or a transcript is sent again as it grew.
 """

@@ -25,10 +25,10 @@ STORED_WHEN = (
 
 @contextlib.contextmanager
 def open_ledger(url: str | None, *, new: bool = False) -> Iterator[SqlStore]:
-    """Open the named store, that of the environment, or the user's.
+    """Open the store from the URL, the environment, or the user's folder.
 
-    Without `new` a missing ledger is an error: a mistyped path is no empty store. The key of an
-    encrypted ledger is in the environment, since others can read a command line.
+    Without `new` a missing ledger is an error, because the path may be mistyped. The key of an
+    encrypted ledger comes from the environment, because others can read a command line.
     """
     from ..ledger.sql.database import default_path
     from ..ledger.sql.store import open_store
@@ -52,7 +52,7 @@ def existing_session(store: SqlStore, namespace: str, name: str) -> Session:
     """Return the stored session of an id or an epoch's id.
 
     Raises:
-        SessionNotFound: there is none; the error has the nearest id.
+        SessionNotFound: there is no such session; the error has the nearest id.
     """
     try:
         store.lineage(namespace, name)  # `open` makes a session of an unknown name
@@ -67,7 +67,7 @@ def remembered_session(store: SqlStore, namespace: str, name: str) -> Session:
     """Return the stored session unless all of it was forgotten.
 
     Raises:
-        SessionNotFound: there is none, or only tombstones of it.
+        SessionNotFound: there is no such session, or only its tombstones.
     """
     session = existing_session(store, namespace, name)
     is_gone = session.entries and all(entry.forgotten for entry in session.entries)

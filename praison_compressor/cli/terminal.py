@@ -152,7 +152,7 @@ def _lay_out(table: Table, width: int | None) -> Iterator[Line]:
 
 
 def _wrap_cells(row: Sequence[str], width: int) -> Iterator[Sequence[str]]:
-    """Yield the row with the first line of its last cell, then a row for each further line."""
+    """Yield the row with its last cell wrapped, one row per line."""
     *cells, text = row
     for line in textwrap.wrap(text, width, break_on_hyphens=False) or [""]:
         yield [*cells, line]

@@ -39,9 +39,9 @@ class Account:
         self._lock = renew_after_fork(threading.Lock())
         self._at_store = renew_after_fork(threading.Lock())  # one thread reads or writes the store
         self._stored = self._written = self._due = Bill()
-        """What the store has, what is on its way there, and what it lacks."""
+        """The parts in the store, being written to it, and not yet written."""
         self._noted = 0.0
-        """The last request that the store knows; before the first one, when it was looked for."""
+        """Time of the store's newest request; before the first request, time of the last look."""
         self._read_at = 0.0
         renew_after_fork(self)
 

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 JOIN_SECONDS = 2.0
-"""A close, or the interpreter's exit, waits this long for a summary that is being cancelled."""
+"""Longest wait of a close, or of the interpreter's exit, for a cancelled summary."""
 
 
 class Background:
@@ -42,8 +42,8 @@ class Background:
         with self._lock:
             if self._closed or key in self._running:
                 return False
-            # Not in the caller's context: a listener must not take this summary for a part of the
-            # request in which it began.
+            # In a new context: a listener must not count this summary as a part of the request
+            # that began it.
             future = contextvars.Context().run(
                 asyncio.run_coroutine_threadsafe, self._run_logged(work), self._start_loop()
             )

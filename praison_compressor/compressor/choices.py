@@ -38,9 +38,9 @@ def requested_references(request: Request, resolved: Request, view: View) -> dic
 
 
 def apply_choices(request: Request, view: View, references: Mapping[str, int]) -> View:
-    """Return the view with the messages that stay by the user's choices.
+    """Return the view with the messages that the user keeps.
 
-    Choices of earlier calls are in the ledger.
+    The ledger has the choices of earlier calls.
     """
     if not request.chooses and not recorded_keeps(view):
         return view

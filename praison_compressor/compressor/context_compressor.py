@@ -59,9 +59,9 @@ class ContextCompressor:
         on_event: called with each `Event`.
         telemetry: called with each `Event`. None: `Telemetry()` with the global providers.
         before_compression: called before each compression with the `Event` "started", in a thread
-            or async. None continues, False refuses this compression (a view above the window is
-            made to fit all the same), a text instructs the summarizer. An exception is logged and
-            refuses nothing.
+            or async. None continues. False refuses this compression; a view above the window is
+            still made to fit. A text instructs the summarizer. An exception is logged and refuses
+            nothing.
         sessions: the memory of sessions between turns; compressors of one agent share it.
         clock: returns seconds since 1970. None: `time.time`.
     """
@@ -97,7 +97,7 @@ class ContextCompressor:
         )
         self._projector = self._pipeline.projector
         self.background = self._pipeline.background
-        """What is being written off the request path."""
+        """Writes summaries off the request path."""
 
     # -------------------------------------------------------------- views
 
@@ -142,7 +142,7 @@ class ContextCompressor:
     ) -> list[Message]:
         """Return the best valid view without model and write; never raise.
 
-        Messages that cannot fit are shortened, messages that cannot be read come back unchanged.
+        Messages that cannot fit are shortened. Unreadable messages come back unchanged.
         The failure `logged` is not logged again.
         """
         return self.best(messages, logged=logged, **options).messages
@@ -196,8 +196,9 @@ class ContextCompressor:
     def idle(self, messages: Sequence[Any] | None = None, **options: Unpack[Options]) -> bool:
         """Begin the next summary if the cache is cold; return whether begun.
 
-        For an application's idle loop: once in each silence, above `idle_trigger_ratio` of the
-        trigger. No `messages` means the session's last transcript, from memory or the store.
+        Call it from an application's idle loop. It begins once in each silence, above
+        `idle_trigger_ratio` of the trigger. Without `messages` it reads the session's last
+        transcript from memory or the store.
 
         Raises:
             CompressorError: as `compress` would.
@@ -205,7 +206,7 @@ class ContextCompressor:
         return self._pipeline.idle(self._request(messages or (), options, Mode.BACKGROUND))
 
     def record_usage(self, answer: Any, *, session_id: str | None = None) -> Bill:
-        """Add the last request's usage to the session's bill; return that.
+        """Add the last request's usage to the session's bill; return it.
 
         `answer` is a response, or its usage, of OpenAI's, Anthropic's or litellm's client, or a
         dictionary of its shape. The store gets the bill at `close`, and before at a bounded pace.
@@ -252,7 +253,7 @@ class ContextCompressor:
     def resume(
         self, session_id: str | None = None, token_budget: int | None = None
     ) -> CompressResult:
-        """Return a stored session's messages where they fit, else their view.
+        """Return a stored session's messages if they fit, else their view.
 
         The messages are those of the last compression or `save`. `token_budget` None: the trigger.
 
@@ -304,7 +305,7 @@ class ContextCompressor:
         """Return the messages of a reference (s2.14, s2.14:900-940) word for word.
 
         "" lists the session's segments, "s2" returns a segment's outline. The answer takes at most
-        `tokens` and names the rest. A text that is no reference is answered with the syntax.
+        `tokens` and names the rest. Any other text is answered with the syntax of references.
 
         Raises:
             LedgerError: the store cannot be read.
@@ -343,8 +344,8 @@ class ContextCompressor:
     def save_all(self) -> int:
         """Save the last transcript of every session; return how many were recorded.
 
-        Without sessions that were compressed or forgotten in part since then: their last transcript
-        is outdated or holds forgotten words. Failures of the store are logged.
+        Sessions that were compressed or forgotten in part since then are skipped: their last
+        transcript is outdated or holds forgotten words. Failures of the store are logged.
         """
         saved = 0
         for turn in self.sessions.last_turns():
@@ -386,7 +387,7 @@ class ContextCompressor:
         return self._request(messages, {"session_id": name}, Mode.READ_ONLY)
 
     def _with_tools(self, request: Request, result: CompressResult) -> CompressResult:
-        """Return the result with the recall tools where anything is archived."""
+        """Return the result, with the recall tools if anything is archived."""
         if not (result.segments or result.masked or self.config.recall):
             return result
         name = self.sessions.stable_key(request.key)[1]

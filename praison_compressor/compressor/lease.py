@@ -18,14 +18,14 @@ from ..ledger.stores import Store
 logger = logging.getLogger(__name__)
 
 LEASE_SECONDS = 6.0
-"""A crashed holder keeps others waiting for this long; a live holder renews four times as often."""
+"""A crashed holder's lease ends after this time; a live holder renews it every quarter."""
 
 LEASE_PATIENCE_SECONDS = 600.0
-"""After this wait a compression starts without the lease, which a holder that hangs may renew
-forever. The commit decides the race."""
+"""Longest wait for a lease. A hung holder may renew forever, so the compression then starts without
+the lease; the commit decides the race."""
 
 POLL_SECONDS, LONGEST_POLL_SECONDS = 0.1, 1.0
-"""Waiting processes ask less and less often: hundreds of them would keep a small store busy."""
+"""The pause grows, so that hundreds of waiting processes do not overload a small store."""
 
 
 class _Lease:
@@ -76,7 +76,7 @@ async def hold_lease(store: Store, session: Session) -> AsyncIterator[None]:
         yield
     finally:
         try:
-            # Not in the executor: a second cancellation would take a release out of its queue.
+            # Its own thread: a second cancellation would remove a release queued in the executor.
             released = begin(lease.release)
         except RuntimeError:  # the interpreter exits: no thread can be started
             lease.release()

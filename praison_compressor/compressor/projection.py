@@ -1,4 +1,4 @@
-"""`Projector`: lay a transcript along its session's ledger, restore and record it."""
+"""`Projector`: find a ledger's segments in transcripts; restore and record transcripts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 class Projector:
-    """Lay transcripts along a store's ledger, as one model counts them; thread-safe."""
+    """Find a store's segments in transcripts, with one model's counts; thread-safe."""
 
     def __init__(self, config: CompressorConfig, store: Store, tokens: TokenCounter) -> None:
         self.texts = Texts(config, tokens, masks_secrets=masks_secrets(store))
@@ -55,7 +55,7 @@ class Projector:
     def look(self, request: Request, session: Session, previewed: Decision | None = None) -> View:
         """Return the view of the request's messages by the session's ledger.
 
-        The references that the newest preview's decision showed name messages too.
+        The user may name messages by the references of the newest preview.
         """
         view = self._lay(request, session)
         if previewed is None:
@@ -69,7 +69,7 @@ class Projector:
         """Return the view before the user's choices."""
         messages, transcript = request.messages, read_transcript(request.messages)
         seen = self._cache.all(transcript.messages)
-        counted = self._tokens.begin_count(seen)  # digests are made meanwhile
+        counted = self._tokens.begin_count(seen)  # `expand` computes digests meanwhile
         originals = self.expand(transcript.messages, seen, session, request.pinned)
         tokens = counted()
         given_tokens = self._tokens.messages([]) + sum(tokens)
@@ -110,7 +110,7 @@ class Projector:
         return replace(view, session=session, segments=self._segments(session, view.limit))
 
     def _segments(self, session: Session, limit: int) -> tuple[Segment, ...]:
-        """Return the session's segments; those for a far smaller window match nothing."""
+        """Return the session's segments, blank ones for far smaller windows."""
         fitting = (s if s.is_for(limit) else FORGOTTEN for s in segments_in_force(session.entries))
         return tuple(self.recount(s if self._recall else without_recall_tools(s)) for s in fitting)
 
@@ -130,7 +130,8 @@ class Projector:
     ) -> list[Message] | None:
         """Return the messages with the session's renderings replaced by originals.
 
-        Pinned texts are left out: each view has its own. None without renderings and pinned texts.
+        Pinned texts are left out, because each view has its own. Return None if `messages` have
+        neither renderings nor pinned texts.
         """
         rendered = renderings(session, self._cache)
         digests = [entry.digest for entry in seen]
@@ -138,7 +139,7 @@ class Projector:
         own = None if pinned is None else self._cache(pinned.rendered).digest
         if not times and (own is None or own not in digests):
             return None
-        # Of equal renderings (masks of equal outputs) the view shows the newest ones.
+        # Equal outputs have equal masks; the view shows the masks of the newest ones.
         waiting = {name: iter(rendered[name][-count:]) for name, count in times.items()}
         transcript: list[Message] = []
         for message, name, following in zip(messages, digests, [*messages[1:], {}], strict=True):
@@ -181,10 +182,10 @@ class Projector:
     # -------------------------------------------------------------- the archive's limit
 
     def make_room(self, view: View, plan: Plan) -> frozenset[int]:
-        """Make room in the archive for what the plan adds to it.
+        """Trim the archive, so that the plan's originals fit its limit.
 
-        Return the indices, in the caller's list, of messages that the archive has no room for: no
-        reference may name them.
+        Return the indices, in the caller's list, of messages dropped from the archive: no reference
+        may name them.
         """
         if self._bounded is None:
             return frozenset()
@@ -216,7 +217,7 @@ def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:
 
 
 def _aliases(session: Session) -> dict[str, str]:
-    """Return original digests by the digests under which secrets are masked."""
+    """Return masked digest -> original digest of all entries."""
     return {
         masked: original
         for entry in session.entries
@@ -227,14 +228,14 @@ def _aliases(session: Session) -> dict[str, str]:
 def outline_of(view: View) -> Outline:
     """Return the transcript with segment numbers in place of replaced runs.
 
-    Outline and ledger together restore a session exactly. The outline has no summary's text, so
-    that no summary becomes an original.
+    Outline and ledger together restore a session exactly. The outline has no summary's text: a
+    summary must never become an original.
     """
     numbers = {id(segment): number for number, segment in enumerate(view.segments)}
     outline: list[Message | int | None] = list(view.given_messages)
     for start, end, segment in view.all_tiles:
         origins = sorted(o for o in view.transcript.origins[start:end] if o is not None)
-        # Where repair moved a result out of its place, the messages stay as they came.
+        # If repair moved a result, the messages stay in the caller's order.
         if origins and origins[-1] - origins[0] + 1 == len(origins):
             outline[origins[0]] = numbers[id(segment)]
             for place in origins[1:]:
@@ -246,7 +247,7 @@ def default_store(config: CompressorConfig) -> Store:
     """Return the store at `store_url`; memory without one."""
     if config.store_url is None:
         return MemoryStore()
-    from ..ledger.sql.store import open_store  # loads SQLAlchemy: only when asked
+    from ..ledger.sql.store import open_store  # loads SQLAlchemy, so only if needed
 
     masks = config.redact_secrets is not False
     return open_store(config.store_url, key=config.store_key, mask_secrets=masks)

@@ -1,4 +1,4 @@
-"""`LastTurn`: a view below the trigger that a turn which only adds messages extends.
+"""`LastTurn`: a view below the trigger, extended by new messages.
 
 A client sends the whole transcript at every turn. With the last view in memory, a turn that only
 adds messages costs one comparison and the new messages. Any other turn is read in full.
@@ -23,7 +23,7 @@ from .result import CompressResult
 
 @dataclass(frozen=True)
 class LastTurn:
-    """A view below the trigger, and what the next turn must not change."""
+    """A view below the trigger, and the values that must not change."""
 
     session: Session
     messages: list[Message]

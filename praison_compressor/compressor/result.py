@@ -22,7 +22,7 @@ from .request import Request
 class CompressResult:
     """The view to send, with counts in tokens of its model."""
 
-    # Not in the `repr`, which `asyncio.run` makes: it takes a sixth of the time of counting.
+    # Not in `repr`: `asyncio.run` builds it, which takes a sixth of the counting time.
     messages: list[Message] = field(repr=False)
     context_status: str
     """ "full", "masked" or "summarized"."""
@@ -33,7 +33,7 @@ class CompressResult:
     parent_session_id: str | None
     summary_method: str | None
     """ "model" or "static" if this call wrote a summary, "reused" if the ledger had one. "static"
-    too while the view has a text without a model in place of a summary that is being written."""
+    also while a placeholder replaces a summary that is still being written."""
     usage: Usage = field(default_factory=Usage)
     """Cost of the auxiliary model in this call, and in the background since the call before."""
     segments: tuple[Segment, ...] = field(default=(), repr=False)
@@ -45,10 +45,11 @@ class CompressResult:
     newly_summarized: int = 0
     """Messages that summaries of this call replace."""
     summarized_by_model: int = 0
-    """Those of `newly_summarized` whose summary has a model's prose; the others' only quotes."""
+    """Those of `newly_summarized` whose summary has a model's prose. The other new summaries
+    contain quotes only."""
     vetoed: bool = False
-    """Whether a hook refused a compression. `messages` fit the window all the same, if necessary by
-    a text that is recorded nowhere."""
+    """Whether a hook refused a compression. `messages` still fit the window; an unrecorded static
+    text may replace some."""
     masked_secrets: int = 0
     """Keys and tokens masked in the archived originals of the view."""
     written: tuple[SegmentText, ...] = field(default=(), repr=False)
@@ -69,7 +70,7 @@ class CompressResult:
     def recall_schemas(self) -> list[dict[str, Any]]:
         """Return the recall tools in the form of the messages' calls.
 
-        Before the first call `recall_schemas_for` takes the API's name.
+        Before the first call the form is unknown: call `recall_schemas_for(api)`.
         """
         return self.recall_schemas_for(api_of(self.messages))
 
@@ -121,7 +122,7 @@ def result_of(
         parent_session_id=view.session.parent,
         summary_method=_summary_method(view, texts, before),
         usage=usage_of(texts),
-        # Copies: an application may edit what it is given.
+        # Copies, because an application may edit its result.
         segments=tuple(replace(s, rendered=to_plain(s.rendered)) for s in segments),
         masked=masked,
         newly_masked=sum(segment.kind in ("mask", "excerpt") for segment in new),

@@ -41,7 +41,7 @@ LIMIT_MB = 256.0
 """Megabytes that the originals of a namespace may take."""
 
 MOST_SESSIONS = 1_024
-"""Sessions that are stored, those used last."""
+"""Most sessions stored; the least recently used is dropped first."""
 
 
 class _Original:
@@ -208,7 +208,7 @@ class MemoryStore:
     ) -> tuple[_Original, ...]:
         """Archive the originals; a dropped one is archived again."""
         archive = self._archives[namespace]
-        if not isinstance(originals, Originals):  # those are copies that nobody edits
+        if not isinstance(originals, Originals):  # `Originals` are copies that nobody edits
             originals = Originals(MessageCache().all(originals))
         archived = []
         rows = zip(originals.content_digests(), originals, originals.sizes(), strict=True)

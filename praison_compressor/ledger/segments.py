@@ -60,20 +60,20 @@ class Segment:
     created: float = 0.0
     """Seconds since 1970."""
     archived_as: tuple[tuple[int, str], ...] = ()
-    """Places in the run whose archived messages have masked secrets, with their masked digests."""
+    """(index in the run, digest after redaction) of each archived message with secrets."""
     secrets: int = 0
     """Keys and tokens masked in the archived originals."""
     transcript_length: int = 0
     """Messages of the transcript when it was compressed; 0: not recorded."""
     limit: int = 0
-    """Tokens that the provider took then; 0: a size was asked for."""
+    """The window's limit then, in tokens; 0 if `target_tokens` was given."""
     wishes: str = ""
-    """Digest of what the model was asked for; "" without a model."""
+    """Digest of the instructions to the model; "" without a model."""
 
     def is_for(self, limit: int) -> bool:
-        """Return whether the segment was made for at least that window.
+        """Return whether the segment may be used at that limit.
 
-        What a small model needed once, a model with twice the room does not have to read.
+        A summary made for one window is not used in a window twice as large.
         """
         return not (self.limit and limit) or limit < 2 * self.limit
 
@@ -87,7 +87,7 @@ class Segment:
         return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
     def aliases(self) -> dict[str, str]:
-        """Return the digests of masked messages, each with its original's."""
+        """Return masked digest -> original digest."""
         return {masked: self.run[place] for place, masked in self.archived_as}
 
 
@@ -130,7 +130,8 @@ K = TypeVar("K")
 def keys_over_limit(sizes: Mapping[K, int], most: int) -> list[K]:
     """Return what to drop so that the rest is at most `most`.
 
-    `sizes` has the oldest first. Larger than average goes first: the user's words are small.
+    `sizes` has the oldest first. Drop messages above the average size first, oldest first: the
+    user's messages are small.
     """
     left = sum(sizes.values())
     if left <= most:
@@ -225,7 +226,7 @@ class Session:
     """The tip's parent pointer."""
     head_hash: str = GENESIS
     entries: tuple[Entry, ...] = ()
-    """Oldest first, those of its parent before its own."""
+    """Oldest first, the parent's entries before its own."""
     edits: int = 0
     """How often a part of the session was forgotten."""
     updated: float = field(default=0.0, compare=False)
@@ -287,8 +288,8 @@ def undo_segment(entries: Sequence[Entry]) -> Segment | None:
 
 
 Outline = tuple[Message | int, ...]
-"""A whole transcript in order. A number is a segment's place in `Session.entries`: the segment's
-originals are there."""
+"""A whole transcript in order. An int is an index into `Session.entries` and means that entry's
+originals."""
 
 
 def plain_outline(outline: Outline) -> Outline:
@@ -310,9 +311,8 @@ def expand_outline(
 ) -> list[Message] | None:
     """Return an outline's transcript, entries replaced by their originals.
 
-    An entry with dropped originals is replaced by its rendered message. `length` cuts the
-    transcript after its first messages, dropped ones counted. Return None if the messages up to
-    that length are unknown: it was recorded as 0, or the cut is inside a gap.
+    An entry with dropped originals is replaced by its rendered message. `length` keeps the
+    first messages, dropped ones included. Return None if `length` is 0 or ends inside a gap.
     """
     transcript: list[Message] = []
     place = 0

@@ -84,9 +84,9 @@ def find_hits(
 ) -> list[Hit]:
     """Return the best messages of a pool, which has them by digest.
 
-    If no document has all names of the query, return those with some names. `place` is called for
-    returned messages only. `runs` are digests of neighbouring messages, in order: a call is paired
-    with its result inside a run.
+    If no document has all names of the query, return documents with some names. `place` is called
+    for returned messages only. `runs` are digests of neighbouring messages, in order: a call is
+    paired with its result inside a run.
 
     Raises:
         ConfigError: a limit below 1.

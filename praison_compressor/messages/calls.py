@@ -348,7 +348,7 @@ class CallPairing:
         return bool(records)
 
     def add_result(self, key: str, text: str, at: int) -> CallRecord | None:
-        """Add a result to the first open call of a key, else the newest."""
+        """Add a result to the key's first open, else newest, call."""
         waiting = (record for record in self._open.get(key, ()) if not record.is_answered)
         record = next(waiting, None) or self._newest.get(key)
         if record is not None:

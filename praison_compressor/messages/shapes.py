@@ -213,7 +213,7 @@ class Bodies(NamedTuple):
 
 
 def without_bodies(value: Any) -> tuple[Any, Bodies]:
-    """Return the value without bodies, and the sizes of these."""
+    """Return the value without bodies, and the sizes of the bodies."""
     if isinstance(value, str):
         return ("", Bodies(len(value))) if is_payload(value) else (value, Bodies())
     if isinstance(value, Mapping):
@@ -295,7 +295,7 @@ def calls_beside(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
 
 
 def makes_calls(message: Mapping[str, Any]) -> bool:
-    """Return whether a message has calls; faster than to read them."""
+    """Return whether a message has calls, without parsing them."""
     return bool(calls_list(message.get("tool_calls")) or call_blocks(message))
 
 
@@ -306,7 +306,7 @@ def calls_list(value: Any) -> Sequence[Any]:
 
 def read_call(call: Any) -> ToolCall:
     """Return a call from an entry of `tool_calls` or a `tool_use` block."""
-    # A block, and some entries, have name and arguments themselves.
+    # Blocks and some entries hold name and arguments at their top level.
     source = _field(call, "function") or _field(call, "custom") or call
     arguments = _field(source, "arguments")
     if arguments is None:

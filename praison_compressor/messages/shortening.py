@@ -11,16 +11,16 @@ from .calls import parse_json
 from .shapes import Message, call_blocks, calls_list, is_call_block, read_call
 
 _STOPS = ("\n", ". ", "! ", "? ", "。", "！", "？", "; ", ", ", " ")
-BLOCK_LINES = 8  # lines of a pasted block whose middle is cut before the words around the block
+BLOCK_LINES = 8  # longer pasted blocks lose their middle before the text around them is cut
 KEPT_LINES = (100, 40, 20, 10, 5)
-"""Lines to keep at each end of a block; the first number that fits counts."""
+"""Lines to keep at each end of a block; the first number that fits is used."""
 _MACHINE_LINE = re.compile(
     r"\s*(?:\[?\d{1,4}[-/:.]\d\d[-/:.]|\[?\d+\]?[:|\s]\s*\S|[<>{}\[\]|+$#@/\\*=~`]|\w+\(|-{2,}|"
     r"(?:INFO|DEBUG|WARN(?:ING)?|ERROR|TRACE|FATAL)\b|at \S+\(|File \"|\w[\w.-]*: |"
     r"\S*[^\w\s.,!?]\S*$|\"|- (?:\w+ )?(?:\"|\[|\w+:)|(?:\S+\s{2,})+\S)"
 )
-"""The form of a line of a log, of code, of data or of a page."""
-MACHINE_LINES = 8  # lines of the shortest text that can be a machine's by the form of each line
+"""A line of a log, of code, of data or of a page."""
+MACHINE_LINES = 8  # shorter texts are machine text only by `_MACHINE_OPENS`
 _MACHINE_OPENS = re.compile(
     r"\s*(?:\[(?:Current|Active) (?:page|URL)|(?:Current |Page )+URL:|- Page URL:|RootWebArea|"
     r"Tab \d+|\[\d+\]\s*<|<html|<!DOCTYPE|<\?xml|Traceback \(most recent|Accessibility tree|"
@@ -30,7 +30,7 @@ _MACHINE_OPENS = re.compile(
 
 
 def is_machine_text(text: str) -> bool:
-    """Return whether the lines of a text have a machine's form.
+    """Return whether a machine wrote the text, by its lines.
 
     >>> is_machine_text("Why?\\n" + "2026-01-01 10:00:00 GET /\\n" * 20)
     False
@@ -59,8 +59,8 @@ def cut_line(text: str, most: int) -> str:
 def keep_ends(text: str, most: int) -> str:
     """Return a text's beginning and end within `most` characters.
 
-    Blocks of code, logs and files are thinned first. Both ends break at a line or a sentence. If
-    the mark of the gap would save nothing, the text stays whole.
+    Blocks of code, logs and files lose their middle first. The cut is at the end of a line or a
+    sentence. If the cut would save nothing, the text stays whole.
     """
     if len(text) <= most:
         return text
@@ -104,7 +104,7 @@ LEAST_STRING_CHARS = 200  # characters of each string that always stay
 LEAST_CALL_CHARS = 1_000  # shorter arguments stay unchanged
 
 CutText = Callable[[str, int], str]
-"""Returns a text cut to about a number of characters."""
+"""Takes a text and a size; returns the text cut to about that number of characters."""
 
 
 def with_shorter_calls(
@@ -112,7 +112,7 @@ def with_shorter_calls(
 ) -> Message:
     """Return the message with each call's arguments within about `chars` characters.
 
-    Strings inside the JSON are cut, the longest first, so that arguments stay a JSON object. `ids`
+    The strings inside the JSON are cut, the longest first: arguments must stay a JSON object. `ids`
     names the calls; None means all.
     """
 

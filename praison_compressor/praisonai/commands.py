@@ -26,8 +26,8 @@ class Command:
     help: str
     """What it does, as `/help` prints it."""
     answer: Callable[[AgentCompressor, str], str | Awaitable[str]]
-    """Returns the reply to an argument. Called in a thread, because most read the store; what is
-    awaitable is awaited on the caller's loop."""
+    """Returns the reply to an argument. Called in a thread, because most answers read the store. An
+    awaitable reply is awaited on the caller's loop."""
 
 
 class Typed(NamedTuple):
@@ -190,8 +190,8 @@ def _find_choice(words: str) -> Typed | str:
 
 
 SHORT = 5
-"""Letters. Shorter commands resemble many words, so a word longer than the command is not taken for
-a misspelling."""
+"""Letters. A shorter command resembles many words, so a word longer than the command is not a
+misspelling."""
 
 
 def _nearest_command(word: str) -> str | None:

@@ -83,7 +83,8 @@ def requested_context(agent: Any, by_default: bool = False) -> RequestedContext 
     if not agent._context_manager_initialized:
         return requested
     if manager is None:
-        # The host makes none for `context=None`, or for a dictionary with one of our options.
+        # The host makes no manager for `context=None`, or for a dictionary with one of our
+        # options.
         return requested if param is None or isinstance(param, Mapping) else None
     hosts_default = ContextConfig().strategy
     is_default = type(manager) is ContextManager and manager.config.strategy is hosts_default
@@ -139,7 +140,8 @@ def _request_from(
     if context is None or not is_summarize(context.strategy):
         return None
     options = options_in(context, more)
-    # Where False is the default (`ContextConfig`), it does not rule out the agent's own model.
+    # `ContextConfig` has `llm_summarize=False` by default, so False there does not exclude the
+    # agent's own model.
     by_default = getattr(type(context), "llm_summarize", False)
     own_model = own_model and (not by_default or context.llm_summarize)
     return RequestedContext(context, options, bool(context.auto_compact), own_model)
@@ -189,8 +191,8 @@ def whole_result(tool_name: str, output: Any, *more: Any, **named: Any) -> Any:
 def takes_whole_results(agent: Any, requested: RequestedContext) -> bool:
     """Return whether to switch off the host's cut of tool results.
 
-    It stays with compression on command (`automatic` False), with a changed limit of the host, and
-    with the host's artifact store.
+    Keep the host's cut if compression runs on command only, if a host limit was changed, or if an
+    artifact store exists.
     """
     host, plain = requested.context, ContextConfig()
     limits = "tool_output_max default_tool_output_max tool_limits tool_budgets".split()

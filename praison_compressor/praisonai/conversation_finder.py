@@ -288,7 +288,7 @@ def without_window(agent: Any, messages: Sequence[Message]) -> Sequence[Message]
         return messages
     before = range(leading_count(messages), start)
     for first in before:
-        # The window may begin amid a turn; what it shares with the history begins with one.
+        # The window may begin amid a turn, but the part shared with the history begins a turn.
         is_turn = first == before.start or messages[first].get("role") == "user"
         if is_turn and _last_run(finished, list(messages[first:start])) is not None:
             leading = (m for m in messages[:first] if not is_host_summary(m))

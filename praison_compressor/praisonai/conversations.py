@@ -139,7 +139,7 @@ class Conversation:
     def begin_turn(self, sent: Sequence[str]) -> tuple[int, int]:
         """Take back what a turn's first request lacks.
 
-        Return the number of messages before that request's first one, and of those that stay.
+        Return the number of messages before the request's first message, and of messages that stay.
         """
         offset, begun = self._align(sent)
         if begun < len(self.digests):

@@ -53,7 +53,7 @@ _INVALID_THINKING = re.compile(
 
 
 MOST_MARKS = 4
-"""Marks that a request may have, with those on its tools."""
+"""Most marks of a request, the marks on its tools included."""
 
 _CLAUDE = re.compile(r"(^|[/.@:_-])(claude|anthropic)([/.@:_-]|$)", re.IGNORECASE)
 

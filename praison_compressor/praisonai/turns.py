@@ -133,7 +133,10 @@ def _stored_history(agent: Any) -> Sequence[Message]:
 
 
 def _is_cut(store: Any, stored: Sequence[Message]) -> bool:
-    """Return whether the host may have cut messages: it keeps the newest 100."""
+    """Return whether the host may have cut messages.
+
+    By default the host keeps the newest 100.
+    """
     bound: int = getattr(store, "active_window", 0) or getattr(store, "max_messages", len(stored))
     is_full = len(stored) > bound // 2  # a cut amid tool calls leaves fewer than the bound
     return is_full or is_host_summary(stored[0])

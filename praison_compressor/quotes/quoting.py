@@ -36,7 +36,7 @@ class Quotes:
     reports: list[tuple[int, str]] = field(default_factory=list)
     """Positions and texts of the assistant's last texts of turns."""
     texts: list[int] = field(default_factory=list)
-    """Positions of the assistant's texts, without those that are calls."""
+    """Positions of the assistant's texts, calls left out."""
     roles: Counter[str] = field(default_factory=Counter)
     tools: Counter[str] = field(default_factory=Counter)
     pairs: calls.CallPairing = field(default_factory=calls.CallPairing)
@@ -163,7 +163,7 @@ class Quotes:
 
 
 def _novelty_test(visible: str) -> Callable[[str], bool]:
-    """Return a test: a text is short, or not in the visible text."""
+    """Return a test that accepts short texts and texts not visible."""
     words = {*visible.split()}
 
     def is_new(text: str) -> bool:

@@ -21,7 +21,7 @@ class SectionKind(NamedTuple):
 
     title: str
     share: float
-    """Guaranteed share of the budget; those of all kinds are 1."""
+    """Guaranteed share of the budget; the shares of all kinds sum to 1."""
     noun: str = ""
     """Noun that counts the entries left out, with `{s}` for its plural; "" counts none."""
     least: int = 24
@@ -54,7 +54,7 @@ class QuoteEntry(NamedTuple):
     at: int
     """The position of its message, or -1."""
     rank: tuple[int, ...]
-    """Where not all entries fit, those of lower rank are printed."""
+    """If not all entries fit, the lower ranks are printed."""
     body: str
     lead: str = ""
     """Words before the body, which are never cut."""

@@ -100,7 +100,7 @@ def telling_line(call: ToolCall | None, text: str) -> str:
 
 
 def telling_place(call: ToolCall, text: str, start: int, end: int) -> int:
-    """Return the place of a failure or a tally within bounds, or -1."""
+    """Return the place of a failure or tally, or -1."""
     for part in _choose_words(call, calls.unwrap_output(text)).split(" … "):
         # A quoted line has single spaces.
         words = r"\s+".join(map(re.escape, part.split()))
@@ -186,7 +186,7 @@ def _candidate_lines(text: str) -> Iterator[str]:
 
 
 def _middle_line(text: str, searched: str, word: str, at: int) -> tuple[int, int] | None:
-    """Return the bounds of the first telling line with a word, or None."""
+    """Return the bounds of the word's first telling line, or None."""
     end = len(text) - EDGE_CHARS
     for _ in range(MIDDLE_TRIES):
         if (at := searched.find(word, at, end)) < 0:

@@ -1,4 +1,7 @@
-"""Quote the newest list that a todo tool, known by its exact name, was given."""
+"""Quote the newest list given to a todo tool.
+
+A todo tool is known by its exact name.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +106,7 @@ class TodoList:
             self._merge_item(_parse_item(entry, str(n), at))
 
     def _merge_item(self, item: Todo | None) -> None:
-        """Set an item; keep the known title and status if none are given."""
+        """Merge the update into the known item."""
         if item is not None:
             known = self.items.get(item.key, item)
             if not item.title:

@@ -80,7 +80,7 @@ class Recall:
         )
 
     def _answer_within_turn(self, budget: int, answer: Callable[[Archive, int], str]) -> str:
-        """Return the answer with its size, or a remark if the turn's budget is spent."""
+        """Return the answer with its size, or a remark without budget."""
         archive = self._newest_archive()
         if not archive.entries:
             return _NO_ARCHIVE

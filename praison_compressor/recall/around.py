@@ -29,7 +29,7 @@ class Around:
         self._calls = read_calls(messages)
 
     def lines(self, at: int) -> list[str]:
-        """Return a message's lines without those that other messages end with too."""
+        """Return a message's lines without an ending that other messages share."""
         lines = split_lines(message_as_text(self.messages[at]))
         return lines[: length_without_ending(lines, self.shared)]
 
@@ -79,7 +79,7 @@ class Around:
         ]
 
     def results_below(self, places: range, asked: Sequence[Reference]) -> list[str]:
-        """Return the results of calls at the ordinals, those `asked` for left out."""
+        """Return the results of calls at the ordinals, except `asked` ones."""
         results = self.messages_not_asked(
             (n for ordinal in places for n in self.results_of(ordinal)), asked
         )

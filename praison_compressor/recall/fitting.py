@@ -70,7 +70,7 @@ class Fitting:
         return answer
 
     def _fit_start(self, text: str, room: int) -> str:
-        """Return the first lines that fit, of a single line its two ends."""
+        """Return the first lines that fit, or a single line's ends."""
         lines = text.split("\n")
         if (fitting := count_fitting(lines, room - 2, self.count)) > 1:
             return "\n".join([*lines[:fitting], "…"])

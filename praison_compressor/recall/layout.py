@@ -180,9 +180,10 @@ def block_around(
 ) -> tuple[int, int]:
     """Widen a range of lines to the block around its best line.
 
-    The block has at most `most` characters. The lines below explain more: where these are cut, none
-    above are added. The block ends below where the indentation falls under that of the best line,
-    above at a line without indentation, or, where the best line has none, at a blank one.
+    The block has at most `most` characters. The lines below explain more: where these are cut, no
+    line above is added. Below, the block ends with a line of less indentation than the best line.
+    Above, the block begins with a line without indentation, or after a blank line if the best line
+    has no indentation.
     """
     depth, room = _indentation(lines[best]), most - chars_of(lines[first : last + 1])
     while last + 1 < len(lines) and (room := room - len(lines[last + 1]) - 1) >= 0:
@@ -280,9 +281,9 @@ def condense(
 ) -> str:
     """Return the lines within a budget of tokens.
 
-    `gap(first, last)` names a gap. Lines that say nothing and repeated lines (those in `seen` too)
-    go first, then the middle. Errors of the middle stay. A numbered listing gives its first lines:
-    they are read on.
+    `gap(first, last)` names a gap. Noise and repeated lines (also lines in `seen`) are left out
+    first, then the middle except its errors. A numbered listing keeps its first lines, because
+    readers go on from there.
     """
     if count("\n".join(lines)) <= room:
         return "\n".join(lines)

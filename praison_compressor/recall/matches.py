@@ -56,7 +56,7 @@ PART_WORTH = 0.5
 BLOCK_CHARS = 800
 """Characters up to which a passage is widened to the block around it."""
 WIDE = 2
-"""Factor for the lines around a match: what is quoted should decide without a second read."""
+"""Factor for the lines around a match: a wide quote saves a second read."""
 ALIKE, SAME_LINE = 0.8, 0.5
 """Of two passages that share this part of their words, or also a line, only one is shown."""
 ROW_CHARS = 50

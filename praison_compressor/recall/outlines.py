@@ -62,8 +62,8 @@ def outline_rows(
 ) -> list[str]:
     """Return a row per user message and per stretch of work.
 
-    A row has at most `most` steps. `references` are those of the messages, "" for a message without
-    one. Without `users` the rows of users' messages are left out.
+    A row has at most `most` steps. `references` has each message's reference, or "". Without
+    `users` the rows of users' messages are left out.
     """
     common = _common_lines(messages)
     rows: dict[str, list[list[str]]] = {}

@@ -72,7 +72,7 @@ class Passage:
     first: int
     last: int
     score: float
-    """Score of the best line with those beside it."""
+    """Score of the best line and the lines beside it."""
     best: int
     """The best line."""
 
@@ -224,7 +224,7 @@ def _score_line(
 
 
 def _join_words(text: str) -> str:
-    """Return the words of a text in order, those of camelCase apart."""
+    """Return the words of a text in order, camelCase split."""
     return f" {' '.join(_WORDS.findall(_CAMEL.sub(' ', text).casefold()))} "
 
 

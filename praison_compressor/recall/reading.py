@@ -24,27 +24,27 @@ from .tables import table_of
 __all__ = ["LEAST_TOKENS", "Reading", "quote_query"]
 
 LEAST_TOKENS = 100
-"""A smaller answer is of no use."""
+"""A smaller answer is useless."""
 PASSAGES = 4
 """Passages returned when `about` is given."""
 ABOUT_SHARE = 0.4
-"""Part of the budget for passages where `about` is given: the rest is saved."""
+"""Share of the budget spent on passages when `about` is given."""
 SHORT_TOKENS = 300
 """Messages up to this size are returned whole even when `about` is given."""
 SHORT_LINES_TOKENS = 500
 """Named lines up to this size are returned whole: readers asked again for the omitted ones."""
 BEGINNING_TOKENS = 250
-"""Size of a message's beginning and end, returned where nothing in it matches `about`."""
+"""Size of a message's beginning and end, returned when nothing in the message matches `about`."""
 OVERVIEW_ROWS, OVERVIEW_MESSAGES = 12, 24
 """Rows of the overview, and a segment's messages that it reads."""
 NEIGHBOURS = 32
-"""Messages before and after the named ones, among which calls and results are paired."""
+"""Messages read on each side of the named ones, to pair calls with results."""
 BESIDE_PART = 7
-"""Calls above take one part in seven of an answer at most, and so do results below."""
+"""Calls above and results below each get at least 1 / BESIDE_PART of an answer."""
 OUTLINE_CHARS = 1_000
-"""Characters of an outline's row where all rows fit."""
+"""Longest row of an outline, in characters."""
 GAPS_TOKENS, FRAME_TOKENS, GO_ON_TOKENS = 20, 40, 34
-"""Sizes of the references of gaps, of what frames messages, and of how to read on."""
+"""Tokens reserved for gap references, for the frame and for the "go on" line."""
 LACKING_CHARS = 100
 """Characters of the remark on words that no text has."""
 QUERY_CHARS = 60
@@ -60,9 +60,9 @@ class Reading:
     archive: Archive
     fitting: Fitting
     asked: Sequence[Reference]
-    """All references: what two of them name is shown once."""
+    """All references of the call; a message named twice is shown once."""
     about: str
-    """What is sought; "" for everything."""
+    """Words to search for; "" reads everything."""
 
     def read(self, written: str, room: int) -> str:
         """Return the text at a reference within `room` tokens."""
@@ -119,16 +119,16 @@ class Reading:
             answer = self.fitting.fit_rows([truncate_line(row, chars) for row in rows], room, more)
             if not answer.endswith(more) or len(rows) == 1:
                 return answer
-            # A row cut below LEAST_BESIDE_CHARS says nothing: then rows share their line.
+            # A row below LEAST_BESIDE_CHARS is useless, so join rows in pairs.
             rows = rows if chars > LEAST_BESIDE_CHARS else join_in_pairs(rows)
             chars = LEAST_BESIDE_CHARS
 
     # -------------------------------------------------------------- passages
 
     def _read_about(self, reference: Reference, originals: Sequence[Message], room: int) -> str:
-        """Return the passages that match, or a remark and what stands there.
+        """Return the passages that match, or a remark and the text.
 
-        The results of a message's calls belong to it; its own call is searched after these.
+        Search the message and its calls' results; if nothing matches, also the calls it answers.
         """
         last = min(reference.messages.stop or len(originals), len(originals))
         places = range((reference.message or 1) - 1, last)
@@ -197,8 +197,8 @@ class Reading:
     ) -> str:
         """Return the messages, each within its share of the budget.
 
-        The calls that named results answer stand above, the results of named calls below; those
-        that are asked for too are shown there alone.
+        Calls answered by the chosen results go above, results of the chosen calls below. Messages
+        also asked for are shown once, in place.
         """
         count, places = self.fitting.count, range(reference.messages.start, reference.messages.stop)
         around = self.archive.around(reference.segment, places, NEIGHBOURS)
@@ -217,7 +217,7 @@ class Reading:
     ) -> tuple[str, str]:
         """Return the calls above named results, and the results below named calls.
 
-        Both have a share of the room, and what named messages of that size leave.
+        Each gets at least 1 / BESIDE_PART of the room, and the room the named messages leave.
         """
         places = range(places.start, min(places.stop, around.start + len(around.messages)))
         least, left = room // BESIDE_PART, room - size - FRAME_TOKENS
@@ -235,7 +235,7 @@ class Reading:
     def _gap_references(self, reference: Reference, text: str) -> str:
         """Return the references of a text's gaps, or of messages with gaps.
 
-        Where that is what was asked for, return the first two gaps.
+        If this only repeats the request, return the first two gaps.
         """
         gaps = {gap[0]: int(gap[1]) for gap in _GAP_LINE.findall(text)}
         messages = in_runs((reference.segment, number) for number in gaps.values())[::-1]

@@ -62,7 +62,7 @@ class Reference:
         return slice(max(0, first - 1), max(first, self.last_message or 0) or None)
 
     def names(self, segment: int, ordinal: int) -> bool:
-        """Return whether the reference names the message at an ordinal, or its lines."""
+        """Return whether the reference names the message, or lines of it."""
         first, last = self.messages.start, self.messages.stop
         return segment == self.segment and self.message is not None and first <= ordinal < last
 

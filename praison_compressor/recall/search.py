@@ -1,4 +1,4 @@
-"""Search an archive: count what matches, quote the best, list the rest by reference.
+"""Search an archive: count matches, quote the best, reference the rest.
 
 A call and its results are one document: they are shown together.
 """
@@ -79,7 +79,7 @@ class SearchAnswer:
     passages: list[str]
     """The best, with their call or results."""
     rows: list[str]
-    """A row for each passage, where that does not fit."""
+    """A row for each passage, used if the passage does not fit."""
     alike: str
     """A line that names messages much like these; "" for none."""
     others: list[tuple[list[tuple[int, int]], str]]
@@ -180,7 +180,7 @@ def _alike_line(matches: Sequence[Match]) -> str:
 
 
 def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> str:
-    """Return how many documents match, those with the exact phrase apart."""
+    """Return how many documents match, and how many have the exact phrase."""
     is_whole, is_complete = found[0].is_whole, found[0].is_complete
     is_exact = len(found) < (COUNTED if is_whole else COUNTED_IN_PART)
     more = "" if is_exact and (is_complete or not is_whole) else " or more"

@@ -1,4 +1,4 @@
-"""Lay out JSON of like objects as tables: each key once, a row for each object. Pure."""
+"""Lay out JSON of like objects as tables, each key once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 __all__ = ["as_table", "table_of"]
 
 LEAST_CHARS, MOST_SHARE = 800, 0.7
-"""Shorter texts are shown as they are, and so are those whose table is not this much smaller."""
+"""A shorter text stays as it is; so does a text whose table takes a larger share of it."""
 LIKE = 3
 """Objects with the same keys from which on they are a table."""
 
@@ -21,7 +21,7 @@ Record = tuple[str, dict[str, str]]
 
 
 def table_of(text: str) -> str:
-    """Return long JSON as tables, "" where that saves little."""
+    """Return long JSON as tables, or "" if they save little."""
     table = as_table(text) if len(text) >= LEAST_CHARS else ""
     return table if len(table) <= MOST_SHARE * len(text) else ""
 
@@ -61,7 +61,7 @@ def as_table(text: str) -> str:
 
 
 def _records(value: Any, path: str) -> Iterator[Record]:
-    """Yield the objects in order, an object of plain values within its parent."""
+    """Yield the objects in order; plain objects join their parent."""
     if isinstance(value, list):
         value = {f"[{number}]": each for number, each in enumerate(value)}
     if not isinstance(value, dict):

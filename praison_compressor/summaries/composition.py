@@ -100,7 +100,7 @@ class Composition:
             beside_prose=not is_static,
             outline=lines,
         )
-        # Without a heading the text only counts what is left out.
+        # A text without a heading has only the count of the entries left out.
         return text if is_static or HEADING in text else ""
 
     def _join(self, prose: str, quotes: str) -> str:

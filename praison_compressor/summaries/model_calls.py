@@ -1,4 +1,4 @@
-"""Ask the auxiliary model until a text is accepted; let a failing model rest."""
+"""Ask the auxiliary model until a text is accepted; pause failing models."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _RETRIED_KINDS = frozenset({"network", "quota", "provider"})
 
 @dataclass(frozen=True)
 class Tally:
-    """The requests for one compression: number, cost, and a window that was learned."""
+    """Number and cost of one compression's requests, and a learned window."""
 
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
@@ -332,7 +332,7 @@ class CircuitBreaker:
             return COOLDOWNS[step]
 
     def wake(self, session_id: str) -> None:
-        """End the session's cooldowns; the next failure still counts as a further one."""
+        """End the session's cooldowns, but keep the count of failures."""
         with self._lock:
             for key, (_, grown, step) in self._failures.items():
                 if key[0] == session_id:

@@ -1,4 +1,4 @@
-"""Measure whether a text is about its source, by rare words and word order."""
+"""Compare a text with its source by rare words and word order."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Split a segment for a small window; merge the parts' summaries.
 
-Every message is in exactly one part. A message that is too long is shown by its beginning, its end
-and its telling line between them.
+Every message is in exactly one part. A message that is too long keeps its beginning, its deciding
+line and its end.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .prompts import SummaryRequest, merge_request, render_messages, summary_req
 from .protocol import Brief
 
 WINDOW_MARGIN = 0.9
-"""Share of the summarizer's window that is used; its provider may count more than we do."""
+"""Share of the summarizer's window that is used: its provider may count more tokens than we do."""
 
 LEAST_TRANSCRIPT_SHARE = 0.25  # of the window; a smaller share makes many small parts
 LEAST_PROSE_TOKENS = 50  # shorter prose is not worth its calls
@@ -54,7 +54,7 @@ class Drafter:
     async def draft(self, brief: Brief, spent: Tally) -> tuple[str, Tally]:
         """Return the model's text and the new tally.
 
-        A refusal for size that teaches a smaller window is answered by smaller parts.
+        If a refusal names a smaller window, ask again in smaller parts.
 
         Raises:
             NoUsableAnswer: the model gave no usable text.
@@ -77,7 +77,7 @@ class Drafter:
             raise NoUsableAnswer(error, spent) from error
         brief, parts = plan
         texts: list[str] = []
-        # One after another: a failure of the first part would repeat in the others.
+        # Not in parallel: a failure of the first part would repeat in the others.
         for number, part in enumerate(parts, 1):
             request = _request_for(brief, [piece.text for piece in part])
             text, spent = await self.caller.text(request, tokens, _answer_limit(brief), spent)
@@ -92,7 +92,7 @@ class Drafter:
         """Return a counter for the summarizing model."""
         name, reader, own = self.caller.model_name, self.caller.config.model, self.tokens
         is_same = name and reader and set(bare_names(name)) & set(bare_names(reader))
-        # A ratio learned for the agent's model holds for no other model.
+        # The ratio was learned for the agent's model only.
         if is_same or (name is None and own.ratio >= 1):
             return own
         return TokenCounter(name or reader)
@@ -121,7 +121,7 @@ def _request_for(brief: Brief, texts: Sequence[str]) -> SummaryRequest:
 
 
 def _answer_limit(brief: Brief) -> int:
-    """Return the tokens after which the provider cuts the answer off."""
+    """Return the answer's limit in tokens."""
     return 2 * brief.prose_tokens
 
 
@@ -143,7 +143,7 @@ def plan_parts(
         return brief, pack(groups, tokens.text)
     alone = replace(brief, folded=(), earlier=())
     room = _free_tokens(window, alone, tokens)
-    # A merge reads two texts of twice the wished length, and writes a third.
+    # A merge reads two texts and writes one, each of up to twice the requested length.
     longest_prose = room // 6
     if longest_prose < LEAST_PROSE_TOKENS:
         raise SummarizerUnavailable(
@@ -156,8 +156,8 @@ def plan_parts(
     limit = _answer_limit(brief)
     space = _free_tokens(window, brief, tokens) - limit
     if space < window * LEAST_TRANSCRIPT_SHARE:
-        # Earlier summaries leave no room. Those that stay in the view are not shown. Those that
-        # are replaced are shown like messages.
+        # Earlier summaries leave no room. Hide the summaries that stay in the view; show the
+        # replaced summaries as messages.
         folded = [[_count_piece(Piece(text, 0, 0), tokens.text)] for text in brief.folded]
         groups, brief, space = [*folded, *groups], alone, room - limit
     most_parts = _most_parts(calls, (room - limit) // prose)
@@ -178,10 +178,10 @@ def _most_parts(calls: int, merged: int) -> int:
 
 JOINT_TOKENS = 2  # between two pieces
 LABEL_TOKENS = 8  # of the label with a message's speaker
-LEAST_MESSAGE_TOKENS = 40  # less of a message says nothing
+LEAST_MESSAGE_TOKENS = 40  # a shorter rest of a message is useless
 
 FILL_SHARE = 0.9
-"""Share of the parts that a shortened transcript fills, since parts end between messages."""
+"""Share of the parts that shortened messages fill: each part ends with a whole message."""
 
 
 def _group_by_step(messages: Sequence[Message], tokens: TokenCounter) -> list[list[Piece]]:
@@ -206,8 +206,8 @@ def pack(
 ) -> list[list[Piece]]:
     """Return the pieces in at most `most_parts` parts of `space` tokens.
 
-    A group is divided only if the parts do not suffice otherwise. A piece is cut to
-    MOST_MESSAGE_TOKENS, and further if the parts do not suffice.
+    A piece is cut to MOST_MESSAGE_TOKENS. If the parts do not suffice, divide groups, then cut
+    pieces further.
 
     Raises:
         SummarizerUnavailable: a piece would have fewer than LEAST_MESSAGE_TOKENS.

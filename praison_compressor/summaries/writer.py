@@ -35,8 +35,8 @@ logger = logging.getLogger(__name__)
 class SummaryWriter:
     """Write the summaries that briefs ask for. Only this class spends money.
 
-    `summarizer` None means the configured auxiliary model. `on_disk` masks secrets, since the store
-    writes to a disk.
+    `summarizer` None means the configured auxiliary model. `on_disk` masks secrets, because the
+    store writes to a disk.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class SummaryWriter:
                 data = {"model": name, "reason": "cooldown"}
                 self.emit(Event("skipped", caller.session_id, data))
                 continue
-            before = Tally(spent.calls, spent.usage)  # without another model's name and window
+            before = Tally(spent.calls, spent.usage)  # the next model has its own name and window
             written, spent = await self._try_model(brief, replace(caller, model=name), size, before)
             if written is not None:
                 return written, spent.usage
@@ -144,13 +144,13 @@ class SummaryWriter:
             written, spent = await self._ask_model(brief, caller, size, before)
         except NoUsableAnswer as failure:
             written, spent = None, failure.spent
-            # Too few calls were left by earlier models: that is no failure of this one.
+            # If earlier models left too few calls, this model did not fail.
             if not before.calls or spent.calls > before.calls:
                 self._report_failure(caller, failure.error, size)
         else:
             self.breaker.record_success(caller.session_id, caller.model)
         if spent.window is not None:
-            # Another summary of this model may have learned a smaller one meanwhile.
+            # Another summary of this model may have learned a smaller window meanwhile.
             self._windows[name] = min(spent.window, self._windows.get(name, spent.window))
         return written, spent
 
@@ -184,6 +184,6 @@ class SummaryWriter:
         """Return the brief with outputs masked by tool policies."""
         if MASK not in self.config.tool_policies.values():
             return brief
-        # Secrets were masked before: a line may cut a secret and show half of it.
+        # Secrets were masked before, because a mask may cut a secret and show half.
         tokens = list(map(self.tokens.message, brief.shown))
         return replace(brief, shown=mask_by_policy(brief.shown, tokens, self.config))

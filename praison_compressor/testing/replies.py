@@ -93,7 +93,7 @@ class Asked:
 
     @property
     def text(self) -> str:
-        """Contents, tool names and arguments: all that the model is shown."""
+        """Contents, tool names and arguments, as the model reads them."""
         return "\n".join(map(message_as_text, self.messages))
 
     @property
@@ -139,12 +139,12 @@ class Recorded(Asked):
 
     @property
     def refused(self) -> bool:
-        """Whether the checks refused it; planned failures do not count."""
+        """Whether the checks refused the request; planned failures do not count."""
         return self.status is not None and self.status >= 400 and self.answer is None
 
     @property
     def over_window(self) -> bool:
-        """Whether it had more tokens than its model's window."""
+        """Whether the request had more tokens than its model's window."""
         return self.prompt_tokens > self.window
 
 
@@ -155,7 +155,7 @@ class Recorded(Asked):
 class Worker:
     """An agent's model: `calls` rounds of calls a turn, then an answer.
 
-    Only the newest tool result says which round it is, so older messages may be compressed. Without
+    The round is read from the newest tool result, so older messages may be compressed. Without
     tools in the request the model answers at once.
     """
 

@@ -39,8 +39,8 @@ class LocalProvider:
     It serves OpenAI's chat completions, streamed or not, with and without `/v1`. `answer` is for
     all models without a `route`: a list of replies, used in order, or a callable that takes the
     request (`Asked`) and returns a `Reply`, `Failure`, `Broken` or text. The default is a `Worker`.
-    Requests are counted with the model's own tokenizer, and refused over `window` tokens or those
-    of `set_window`.
+    Requests are counted with the model's own tokenizer, and refused above `window` or the window
+    given to `set_window`.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ END = "<|endoftext|>"
 NUMBER_BYTES = 4  # of a token's number in tiktoken's buffers
 PIECE_CHARS = 65_536
 """Longer texts are cut: tiktoken panics on a million spaces and is slow on other runs."""
-SEAM_CHARS = 4_096  # at the end of a piece, where a cut is searched
+SEAM_CHARS = 4_096  # the last characters of a piece, searched for a place to cut
 EXACT_CHARS = 4_000_000  # a longer text (about a million tokens) is sampled
 SAMPLES = 16
 
@@ -46,7 +46,7 @@ class Vocabulary:
     count_piece: CountPiece
     """Counts at most PIECE_CHARS characters; special tokens are ordinary text."""
     count_pieces: CountPieces | None = None
-    """Counts many such texts without END in one call, which does not hold Python's lock."""
+    """Counts many texts in one call without Python's lock. No text may contain END."""
 
     def count(self, text: str) -> int:
         """Return the tokens of a text, in bounded time."""
@@ -65,14 +65,14 @@ class Vocabulary:
         def count_range(places: range) -> None:
             if (count := self.count_pieces) is None:
                 return
-            with suppress(Exception):  # a missing size is counted below, which raises it
+            with suppress(Exception):  # `finish_count` counts a missing size and raises the error
                 for at in range(0, len(places), TEXTS_PER_CALL):
                     joint = [n for n in places[at : at + TEXTS_PER_CALL] if _is_joint(texts[n])]
                     sizes.update(zip(joint, count([texts[n] for n in joint]), strict=True))
 
         ahead: Future[None] | None = None
         if cut and self.count_pieces:
-            with suppress(RuntimeError):  # the interpreter exits: no thread can be had
+            with suppress(RuntimeError):  # the interpreter exits: no thread can be started
                 ahead = begin(lambda: count_range(range(cut)))
 
         def finish_count() -> list[int]:
@@ -91,10 +91,10 @@ class Vocabulary:
 
 
 AHEAD_SHARE = 0.55
-"""Share that a thread counts, while the caller does other work before it counts the rest."""
+"""Share that the thread counts; the caller works meanwhile, then counts the rest."""
 
 TEXTS_PER_CALL = 1_024
-"""Texts of one call: to pass Python's lock on for each takes as long as to count the text
+"""Texts of one call. Passing Python's lock takes as long as counting one text
 (tests/benchmarks/latency.py)."""
 
 
@@ -103,9 +103,9 @@ def _is_joint(text: str) -> bool:
     return len(text) <= PIECE_CHARS and END not in text
 
 
-# Places where a vocabulary's own pattern starts a new piece, so that a cut changes no count: before
-# a word that starts a line, between a word and one mark before the next word, between letters and
-# digits.
+# A vocabulary's own pattern starts a new piece at these places, so a cut here changes no count:
+# before a word that starts a line, between a word and one mark before the next word, between
+# letters and digits.
 _SEAM = re.compile(
     r"(?<=\n)(?=[^\W_])"
     r"|(?<=[^\W_])(?=[ ,.;:、。，；：！？(-][^\W\d_])"
@@ -133,7 +133,7 @@ _IS_CL100K = re.compile(
 )
 
 _loading = renew_after_fork(Lock())
-"""Threads load a vocabulary once: each takes about 40 MB."""
+"""Only one thread loads a vocabulary: each copy takes about 40 MB."""
 
 
 def vocabulary_for(model: str | None) -> Vocabulary:
@@ -164,7 +164,7 @@ def _joint_counter(encoding: Any, end: int) -> CountPieces | None:
     encode = getattr(encoding._core_bpe, "encode_to_tiktoken_buffer", None)
     if encode is None:
         return None
-    # No byte of END's number but the highest is 0: it is found at the place of a number only.
+    # Only the highest byte of END's number is 0, so the mark is found only where a number begins.
     mark = end.to_bytes(NUMBER_BYTES, sys.byteorder)
 
     def count(texts: Sequence[str]) -> list[int]:
@@ -175,7 +175,8 @@ def _joint_counter(encoding: Any, end: int) -> CountPieces | None:
 
 
 def _estimate_by_bytes(text: str) -> int:
-    # English has about 4 bytes a token, Chinese 3, logs and hashes 2: rather too many tokens.
+    # English has about 4 bytes a token, Chinese 3, logs and hashes 2; too many is safer than too
+    # few.
     return -(-len(text.encode("utf-8", "surrogatepass")) // 3)
 
 
@@ -232,7 +233,7 @@ def _load_encoding(bpe: Bpe) -> Any:
 
 
 def _load_ranks(bpe: Bpe) -> dict[bytes, int] | None:
-    # litellm's folder is found without importing litellm.
+    # The import of litellm would be slow.
     folder = litellm_folder()
     path = folder / "litellm_core_utils" / "tokenizers" / bpe.file if folder else None
     if path is None or not path.is_file():

@@ -43,10 +43,11 @@ def litellm_folder() -> Path | None:
 
 
 def model_limits(model: str | None, context_window: int | None = None) -> Limits:
-    """Return the model's limits: `context_window`, else registered ones, else the file's.
+    """Return the limits from `context_window`, else litellm's tables.
 
-    An unknown name is tried without its route (`openrouter/anthropic/`), tag, region and date. Then
-    the window is guessed, with one warning for each model.
+    Models registered with litellm come before its file. An unknown name is tried without its route
+    (`openrouter/anthropic/`), tag, region and date. Then the window is guessed, with one warning
+    for each model.
     """
     listed = _listed_limits(model)
     if context_window is not None:
@@ -91,12 +92,11 @@ def _price(model: str | None, field: str) -> float | None:
 
 @lru_cache(maxsize=256)
 def _warn_unknown(model: str | None) -> None:
-    """Warn about an unknown window, once per model by the cache."""
+    """Warn once per model; `lru_cache` remembers which."""
     subject = f"the context window of model {model!r} is unknown" if model else "no model is named"
     logger.warning(
-        "%s; %s tokens are assumed; set context_window for the agent's model, or "
-        "litellm.register_model for an auxiliary model, whose window is also learned when it "
-        "refuses a request as too long",
+        "%s, %s tokens are assumed; set context_window for the agent's model; for an auxiliary "
+        "model call litellm.register_model",
         *(subject, f"{GUESSED_WINDOW:,}"),
     )
 
@@ -116,7 +116,7 @@ def _table_entries(model: str | None) -> Iterator[tuple[Mapping[str, Any], str]]
 
 
 def _tables() -> Iterator[tuple[Mapping[str, Any], str]]:
-    """Yield the tables, first the one with a user's own deployments."""
+    """Yield the tables, first the table with the user's deployments."""
     live = getattr(sys.modules.get("litellm"), "model_cost", None)
     if isinstance(live, Mapping):
         yield live, "litellm.model_cost"

@@ -199,7 +199,7 @@ def overflow_of(
         error: what the client raised.
         sent: our count of the refused request. Numbers that this size excludes are dropped; without
             `sent` the numbers are returned as named.
-        said: texts of the request, which a refusal may repeat.
+        own_texts: texts of the request, which a refusal may repeat.
     """
     links = list(_error_chain(error))
     text = " ".join(map(_error_text, links))
@@ -229,10 +229,10 @@ _THOUSANDS = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d+)?) ?k\b", re.IGNORECASE)
 """A number such as 6.4k."""
 
 LEAST_ECHO_CHARS = 40
-"""Characters of the shortest text that is taken for a repeated one."""
+"""A shorter own text is not searched for in a refusal."""
 
 _FIELD, _REPEATED = re.compile(r"['\"]loc['\"]"), re.compile(r"['\"]input['\"]\s*:.*", re.DOTALL)
-"""A validator's list of wrong fields repeats what it was given."""
+"""A validator's list of wrong fields repeats its input."""
 
 
 def _minute_limit(text: str, sent: int | None) -> Overflow | None:

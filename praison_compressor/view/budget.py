@@ -91,19 +91,19 @@ class Costs:
         """Return the balance of a compression.
 
         Args:
-            freed: tokens that the view has fewer.
-            again: tokens of the new view behind its first change: no cache has them.
+            freed: tokens by which the view shrinks.
+            again: tokens of the new view after its first change, which no cache has.
             read: tokens that the summarizer reads.
             prose: tokens that the summarizer writes.
         """
         cost = read * self.summary_input + prose * self.summary_output
         cost += -freed * self.written if self.is_cold else again * (self.written - self.cached)
         price = self.cached + self.cold_share * (self.written - self.cached)
-        # With steady growth the cheapest moment is where the tokens freed have cost, since the view
-        # was that small, what freeing them costs: half of the requests that it takes to grow back.
+        # The cheapest moment to compress is when carrying the tokens has cost as much as freeing
+        # them. With steady growth half of them were carried on average, hence the 2.
         requests = freed / self.growth / 2 if self.growth else None
-        # With a cold cache the mark decides: what is put off is done later, warm, for more money
-        # (tests/benchmarks/price).
+        # With a cold cache only the trigger decides: a later compression meets a warm cache and
+        # costs more (tests/benchmarks/price).
         requests = None if self.is_cold else requests
         return Balance(cost, freed * price, requests)
 

@@ -290,7 +290,7 @@ class Summaries:
                 return split
         if roomy:
             return min(roomy, key=lambda split: split.tail_start)
-        splits.append(self._longest_split(goal, ALL, 0))  # the texts get what is left
+        splits.append(self._longest_split(goal, ALL, 0))  # the texts get the rest
         fitting = [split for split in splits if split.fits(goal)]
         if not fitting:
             return min(splits, key=lambda split: split.size)
@@ -406,7 +406,7 @@ class Summaries:
                 break
         # Where no budget is set, quotes take what the prose leaves.
         quotes = room if self.budget.per_user_message else quotes
-        # A text that was paid for may take half of what is free up to the trigger.
+        # A model's text may also take half of the free tokens below the trigger.
         spare = max(0, self.budget.trigger - goal) // 2
         jobs = jobs_for(self.view, split.runs, needs, Rooms(room, prose, quotes, spare))
         return Plan(split.tail_start, split.rest + min(room, max(split.texts, prose)), jobs)

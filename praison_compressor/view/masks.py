@@ -66,7 +66,7 @@ def mask_line(call: ToolCall, text: str, own: str, reference: str = "") -> str:
 # -------------------------------------------------------------- masks
 
 CallsById = Mapping[str, ToolCall]
-"""Call id, as a result names it → call."""
+"""Call id in the result → call."""
 
 MASK, SUMMARIZE, KEEP = "mask", "summarize", "keep"
 LEAST_MASKED = 200  # tokens of the smallest output that is masked
@@ -133,7 +133,7 @@ def mask_by_policy(
     return tuple(shown)
 
 
-SAMPLE_REFERENCE = "s999.1"  # to count a mask before its own reference exists
+SAMPLE_REFERENCE = "s999.1"  # counts the tokens of a mask without a reference yet
 
 
 def messages_to_keep(

@@ -41,7 +41,7 @@ def lay_summaries(
 ) -> list[Tile]:
     """Lay summaries along a transcript by position, longest first.
 
-    A fold is longer than what it replaced; of equally long ones the newest is taken.
+    A fold is longer than the summaries it replaced. Of equally long segments the newest is used.
     `replaceable[i]`: whether a segment may replace message i. Each segment is used once.
     """
     newest_first = list(reversed(segments))
@@ -95,7 +95,7 @@ NO_SESSION, NOTHING = Session("", "", "", None), Originals(())
 
 @dataclass(frozen=True)
 class View:
-    """A transcript along its ledger: what is sent of it now."""
+    """A transcript with its ledger's segments: the messages to send now."""
 
     transcript: Transcript
     digests: tuple[str, ...]

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import CompressorConfig, __version__
+from praison_compressor import CompressorConfig, ContextCompressor, __version__
 from praison_compressor.cli import build
 from praison_compressor.testing import Worker
+from tests.helpers.api_page import api_page
 from tests.helpers.command import RAW
 from tests.helpers.hosting import at_home
 from tests.helpers.readme_tables import (
+    API,
     DOCS,
     HOST,
     OPTIONS,
@@ -30,13 +32,17 @@ OUTDATED = "run python -m tests.helpers.readme_tables"
 
 
 def test_the_generated_documentation_is_that_of_the_code():
-    """The generated pages have every option, every command and the exit codes."""
+    """The generated pages have every option, command, exit code and public method."""
     for page in (OPTIONS, HOST):
         text = page.read_text(encoding="utf-8")
         assert text == with_tables(text), OUTDATED
     text = OPTIONS.read_text(encoding="utf-8")
     assert [name for name in CompressorConfig.names() if f"| `{name}` |" not in text] == []
     assert REFERENCE.read_text(encoding="utf-8") == reference(), OUTDATED
+    text = API.read_text(encoding="utf-8")
+    assert text == api_page(), OUTDATED
+    methods = [name for name in vars(ContextCompressor) if not name.startswith("_")]
+    assert [name for name in methods if f"| `{name}(" not in text] == []
 
 
 def test_the_readmes_picture_is_what_the_demo_prints(run, tmp_path):

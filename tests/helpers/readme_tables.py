@@ -1,4 +1,4 @@
-"""Write docs/command-line.md, tables of configuration.md and host.md, the README's picture.
+"""Write api.md, command-line.md, tables of configuration.md and host.md, the README's picture.
 
 Run `python -m tests.helpers.readme_tables`.
 """
@@ -16,11 +16,13 @@ from praison_compressor.cli.demo import picture
 from praison_compressor.cli.demo_agent import MODEL, run_turns
 from praison_compressor.cli.terminal import EXIT_CODES
 from praison_compressor.praisonai.patches import READ
+from tests.helpers.api_page import api_page
 
 ROOT = Path(__file__).parent.parent.parent
 README = ROOT / "README.md"
 DOCS = ROOT / "praison_compressor" / "docs"
 REFERENCE = DOCS / "command-line.md"
+API = DOCS / "api.md"
 OPTIONS = DOCS / "configuration.md"
 HOST = DOCS / "host.md"
 
@@ -178,3 +180,4 @@ if __name__ == "__main__":
     for page in (OPTIONS, HOST):
         page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
     REFERENCE.write_text(reference(), encoding="utf-8")
+    API.write_text(api_page(), encoding="utf-8")

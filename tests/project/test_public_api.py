@@ -1,10 +1,12 @@
 """The public face: what is listed is there, typed, and light to import."""
 
+import ast
 import doctest
 import importlib
 import pkgutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +63,24 @@ def test_importing_loads_neither_litellm_nor_sqlalchemy_nor_the_host():
 
 
 # ---------------------------------------------------------------- docstrings
+
+MOST_WORDS = 12
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def first_lines():
+    """Yield each docstring's module and first line."""
+    for path in sorted(Path(praison_compressor.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, DOCUMENTED) and (text := ast.get_docstring(node)):
+                yield path.name, text.partition("\n")[0]
+
+
+def test_a_docstring_begins_with_a_short_line():
+    """The first line of each docstring has at most 12 words."""
+    lines = list(first_lines())
+    assert len(lines) > 1_000
+    assert [line for line in lines if len(line[1].split()) > MOST_WORDS] == []
 
 
 def test_the_examples_in_docstrings_are_true():

@@ -205,7 +205,7 @@ class _Reader:
 
 
 def _has_result(message: Message) -> bool:
-    """Return whether a message has a call's result, in a block or as text."""
+    """Return whether a message has a result, in a block or text."""
     if is_result(message) or result_blocks(message):
         return True
     text = text_of(message) if message.get("role") == "user" else ""
@@ -266,7 +266,7 @@ def _lineage(archive: Archive, row: Row[Any]) -> Iterator[tuple[int, int]]:
 
 
 def _select_places(keys: Sequence[int], reach: _Reach) -> Select[Any]:
-    """Return the query for messages and their places in reach, newest entry first."""
+    """Return the query for messages and their places, newest entry first."""
     # First the messages: a planner may begin with all entries in reach and all their messages.
     held = select(links).where(links.c.message_key.in_(keys)).cte().prefix_with("MATERIALIZED")
     return (

@@ -31,7 +31,7 @@ from .schema import check_names
 from .search import search
 
 _MOST_SNAPSHOTS = 256
-"""Sessions whose entries stay in memory, those read last."""
+"""Most sessions whose entries stay in memory; the oldest read is dropped first."""
 
 P = ParamSpec("P")
 T = TypeVar("T")

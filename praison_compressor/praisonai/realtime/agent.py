@@ -34,9 +34,8 @@ MAX_MESSAGE_BYTES = 2**24
 class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships no types
     """The host's `RealtimeAgent` on a server of your choice, with a memory.
 
-    When the conversation has `trigger_items` items, a memory item at its front replaces the oldest,
-    until `max_history_items` are left. The memory is `ContextCompressor`'s view of all replaced
-    items, in a twentieth of the window: their words while these fit, then summaries. After a
+    At `trigger_items` items the oldest are replaced by one memory item; `max_history_items` stay.
+    The memory takes a twentieth of the window: verbatim while it fits, then summarized. After a
     disconnect `aconnect` sends the memory and the live window to the new connection.
     """
 
@@ -66,16 +65,17 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         """Take the host's options and ours.
 
         Args:
-            url: the server's WebSocket address; None is OpenAI's, which alone gets OPENAI_API_KEY.
+            url: the server's WebSocket address. None: OpenAI's address. OPENAI_API_KEY is sent only
+                there.
             api_key, headers: sent to the server, the key as a bearer token.
-            max_history_items, trigger_items: the marks described above; both None fold nothing.
+            max_history_items, trigger_items: the numbers described above. Both None: fold nothing.
             config: the compressor's options.
             summarizer: any object or async callable that `ContextCompressor` takes; None makes
                 static summaries.
             store, session_id: the ledger and its session.
-            transcription_model: transcribes the user, whose words are remembered only then; None
-                leaves the session's own setting.
-            ack_timeout_seconds: bounds the wait for the server's answer to a change.
+            transcription_model: model that transcribes the user's speech; without a transcript
+                nothing is remembered. None: keep the session's setting.
+            ack_timeout_seconds: longest wait for the server's answer to a change.
             on_fold: receives the compressor's events.
 
         Raises:
@@ -89,7 +89,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         self.session_id = session_id or f"voice-{uuid.uuid4().hex}"
         self.marks = Marks(max_history_items or 0, trigger_items or 0)
         self.transcription_model = transcription_model
-        # The environment's key is OpenAI's and is sent nowhere else.
+        # The environment's key belongs to OpenAI; another server must not get it.
         key = api_key or (os.environ.get("OPENAI_API_KEY") if url is None else None)
         authorization = {"Authorization": f"Bearer {key}"} if key else {}
         self._headers = {**authorization, **(headers or {})}
@@ -217,7 +217,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     async def delete_item(self, item_id: str) -> bool:
         """Delete an item from conversation and memory; return whether that worked.
 
-        No later summary has its words, nor one that is being written.
+        Neither a later summary nor one being written contains its words.
         """
         event = self._folding.withdraw(item_id)
         return event is None or await self._transmit(event)

@@ -113,14 +113,14 @@ class Item:
             self.say(index, words)
 
     def say(self, index: int, text: str) -> None:
-        """Set a part's words; after an interruption only those that were heard."""
+        """Set a part's words; after an interruption, only the heard ones."""
         if self.heard_ms is not None:
             text = heard_words(text, self.heard_ms, self.audio_ms)
         self.awaiting.discard(index)
         self.texts[index] = text
 
     def leave_server(self) -> None:
-        """Keep the words; drop the audio, which only the ended connection had."""
+        """Keep the words; drop the audio, which a new connection lacks."""
         words = self.text
         self.is_on_server = False
         self.is_done = True
@@ -148,8 +148,8 @@ class Item:
 def heard_words(text: str, at_ms: float, length_ms: float) -> str:
     """Return the whole words spoken up to `at_ms` of `length_ms`.
 
-    Servers send no times of words. A word's time is estimated by its share of the letters and by
-    its share of the words, and the later estimate counts. Return "" if the length is unknown.
+    Servers send no times of words. A word's end is estimated by letters and by words; the later
+    estimate is used. Return "" if the length is unknown.
     """
     if length_ms <= 0:
         return ""
@@ -234,7 +234,7 @@ class Items:
             item.has_speech = True
             item.audio_ms += len(delta) * 3 / 4 / self._bytes_per_ms
         elif kind in _DELTAS and isinstance(delta, str):
-            # Kept: a dropped connection then loses no heard words.
+            # Keep deltas, so that a dropped connection loses no heard words.
             if not item.is_done and item.heard_ms is None:
                 item.texts[index] = item.texts.get(index, "") + delta
         elif kind in _FINAL_WORDS:

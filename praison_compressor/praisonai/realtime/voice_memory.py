@@ -24,9 +24,8 @@ REALTIME_WINDOW = 32_000
 """The window of OpenAI's realtime models in tokens, which no table lists."""
 
 MEMORY_SHARE = 20
-"""The memory gets 1 / MEMORY_SHARE of the window; each response reads it again. A script of 200
-turns costs 615,000 tokens with 16 and 575,000 with 20, which both keep all planted facts; 48 loses
-half of them."""
+"""The memory gets 1 / MEMORY_SHARE of the window; each response reads the memory again. 200 turns
+cost 615,000 tokens at 16 and 575,000 at 20; both keep every planted fact, 48 keeps half."""
 
 
 def memory_options(config: CompressorConfig, model: str) -> CompressorConfig:
@@ -51,7 +50,7 @@ class VoiceMemory:
         self._compressor = compressor
         self._session_id = session_id
         self._is_read = False
-        # Never edited in place: `fold` sees by its identity whether it has changed.
+        # Replace the list, never edit it: `fold` detects a change by identity.
         self._transcript: list[Message] = []
         self.segments: tuple[Segment, ...] = ()
         """The view's summaries, oldest first."""
@@ -79,7 +78,8 @@ class VoiceMemory:
         """
         before = self._transcript
         transcript = [*before, *messages]
-        self.outdated = True  # until the end: the store may get more than the text has
+        # Outdated until the end: if this fails, the store may have more than the text.
+        self.outdated = True
         view = await self._view(transcript) if transcript else None
         await asyncio.to_thread(self._record, transcript)
         if before is not self._transcript:
