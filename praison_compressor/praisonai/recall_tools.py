@@ -123,7 +123,7 @@ def tool_name(tool: Any) -> str | None:
 
 
 @dataclass(frozen=True)
-class Archive:
+class FilteredStore:
     """A store without the entries that the conversation took back."""
 
     store: Store
@@ -144,5 +144,5 @@ class Archive:
 
 def readable_archive(store: Store, session: Session, reads: Callable[[Entry], bool]) -> Store:
     """Return a session's archive, without the entries that recall may not read."""
-    archive = Archive(store, frozenset(e.hash for e in session.entries if not reads(e)))
+    archive = FilteredStore(store, frozenset(e.hash for e in session.entries if not reads(e)))
     return cast("Store", archive)  # it has every method of a store that recall calls

@@ -10,7 +10,7 @@ from ..ledger.segments import DROPPED
 from ..ledger.words import Hit, document_of, find_hits, missing_chunks
 from ..messages import Message
 from ..messages.display import message_as_text, truncate_line
-from .archive import Archive
+from .archive import SessionArchive
 from .around import Around
 from .fitting import LEAST_BESIDE_CHARS, LEAST_SHARE_TOKENS, OPENS, Fitting, line_range
 from .layout import split_lines
@@ -54,7 +54,7 @@ _GAP_LINE = re.compile(r"^\[… (s\d+\.(\d+):\d+-\d+) …\]$", re.M)
 class Reading:
     """Reads an archive at references that were asked for together."""
 
-    archive: Archive
+    archive: SessionArchive
     fitting: Fitting
     asked: Sequence[Reference]
     """All references: what two of them name is shown once."""

@@ -17,7 +17,7 @@ from ...messages.secrets import Redactor
 from ..segments import Outline, Segment, Session, plain_outline
 from ..stores import Erased
 from . import commits, queries
-from .archive import Archive, Codec, codec_of
+from .archive import Codec, SqlArchive, codec_of
 from .database import Database
 from .maintenance import (
     Fault,
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 def _read_method(
-    work: Callable[Concatenate[Archive, P], T],
+    work: Callable[Concatenate[SqlArchive, P], T],
 ) -> Callable[Concatenate[SqlStore, P], T]:
     """Make a method of work that reads, in one transaction."""
 
@@ -114,7 +114,7 @@ class SqlStore:
         if self.mask_secrets:
             plain = commits.mask_segments(session.namespace, plain)
 
-        def work(archive: Archive) -> Session | None:
+        def work(archive: SqlArchive) -> Session | None:
             commits.append_segments(archive, session, plain, whole)
             return self._read_session(archive, session.namespace, session.id)
 
@@ -195,7 +195,7 @@ class SqlStore:
             return plain
         return commits.mask_outline(session.namespace, plain)
 
-    def _read_session(self, archive: Archive, namespace: str, session_id: str) -> Session | None:
+    def _read_session(self, archive: SqlArchive, namespace: str, session_id: str) -> Session | None:
         """Return the session; read only entries that are not in memory."""
         row = queries.find_session(archive, namespace, session_id)
         if row is None:
