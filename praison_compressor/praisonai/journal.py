@@ -30,7 +30,7 @@ from ..messages.secrets import Redactor, masks_secrets
 from ..messages.shapes import makes_calls
 from .running_turn import Turn
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class Journal:
     def _log_failure(self, error: CompressorError) -> None:
         level = logging.DEBUG if self.failure else logging.WARNING
         self.failure = str(error)
-        log.log(level, "session %s: not recorded for now: %s", self._session_id, error)
+        logger.log(level, "session %s: not recorded for now: %s", self._session_id, error)
 
 
 def _content_digests(seen: Sequence[CachedMessage]) -> tuple[str, ...]:

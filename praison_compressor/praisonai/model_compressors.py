@@ -27,7 +27,7 @@ from .agent_ledger import agent_title, open_agent_ledger
 from .notices import Notices
 from .request_shapes import HostRequest, SentRequest
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 # Parameters of the agent's own answers; a summary has others.
 _ANSWER_PARAMETERS = frozenset(
@@ -122,7 +122,7 @@ class ModelCompressors:
                 config = replace(self.config, model=name, context_window=window)
                 window, reserve = _window_of(config), config.output_reserve
                 if _usable_reserve(reserve, window) != reserve:
-                    log.warning(
+                    logger.warning(
                         "output_reserve=%d leaves nothing of the %d tokens that %s takes: the "
                         "usual reserve is kept; lower output_reserve",
                         *(reserve, window, name or "the model"),
@@ -168,7 +168,7 @@ class ModelCompressors:
         try:
             return own_summarizer(agent, own.context_window)
         except Exception:  # a host in an unknown state
-            log.warning("the agent's own model cannot be asked: static summaries", exc_info=True)
+            logger.warning("the agent's own model cannot be asked: static summaries", exc_info=True)
             return None
 
     # ------------------------------------------------------------ sizes
@@ -239,7 +239,7 @@ class ModelCompressors:
             if window is None:
                 return
             self._resize(model, window, model.compressor.config.output_reserve)
-        log.warning(
+        logger.warning(
             "agent %s: the window of %s is now taken as %d tokens, by what it refused and took",
             *(agent_title(self._agent()), sent.request.model, window),
         )
@@ -270,7 +270,7 @@ class ModelCompressors:
                 return
             model.learned.learn_truncation(window)
             self._resize(model, window, model.compressor.config.output_reserve)
-        log.warning(
+        logger.warning(
             "agent %s: %s silently reads at most %d tokens of a request: its window is now taken "
             "as that",
             *(agent_title(self._agent()), request.model, window),

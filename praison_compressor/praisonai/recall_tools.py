@@ -19,7 +19,7 @@ from ..messages import Message
 from ..recall.tools import SCHEMAS, recall_tools, schemas_for
 from .agent_ledger import agent_title
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Tool = Callable[..., str]
 
@@ -59,7 +59,7 @@ class RecallTools:
         """Return the tools whose names are free; log the others."""
         for tool in self._tools:
             if tool.__name__ in names:
-                log.warning(
+                logger.warning(
                     "agent %s: its own tool %s is kept; the recall tool of that name is not given",
                     *(agent_title(agent), tool.__name__),
                 )
