@@ -13,9 +13,9 @@ from ..ledger.segments import (
     DROPPED,
     FORGOTTEN,
     Entry,
-    Outline,
     Segment,
     Session,
+    Skeleton,
     segments_in_force,
 )
 from ..ledger.stores import Store, as_bounded_store
@@ -176,7 +176,7 @@ class Projector:
         """Record the transcript; return whether it was recorded."""
         if not request.messages:
             return False
-        return self._store.keep(session, outline_of(self.look(request, session)))
+        return self._store.keep(session, skeleton_of(self.look(request, session)))
 
     # -------------------------------------------------------------- the archive's limit
 
@@ -224,22 +224,22 @@ def _aliases(session: Session) -> dict[str, str]:
     }
 
 
-def outline_of(view: View) -> Outline:
+def skeleton_of(view: View) -> Skeleton:
     """Return the transcript with segment numbers in place of replaced runs.
 
-    Outline and ledger together restore a session exactly. The outline has no summary's text, so
+    Skeleton and ledger together restore a session exactly. The skeleton has no summary's text, so
     that no summary becomes an original.
     """
     numbers = {id(segment): number for number, segment in enumerate(view.segments)}
-    outline: list[Message | int | None] = list(view.given_messages)
+    skeleton: list[Message | int | None] = list(view.given_messages)
     for start, end, segment in view.all_tiles:
         origins = sorted(o for o in view.transcript.origins[start:end] if o is not None)
         # Where repair moved a result out of its place, the messages stay as they came.
         if origins and origins[-1] - origins[0] + 1 == len(origins):
-            outline[origins[0]] = numbers[id(segment)]
+            skeleton[origins[0]] = numbers[id(segment)]
             for place in origins[1:]:
-                outline[place] = None
-    return tuple(part for part in outline if part is not None)
+                skeleton[place] = None
+    return tuple(part for part in skeleton if part is not None)
 
 
 def default_store(config: CompressorConfig) -> Store:

@@ -286,14 +286,14 @@ def undo_segment(entries: Sequence[Entry]) -> Segment | None:
     )
 
 
-Outline = tuple[Message | int, ...]
+Skeleton = tuple[Message | int, ...]
 """A whole transcript in order. A number is a segment's place in `Session.entries`: the segment's
 originals are there."""
 
 
-def plain_outline(outline: Outline) -> Outline:
-    """Return the outline with plain copies of its messages."""
-    return tuple(item if isinstance(item, int) else to_plain(item) for item in outline)
+def plain_skeleton(skeleton: Skeleton) -> Skeleton:
+    """Return the skeleton with plain copies of its messages."""
+    return tuple(item if isinstance(item, int) else to_plain(item) for item in skeleton)
 
 
 ARCHIVE_ONLY = (
@@ -303,12 +303,12 @@ ARCHIVE_ONLY = (
 """Logged when a transcript was never recorded."""
 
 
-def expand_outline(
-    outline: Outline,
+def expand_skeleton(
+    skeleton: Skeleton,
     of_entry: Callable[[int], tuple[Segment, Sequence[Message]]],
     length: int | None = None,
 ) -> list[Message] | None:
-    """Return an outline's transcript, entries replaced by their originals.
+    """Return a skeleton's transcript, entries replaced by their originals.
 
     An entry with dropped originals is replaced by its rendered message. `length` cuts the
     transcript after its first messages, dropped ones counted. Return None if the messages up to
@@ -316,7 +316,7 @@ def expand_outline(
     """
     transcript: list[Message] = []
     place = 0
-    for item in outline if length != 0 else ():
+    for item in skeleton if length != 0 else ():
         if place == length:
             break
         if isinstance(item, int):

@@ -98,7 +98,7 @@ class Composition:
             references=brief.references,
             visible=f"{brief.visible}\n{prose}",
             beside_prose=not is_static,
-            outline=lines,
+            rows=lines,
         )
         # Without a heading the text only counts what is left out.
         return text if is_static or HEADING in text else ""

@@ -117,6 +117,6 @@ class Texts:
             self._tokens.text,
             references=references,
             beside_prose=budget.has_model,
-            outline=outline_rows(messages, references, users=False) if has_outline else (),
+            rows=outline_rows(messages, references, users=False) if has_outline else (),
         )
         return beside + self._tokens.text(text)

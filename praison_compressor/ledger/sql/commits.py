@@ -17,10 +17,10 @@ from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, select, t
 from ...errors import LedgerConflict
 from ...messages import Message, digest, read_transcript
 from ...messages.secrets import Redactor, masks_in
-from ..segments import Entry, Outline, Segment, Session, archive_digest, seal
+from ..segments import Entry, Segment, Session, Skeleton, archive_digest, seal
 from .archive import SqlArchive, dump, pack_entry
 from .index import merge_ranges
-from .queries import find_session, head_of_epoch, read_note, record_outline, transcript_at
+from .queries import find_session, head_of_epoch, read_note, record_skeleton, transcript_at
 from .schema import entries, leases, notes, sessions, spans, tails
 
 # ---------------------------------------------------------------- masking
@@ -33,11 +33,11 @@ def mask_segments(namespace: str, segments: Iterable[SegmentRun]) -> list[Segmen
     return [_mask_segment(redactor, segment, originals) for segment, originals in segments]
 
 
-def mask_outline(namespace: str, outline: Outline) -> Outline:
-    """Return the outline to store, its messages masked as in the archive."""
-    messages = [item for item in outline if not isinstance(item, int)]
+def mask_skeleton(namespace: str, skeleton: Skeleton) -> Skeleton:
+    """Return the skeleton to store, its messages masked as in the archive."""
+    messages = [item for item in skeleton if not isinstance(item, int)]
     masked = iter(Redactor(namespace).redact(messages)[0])
-    return tuple(item if isinstance(item, int) else next(masked) for item in outline)
+    return tuple(item if isinstance(item, int) else next(masked) for item in skeleton)
 
 
 def _mask_segment(redactor: Redactor, segment: Segment, originals: list[Message]) -> SegmentRun:
@@ -75,7 +75,7 @@ def append_segments(
     archive: SqlArchive,
     session: Session,
     segments: Sequence[SegmentRun],
-    outline: Outline | None,
+    skeleton: Skeleton | None,
 ) -> None:
     """Seal the segments into the chain, archive originals, open an epoch.
 
@@ -100,17 +100,17 @@ def append_segments(
     if segments:
         moved = {"head": head, "commits": row.commits + 1, "updated": _database_time(archive)}
         archive.execute(update(sessions).where(sessions.c.key == row.key).values(moved))
-    if outline is not None:
+    if skeleton is not None:
         # A background summary has the transcript from before the newest turns, so keep the tail.
-        record_outline(archive, row.key, outline, keeps_tail=True)
+        record_skeleton(archive, row.key, skeleton, keeps_tail=True)
 
 
-def record_transcript(archive: SqlArchive, session: Session, outline: Outline) -> bool:
+def record_transcript(archive: SqlArchive, session: Session, skeleton: Skeleton) -> bool:
     """Record the transcript, unless the session changed since it was read."""
     row = _lock_session(archive, session) or _create_locked(archive, session)
     if row is None or (row.head, row.edits) != (session.head_hash, session.edits):
         return False
-    record_outline(archive, row.key, outline)
+    record_skeleton(archive, row.key, skeleton)
     _touch_session(archive, row)
     return True
 
@@ -201,7 +201,7 @@ def create_session(
     insertion = archive.insert(sessions).values(values).on_conflict_do_nothing()
     key = archive.execute(insertion.returning(sessions.c.key)).scalar()
     if key is not None and base is not None:
-        record_outline(archive, key, transcript_at(archive, base, head))
+        record_skeleton(archive, key, transcript_at(archive, base, head))
 
 
 # ---------------------------------------------------------------- notes

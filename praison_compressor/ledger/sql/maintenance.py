@@ -16,18 +16,18 @@ from sqlalchemy import CTE, ColumnElement, Row, delete, select, text, update
 
 from ...errors import LedgerCorrupt, SessionNotFound, StoreUnavailable
 from ...messages import content_digest, is_system
-from ..segments import FORGOTTEN, GENESIS, Entry, Outline, archive_digest, chain_faults
+from ..segments import FORGOTTEN, GENESIS, Entry, Skeleton, archive_digest, chain_faults
 from ..stores import Erased
 from .archive import SqlArchive, batches, unpack_entry
 from .database import Database
 from .queries import (
     SESSION_ROWS,
-    outline_messages,
     read_chain,
-    read_outline,
-    read_outlines,
-    record_outline,
+    read_skeleton,
+    read_skeletons,
+    record_skeleton,
     require_session,
+    skeleton_messages,
 )
 from .schema import entries, leases, links, messages, notes, sessions, spans
 
@@ -116,7 +116,7 @@ def _place_faults(
         if base is None or session.parent_id not in (base.id, *(row.epoch for row in rows)):
             yield "its parent is not the session that it was forked from"
     try:
-        recorded = read_outline(archive, session.key) or ()
+        recorded = read_skeleton(archive, session.key) or ()
     except LedgerCorrupt as error:
         yield str(error)
         return
@@ -174,8 +174,8 @@ def erase_session(archive: SqlArchive, namespace: str, target: str) -> Erased:
     holders = _covering_sessions(archive, linked)
     removed = linked - set(holders)
     archive.remove(removed)
-    recorded = outline_messages(read_outline(archive, row.key))
-    record_outline(archive, row.key, None)
+    recorded = skeleton_messages(read_skeleton(archive, row.key))
+    record_skeleton(archive, row.key, None)
     # Ignore system messages: every session of an agent has them.
     digests = {content_digest(message) for message in recorded if not is_system(message)}
     others = {*forks, *holders.values(), *_transcripts_with(archive, namespace, digests)}
@@ -191,13 +191,15 @@ def erase_message(archive: SqlArchive, namespace: str, target: str) -> Erased:
     Every later summary of these sessions is forgotten too: its writer read the earlier summaries.
     """
     _block_commits(archive)
-    key, outlines = find_message(archive, namespace, target)
-    for session_key, outline in outlines.items():
-        rest = [item for item in outline if isinstance(item, int) or content_digest(item) != target]
-        record_outline(archive, session_key, tuple(rest))
+    key, skeletons = find_message(archive, namespace, target)
+    for session_key, skeleton in skeletons.items():
+        rest = [
+            item for item in skeleton if isinstance(item, int) or content_digest(item) != target
+        ]
+        record_skeleton(archive, session_key, tuple(rest))
     covering = entries.c.key.in_(select(links.c.entry_key).where(links.c.message_key == key))
     later = _with_descendants(namespace, covering)
-    touched = {*outlines, *_sessions_ending_in(archive, later)}
+    touched = {*skeletons, *_sessions_ending_in(archive, later)}
     is_later = entries.c.key.in_(select(later.c.key))
     tombs = _make_tombstones(archive, is_later & (covering | (entries.c.kind == "summary")))
     if key is not None:
@@ -212,7 +214,7 @@ def erase_message(archive: SqlArchive, namespace: str, target: str) -> Erased:
 
 def find_message(
     archive: SqlArchive, namespace: str, target: str
-) -> tuple[int | None, dict[int, Outline]]:
+) -> tuple[int | None, dict[int, Skeleton]]:
     """Return a message's key, and the recorded transcripts that hold it.
 
     Raises:
@@ -224,19 +226,19 @@ def find_message(
         raise SessionNotFound(f"{target!r} is no digest of a message") from error
     archived = (messages.c.namespace == namespace) & (messages.c.digest == name)
     key = archive.execute(select(messages.c.key).where(archived)).scalar()
-    outlines = _transcripts_with(archive, namespace, {target})
-    if key is None and not outlines:
+    skeletons = _transcripts_with(archive, namespace, {target})
+    if key is None and not skeletons:
         raise SessionNotFound(f"no stored message {target} in namespace {namespace!r}")
-    return key, outlines
+    return key, skeletons
 
 
 def _drop_if_empty(archive: SqlArchive, namespace: str, session_id: str) -> None:
     """Drop a session's recorded transcript if only its system prompt is left."""
     row = require_session(archive, namespace, session_id)
-    recorded = outline_messages(read_outline(archive, row.key))
+    recorded = skeleton_messages(read_skeleton(archive, row.key))
     chained = archive.keys_of_entries(each.key for each in read_chain(archive, namespace, row.head))
     if all(is_system(message) for message in recorded) and not any(chained.values()):
-        record_outline(archive, row.key, None)
+        record_skeleton(archive, row.key, None)
 
 
 def _with_descendants(namespace: str, first: ColumnElement[bool]) -> CTE:
@@ -279,12 +281,12 @@ def _covering_sessions(archive: SqlArchive, keys: Iterable[int]) -> dict[int, in
 
 def _transcripts_with(
     archive: SqlArchive, namespace: str, digests: Collection[str]
-) -> dict[int, Outline]:
+) -> dict[int, Skeleton]:
     """Return the recorded transcripts that hold one of the messages, by session."""
     return {
         session.key: recorded
-        for session, recorded in (read_outlines(archive, namespace=namespace) if digests else ())
-        if any(content_digest(message) in digests for message in outline_messages(recorded))
+        for session, recorded in (read_skeletons(archive, namespace=namespace) if digests else ())
+        if any(content_digest(message) in digests for message in skeleton_messages(recorded))
     }
 
 

@@ -17,10 +17,10 @@ from ..segments import (
     GENESIS,
     Entry,
     Epoch,
-    Outline,
     Segment,
     Session,
-    expand_outline,
+    Skeleton,
+    expand_skeleton,
 )
 from ..stores import ALL_MESSAGES, SessionInfo
 from .archive import SqlArchive, batches, dump, load, unpack_entry
@@ -243,8 +243,8 @@ def originals(
     return None if key is None else archive.messages_of_entries([key], wanted)[key]
 
 
-def record_outline(
-    archive: SqlArchive, session_key: int, recorded: Outline | None, *, keeps_tail: bool = False
+def record_skeleton(
+    archive: SqlArchive, session_key: int, recorded: Skeleton | None, *, keeps_tail: bool = False
 ) -> None:
     """Replace the recorded transcript of a session.
 
@@ -252,7 +252,7 @@ def record_outline(
     """
     lines = [str(i).encode() if isinstance(i, int) else dump(i) for i in recorded or ()]
     body = None if recorded is None else archive.packer.pack(b"\n".join(lines))
-    length = _outline_length(archive, session_key, recorded or ())
+    length = _skeleton_length(archive, session_key, recorded or ())
     values = {"transcript": body, "recorded": length}
     archive.execute(update(sessions).where(sessions.c.key == session_key).values(values))
     replaced = tails.c.session_key == session_key
@@ -261,8 +261,8 @@ def record_outline(
     archive.execute(delete(tails).where(replaced))
 
 
-def _outline_length(archive: SqlArchive, session_key: int, recorded: Outline) -> int:
-    """Return an outline's number of messages after leading system messages."""
+def _skeleton_length(archive: SqlArchive, session_key: int, recorded: Skeleton) -> int:
+    """Return a skeleton's number of messages after leading system messages."""
     numbers = [item for item in recorded if isinstance(item, int)]
     leading = itertools.takewhile(lambda i: not isinstance(i, int) and is_system(i), recorded)
     length = len(recorded) - len(numbers) - len(list(leading))
@@ -275,9 +275,9 @@ def _outline_length(archive: SqlArchive, session_key: int, recorded: Outline) ->
     return length
 
 
-def read_outlines(
+def read_skeletons(
     archive: SqlArchive, *, namespace: str | None = None, session_key: int | None = None
-) -> Iterator[tuple[Row[Any], Outline]]:
+) -> Iterator[tuple[Row[Any], Skeleton]]:
     """Yield sessions with their recorded transcripts, the last used first."""
     query = select(sessions).where(sessions.c.transcript.is_not(None)).order_by(*_LAST_USED_FIRST)
     if namespace is not None:
@@ -300,20 +300,20 @@ def _read_tail(archive: SqlArchive, session_key: int) -> Iterator[Message]:
         yield load(archive.packer.unpack(body))
 
 
-def read_outline(archive: SqlArchive, session_key: int) -> Outline | None:
+def read_skeleton(archive: SqlArchive, session_key: int) -> Skeleton | None:
     """Return a session's recorded transcript, or None."""
-    return next((found for _, found in read_outlines(archive, session_key=session_key)), None)
+    return next((found for _, found in read_skeletons(archive, session_key=session_key)), None)
 
 
-def outline_messages(recorded: Outline | None) -> list[Message]:
-    """Return the messages of an outline that no segment holds."""
+def skeleton_messages(recorded: Skeleton | None) -> list[Message]:
+    """Return the messages of a skeleton that no segment holds."""
     return [item for item in recorded or () if not isinstance(item, int)]
 
 
-def transcript_at(archive: SqlArchive, base: Row[Any], head: str) -> Outline | None:
+def transcript_at(archive: SqlArchive, base: Row[Any], head: str) -> Skeleton | None:
     """Return a session's transcript as of an entry, or None if unknown."""
     if head == base.head:
-        return read_outline(archive, base.key)
+        return read_skeleton(archive, base.key)
     rows = read_chain(archive, base.namespace, head)
     length = unpack_entry(archive.packer, rows[-1]).segment.transcript_length if rows else 0
     messages = _full_transcript(archive, base, length)
@@ -341,7 +341,7 @@ def _full_transcript(
     archive: SqlArchive, row: Row[Any], length: int | None = None
 ) -> list[Message] | None:
     """Return the transcript, of `length` messages, segments replaced by originals."""
-    recorded = read_outline(archive, row.key)
+    recorded = read_skeleton(archive, row.key)
     if recorded is None:
         return None
     rows = read_chain(archive, row.namespace, row.head)
@@ -355,4 +355,4 @@ def _full_transcript(
         missing = [FORGOTTEN.rendered] if entry.sealed is None and entry.kind == "summary" else []
         return unpack_entry(archive.packer, entry).segment, originals_of[entry.key] or missing
 
-    return expand_outline(recorded, of_entry, length)
+    return expand_skeleton(recorded, of_entry, length)

@@ -30,7 +30,7 @@ from ..words import (
 )
 from .archive import SqlArchive, batches, digest_of_name
 from .index import KeyRange, merge_ranges
-from .queries import SESSION_ROWS, outline_messages, read_outlines, require_session
+from .queries import SESSION_ROWS, read_skeletons, require_session, skeleton_messages
 from .schema import entries, links, messages, sessions, spans
 
 _FEW = 400  # messages in reach that are all read, without the index
@@ -120,8 +120,8 @@ class _Reader:
     def read_view(self, namespace: str, row: Row[Any] | None) -> None:
         """Read messages of recorded transcripts that no segment holds."""
         key = row and row.key
-        for session, outline in read_outlines(self._archive, namespace=namespace, session_key=key):
-            for message in outline_messages(outline):
+        for session, found in read_skeletons(self._archive, namespace=namespace, session_key=key):
+            for message in skeleton_messages(found):
                 place = session.id, "", 0
                 self._in_view[content_digest(message)] = place, document_of(message)
 

@@ -14,7 +14,7 @@ from ...concurrency import renew_after_fork
 from ...errors import LedgerCorrupt
 from ...messages import Message, to_plain
 from ...messages.secrets import Redactor
-from ..segments import Outline, Segment, Session, plain_outline
+from ..segments import Segment, Session, Skeleton, plain_skeleton
 from ..stores import Erased
 from . import commits, queries
 from .archive import Codec, SqlArchive, codec_of
@@ -106,11 +106,11 @@ class SqlStore:
         self,
         session: Session,
         segments: Sequence[tuple[Segment, Sequence[Message]]],
-        outline: Outline | None = None,
+        skeleton: Skeleton | None = None,
     ) -> Session:
         """See `Store.commit`."""
         plain = [(segment, [to_plain(m) for m in originals]) for segment, originals in segments]
-        whole = None if outline is None else self._outline_to_store(session, outline)
+        whole = None if skeleton is None else self._skeleton_to_store(session, skeleton)
         if self.mask_secrets:
             plain = commits.mask_segments(session.namespace, plain)
 
@@ -120,9 +120,9 @@ class SqlStore:
 
         return self._database.write(work) or session
 
-    def keep(self, session: Session, outline: Outline) -> bool:
+    def keep(self, session: Session, skeleton: Skeleton) -> bool:
         """See `Store.keep`."""
-        whole = self._outline_to_store(session, outline)
+        whole = self._skeleton_to_store(session, skeleton)
         return self._database.write(lambda a: commits.record_transcript(a, session, whole))
 
     def extend(self, session: Session, place: int, messages: Sequence[Message]) -> bool:
@@ -189,11 +189,11 @@ class SqlStore:
 
     # -------------------------------------------------------------- inside
 
-    def _outline_to_store(self, session: Session, outline: Outline) -> Outline:
-        plain = plain_outline(outline)
+    def _skeleton_to_store(self, session: Session, skeleton: Skeleton) -> Skeleton:
+        plain = plain_skeleton(skeleton)
         if not self.mask_secrets:
             return plain
-        return commits.mask_outline(session.namespace, plain)
+        return commits.mask_skeleton(session.namespace, plain)
 
     def _read_session(self, archive: SqlArchive, namespace: str, session_id: str) -> Session | None:
         """Return the session; read only entries that are not in memory."""

@@ -72,13 +72,13 @@ async def test_a_store_that_fails_deletes_nothing():
                 self.failures -= 1
                 raise StoreUnavailable("the disk is full")
 
-        def commit(self, session, segments, outline=None):
+        def commit(self, session, segments, skeleton=None):
             self._fail_once()
-            return super().commit(session, segments, outline)
+            return super().commit(session, segments, skeleton)
 
-        def keep(self, session, outline):
+        def keep(self, session, skeleton):
             self._fail_once()
-            return super().keep(session, outline)
+            return super().keep(session, skeleton)
 
     async with conversation(store=Failing()) as (server, agent, caller):
         await small_talk(caller, 4)
