@@ -20,7 +20,7 @@ from ..events import Event, Hook
 from ..ledger.segments import Session
 from ..ledger.stores import Store
 from ..messages import Message
-from ..messages.secrets import masks_secrets
+from ..messages.secrets import redacts_secrets
 from ..summaries.protocol import SegmentText, Summarizer
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
@@ -69,7 +69,9 @@ class Pipeline:
         self.sessions = sessions
         self.background = Background()
         self.projector = Projector(config, store, tokens)
-        self.writer = SummaryWriter(config, summarizer, tokens, emit, on_disk=masks_secrets(store))
+        self.writer = SummaryWriter(
+            config, summarizer, tokens, emit, on_disk=redacts_secrets(store)
+        )
         self._texts = PlanTexts(self.writer, self.projector.texts, tokens)
         self._committer = Committer(
             store, tokens, sessions, self.projector, self._texts, emit, hook

@@ -21,7 +21,7 @@ from ..ledger.segments import (
 from ..ledger.stores import Store, as_bounded_store
 from ..messages import Message, digest, read_transcript, to_plain
 from ..messages.digests import CachedMessage, MessageCache, Originals
-from ..messages.secrets import masks_secrets
+from ..messages.secrets import redacts_secrets
 from ..messages.thinking import binds_thinking, signatures, without_thinking
 from ..tokens.counter import TokenCounter
 from ..view.frame import BRIDGE, is_framed, is_pinned, without_recall_tools
@@ -40,7 +40,7 @@ class Projector:
     """Lay transcripts along a store's ledger, as one model counts them; thread-safe."""
 
     def __init__(self, config: CompressorConfig, store: Store, tokens: TokenCounter) -> None:
-        self.texts = Texts(config, tokens, masks_secrets=masks_secrets(store))
+        self.texts = Texts(config, tokens, redacts_secrets=redacts_secrets(store))
         self._store = store
         self._tokens = tokens
         self._cache = tokens.cache
@@ -80,7 +80,7 @@ class Projector:
         own = transcript.messages
         # Private copies: a host may edit its messages between digest and archive.
         transcript = replace(transcript, messages=tuple(entry.plain for entry in seen))
-        # A message that was restored with masked secrets has another digest.
+        # A message that was restored with redacted secrets has another digest.
         aliases = _aliases(session)
         return View(
             transcript=transcript,
@@ -216,11 +216,11 @@ def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:
 
 
 def _aliases(session: Session) -> dict[str, str]:
-    """Return original digests by the digests under which secrets are masked."""
+    """Return original digests by the digests under which secrets are redacted."""
     return {
-        masked: original
+        redacted: original
         for entry in session.entries
-        for masked, original in entry.segment.aliases().items()
+        for redacted, original in entry.segment.aliases().items()
     }
 
 
@@ -248,5 +248,5 @@ def default_store(config: CompressorConfig) -> Store:
         return MemoryStore()
     from ..ledger.sql.store import open_store  # loads SQLAlchemy: only when asked
 
-    masks = config.redact_secrets is not False
-    return open_store(config.store_url, key=config.store_key, mask_secrets=masks)
+    redacts = config.redact_secrets is not False
+    return open_store(config.store_url, key=config.store_key, redact_secrets=redacts)

@@ -50,7 +50,7 @@ class CompressResult:
     """Whether a hook refused a compression. `messages` fit the window all the same, if necessary by
     a text that is recorded nowhere."""
     masked_secrets: int = 0
-    """Keys and tokens masked in the archived originals of the view."""
+    """Keys and tokens redacted in the archived originals of the view."""
     written: tuple[SegmentText, ...] = field(default=(), repr=False)
     """Summaries that this call recorded."""
     model: str | None = None

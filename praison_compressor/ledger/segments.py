@@ -60,9 +60,9 @@ class Segment:
     created: float = 0.0
     """Seconds since 1970."""
     archived_as: tuple[tuple[int, str], ...] = ()
-    """Places in the run whose archived messages have masked secrets, with their masked digests."""
+    """Places in the run whose archived messages have redacted secrets, with their digests."""
     secrets: int = 0
-    """Keys and tokens masked in the archived originals."""
+    """Keys and tokens redacted in the archived originals."""
     transcript_length: int = 0
     """Messages of the transcript when it was compressed; 0: not recorded."""
     limit: int = 0
@@ -87,8 +87,8 @@ class Segment:
         return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
     def aliases(self) -> dict[str, str]:
-        """Return the digests of masked messages, each with its original's."""
-        return {masked: self.run[place] for place, masked in self.archived_as}
+        """Return redacted digest -> original digest."""
+        return {redacted: self.run[place] for place, redacted in self.archived_as}
 
 
 @dataclass(frozen=True)

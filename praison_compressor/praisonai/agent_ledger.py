@@ -89,7 +89,7 @@ def _open_store(config: CompressorConfig, agent: Any) -> Store:
         codec, url = _codec_of(hosts), url or str(default_path(encrypted=True))
     elif url is not None:
         return default_store(config)
-    return open_store(url, codec=codec, mask_secrets=config.redact_secrets is not False)
+    return open_store(url, codec=codec, redact_secrets=config.redact_secrets is not False)
 
 
 def _codec_of(hosts: Any) -> Any:

@@ -182,7 +182,7 @@ def processor_seconds(url: str) -> Callable[[], float]:
 
 def write(url: str, count: int) -> None:
     """Write the sessions."""
-    store = SqlStore(url, mask_secrets=False)
+    store = SqlStore(url, redact_secrets=False)
     for number in (*range(SESSIONS // 2), LARGE):
         fill(store, number)
     fill_large(url, count)
@@ -193,7 +193,7 @@ def write(url: str, count: int) -> None:
 
 def measured(url: str) -> Iterator[tuple[object, ...]]:
     """Yield a row for each query and place, then for a commit and the size."""
-    store = SqlStore(url, mask_secrets=False)
+    store = SqlStore(url, redact_secrets=False)
     store.check()
     now, chance = processor_seconds(url), random.Random(1)
     places = {

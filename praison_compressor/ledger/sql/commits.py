@@ -1,6 +1,6 @@
-"""Commit: mask secrets, lock the session's row, compare its tip, append.
+"""Commit: redact secrets, lock the session's row, compare its tip, append.
 
-A segment is found again by the digests of the agent's own messages. The archive holds masked
+A segment is found again by the digests of the agent's own messages. The archive holds redacted
 messages and their digests, so a message read back from the archive is found like its original.
 """
 
@@ -16,43 +16,43 @@ from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, select, t
 
 from ...errors import LedgerConflict
 from ...messages import Message, digest, read_transcript
-from ...messages.secrets import Redactor, masks_in
+from ...messages.secrets import Redactor, redactions_in
 from ..segments import Entry, Segment, Session, Skeleton, archive_digest, seal
 from .archive import SqlArchive, dump, pack_entry
 from .index import merge_ranges
 from .queries import find_session, head_of_epoch, read_note, record_skeleton, transcript_at
 from .schema import entries, leases, notes, sessions, spans, tails
 
-# ---------------------------------------------------------------- masking
+# ---------------------------------------------------------------- redaction
 SegmentRun = tuple[Segment, list[Message]]
 
 
-def mask_segments(namespace: str, segments: Iterable[SegmentRun]) -> list[SegmentRun]:
-    """Return the segments and originals to store, secrets masked."""
+def redact_segments(namespace: str, segments: Iterable[SegmentRun]) -> list[SegmentRun]:
+    """Return the segments and originals to store, secrets redacted."""
     redactor = Redactor(namespace)
-    return [_mask_segment(redactor, segment, originals) for segment, originals in segments]
+    return [_redact_segment(redactor, segment, originals) for segment, originals in segments]
 
 
-def mask_skeleton(namespace: str, skeleton: Skeleton) -> Skeleton:
-    """Return the skeleton to store, its messages masked as in the archive."""
+def redact_skeleton(namespace: str, skeleton: Skeleton) -> Skeleton:
+    """Return the skeleton to store, its messages redacted as in the archive."""
     messages = [item for item in skeleton if not isinstance(item, int)]
-    masked = iter(Redactor(namespace).redact(messages)[0])
-    return tuple(item if isinstance(item, int) else next(masked) for item in skeleton)
+    redacted = iter(Redactor(namespace).redact(messages)[0])
+    return tuple(item if isinstance(item, int) else next(redacted) for item in skeleton)
 
 
-def _mask_segment(redactor: Redactor, segment: Segment, originals: list[Message]) -> SegmentRun:
-    masked, has_secrets = redactor.redact(originals)
+def _redact_segment(redactor: Redactor, segment: Segment, originals: list[Message]) -> SegmentRun:
+    redacted, has_secrets = redactor.redact(originals)
     (rendered,), shows_secrets = redactor.redact([segment.rendered])
-    # Masks of earlier commits count too: a view may be read as the transcript.
-    count = masks_in(masked)
+    # Redactions of earlier commits count too: a view may be read as the transcript.
+    count = redactions_in(redacted)
     if not (count or shows_secrets):
         return segment, originals
-    archived = _alias_digests(segment.run, originals, masked) if has_secrets else ()
-    return replace(segment, rendered=rendered, archived_as=archived, secrets=count), list(masked)
+    archived = _alias_digests(segment.run, originals, redacted) if has_secrets else ()
+    return replace(segment, rendered=rendered, archived_as=archived, secrets=count), list(redacted)
 
 
 def _alias_digests(
-    run: Sequence[str], originals: Sequence[Message], masked: Sequence[Message]
+    run: Sequence[str], originals: Sequence[Message], redacted: Sequence[Message]
 ) -> tuple[tuple[int, str], ...]:
     """Return the run's places whose archived digests differ, with these digests.
 
@@ -61,7 +61,7 @@ def _alias_digests(
     """
     for as_read in (False, True):
         if _canonical_digests(originals, as_read) == list(run):
-            pairs = zip(run, _canonical_digests(masked, as_read), strict=True)
+            pairs = zip(run, _canonical_digests(redacted, as_read), strict=True)
             return tuple((at, new) for at, (old, new) in enumerate(pairs) if new != old)
     return ()
 
