@@ -94,12 +94,10 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         authorization = {"Authorization": f"Bearer {key}"} if key else {}
         self._headers = {**authorization, **(headers or {})}
         options = memory_options((config or CompressorConfig()).with_environment(), self.llm)
-        compressor = ContextCompressor(
-            options, summarizer=summarizer, store=store, on_event=on_fold
-        )
-        self.store = compressor.store
-        self._tokens = compressor.tokens
-        self._memory = VoiceMemory(compressor, self.session_id)
+        engine = ContextCompressor(options, summarizer=summarizer, store=store, on_event=on_fold)
+        self.store = engine.store
+        self._tokens = engine.tokens
+        self._memory = VoiceMemory(engine, self.session_id)
         is_g711 = "g711" in self._realtime_config.output_audio_format
         items = Items(G711_BYTES_PER_MS if is_g711 else PCM_BYTES_PER_MS)
         self._folding = Folding(
