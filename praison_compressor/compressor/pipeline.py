@@ -28,18 +28,10 @@ from ..view.masks import shorten_messages
 from ..view.view import View
 from .background import Background
 from .commit import Committer, is_inside_hook
-from .decision import (
-    FIXED,
-    NO_GAIN,
-    PRICE,
-    SOFT_RATIO,
-    Decision,
-    is_cold,
-    quiet_limit,
-    trigger_of,
-)
+from .decision import FIXED, NO_GAIN, PRICE, SOFT_RATIO, Decision, quiet_limit, trigger_of
 from .plan_texts import PlanTexts
 from .preview import Preview, preview_of
+from .prices import is_cold
 from .projection import Projector
 from .request import Mode, Request
 from .result import CompressResult
