@@ -75,8 +75,13 @@ class Reading:
         originals = self.archive.originals(entry, reference.messages)
         if originals is None:
             return f"Segment {segment} was forgotten."
-        if entry.segment.kind in ("keep", "undo"):
+        if entry.segment.kind == "undo":
             return f"Segment {segment} takes others back, and holds no messages."
+        if entry.segment.kind == "keep":
+            return (
+                f"Segment {segment} records that you kept messages; read them by their earlier "
+                "reference or in the conversation."
+            )
         if reference.message is not None and not 1 <= reference.message <= len(originals):
             return f"Segment {segment} has the messages {segment}.1 to {segment}.{len(originals)}."
         if reference.message is None and len(originals) == 1:
