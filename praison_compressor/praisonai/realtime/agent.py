@@ -162,14 +162,14 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         try:
             from websockets.asyncio.client import connect
         except ImportError as error:
-            raise ImportError(
+            raise ConfigError(
                 "websockets is needed for RealtimeAgent: pip install 'praison-compressor[realtime]'"
             ) from error
         if self.marks.on:
             await self._memory.open()
             await asyncio.to_thread(self._tokens.text, "")  # loads the vocabulary
         if self.url.startswith(OPENAI_URL) and "Authorization" not in self._headers:
-            raise ValueError("OPENAI_API_KEY environment variable or api_key= required")
+            raise ConfigError("no key for OpenAI: set OPENAI_API_KEY or pass api_key=")
         self._ws = await connect(
             self.url,
             additional_headers=self._headers,
@@ -258,6 +258,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             logger.warning("skipped a frame that is no JSON: %s", type(fault).__name__)
             return
         if not isinstance(event, dict):
+            logger.warning("skipped a frame that is no object: %s", type(event).__name__)
             return
         self._deliver(event)
         try:
