@@ -49,6 +49,7 @@ class Pipeline:
 
     def __init__(
         self,
+        *,
         config: CompressorConfig,
         summarizer: Summarizer | None,
         store: Store,
@@ -188,9 +189,11 @@ class Pipeline:
         """
         session = self.projector.open(request)
         request = self._with_prices(self._with_cache_state(request, session), session)
-        view, last = self.look(request, session), self.sessions.state(session.key).previewed
+        view = self.look(request, session)
+        last = self.sessions.state(session.key).previewed
         decision = replace(self._committer.decide(request, view), unarchived=frozenset())
-        jobs, texts = decision.plan.jobs, tuple[SegmentText, ...]()
+        jobs = decision.plan.jobs
+        texts: tuple[SegmentText, ...] = ()
         paid = (self._texts.find_paid(decision, job, last) for job in jobs if job.by_model)
         if jobs and (is_written or not request.budget.has_model or all(paid)):
             texts = run(self._texts.write(decision, last))
@@ -203,10 +206,13 @@ class Pipeline:
 
     def _answer_now(self, request: Request, view: View) -> CompressResult:
         """Return a view without waiting; begin a due summary in the background."""
-        held, decision, size = self._with_placeholder(request, view), None, view.size()
+        held = self._with_placeholder(request, view)
+        decision = None
+        size = view.size()
         # Up to the window the whole is sent until the text is ready: nothing is lost, and the
         # provider's cache stays warm.
-        fits, is_busy = size <= request.budget.limit, self.background.is_busy(view.session.key)
+        fits = size <= request.budget.limit
+        is_busy = self.background.is_busy(view.session.key)
         if held is None and not (fits and is_busy):
             decision = self._committer.decide(request, view)
             self._report_missing(decision)

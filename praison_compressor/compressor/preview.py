@@ -237,10 +237,8 @@ def _preview_parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]
     ends = [(-1, 0, None), *after.tiles, (length, length, None)]
     gaps = [(gap, start, None) for (_, gap, _), (start, _, _) in pairwise(ends) if gap < start]
     for start, end, segment in sorted([*after.tiles, *gaps], key=lambda run: run[0]):
-        run, bridges = (
-            (start, end - start, after.original_tokens(start, end)),
-            after.bridges(start, end),
-        )
+        run = (start, end - start, after.original_tokens(start, end))
+        bridges = after.bridges(start, end)
         if segment is None:
             name = "tail" if end == length else "kept" if named else "head"
             masked = sum(index in after.result_segments for index in range(start, end))

@@ -113,7 +113,8 @@ def maskable_results(
     for index, calls in results_with_calls(messages):
         if tokens[index] > LEAST_MASKED:
             free = {id: call for id, call in calls.items() if policy_of(call.name, config) == MASK}
-            found |= {index: free} if free else {}
+            if free:
+                found[index] = free
     return found
 
 
