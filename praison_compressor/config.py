@@ -1,6 +1,7 @@
 """Define every option with its default, check and meaning.
 
-No other module reads the environment.
+Options are read from the environment here alone; other modules read the variables of the host, of
+providers and of terminals.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ class ReportData:
 
     @property
     def secrets(self) -> int:
-        """Count the secrets masked in the originals of the view."""
+        """Count the secrets redacted in the originals of the view."""
         cards = (*self.cards, *self.masks)
         return sum(card.segment.secrets for card in cards if card.standing)
 

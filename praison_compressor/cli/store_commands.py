@@ -14,7 +14,7 @@ from ..ledger.segments import Epoch, Session
 from ..ledger.words import Hit, distinct_words
 from ..messages import Message
 from ..messages.display import message_as_text, one_line, pluralize, utc_time
-from ..messages.secrets import masks_in
+from ..messages.secrets import redactions_in
 from ..recall.matches import few_words
 from ..recall.passages import query_terms
 from ..recall.references import Reference
@@ -197,9 +197,9 @@ def _differences(messages: Sequence[Message]) -> Iterator[str]:
     summaries = sum(map(is_framed, messages))
     if summaries:
         yield f"{pluralize(summaries, 'summary', 'summaries')} left: not of this session's ledger"
-    masked = masks_in(messages)
-    if masked:
-        yield f"{pluralize(masked, 'secret')} masked: the ledger never held more"
+    redacted = redactions_in(messages)
+    if redacted:
+        yield f"{pluralize(redacted, 'secret')} masked: the ledger never held more"
 
 
 @command

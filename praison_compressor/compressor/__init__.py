@@ -7,7 +7,8 @@
 - `quiet_turn`: `LastTurn`, which a turn that only adds messages extends
 - `projection`: look: a transcript's view by its session's ledger; whole transcripts
 - `choices`: messages that a user keeps, and ranges
-- `decision`: whether a view is compressed now, by what plan, and why; prices; the cold cache
+- `decision`: whether a view is compressed now, by what plan, and why
+- `prices`: what requests and compressions cost; whether the provider's cache is cold
 - `commit`: the hook, then one compression of a session at a time; its events; lost races
 - `lease`: one writer of a session in all processes
 - `plan_texts`: write a plan's texts, reuse texts already paid for, make the segments

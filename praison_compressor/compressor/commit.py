@@ -26,7 +26,7 @@ from ..view.view import View
 from .decision import Decision, decide
 from .lease import hold_lease
 from .plan_texts import PlanTexts
-from .projection import Projector, outline_of
+from .projection import Projector, skeleton_of
 from .quiet_turn import last_turn_of
 from .request import Request, SessionKey
 from .result import CompressResult, add_cost, result_of, usage_of
@@ -137,7 +137,7 @@ class Committer:
         """Append the segments; return the session after them."""
         view, entries = decision.view, self.texts.make_segments(decision, texts)
         after = view.with_segments(segment for segment, _ in entries)
-        session = self.store.commit(view.session, entries, outline_of(after))
+        session = self.store.commit(view.session, entries, skeleton_of(after))
         self.projector.trim()
         return session
 

@@ -86,14 +86,14 @@ class ContextCompressor:
         self.session_id = f"session-{uuid.uuid4().hex}"
         self.sessions = sessions or SessionStates()
         self._pipeline = Pipeline(
-            self.config,
-            as_summarizer(summarizer),
-            self.store,
-            self.tokens,
-            self.sessions,
-            functools.partial(emit, telemetry or Telemetry(), on_event),
-            before_compression,
-            clock or (lambda: time.time()),
+            config=self.config,
+            summarizer=as_summarizer(summarizer),
+            store=self.store,
+            tokens=self.tokens,
+            sessions=self.sessions,
+            emit=functools.partial(emit, telemetry or Telemetry(), on_event),
+            hook=before_compression,
+            clock=clock or time.time,
         )
         self._projector = self._pipeline.projector
         self.background = self._pipeline.background

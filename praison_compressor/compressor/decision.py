@@ -1,25 +1,21 @@
 """Decide whether to compress a view now, by which plan, and why.
 
-Pure: the request carries the budget, the session's prices and pace, and the cache's state. No timer
-runs; a cold cache is noticed when the next request arrives.
+Pure: the request carries the budget, the session's prices and pace, and the cache's state.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from ..config import CompressorConfig
 from ..ledger.segments import Session
 from ..summaries.protocol import SegmentText
-from ..tokens.models import Prices, bare_names, prices_of
-from ..view.budget import Balance, Budget, Costs
+from ..view.budget import Budget
 from ..view.jobs import Measures, Plan
 from ..view.plan import is_due, plan, plan_range
 from ..view.view import View
 from .choices import new_keeps, new_references, requested_references, resolve_choices
+from .prices import balance_of
 from .request import Mode, Request
 
 SOFT_RATIO = 0.85
@@ -150,80 +146,3 @@ def quiet_limit(request: Request, session: Session, *, is_busy: bool) -> int:
     if is_busy:  # while a summary is written, send the whole as long as it fits
         return request.budget.limit
     return trigger_of(request, session, SOFT_RATIO if request.mode is Mode.BACKGROUND else 1.0)
-
-
-# -------------------------------------------------------------- prices
-
-
-def costs_of(request: Request, writer: str | None, *, is_cached: bool) -> Costs | None:
-    """Return a request's prices; None without a known price.
-
-    Args:
-        writer: the model that writes summaries; None: unknown.
-        is_cached: False once the provider's reports show that no cache serves the session.
-    """
-    main, is_hour = prices_of(request.config.model), request.config.cache_ttl == "1h"
-    summary = prices_of(writer) if request.budget.has_model else Prices(0.0, None, None, None, 0.0)
-    if main.input is None or summary.input is None or summary.output is None:
-        return None
-    read, written = main.cached, main.written_1h if is_hour else main.written
-    read = main.input if read is None or not is_cached else read
-    written = main.input if written is None or not is_cached else written
-    return Costs(read, written, summary.input, summary.output, is_cold=request.is_cold)
-
-
-def balance_of(view: View, plan: Plan, costs: Costs) -> Balance:
-    """Return what a plan costs now, and saves in each later request."""
-    changed = [*(job.start for job in plan.jobs), *plan.masks, *plan.excerpted]
-    again = plan.expected - view.shown_tokens(0, min(changed, default=0))
-    prose = sum(job.prose for job in plan.jobs)
-    # For a fold the model reads the summaries that the fold replaces, not the originals.
-    read = sum(view.shown_tokens(job.start, job.end) for job in plan.jobs if job.by_model)
-    return costs.balance(view.size() - plan.expected, max(0, again), read, prose)
-
-
-# -------------------------------------------------------------- the cache
-
-DEFAULT_SECONDS = 300.0
-"""Anthropic's default lifetime, and the shortest that OpenAI documents."""
-
-HOUR_SECONDS = 3_600.0
-
-_PROVIDERS = (
-    # "Active for 5 to 10 minutes of inactivity."
-    (re.compile(r"(chatgpt|gpt|o\d)\b"), 600.0),
-    # "A few hours to a few days."
-    (re.compile(r"deepseek"), 2 * HOUR_SECONDS),
-)
-"""Documented seconds of a prompt cache without a request, by the model's name."""
-
-
-def is_cold(request: Request, last: float, now: float) -> bool:
-    """Return whether the cache is cold `now`; `last` 0: unknown."""
-    seconds = now - last
-    if not last or seconds <= cache_seconds(request.config):
-        return False
-    is_kept = request.config.cache_ttl_seconds is None and seconds <= HOUR_SECONDS
-    is_marked = is_kept and any(m.get("ttl") == "1h" for m in _cache_marks(request.messages))
-    return not is_marked
-
-
-def cache_seconds(config: CompressorConfig) -> float:
-    """Return the seconds that the provider's cache lives without a request."""
-    if config.cache_ttl_seconds is not None:
-        return config.cache_ttl_seconds
-    if config.cache_ttl is not None:
-        return HOUR_SECONDS if config.cache_ttl == "1h" else DEFAULT_SECONDS
-    names = bare_names(config.model)
-    seconds = (s for pattern, s in _PROVIDERS if any(pattern.match(name) for name in names))
-    return next(seconds, DEFAULT_SECONDS)
-
-
-def _cache_marks(messages: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the cache marks of messages and their content parts."""
-    for message in messages:
-        content = message.get("content") if isinstance(message, Mapping) else None
-        for part in (message, *(content if isinstance(content, list) else ())):
-            mark = part.get("cache_control") if isinstance(part, Mapping) else None
-            if isinstance(mark, Mapping):
-                yield mark

@@ -20,7 +20,7 @@ from ..events import Event, Hook
 from ..ledger.segments import Session
 from ..ledger.stores import Store
 from ..messages import Message
-from ..messages.secrets import masks_secrets
+from ..messages.secrets import redacts_secrets
 from ..summaries.protocol import SegmentText, Summarizer
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
@@ -28,18 +28,10 @@ from ..view.masks import shorten_messages
 from ..view.view import View
 from .background import Background
 from .commit import Committer, is_inside_hook
-from .decision import (
-    FIXED,
-    NO_GAIN,
-    PRICE,
-    SOFT_RATIO,
-    Decision,
-    is_cold,
-    quiet_limit,
-    trigger_of,
-)
+from .decision import FIXED, NO_GAIN, PRICE, SOFT_RATIO, Decision, quiet_limit, trigger_of
 from .plan_texts import PlanTexts
 from .preview import Preview, preview_of
+from .prices import is_cold
 from .projection import Projector
 from .request import Mode, Request
 from .result import CompressResult
@@ -57,6 +49,7 @@ class Pipeline:
 
     def __init__(
         self,
+        *,
         config: CompressorConfig,
         summarizer: Summarizer | None,
         store: Store,
@@ -69,7 +62,9 @@ class Pipeline:
         self.sessions = sessions
         self.background = Background()
         self.projector = Projector(config, store, tokens)
-        self.writer = SummaryWriter(config, summarizer, tokens, emit, on_disk=masks_secrets(store))
+        self.writer = SummaryWriter(
+            config, summarizer, tokens, emit, on_disk=redacts_secrets(store)
+        )
         self._texts = PlanTexts(self.writer, self.projector.texts, tokens)
         self._committer = Committer(
             store, tokens, sessions, self.projector, self._texts, emit, hook
@@ -194,9 +189,11 @@ class Pipeline:
         """
         session = self.projector.open(request)
         request = self._with_prices(self._with_cache_state(request, session), session)
-        view, last = self.look(request, session), self.sessions.state(session.key).previewed
+        view = self.look(request, session)
+        last = self.sessions.state(session.key).previewed
         decision = replace(self._committer.decide(request, view), unarchived=frozenset())
-        jobs, texts = decision.plan.jobs, tuple[SegmentText, ...]()
+        jobs = decision.plan.jobs
+        texts: tuple[SegmentText, ...] = ()
         paid = (self._texts.find_paid(decision, job, last) for job in jobs if job.by_model)
         if jobs and (is_written or not request.budget.has_model or all(paid)):
             texts = run(self._texts.write(decision, last))
@@ -209,10 +206,13 @@ class Pipeline:
 
     def _answer_now(self, request: Request, view: View) -> CompressResult:
         """Return a view without waiting; begin a due summary in the background."""
-        held, decision, size = self._with_placeholder(request, view), None, view.size()
+        held = self._with_placeholder(request, view)
+        decision = None
+        size = view.size()
         # Up to the window the whole is sent until the text is ready: nothing is lost, and the
         # provider's cache stays warm.
-        fits, is_busy = size <= request.budget.limit, self.background.is_busy(view.session.key)
+        fits = size <= request.budget.limit
+        is_busy = self.background.is_busy(view.session.key)
         if held is None and not (fits and is_busy):
             decision = self._committer.decide(request, view)
             self._report_missing(decision)

@@ -11,11 +11,13 @@ from ..messages import Message, text_of, tool_calls_of
 from ..messages.display import pluralize
 from ..tokens.counter import TokenCounter
 from ..tokens.models import Limits, model_limits
-from ..view.budget import Balance, Budget
+from ..view.budget import Budget
+from ..view.costs import Balance
 from ..view.masks import results_with_calls
 from ..view.view import View
 from .choices import known_references
-from .decision import Decision, balance_of, trigger_of
+from .decision import Decision, trigger_of
+from .prices import balance_of
 from .request import Request
 
 
@@ -239,10 +241,8 @@ def _preview_parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]
     ends = [(-1, 0, None), *after.tiles, (length, length, None)]
     gaps = [(gap, start, None) for (_, gap, _), (start, _, _) in pairwise(ends) if gap < start]
     for start, end, segment in sorted([*after.tiles, *gaps], key=lambda run: run[0]):
-        run, bridges = (
-            (start, end - start, after.original_tokens(start, end)),
-            after.bridges(start, end),
-        )
+        run = (start, end - start, after.original_tokens(start, end))
+        bridges = after.bridges(start, end)
         if segment is None:
             name = "tail" if end == length else "kept" if named else "head"
             masked = sum(index in after.result_segments for index in range(start, end))

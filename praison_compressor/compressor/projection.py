@@ -13,15 +13,15 @@ from ..ledger.segments import (
     DROPPED,
     FORGOTTEN,
     Entry,
-    Outline,
     Segment,
     Session,
+    Skeleton,
     segments_in_force,
 )
 from ..ledger.stores import Store, as_bounded_store
 from ..messages import Message, digest, read_transcript, to_plain
 from ..messages.digests import CachedMessage, MessageCache, Originals
-from ..messages.secrets import masks_secrets
+from ..messages.secrets import redacts_secrets
 from ..messages.thinking import binds_thinking, signatures, without_thinking
 from ..tokens.counter import TokenCounter
 from ..view.frame import BRIDGE, is_framed, is_pinned, without_recall_tools
@@ -40,7 +40,7 @@ class Projector:
     """Find a store's segments in transcripts, with one model's counts; thread-safe."""
 
     def __init__(self, config: CompressorConfig, store: Store, tokens: TokenCounter) -> None:
-        self.texts = Texts(config, tokens, masks_secrets=masks_secrets(store))
+        self.texts = Texts(config, tokens, redacts_secrets=redacts_secrets(store))
         self._store = store
         self._tokens = tokens
         self._cache = tokens.cache
@@ -80,7 +80,7 @@ class Projector:
         own = transcript.messages
         # Private copies: a host may edit its messages between digest and archive.
         transcript = replace(transcript, messages=tuple(entry.plain for entry in seen))
-        # A message that was restored with masked secrets has another digest.
+        # A message that was restored with redacted secrets has another digest.
         aliases = _aliases(session)
         return View(
             transcript=transcript,
@@ -177,7 +177,7 @@ class Projector:
         """Record the transcript; return whether it was recorded."""
         if not request.messages:
             return False
-        return self._store.keep(session, outline_of(self.look(request, session)))
+        return self._store.keep(session, skeleton_of(self.look(request, session)))
 
     # -------------------------------------------------------------- the archive's limit
 
@@ -217,30 +217,30 @@ def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:
 
 
 def _aliases(session: Session) -> dict[str, str]:
-    """Return masked digest -> original digest of all entries."""
+    """Return redacted digest -> original digest of all entries."""
     return {
-        masked: original
+        redacted: original
         for entry in session.entries
-        for masked, original in entry.segment.aliases().items()
+        for redacted, original in entry.segment.aliases().items()
     }
 
 
-def outline_of(view: View) -> Outline:
+def skeleton_of(view: View) -> Skeleton:
     """Return the transcript with segment numbers in place of replaced runs.
 
-    Outline and ledger together restore a session exactly. The outline has no summary's text: a
+    Skeleton and ledger together restore a session exactly. The skeleton has no summary's text: a
     summary must never become an original.
     """
     numbers = {id(segment): number for number, segment in enumerate(view.segments)}
-    outline: list[Message | int | None] = list(view.given_messages)
+    skeleton: list[Message | int | None] = list(view.given_messages)
     for start, end, segment in view.all_tiles:
         origins = sorted(o for o in view.transcript.origins[start:end] if o is not None)
         # If repair moved a result, the messages stay in the caller's order.
         if origins and origins[-1] - origins[0] + 1 == len(origins):
-            outline[origins[0]] = numbers[id(segment)]
+            skeleton[origins[0]] = numbers[id(segment)]
             for place in origins[1:]:
-                outline[place] = None
-    return tuple(part for part in outline if part is not None)
+                skeleton[place] = None
+    return tuple(part for part in skeleton if part is not None)
 
 
 def default_store(config: CompressorConfig) -> Store:
@@ -249,5 +249,5 @@ def default_store(config: CompressorConfig) -> Store:
         return MemoryStore()
     from ..ledger.sql.store import open_store  # loads SQLAlchemy, so only if needed
 
-    masks = config.redact_secrets is not False
-    return open_store(config.store_url, key=config.store_key, mask_secrets=masks)
+    redacts = config.redact_secrets is not False
+    return open_store(config.store_url, key=config.store_key, redact_secrets=redacts)

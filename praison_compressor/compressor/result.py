@@ -51,7 +51,7 @@ class CompressResult:
     """Whether a hook refused a compression. `messages` still fit the window; an unrecorded static
     text may replace some."""
     masked_secrets: int = 0
-    """Keys and tokens masked in the archived originals of the view."""
+    """Keys and tokens redacted in the archived originals of the view."""
     written: tuple[SegmentText, ...] = field(default=(), repr=False)
     """Summaries that this call recorded."""
     model: str | None = None

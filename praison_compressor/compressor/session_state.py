@@ -18,11 +18,12 @@ from ..ledger.segments import Session, Usage
 from ..ledger.stores import Store
 from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
-from ..view.budget import Costs
+from ..view.costs import Costs
 from ..view.view import View
 from .account import Account
 from .bills import Bill, RequestUsage, uncompressed_usage
-from .decision import Decision, costs_of
+from .decision import Decision
+from .prices import costs_of
 from .quiet_turn import LastTurn
 from .request import Request, SessionKey
 from .result import CompressResult, usage_of

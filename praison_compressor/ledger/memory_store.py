@@ -22,13 +22,13 @@ from .segments import (
     GENESIS,
     Entry,
     Epoch,
-    Outline,
     Segment,
     Session,
+    Skeleton,
     archive_digest,
-    expand_outline,
+    expand_skeleton,
     keys_over_limit,
-    plain_outline,
+    plain_skeleton,
     seal,
 )
 from .stores import ALL_MESSAGES
@@ -66,7 +66,7 @@ class _MemorySession:
     session: Session
     epochs: tuple[Epoch, ...]
     """The lineage, its parent's epochs before its own."""
-    outline: Outline | None = None
+    skeleton: Skeleton | None = None
 
     def epochs_to(self, epoch_id: str) -> tuple[Epoch, ...]:
         """Return the lineage of an epoch; the whole for the stable id."""
@@ -77,7 +77,7 @@ class _MemorySession:
 
     def placed_messages(self, *, archived_only: bool) -> Iterator[tuple[Message, str, int]]:
         """Yield messages, each with its entry's hash or "" and ordinal."""
-        for item in () if archived_only else self.outline or ():
+        for item in () if archived_only else self.skeleton or ():
             if not isinstance(item, int):
                 yield item, "", 0
         for entry in self.session.entries:
@@ -88,10 +88,10 @@ class _MemorySession:
 
 def _recorded_transcript(stored: _MemorySession, length: int | None = None) -> list[Message] | None:
     """Return the recorded transcript, of `length` messages, or None."""
-    if stored.outline is None:
+    if stored.skeleton is None:
         return None
     parts = [(entry.segment, _entry_messages(entry)) for entry in stored.session.entries]
-    return copy.deepcopy(expand_outline(stored.outline, parts.__getitem__, length))
+    return copy.deepcopy(expand_skeleton(stored.skeleton, parts.__getitem__, length))
 
 
 class MemoryStore:
@@ -151,7 +151,7 @@ class MemoryStore:
         head = entries[-1].hash if entries else GENESIS
         session = replace(session, head_hash=head, entries=entries)
         if not later:
-            return _MemorySession(session, (*above, root), base.outline)
+            return _MemorySession(session, (*above, root), base.skeleton)
         length = entries[-1].segment.transcript_length if entries else 0
         whole = _recorded_transcript(base, length)
         return _MemorySession(session, (*above, root), None if whole is None else tuple(whole))
@@ -170,7 +170,7 @@ class MemoryStore:
         self,
         session: Session,
         segments: Sequence[tuple[Segment, Sequence[Message]]],
-        outline: Outline | None = None,
+        skeleton: Skeleton | None = None,
     ) -> Session:
         """See `Store.commit`."""
         with self._lock:
@@ -178,9 +178,9 @@ class MemoryStore:
             if stored is None:
                 tip = "another now" if session.key in self._sessions else "gone"
                 raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
-            whole = stored.outline if outline is None else plain_outline(outline)
+            whole = stored.skeleton if skeleton is None else plain_skeleton(skeleton)
             if not segments:
-                return self._store_session(replace(stored, outline=whole))
+                return self._store_session(replace(stored, skeleton=whole))
             own = sum(epoch.session_id == session.id for epoch in stored.epochs)
             epoch = f"{session.id}.c{own}-{secrets.token_hex(4)}"
             head, entries = stored.session.head_hash, stored.session.entries
@@ -220,14 +220,14 @@ class MemoryStore:
             archived.append(original)
         return tuple(archived)
 
-    def keep(self, session: Session, outline: Outline) -> bool:
+    def keep(self, session: Session, skeleton: Skeleton) -> bool:
         """See `Store.keep`."""
         with self._lock:
             stored = self._unchanged(session)
             if stored is None:
                 return False
             written = replace(stored.session, updated=time.time())
-            self._store_session(replace(stored, session=written, outline=plain_outline(outline)))
+            self._store_session(replace(stored, session=written, skeleton=plain_skeleton(skeleton)))
             return True
 
     def transcript(self, session: Session) -> list[Message]:
@@ -237,7 +237,7 @@ class MemoryStore:
         if stored is None:
             return []
         entries = stored.session.entries
-        if stored.outline is not None:
+        if stored.skeleton is not None:
             return _recorded_transcript(stored) or []
         if entries:
             logger.warning(ARCHIVE_ONLY, session.id)

@@ -62,7 +62,7 @@ class Segment:
     archived_as: tuple[tuple[int, str], ...] = ()
     """(index in the run, digest after redaction) of each archived message with secrets."""
     secrets: int = 0
-    """Keys and tokens masked in the archived originals."""
+    """Keys and tokens redacted in the archived originals."""
     transcript_length: int = 0
     """Messages of the transcript when it was compressed; 0: not recorded."""
     limit: int = 0
@@ -87,8 +87,8 @@ class Segment:
         return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
     def aliases(self) -> dict[str, str]:
-        """Return masked digest -> original digest."""
-        return {masked: self.run[place] for place, masked in self.archived_as}
+        """Return redacted digest -> original digest."""
+        return {redacted: self.run[place] for place, redacted in self.archived_as}
 
 
 @dataclass(frozen=True)
@@ -287,14 +287,14 @@ def undo_segment(entries: Sequence[Entry]) -> Segment | None:
     )
 
 
-Outline = tuple[Message | int, ...]
+Skeleton = tuple[Message | int, ...]
 """A whole transcript in order. An int is an index into `Session.entries` and means that entry's
 originals."""
 
 
-def plain_outline(outline: Outline) -> Outline:
-    """Return the outline with plain copies of its messages."""
-    return tuple(item if isinstance(item, int) else to_plain(item) for item in outline)
+def plain_skeleton(skeleton: Skeleton) -> Skeleton:
+    """Return the skeleton with plain copies of its messages."""
+    return tuple(item if isinstance(item, int) else to_plain(item) for item in skeleton)
 
 
 ARCHIVE_ONLY = (
@@ -304,19 +304,19 @@ ARCHIVE_ONLY = (
 """Logged when a transcript was never recorded."""
 
 
-def expand_outline(
-    outline: Outline,
+def expand_skeleton(
+    skeleton: Skeleton,
     of_entry: Callable[[int], tuple[Segment, Sequence[Message]]],
     length: int | None = None,
 ) -> list[Message] | None:
-    """Return an outline's transcript, entries replaced by their originals.
+    """Return a skeleton's transcript, entries replaced by their originals.
 
     An entry with dropped originals is replaced by its rendered message. `length` keeps the
     first messages, dropped ones included. Return None if `length` is 0 or ends inside a gap.
     """
     transcript: list[Message] = []
     place = 0
-    for item in outline if length != 0 else ():
+    for item in skeleton if length != 0 else ():
         if place == length:
             break
         if isinstance(item, int):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, cast
 
 from ..messages import Message
-from .segments import Entry, Epoch, Outline, Segment, Session
+from .segments import Entry, Epoch, Segment, Session, Skeleton
 from .words import Hit
 
 ALL_MESSAGES = slice(None)
@@ -28,19 +28,19 @@ class Store(Protocol):
         self,
         session: Session,
         segments: Sequence[tuple[Segment, Sequence[Message]]],
-        outline: Outline | None = None,
+        skeleton: Skeleton | None = None,
     ) -> Session:
         """Archive the originals and append the segments, in one transaction.
 
-        Segments open a new epoch. `outline`, the whole transcript with these segments, replaces the
-        recorded one; None leaves the recorded one.
+        Segments open a new epoch. `skeleton`, the whole transcript with these segments, replaces
+        the recorded one; None leaves the recorded one.
 
         Raises:
             LedgerConflict: the tip is no longer `session.tip`.
             StoreUnavailable: nothing was written.
         """
 
-    def keep(self, session: Session, outline: Outline) -> bool:
+    def keep(self, session: Session, skeleton: Skeleton) -> bool:
         """Record the transcript of an unchanged session; return whether it worked."""
 
     def transcript(self, session: Session) -> list[Message]:

@@ -117,10 +117,10 @@ def query_names(query: str) -> list[str]:
     "9" does not match "90". Stop words are names only in a query that has no other words.
     """
     names = [name for chunk in query.split() if (name := _spaced_words(chunk)).strip()]
-    telling = [name for name in names if name.strip() not in STOP_WORDS] or names
+    content = [name for name in names if name.strip() not in STOP_WORDS] or names
     open_ended = (
         name.rstrip() if finds_longer(name.split()[-1]) else name
-        for name in telling[:MOST_QUERY_WORDS]
+        for name in content[:MOST_QUERY_WORDS]
     )
     return list(dict.fromkeys(open_ended))
 

@@ -1,4 +1,4 @@
-"""Mask keys, tokens and passwords in messages; equal secrets have equal masks."""
+"""Redact keys, tokens and passwords in messages; equal secrets look equal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SecretShape(NamedTuple):
 
     kind: str
     pattern: str
-    """Its group `secret` is masked, without one the whole match."""
+    """Its group `secret` is redacted; without one, the whole match."""
     hint: str = ""
     """A part of every match; to look for it costs a hundredth of a search by the pattern."""
 
@@ -174,34 +174,34 @@ _BY_NAME = (
 )
 
 SHAPES = (_PRIVATE_KEY, *_BY_ISSUER, *_BY_NAME)
-"""All shapes, the surest first: later ones skip the masks of earlier ones."""
+"""All shapes, the surest first: later ones skip the redactions of earlier ones."""
 
 # -------------------------------------------------------------- redact
 
 _SECRET_NAME = re.compile(f"[acepst]{SECRET_NAMES}$", re.IGNORECASE)
 
-_MASK = re.compile(r"(\[secret:[\w-]+:[0-9a-f]{8}\])")
+_REDACTION = re.compile(r"(\[secret:[\w-]+:[0-9a-f]{8}\])")
 
 
 class Redactor:
-    """Mask secrets as `[secret:KIND:HASH]`; equal ones of one namespace have equal masks.
+    """Replace secrets by `[secret:KIND:HASH]`, equal in one namespace if the secrets are.
 
-    The hash is keyed by the namespace, so that masks of two tenants cannot be compared. It is too
-    short to find the secret.
+    The hash is keyed by the namespace, so that redactions of two tenants cannot be compared. It is
+    too short to find the secret.
     """
 
     def __init__(self, namespace: str = "default") -> None:
         self._key = hashlib.blake2b(namespace.encode("utf-8", "replace")).digest()[:32]
 
     def redact(self, values: Sequence[T]) -> tuple[tuple[T, ...], int]:
-        """Return messages or texts with secrets masked, and the number of secrets.
+        """Return messages or texts with secrets redacted, and the number of secrets.
 
         Values without secrets stay the same objects.
         """
         redacted = list(map(self._redact_value, values))
         pairs = zip(values, redacted, strict=True)
         result = tuple(old if new == old else new for old, new in pairs)
-        return result, masks_in(redacted) - masks_in(values)
+        return result, redactions_in(redacted) - redactions_in(values)
 
     def _redact_value(self, value: Any, key: str = "") -> Any:
         if isinstance(value, dict):
@@ -219,14 +219,14 @@ class Redactor:
     def _redact_text(self, text: str) -> str:
         for kind, pattern, hint in _patterns():
             if hint in text:
-                # Existing masks are skipped.
-                parts = _MASK.split(text) if "[secret:" in text else [text]
-                mask = functools.partial(self._mask, kind)
-                parts[::2] = [pattern.sub(mask, part) for part in parts[::2]]
+                # Existing redactions are skipped.
+                parts = _REDACTION.split(text) if "[secret:" in text else [text]
+                replace = functools.partial(self._replace, kind)
+                parts[::2] = [pattern.sub(replace, part) for part in parts[::2]]
                 text = "".join(parts)
         return text
 
-    def _mask(self, kind: str, found: re.Match[str]) -> str:
+    def _replace(self, kind: str, found: re.Match[str]) -> str:
         whole = found[0]
         secret = found["secret"] if "secret" in found.re.groupindex else whole
         data = secret.encode("utf-8", "surrogatepass")
@@ -238,17 +238,17 @@ _STRUCTURE_KEYS = frozenset("role id tool_call_id tool_use_id call_id type name 
 """Keys of a message whose values are no secrets."""
 
 
-def masks_secrets(store: object) -> bool:
-    """Return whether a store writes to a disk, with secrets masked."""
-    return bool(getattr(store, "mask_secrets", False))
+def redacts_secrets(store: object) -> bool:
+    """Return whether a store writes to a disk, with secrets redacted."""
+    return bool(getattr(store, "redact_secrets", False))
 
 
-def masks_in(value: Any) -> int:
-    """Return the number of masks in a text or a nested value."""
+def redactions_in(value: Any) -> int:
+    """Return the number of redactions in a text or a nested value."""
     if isinstance(value, str):
-        return len(_MASK.findall(value)) if "[secret:" in value else 0
+        return len(_REDACTION.findall(value)) if "[secret:" in value else 0
     inner = value.values() if isinstance(value, dict) else value
-    return sum(map(masks_in, inner)) if isinstance(inner, Iterable) else 0
+    return sum(map(redactions_in, inner)) if isinstance(inner, Iterable) else 0
 
 
 def wants_redaction(

@@ -294,11 +294,9 @@ class AgentCompressor:
 
         These have the host's id, or the user left them by `/new` or `/resume`.
         """
-        store, key, own = (
-            as_durable_store(self.ledger),
-            self._finder.key,
-            self._finder.user_sessions(),
-        )
+        store = as_durable_store(self.ledger)
+        key = self._finder.key
+        own = self._finder.user_sessions()
         stored = [] if store is None else store.sessions(self.config.namespace)
         listed = (s for s in stored if s.id in own or (key is not None and is_under(s.id, key)))
         return sorted(listed, key=lambda session: session.updated, reverse=True)
@@ -311,7 +309,8 @@ class AgentCompressor:
         """
         self.engine().sessions.settle(self.ledger)
         if self.config.keep_tool_steps and as_durable_store(self.ledger):
-            conversations, engine = self._conversations.newest(), self.engine()
+            conversations = self._conversations.newest()
+            engine = self.engine()
             for conversation in conversations:
                 conversation.journal.settle(engine)
             return sum(conversation.journal.is_recorded for conversation in conversations)

@@ -17,7 +17,7 @@ from ..ledger.sql.store import open_store
 from ..ledger.stores import Erased, Store, as_durable_store
 from ..messages import digest
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def agent_title(agent: Any) -> str:
@@ -74,8 +74,8 @@ def open_agent_ledger(config: CompressorConfig, agent: Any) -> Store:
     except (ConfigError, LedgerError) as error:
         store = MemoryStore()
         warning = "agent %s: its ledger stays in memory and ends with this process: %s"
-        log.error(warning, name, error)
-    log.info("agent %s: its ledger is in %s", name, store_place(store))
+        logger.error(warning, name, error)
+    logger.info("agent %s: its ledger is in %s", name, store_place(store))
     return store
 
 
@@ -89,7 +89,7 @@ def _open_store(config: CompressorConfig, agent: Any) -> Store:
         codec, url = _codec_of(hosts), url or str(default_path(encrypted=True))
     elif url is not None:
         return default_store(config)
-    return open_store(url, codec=codec, mask_secrets=config.redact_secrets is not False)
+    return open_store(url, codec=codec, redact_secrets=config.redact_secrets is not False)
 
 
 def _codec_of(hosts: Any) -> Any:
@@ -141,7 +141,7 @@ def _is_stored(host: Any, session_id: str) -> bool:
     try:
         return bool(host.session_exists(session_id))
     except Exception:
-        log.warning("the host's session %s cannot be looked up", session_id, exc_info=True)
+        logger.warning("the host's session %s cannot be looked up", session_id, exc_info=True)
         return True
 
 

@@ -38,7 +38,7 @@ from .request_shapes import HostRequest, SentRequest
 from .running_turn import Turn, running_turn
 from .status import status_of
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class AgentRequests:
@@ -92,7 +92,7 @@ class AgentRequests:
                     engine, history = self._compressors.for_model(None), self._finder.history or ()
                     conversation.journal.end_turn(history, engine, has_failed=has_failed)
         if self.request_count == before and self._is_new("unseen"):
-            log.warning(
+            logger.warning(
                 "agent %s: a turn ended and no request passed the compressor: something else "
                 "answered, or the host has changed; run `praison-compressor doctor`",
                 agent_title(self._agent()),
@@ -116,7 +116,7 @@ class AgentRequests:
         try:
             yield
         except Exception:
-            log.exception("agent %s: %s", agent_title(self._agent()), what)
+            logger.exception("agent %s: %s", agent_title(self._agent()), what)
 
     # ------------------------------------------------------------ views
 
@@ -144,7 +144,7 @@ class AgentRequests:
         agent = self._agent()
         request = replace(request, messages=without_window(agent, request.messages))
         if not carries_conversation(agent, request.messages):
-            log.debug(
+            logger.debug(
                 "agent %s: a request of %d messages to %s is no part of the conversation: not "
                 "recorded",
                 *(agent_title(agent), len(request.messages), request.model),
@@ -216,7 +216,9 @@ class AgentRequests:
         if self._is_new(re.sub(r"\d+", "#", cause)):
             is_logged = conversation is not None and conversation.journal.failure == str(error)
             reason = "the store's failure, as logged" if is_logged else cause
-            log.warning("agent %s: sent as well as it fits: %s", agent_title(self._agent()), reason)
+            logger.warning(
+                "agent %s: sent as well as it fits: %s", agent_title(self._agent()), reason
+            )
         self._notices(Event("failed", self._finder.running_or_blank.session_id, {"reason": cause}))
         with self._log_failure("sent as it is"):
             overhead = self._compressors.overhead(request)
@@ -344,13 +346,13 @@ class AgentRequests:
             return bool(thinking)
         name, key = agent_title(self._agent()), refused_key(error)
         if key is not None and key not in self.refused_keys(request):
-            log.info("agent %s: %s does not take %s", name, request.model, key)
+            logger.info("agent %s: %s does not take %s", name, request.model, key)
             self._refused.add((request.model, key))
             return True
         overflow = overflow_of(error, self._compressors.size(sent), map(text_of, view))
         if overflow is None or not self._compressors.shrink(sent, overflow, str(error)):
             return False
-        log.info("agent %s: %s refused a request as too long", name, request.model)
+        logger.info("agent %s: %s refused a request as too long", name, request.model)
         return True
 
 

@@ -16,7 +16,7 @@ from .agent_compressor import AgentCompressor
 from .agent_ledger import agent_title
 from .running_turn import current_requests
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 # ------------------------------------------------------------ agents that request compression
@@ -63,7 +63,7 @@ class Agents:
                 return self._compressor_of(agent)
             except Exception:  # a host in an unknown state
                 if agent not in self._failed:
-                    log.exception("agent %s goes on uncompressed", agent_title(agent))
+                    logger.exception("agent %s goes on uncompressed", agent_title(agent))
                 self._failed.add(agent)
                 return None
 

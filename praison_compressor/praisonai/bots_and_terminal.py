@@ -18,7 +18,7 @@ from .agents import Agents, HostCall, attribute, replacing
 from .commands import answer_command, find_command
 from .running_turn import name_conversation, without_bot_name
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def _compressor_for(agent: Any, agents: Agents) -> AgentCompressor | None:
@@ -112,7 +112,7 @@ def _compress_idle(compressor: AgentCompressor) -> None:
     try:
         compressor.idle()
     except Exception:
-        log.exception("idle conversations are not compressed")
+        logger.exception("idle conversations are not compressed")
 
 
 @replacing

@@ -17,7 +17,7 @@ from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 from ..config import CompressorConfig, unknown_name
 from ..errors import ConfigError
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 SUMMARIZE = OptimizerStrategy.SUMMARIZE
 STRATEGY_VARIABLE = "PRAISONAI_CONTEXT_STRATEGY"
@@ -48,7 +48,7 @@ class RequestedContext:
         options, faults = valid_options({"model": model, **self.options, **unset})
         for fault in faults.values():
             # Not raised: a dictionary in `context=` is first read inside a turn.
-            log.error("options of context=: %s", fault)
+            logger.error("options of context=: %s", fault)
         config = CompressorConfig.from_mapping(options)
         complete = config.with_environment()
         auxiliary = complete.auxiliary_model if self.own_model else config.auxiliary_model
@@ -128,7 +128,7 @@ def _from_mapping(param: Mapping[str, Any]) -> RequestedContext | None:
         return None
     names = HOST_OPTIONS | OUR_OPTIONS
     for key in sorted(set(map(str, param)) - names):
-        log.warning("context=: %s; it is left out", unknown_name("option", key, names))
+        logger.warning("context=: %s; it is left out", unknown_name("option", key, names))
     context = ContextConfig(**{key: value for key, value in param.items() if key in HOST_OPTIONS})
     ours = {key: value for key, value in param.items() if key in OUR_OPTIONS - HOST_OPTIONS}
     return _request_from(context, ours, own_model=param.get("llm_summarize") is not False)

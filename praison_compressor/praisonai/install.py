@@ -20,7 +20,7 @@ from . import patches
 from .agents import Agents
 from .context_param import HOST_OPTIONS, OUR_OPTIONS, options_in
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Installation:
@@ -79,7 +79,7 @@ class Installation:
         while self.patches:
             owner, name, before, after = self.patches.pop()
             if vars(owner).get(name) is not after:
-                log.warning("%s.%s stays: replaced again after us", owner.__name__, name)
+                logger.warning("%s.%s stays: replaced again after us", owner.__name__, name)
             elif before is patches.ABSENT:
                 delattr(owner, name)
             else:
@@ -89,7 +89,7 @@ class Installation:
 def _warn_lacking(lacking: Mapping[str, str]) -> None:
     for part, reason in lacking.items():
         host = version("praisonaiagents")
-        log.warning("praisonaiagents %s has %s; left out: %s", host, reason, part)
+        logger.warning("praisonaiagents %s has %s; left out: %s", host, reason, part)
 
 
 # One for a process, as the host's classes are.

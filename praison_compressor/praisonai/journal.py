@@ -26,11 +26,11 @@ from ..messages.dropped_steps import (
     complete_request,
     history_from,
 )
-from ..messages.secrets import Redactor, masks_secrets
+from ..messages.secrets import Redactor, redacts_secrets
 from ..messages.shapes import makes_calls
 from .running_turn import Turn
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class Journal:
         except LedgerError as error:
             self._log_failure(error)
             return CarriedHistory()
-        if masks_secrets(engine.store):
+        if redacts_secrets(engine.store):
             transcript = _restore_secrets(transcript, messages, session.namespace)
         loaded = history_from(transcript, engine.tokens.cache)
         self._recorded, self._edits = _content_digests(loaded.entries), session.edits
@@ -189,7 +189,7 @@ class Journal:
     def _log_failure(self, error: CompressorError) -> None:
         level = logging.DEBUG if self.failure else logging.WARNING
         self.failure = str(error)
-        log.log(level, "session %s: not recorded for now: %s", self._session_id, error)
+        logger.log(level, "session %s: not recorded for now: %s", self._session_id, error)
 
 
 def _content_digests(seen: Sequence[CachedMessage]) -> tuple[str, ...]:
@@ -200,9 +200,9 @@ def _content_digests(seen: Sequence[CachedMessage]) -> tuple[str, ...]:
 def _restore_secrets(
     transcript: Sequence[Message], messages: Sequence[Message], namespace: str
 ) -> list[Message]:
-    """Return a stored transcript with the host's messages for masked ones."""
-    masked = Redactor(namespace).redact(messages)[0]
-    pairs = zip(messages, masked, strict=True)
+    """Return a stored transcript with the host's messages for redacted ones."""
+    redacted = Redactor(namespace).redact(messages)[0]
+    pairs = zip(messages, redacted, strict=True)
     originals = {digest(hidden): message for message, hidden in pairs if hidden != message}
-    # Without masked messages nothing is digested.
+    # Without redacted messages nothing is digested.
     return [originals.get(digest(m), m) for m in transcript] if originals else [*transcript]

@@ -27,7 +27,7 @@ from .agent_ledger import agent_title, open_agent_ledger
 from .notices import Notices
 from .request_shapes import HostRequest, SentRequest
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 # Parameters of the agent's own answers; a summary has others.
 _ANSWER_PARAMETERS = frozenset(
@@ -86,9 +86,9 @@ class _Trial:
 class _Model:
     """One model's compressor, learned window and trial of a smaller one."""
 
-    def __init__(self, compressor: ContextCompressor) -> None:
-        self.compressor = compressor
-        self.learned = LearnedWindow(_window_of(compressor.config))
+    def __init__(self, engine: ContextCompressor) -> None:
+        self.engine = engine
+        self.learned = LearnedWindow(_window_of(engine.config))
         self.trial: _Trial | None = None
         self.vain: set[str] = set()
         """Uncertain refusals, without numbers, that a smaller request got again."""
@@ -111,7 +111,7 @@ class ModelCompressors:
 
     def for_model(self, model: str | None) -> ContextCompressor:
         """Return the compressor for a model; None is the agent's own."""
-        return self._model(model).compressor
+        return self._model(model).engine
 
     def _model(self, model: str | None) -> _Model:
         own = self.config.model
@@ -122,7 +122,7 @@ class ModelCompressors:
                 config = replace(self.config, model=name, context_window=window)
                 window, reserve = _window_of(config), config.output_reserve
                 if _usable_reserve(reserve, window) != reserve:
-                    log.warning(
+                    logger.warning(
                         "output_reserve=%d leaves nothing of the %d tokens that %s takes: the "
                         "usual reserve is kept; lower output_reserve",
                         *(reserve, window, name or "the model"),
@@ -168,7 +168,7 @@ class ModelCompressors:
         try:
             return own_summarizer(agent, own.context_window)
         except Exception:  # a host in an unknown state
-            log.warning("the agent's own model cannot be asked: static summaries", exc_info=True)
+            logger.warning("the agent's own model cannot be asked: static summaries", exc_info=True)
             return None
 
     # ------------------------------------------------------------ sizes
@@ -207,7 +207,7 @@ class ModelCompressors:
         kind, request = re.sub(r"\d+", "#", words), sent.request
         with self._lock:
             model, size = self._model(request.model), self.size(sent)
-            config, learned = model.compressor.config, model.learned
+            config, learned = model.engine.config, model.learned
             window = None if kind in model.vain else learned.learn_refusal(refused, size)
             if window is None:
                 return False
@@ -217,7 +217,7 @@ class ModelCompressors:
             if answer > max(_reserve(reserve, window), request.output_tokens):
                 # litellm asks Claude for its longest answer if the caller named no length.
                 reserve = min(answer, window - 1)
-            messages = model.compressor.tokens.messages(sent.view)
+            messages = model.engine.tokens.messages(sent.view)
             needed = messages + self.overhead(request, window)
             # The request did not fit, even if it fits by our count.
             while needed <= window - _reserve(reserve, window) and window > learned.floor:
@@ -235,11 +235,11 @@ class ModelCompressors:
             window = model.learned.learn_pass(self.size(sent))
             if trial is not None and asked_tokens is not None:
                 refused, view = trial.sent
-                model.compressor.tokens.calibrate(view, asked_tokens, refused.tools)
+                model.engine.tokens.calibrate(view, asked_tokens, refused.tools)
             if window is None:
                 return
-            self._resize(model, window, model.compressor.config.output_reserve)
-        log.warning(
+            self._resize(model, window, model.engine.config.output_reserve)
+        logger.warning(
             "agent %s: the window of %s is now taken as %d tokens, by what it refused and took",
             *(agent_title(self._agent()), sent.request.model, window),
         )
@@ -265,12 +265,12 @@ class ModelCompressors:
         request, view = sent
         with self._lock:
             model = self._model(request.model)
-            window = model.compressor.tokens.calibrate(view, reported, request.tools)
-            if window is None or window >= _window_of(model.compressor.config):
+            window = model.engine.tokens.calibrate(view, reported, request.tools)
+            if window is None or window >= _window_of(model.engine.config):
                 return
             model.learned.learn_truncation(window)
-            self._resize(model, window, model.compressor.config.output_reserve)
-        log.warning(
+            self._resize(model, window, model.engine.config.output_reserve)
+        logger.warning(
             "agent %s: %s silently reads at most %d tokens of a request: its window is now taken "
             "as that",
             *(agent_title(self._agent()), request.model, window),
@@ -279,8 +279,8 @@ class ModelCompressors:
     def _resize(self, model: _Model, window: int, reserve: int | None) -> None:
         """Give a model a compressor with another window and output reserve."""
         reserve = _usable_reserve(reserve, window)
-        config = replace(model.compressor.config, context_window=window, output_reserve=reserve)
-        model.compressor = self._make(config, model.compressor.tokens)
+        config = replace(model.engine.config, context_window=window, output_reserve=reserve)
+        model.engine = self._make(config, model.engine.tokens)
 
 
 def _window_of(config: CompressorConfig) -> int:

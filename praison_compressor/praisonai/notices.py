@@ -25,7 +25,7 @@ from .conversations import Conversation
 from .request_shapes import HostRequest
 from .status import Status
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 _EXIT_REFUSES = 2
@@ -125,7 +125,7 @@ class Notices:
         return self._announce(line + status.of_earlier)
 
     def _announce(self, words: str) -> str:
-        log.info("%s", words)
+        logger.info("%s", words)
         self._print(words)
         return words
 
@@ -184,7 +184,7 @@ def _call_listener(work: Callable[[], Any]) -> None:
     try:
         work()
     except Exception:
-        log.warning("a listener to compressions failed", exc_info=True)
+        logger.warning("a listener to compressions failed", exc_info=True)
 
 
 _SKIP_REASONS = {

@@ -21,7 +21,7 @@ from ..errors import ConfigError
 from .context_param import OUR_OPTIONS, valid_options
 from .install import installation
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 PLUGIN = "praison-compressor"
 
@@ -60,13 +60,13 @@ class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
         names = getattr(plugins, "_enabled_plugin_names", None) or loader.get_enabled_plugins()
         written = [*(names or ()), *loader.get_plugin_options()]
         for fault in _misspellings("plugin", written, PLUGIN):
-            log.warning("%s", fault)
+            logger.warning("%s", fault)
 
     def on_config(self, config: dict[str, Any]) -> dict[str, Any]:
         """Take `plugins: {praison-compressor: {...}}` as the agents' defaults."""
         options, faults = _read_options(config)
         for fault in faults:
-            log.warning("%s", fault)
+            logger.warning("%s", fault)
         installation(options, is_plugin_enabled=is_enabled)
         return config
 

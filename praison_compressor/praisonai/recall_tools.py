@@ -19,7 +19,7 @@ from ..messages import Message
 from ..recall.tools import SCHEMAS, recall_tools, schemas_for
 from .agent_ledger import agent_title
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Tool = Callable[..., str]
 
@@ -59,7 +59,7 @@ class RecallTools:
         """Return the tools whose names are free; log the others."""
         for tool in self._tools:
             if tool.__name__ in names:
-                log.warning(
+                logger.warning(
                     "agent %s: its own tool %s is kept; the recall tool of that name is not given",
                     *(agent_title(agent), tool.__name__),
                 )
@@ -123,7 +123,7 @@ def tool_name(tool: Any) -> str | None:
 
 
 @dataclass(frozen=True)
-class Archive:
+class FilteredStore:
     """A store without the entries that the conversation took back."""
 
     store: Store
@@ -144,5 +144,5 @@ class Archive:
 
 def readable_archive(store: Store, session: Session, reads: Callable[[Entry], bool]) -> Store:
     """Return a session's archive, without the entries that recall may not read."""
-    archive = Archive(store, frozenset(e.hash for e in session.entries if not reads(e)))
+    archive = FilteredStore(store, frozenset(e.hash for e in session.entries if not reads(e)))
     return cast("Store", archive)  # it has every method of a store that recall calls

@@ -20,7 +20,7 @@ from .commands import Typed, answer_command, parse_prompt
 from .conversation_finder import is_host_summary
 from .running_turn import bot_conversation, in_turn, stream_in_turn
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 @replacing
@@ -116,7 +116,7 @@ def restore_session(agent: Any, compressor: AgentCompressor) -> None:
     except SessionNotFound:
         return  # the first run
     except CompressorError as error:
-        log.warning("session %s is not resumed: %s", key, error)
+        logger.warning("session %s is not resumed: %s", key, error)
 
 
 def _stored_history(agent: Any) -> Sequence[Message]:

@@ -50,7 +50,7 @@ class Quotes:
         references: Sequence[str] = (),
         visible: str = "",
         beside_prose: bool = False,
-        outline: Sequence[str] = (),
+        rows: Sequence[str] = (),
     ) -> str:
         """Return quotations of at most `budget_tokens`, in a fixed order.
 
@@ -74,7 +74,7 @@ class Quotes:
             others = sorted(set(self.texts).difference(at for at, _ in self.reports))
             sections += [
                 user.reports_section([x for x in self.reports if is_new(x[1])], others),
-                user.outline_section(outline),
+                user.rows_section(rows),
                 user.counts_section(self.roles, self.tools),
             ]
         return Renderer(count, references).render(sections, budget_tokens)

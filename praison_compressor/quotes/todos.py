@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from ..messages import calls
 from ..messages.shortening import cut_line
+from .output_lines import deciding_line, is_failure
 from .rendering import PLAN, QuoteEntry, Section
-from .telling import is_failure, telling_line
 
 LIST, ITEM, LOOK, REMOVAL = "list", "item", "look", "removal"
 _TOOL_NAMES = {
@@ -81,7 +81,7 @@ class TodoList:
             result = next(lists, None)
         if kind == LOOK and isinstance(result, list) and result:
             self._read_list(result, record.answered_at, merge=True)
-        line = telling_line(record.call, record.text)
+        line = deciding_line(record.call, record.text)
         # A result that repeats the list has words of failure in its items.
         repeats = any(item.title and item.title in record.text for item in self.items.values())
         self.failure = line if is_failure(line) and not repeats else ""

@@ -101,8 +101,8 @@ def reports_section(reports: Sequence[tuple[int, str]], others: Sequence[int]) -
     return Section(rendering.REPORTS, entries, others)
 
 
-def outline_section(rows: Sequence[str]) -> Section:
-    """Return the outline's section; its newest rows rank first."""
+def rows_section(rows: Sequence[str]) -> Section:
+    """Return the outline's rows as a section; the newest rank first."""
     return Section(rendering.OUTLINE, [QuoteEntry(-1, (-n,), row) for n, row in enumerate(rows)])
 
 

@@ -9,9 +9,9 @@ from fnmatch import fnmatchcase
 from ..messages import ToolCall, calls
 from ..messages.display import pluralize
 from ..messages.shortening import cut_line
+from .output_lines import deciding_line
 from .rendering import COMMANDS, FILES, INSTRUCTIONS_READ, QuoteEntry, Section
 from .speakers import IN_USER_ROLE, without_notes
-from .telling import telling_line
 
 UNANSWERED = "no result was recorded"
 AGENT_TEXT = "assistant"  # the name of a call that an agent without native calls wrote in its text
@@ -32,7 +32,7 @@ def _entry(records: Records, rank: tuple[int, ...], title: str, path: str = "") 
     if not record.is_answered:
         lead.append(UNANSWERED)
     else:
-        words, kind = telling_line(call, output), calls.kind_of(call)
+        words, kind = deciding_line(call, output), calls.kind_of(call)
         lead += [f"{IN_USER_ROLE}:"] if call.name == AGENT_TEXT and not call.id else []
         if not words or (kind == calls.LISTS and "\n" in output.strip()):
             lines = pluralize(output.strip().count("\n") + 1, "line")

@@ -15,7 +15,7 @@ from ..ledger.segments import Session
 from ..ledger.stores import Store
 from ..ledger.words import distinct_words
 from ..messages.display import message_as_text
-from .archive import Archive
+from .archive import SessionArchive
 from .fitting import OPENS, Fitting, both_ends
 from .matches import few_words
 from .passages import query_terms
@@ -61,7 +61,7 @@ class Recall:
     reading: Callable[[str], str] = str
     """Returns the reference, or the command, that reads on at a reference."""
     _spent: tuple[Hashable, int] = field(default=(None, 0), init=False)
-    _archive: Archive | None = field(default=None, init=False)
+    _archive: SessionArchive | None = field(default=None, init=False)
 
     def search(self, query: str, limit: int = 3, budget: int = SEARCH_TOKENS) -> str:
         """Return the number of matches, best passages, and other references."""
@@ -79,7 +79,7 @@ class Recall:
             budget, lambda archive, room: self._read(archive, references, about.strip(), room)
         )
 
-    def _answer_within_turn(self, budget: int, answer: Callable[[Archive, int], str]) -> str:
+    def _answer_within_turn(self, budget: int, answer: Callable[[SessionArchive, int], str]) -> str:
         """Return the answer with its size, or a remark without budget."""
         archive = self._newest_archive()
         if not archive.entries:
@@ -103,14 +103,14 @@ class Recall:
         left = f"{self.turn_tokens - spent - size:,} left{' this turn' if self.turn else ''}"
         return f"{text}\n({size} tokens, {left})"
 
-    def _newest_archive(self) -> Archive:
+    def _newest_archive(self) -> SessionArchive:
         """Return the known archive while the session has no new segment."""
-        archive = Archive(self.store(), self.session())
+        archive = SessionArchive(self.store(), self.session())
         if self._archive != archive:
             self._archive = archive
         return self._archive or archive
 
-    def _search(self, archive: Archive, query: str, limit: int, room: int) -> str:
+    def _search(self, archive: SessionArchive, query: str, limit: int, room: int) -> str:
         """Return what matches, or why nothing does."""
         if not distinct_words(query):
             return f'Nothing was asked: give a query, or {READ}("") for what is archived.'
@@ -126,7 +126,9 @@ class Recall:
         )
         return self._fitting.fit_answer(answer, answer.room)
 
-    def _read(self, archive: Archive, references: Sequence[str], about: str, room: int) -> str:
+    def _read(
+        self, archive: SessionArchive, references: Sequence[str], about: str, room: int
+    ) -> str:
         """Return the texts at the references, each within its share."""
         asked = [parsed for reference in references if (parsed := parse_reference(reference))]
         reading = Reading(archive, self._fitting, asked, about)
@@ -145,7 +147,7 @@ class Recall:
         return Fitting(self.count, self.reading)
 
 
-def _explain_no_match(archive: Archive, query: str, room: int) -> str:
+def _explain_no_match(archive: SessionArchive, query: str, room: int) -> str:
     """Say what the view has instead, or which similar words occur."""
     session = archive.session
     remark = f"Nothing archived of this conversation matches {quote_query(query)}."

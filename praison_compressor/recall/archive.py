@@ -16,7 +16,7 @@ from ..messages.display import message_as_text
 from .around import Around
 from .layout import shared_endings
 
-__all__ = ["Archive"]
+__all__ = ["SessionArchive"]
 
 SAMPLED_MESSAGES = 100
 """Messages among which lines are looked for that end several."""
@@ -25,7 +25,7 @@ COMPARED_WORDS = 5_000
 
 
 @dataclass(frozen=True)
-class Archive:
+class SessionArchive:
     """The messages that a session's segments replace."""
 
     store: Store

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 
-from ..quotes.telling import is_failure
+from ..quotes.output_lines import is_failure
 
 __all__ = [
     "NUMBERED",

@@ -29,8 +29,8 @@ from ..messages.calls import (
 )
 from ..messages.display import truncate_line
 from ..messages.shapes import MASK_OPENS
-from ..quotes import telling_line
-from ..quotes.telling import is_failure
+from ..quotes import deciding_line
+from ..quotes.output_lines import is_failure
 from .layout import is_noise
 
 __all__ = ["join_in_pairs", "masks_row", "outline_rows", "references_in_order", "runs_of_entries"]
@@ -41,7 +41,7 @@ QUOTE_CHARS = 110
 COMMON_FROM = 3
 """Messages from which on a line is common: it says nothing about one of them."""
 HEAD_LINES, HEAD_CHARS = 12, 2_000
-"""A message's beginning, in which its most telling line is looked for."""
+"""A message's beginning, which is searched for its deciding line."""
 NAMES_A_ROW = 4
 """Files or arguments that a line names at most."""
 NAME_CHARS = 50
@@ -153,21 +153,21 @@ def _shape(line: str) -> str:
     return _NUMBER.sub("0", line.strip()[:QUOTE_CHARS])
 
 
-def _telling_words(text: str, common: frozenset[str]) -> str:
+def _deciding_words(text: str, common: frozenset[str]) -> str:
     """Return a message's first words that other messages do not have."""
     lines = _first_lines(text)
-    telling = [line for line in lines if _shape(line) not in common and not is_noise(line)]
+    deciding = [line for line in lines if _shape(line) not in common and not is_noise(line)]
     return truncate_line(
-        "\n".join(telling) if len(telling) < len(lines) and telling else text, QUOTE_CHARS
+        "\n".join(deciding) if len(deciding) < len(lines) and deciding else text, QUOTE_CHARS
     )
 
 
 def _stretch_row(messages: Sequence[Message], common: frozenset[str]) -> str:
-    """Return a stretch's tools, what they name, and its telling words."""
+    """Return a stretch's tools, what they name, and its deciding words."""
     calls = [call for message in messages for call in tool_calls_of(message)]
     if not calls:
         last = messages[-1]
-        return f"{last.get('role')}: {_telling_words(text_of(last), common)}"
+        return f"{last.get('role')}: {_deciding_words(text_of(last), common)}"
     used = Counter(call.name for call in calls)
     tools = ", ".join(name + (f" ×{n}" if n > 1 else "") for name, n in used.items())
     about, quoted = _names_in_calls(calls), _quote_stretch(messages, calls, common)
@@ -206,7 +206,7 @@ def _quote_stretch(
     bad = ""
     for message in filter(is_result, reversed(messages)):
         call = made.get(str(message.get("tool_call_id") or ""), calls[-1])
-        line = telling_line(call, result_text(message))
+        line = deciding_line(call, result_text(message))
         is_telling = line and not is_noise(line)
         words = f'{call.name} -> "{truncate_line(line, QUOTE_CHARS)}"' if is_telling else ""
         if words and command_of(call) and kind_of(call) == ACTS:
@@ -216,7 +216,7 @@ def _quote_stretch(
         return bad
     spoken = (m for m in reversed(messages) if m.get("role") == "assistant" and text_of(m).strip())
     last = next(spoken, None)
-    return f'said: "{_telling_words(text_of(last), common)}"' if last is not None else ""
+    return f'said: "{_deciding_words(text_of(last), common)}"' if last is not None else ""
 
 
 # -------------------------------------------------------------- rows of the overview

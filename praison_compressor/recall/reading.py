@@ -10,7 +10,7 @@ from ..ledger.segments import DROPPED
 from ..ledger.words import Hit, document_of, find_hits, missing_chunks
 from ..messages import Message
 from ..messages.display import message_as_text, truncate_line
-from .archive import Archive
+from .archive import SessionArchive
 from .around import Around
 from .fitting import LEAST_BESIDE_CHARS, LEAST_SHARE_TOKENS, OPENS, Fitting, line_range
 from .layout import split_lines
@@ -57,7 +57,7 @@ _GAP_LINE = re.compile(r"^\[… (s\d+\.(\d+):\d+-\d+) …\]$", re.M)
 class Reading:
     """Reads an archive at references that were asked for together."""
 
-    archive: Archive
+    archive: SessionArchive
     fitting: Fitting
     asked: Sequence[Reference]
     """All references of the call; a message named twice is shown once."""
@@ -78,8 +78,13 @@ class Reading:
         originals = self.archive.originals(entry, reference.messages)
         if originals is None:
             return f"Segment {segment} was forgotten."
-        if entry.segment.kind in ("keep", "undo"):
+        if entry.segment.kind == "undo":
             return f"Segment {segment} takes others back, and holds no messages."
+        if entry.segment.kind == "keep":
+            return (
+                f"Segment {segment} records that you kept messages; read them by their earlier "
+                "reference or in the conversation."
+            )
         if reference.message is not None and not 1 <= reference.message <= len(originals):
             return f"Segment {segment} has the messages {segment}.1 to {segment}.{len(originals)}."
         if reference.message is None and len(originals) == 1:

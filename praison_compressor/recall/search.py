@@ -12,7 +12,7 @@ from ..ledger.words import distinct_words, missing_chunks
 from ..messages import ToolCall, result_text, tool_calls_of
 from ..messages.calls import argument_values, arguments_of, is_path
 from ..messages.display import call_as_text, message_as_text, one_line, truncate_line
-from .archive import Archive
+from .archive import SessionArchive
 from .around import Around
 from .layout import split_lines
 from .matches import (
@@ -54,7 +54,7 @@ RESULTS = 3
 """Most results shown of a message with several calls."""
 
 
-def find_messages(archive: Archive, query: str) -> list[FoundMessage]:
+def find_messages(archive: SessionArchive, query: str) -> list[FoundMessage]:
     """Return the archived messages that match, best first."""
     session = archive.session
     # Other messages stand in the view, the user's question among them.
@@ -98,7 +98,7 @@ def search_answer(
     query: str,
     found: Sequence[FoundMessage],
     limit: int,
-    archive: Archive,
+    archive: SessionArchive,
     *,
     room: int,
     table_room: int,
@@ -221,7 +221,7 @@ def _other_matches(
 class _Quotes:
     """Lay out an answer's passages, each with its call or results once."""
 
-    archive: Archive
+    archive: SessionArchive
     wanted: Sequence[Term]
     weight: Mapping[str, float]
     chosen: Collection[tuple[int, int]]

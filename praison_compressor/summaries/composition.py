@@ -98,7 +98,7 @@ class Composition:
             references=brief.references,
             visible=f"{brief.visible}\n{prose}",
             beside_prose=not is_static,
-            outline=lines,
+            rows=lines,
         )
         # A text without a heading has only the count of the entries left out.
         return text if is_static or HEADING in text else ""

@@ -253,10 +253,8 @@ def _to_summary_error(error: BaseException) -> SummaryError:
     if type(error) is SummaryRejected:
         return error
     if isinstance(error, SummarizerUnavailable):
-        kind, wait = (
-            _read_attribute(error, "kind", str),
-            _read_attribute(error, "retry_after", (int, float)),
-        )
+        kind = _read_attribute(error, "kind", str)
+        wait = _read_attribute(error, "retry_after", (int, float))
         ours = SummarizerUnavailable(error_text(error), kind=kind or "provider", retry_after=wait)
     else:
         text = f"{type(error).__name__}: {error_text(error)}"

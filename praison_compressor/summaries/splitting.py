@@ -16,7 +16,7 @@ from ..errors import SummarizerUnavailable
 from ..events import Event
 from ..messages import Message, split_steps
 from ..messages.shortening import common_limit
-from ..quotes import telling_line
+from ..quotes import deciding_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import bare_names
 from .model_calls import MOST_CALLS, ModelCaller, NoUsableAnswer, Tally
@@ -266,16 +266,16 @@ def _shorten_piece(piece: Piece, longest: int, count: Callable[[str], int]) -> P
 
 
 EDGE_SHARE = 0.45  # share of an abridged text for its beginning; its end has an equal share
-LEAST_LINE_CHARS = 100  # of the telling line
+LEAST_LINE_CHARS = 100  # of the deciding line
 
 
 def abridge(text: str, chars: int) -> str:
-    """Return a text's beginning, telling line and end, in about `chars`."""
+    """Return a text's beginning, deciding line and end, in about `chars`."""
     if len(text) <= chars:
         return text
     edge = int(chars * EDGE_SHARE)
     middle = text[edge : len(text) - edge]
-    data = telling_line(None, middle) if chars - 2 * edge >= LEAST_LINE_CHARS else ""
+    data = deciding_line(None, middle) if chars - 2 * edge >= LEAST_LINE_CHARS else ""
     line = f"{data[: chars - 2 * edge]}\n[…]\n" if data else ""
     note = f"[… {len(middle) - len(line)} characters left out …]\n{line}"
     return f"{text[:edge]}\n{note}{text[len(text) - edge :]}"

@@ -214,11 +214,10 @@ def overflow_of(
     certain = bool(_CERTAIN.search(text))
     if not certain and not _can_mean_length(links, statuses, text, sent):
         return None
-    window, answer = _first_number(_WINDOWS, text), _first_number(_ANSWERS, text)
-    asked, within = (
-        _first_number(_ASKED, text, besides=(window, answer)),
-        _first_number(_ANSWER_PART, text),
-    )
+    window = _first_number(_WINDOWS, text)
+    answer = _first_number(_ANSWERS, text)
+    asked = _first_number(_ASKED, text, besides=(window, answer))
+    within = _first_number(_ANSWER_PART, text)
     if asked is not None and within is not None and asked > within:
         asked -= within
     named = Overflow(window, asked, answer, certain)

@@ -2,7 +2,8 @@
 
 Nothing here calls a model or writes.
 
-- `budget`: what a view may take; `Costs`, `Balance`: what a compression costs, what it saves later
+- `budget`: what a view may take
+- `costs`: what a compression costs, what it saves later
 - `view`: `View`, a transcript laid along its segments by digest and position
 - `masks`: old tool outputs as one line each, large results as their first and last lines; messages
   cut in their middle as the last resort

@@ -108,15 +108,13 @@ FOLD_LARGE, ALL = Scope(folds=True, small=False), Scope(folds=True, small=True)
 def replaceable_runs(view: View, tail_start: int, scope: Scope) -> list[Run]:
     """Return the runs between head and tail to replace, as index pairs."""
     alone = {(tile.start, tile.end) for tile in view.tiles}
-    sizes = {
-        run: size
-        for start, end in (view.open_runs if scope.folds else view.new_runs)
-        if start < tail_start
-        and (run := (start, min(end, tail_start)))
-        and (size := view.shown_tokens(*run)) >= 2 * SMALLEST_SUMMARY
-        and (scope.small or run not in alone)
-    }
+    sizes: dict[Run, int] = {}
+    for start, end in view.open_runs if scope.folds else view.new_runs:
+        run = (start, min(end, tail_start))
+        if start < tail_start and (scope.small or run not in alone):
+            sizes[run] = view.shown_tokens(*run)
     least = 0 if scope.small else MAJOR_SHARE * max(sizes.values(), default=0)
+    least = max(least, 2 * SMALLEST_SUMMARY)
     return [run for run, size in sizes.items() if size >= least]
 
 

@@ -31,16 +31,16 @@ from ..messages.calls import call_text
 from ..messages.display import message_as_text, pluralize
 from ..messages.shapes import MASK_OPENS, makes_calls, replace_surrogates
 from ..messages.shortening import cut_line, with_shorter_calls
-from ..quotes import telling_line
+from ..quotes import deciding_line
+from ..quotes.output_lines import deciding_place
 from ..quotes.speakers import block_text, without_notes
-from ..quotes.telling import telling_place
 from ..recall.layout import split_lines
 from .frame import LEFT_OUT, READ_ON
 
 # -------------------------------------------------------------- the line
 
 CALL_CHARS = 100
-TELLING_CHARS = 80
+DECIDING_CHARS = 80
 
 
 def mask_line(call: ToolCall, text: str, own: str, reference: str = "") -> str:
@@ -56,10 +56,10 @@ def mask_line(call: ToolCall, text: str, own: str, reference: str = "") -> str:
     """
     lines = text.count("\n") + 1 if text else 0
     size = f"{pluralize(lines, 'line')}, {len(text):,} characters"
-    telling = " ".join(telling_line(call, own).split())
+    deciding = " ".join(deciding_line(call, own).split())
     parts = [f"{MASK_OPENS} {cut_line(call_text(call), CALL_CHARS)}: {size}"]
-    if telling and len(telling) < len(text):
-        parts.append(f'"{cut_line(telling, TELLING_CHARS)}"')
+    if deciding and len(deciding) < len(text):
+        parts.append(f'"{cut_line(deciding, DECIDING_CHARS)}"')
     return "; ".join([*parts, reference] if reference else parts)
 
 
@@ -113,7 +113,8 @@ def maskable_results(
     for index, calls in results_with_calls(messages):
         if tokens[index] > LEAST_MASKED:
             free = {id: call for id, call in calls.items() if policy_of(call.name, config) == MASK}
-            found |= {index: free} if free else {}
+            if free:
+                found[index] = free
     return found
 
 
@@ -298,17 +299,17 @@ class _Gap(NamedTuple):
     """Its first line, from 1."""
     last: int
     quoted: str = ""
-    """Its telling line, which the excerpt shows."""
+    """Its deciding line, which the excerpt shows."""
     quoted_at: int = 0
 
 
-QUOTED_CHARS = 150  # characters of a gap's telling line with its number, at most
+QUOTED_CHARS = 150  # characters of a gap's deciding line with its number, at most
 
 
 def _gap_in(text: str, call: ToolCall, half: int) -> _Gap | None:
     """Return what an excerpt with `half` characters at each end leaves out.
 
-    The telling line takes its room from the beginning.
+    The deciding line takes its room from the beginning.
     """
     lines = split_lines(text)
     ends = _line_ends(text, lines)
@@ -316,7 +317,7 @@ def _gap_in(text: str, call: ToolCall, half: int) -> _Gap | None:
     if head >= tail:
         return None
     end = ends[tail - 1]
-    at = telling_place(call, text, ends[head - 1], end) if half > 2 * QUOTED_CHARS else -1
+    at = deciding_place(call, text, ends[head - 1], end) if half > 2 * QUOTED_CHARS else -1
     if at < 0:
         return _Gap(ends[head - 1], end, head + 1, tail)
     number = bisect_right(ends, at)

@@ -24,11 +24,11 @@ class Texts:
     """Renders what replaces tool results, as one model counts it; pure."""
 
     def __init__(
-        self, config: CompressorConfig, tokens: TokenCounter, *, masks_secrets: bool
+        self, config: CompressorConfig, tokens: TokenCounter, *, redacts_secrets: bool
     ) -> None:
         self._config = config
         self._tokens = tokens
-        self._redactor = Redactor(config.namespace) if masks_secrets else None
+        self._redactor = Redactor(config.namespace) if redacts_secrets else None
 
     # ---------------------------------------------------------- rendered
 
@@ -117,6 +117,6 @@ class Texts:
             self._tokens.text,
             references=references,
             beside_prose=budget.has_model,
-            outline=outline_rows(messages, references, users=False) if has_outline else (),
+            rows=outline_rows(messages, references, users=False) if has_outline else (),
         )
         return beside + self._tokens.text(text)

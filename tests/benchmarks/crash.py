@@ -50,8 +50,8 @@ def commit_for_ever(url: str, seed: int, report: Connection) -> None:
             for _ in range(chance.randint(1, 3))
         ]
         session = store.open(NAMESPACE, name)
-        outline = (*range(len(session.entries) + len(runs)), *talk(5, f"tail of {name}"))
-        session = store.commit(session, [(segment(run), run) for run in runs], outline)
+        skeleton = (*range(len(session.entries) + len(runs)), *talk(5, f"tail of {name}"))
+        session = store.commit(session, [(segment(run), run) for run in runs], skeleton)
         report.send(session.tip)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from sqlalchemy import create_engine, insert, select, text
 
 from praison_compressor.ledger.sql import SqlStore
-from praison_compressor.ledger.sql.archive import Archive, dump
+from praison_compressor.ledger.sql.archive import SqlArchive, dump
 from praison_compressor.ledger.sql.database import Database, parse_url
 from praison_compressor.ledger.sql.schema import entries, links, messages, sessions, spans
 from praison_compressor.ledger.words import STOP_WORDS, distinct_words
@@ -71,7 +71,7 @@ def fill_large(url: str, count: int) -> None:
     database.close()
 
 
-def _bulk(archive: Archive, count: int) -> None:
+def _bulk(archive: SqlArchive, count: int) -> None:
     key = archive.execute(select(sessions.c.key).where(sessions.c.id == f"s{LARGE}")).scalar()
     first = archive.execute(text("SELECT max(key) FROM compressor_messages")).scalar_one() + 1
     query = select(entries).where(entries.c.session_key == key)
@@ -117,7 +117,7 @@ def _bulk(archive: Archive, count: int) -> None:
         )
 
 
-def _write(archive: Archive, rows: list[dict[str, Any]]) -> None:
+def _write(archive: SqlArchive, rows: list[dict[str, Any]]) -> None:
     """Insert messages, links and words, on PostgreSQL by COPY."""
     if archive.is_sqlite:
         columns = ("key", "namespace", "digest", "body")
@@ -182,7 +182,7 @@ def processor_seconds(url: str) -> Callable[[], float]:
 
 def write(url: str, count: int) -> None:
     """Write the sessions."""
-    store = SqlStore(url, mask_secrets=False)
+    store = SqlStore(url, redact_secrets=False)
     for number in (*range(SESSIONS // 2), LARGE):
         fill(store, number)
     fill_large(url, count)
@@ -193,7 +193,7 @@ def write(url: str, count: int) -> None:
 
 def measured(url: str) -> Iterator[tuple[object, ...]]:
     """Yield a row for each query and place, then for a commit and the size."""
-    store = SqlStore(url, mask_secrets=False)
+    store = SqlStore(url, redact_secrets=False)
     store.check()
     now, chance = processor_seconds(url), random.Random(1)
     places = {

@@ -65,8 +65,8 @@ def fill(url: str, sessions: int) -> None:
         half = MESSAGES // 2
         session = store.open(NAMESPACE, f"s{number}")
         for place, run in enumerate((messages[:half], messages[half:])):
-            outline = (*range(place + 1), *tail(number))
-            session = store.commit(session, [(segment(run, "A summary. " * 60), run)], outline)
+            skeleton = (*range(place + 1), *tail(number))
+            session = store.commit(session, [(segment(run, "A summary. " * 60), run)], skeleton)
     store.close()
 
 
@@ -91,8 +91,8 @@ class Probe:
             {"role": "user", "content": f"{time.time_ns()} {message['content']}"}
             for message in conversation(number)[:50]
         ]
-        outline = (*range(len(session.entries) + 1), *tail(number))
-        self._timed("commit", lambda: store.commit(session, [(segment(run), run)], outline))
+        skeleton = (*range(len(session.entries) + 1), *tail(number))
+        self._timed("commit", lambda: store.commit(session, [(segment(run), run)], skeleton))
 
     def _timed(self, name: str, work: Callable[[], Any]) -> Any:
         started = time.perf_counter()

@@ -5,55 +5,56 @@ import copy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, MemoryStore
-from praison_compressor.compressor.decision import decide
-from praison_compressor.compressor.projection import Projector
+from praison_compressor import (
+    BudgetTooSmall,
+    CompressorConfig,
+    ContextCompressor,
+    MemoryStore,
+    TokenCounter,
+)
+from praison_compressor.messages import read_transcript
 from tests.helpers.compressing import SMALL, Model, requests_of
 from tests.helpers.transcripts import session, transcripts
 
 
-class Watched:
-    """Counts what a compressor reads in full, and what it takes the quiet way."""
+class CountedReads(TokenCounter):
+    """Notes the most messages that it was asked to count together."""
 
-    def __init__(self, ours: ContextCompressor) -> None:
-        self.ours = ours
-        steps = ours._pipeline
-        self._in_full, self._start = steps.start_in_full, steps.start
-        steps.start_in_full, steps.start = self.start_in_full, self.start
+    most = 0
+
+    def begin_count(self, messages):
+        messages = list(messages)
+        self.most = max(self.most, len(messages))
+        return super().begin_count(messages)
+
+
+class Watched(ContextCompressor):
+    """Counts full reads, and compares each quiet turn with a fresh compressor's."""
+
+    def __init__(self, config=SMALL, **options) -> None:
+        super().__init__(config, tokens=CountedReads(config.model), **options)
         self.full = self.quiet = 0
         self.differences = []
 
-    def start_in_full(self, request, session):
-        self.full += 1
-        return self._in_full(request, session)
-
-    def start(self, request):
-        before = self.full
-        found = self._start(request)
-        if self.full == before:
+    def compress_sync(self, messages, **options):
+        self.tokens.most = 0
+        try:
+            found = super().compress_sync(messages, **options)
+        finally:
+            is_full = self.tokens.most >= len(read_transcript(messages).messages)
+            self.full += is_full
+        if not is_full:
             self.quiet += 1
-            self.differences += self._compared(found, request)
+            self.differences += self._differences(found, messages, options)
         return found
 
-    def _compared(self, found, request):
-        """Return what the full way, with nothing remembered, sees otherwise."""
-        projector = Projector(self.ours.config, self.ours.store, self.ours.tokens)
-        view = projector.look(request, projector.open(request))
-        count = self.ours.tokens.messages
-        pairs = [
-            (found.messages, view.messages()),
-            (found.tokens_before, count(request.messages)),
-            (found.tokens_after, count(view.messages())),
-            (found.segments, view.summaries()),
-            (found.masked, len(view.all_tiles) - len(found.segments)),
-            (False, decide(request, view, projector.texts).compresses),
-        ]
+    def _differences(self, found, messages, options):
+        """Return what a compressor that remembers nothing sees otherwise."""
+        options = {"session_id": self.session_id, **options, "extends": False}
+        fresh = ContextCompressor(self.config, store=self.store).compress_sync(messages, **options)
+        names = "messages tokens_before tokens_after segments masked context_status".split()
+        pairs = [(getattr(found, name), getattr(fresh, name)) for name in names]
         return [pair for pair in pairs if pair[0] != pair[1]]
-
-
-def watched(config=SMALL, **options) -> tuple[ContextCompressor, Watched]:
-    ours = ContextCompressor(config, **options)
-    return ours, Watched(ours)
 
 
 # ---------------------------------------------------------------- like anybody else's view
@@ -63,17 +64,17 @@ def watched(config=SMALL, **options) -> tuple[ContextCompressor, Watched]:
 @given(transcripts(max_turns=5), st.integers(1_000, 6_000), st.booleans())
 def test_a_growing_transcript_is_seen_as_a_fresh_compressor_sees_it(messages, window, rebuilt):
     """A quiet turn has the view, numbers and status of a full read."""
-    ours, projector = watched(CompressorConfig(context_window=window, token_floor=0))
+    ours = Watched(CompressorConfig(context_window=window, token_floor=0))
     for request in requests_of(messages):
         _or_none(ours, copy.deepcopy(request) if rebuilt else request)
-    assert projector.differences == []
+    assert ours.differences == []
 
 
 @settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
 @given(transcripts(max_turns=4), st.data())
 def test_any_edit_of_the_transcript_is_noticed(messages, data):
     """After any edit the view is that of a fresh compressor."""
-    ours, projector = watched(CompressorConfig(context_window=1_500, token_floor=0))
+    ours = Watched(CompressorConfig(context_window=1_500, token_floor=0))
     live = copy.deepcopy(messages)
     for _ in range(6):
         change = data.draw(st.sampled_from(["edit", "delete", "cut", "back", "grow"]))
@@ -89,7 +90,7 @@ def test_any_edit_of_the_transcript_is_noticed(messages, data):
         else:
             live = [*live, *copy.deepcopy(messages[len(live) : len(live) + 3])]
         _or_none(ours, live)
-    assert projector.differences == []
+    assert ours.differences == []
 
 
 def _or_none(ours, messages):
@@ -104,17 +105,17 @@ def _or_none(ours, messages):
 
 def test_a_turn_between_two_compressions_is_quiet():
     """Between two compressions only the first turn is read in full."""
-    ours, projector = watched(CompressorConfig(model="gpt-4o", context_window=100_000))
+    ours = Watched(CompressorConfig(model="gpt-4o", context_window=100_000))
     requests = requests_of(session(10))
     for request in requests:
         ours.compress_sync(request)
-    assert (projector.full, projector.quiet) == (1, len(requests) - 1)
-    assert projector.differences == []
+    assert (ours.full, ours.quiet) == (1, len(requests) - 1)
+    assert ours.differences == []
 
 
 def test_1_and_1_0_and_true_are_different_values_in_a_message():
     """1, 1.0 and True are different values in a message."""
-    ours, projector = watched(CompressorConfig(model="gpt-4o", context_window=100_000))
+    ours = Watched(CompressorConfig(model="gpt-4o", context_window=100_000))
     messages = session(3)
     part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "size": 1}}
     messages[1]["content"] = [{"type": "text", "text": "look"}, part]
@@ -122,8 +123,8 @@ def test_1_and_1_0_and_true_are_different_values_in_a_message():
     for value in (1.0, True):
         part["image_url"]["size"] = value
         assert ours.compress_sync(messages).messages[1]["content"][1]["image_url"]["size"] is value
-    assert projector.full == 3
-    assert projector.quiet == 0
+    assert ours.full == 3
+    assert ours.quiet == 0
 
 
 # ---------------------------------------------------------------- it is not trusted too far
@@ -157,31 +158,31 @@ def test_a_smaller_budget_and_counts_corrected_by_the_provider_are_noticed():
 
 def test_a_request_that_only_reads_leaves_the_memory_alone():
     """A request with `extends=False` does not make the next turn slow."""
-    ours, projector = watched(CompressorConfig(model="gpt-4o", context_window=100_000))
+    ours = Watched(CompressorConfig(model="gpt-4o", context_window=100_000))
     messages = session(6)
     ours.compress_sync(messages)
     aside = [*messages, {"role": "user", "content": "Name this conversation."}]
     assert ours.compress_sync(aside, extends=False).messages == aside
-    before = projector.full
+    before = ours.full
     grown = [*messages, {"role": "assistant", "content": "ok"}, {"role": "user", "content": "on"}]
     assert ours.compress_sync(grown).messages == grown
-    assert projector.full == before
+    assert ours.full == before
 
 
 def test_turns_after_a_preview_stay_quiet():
     """A forced preview that nobody commits slows no turn, and a later `compress` still takes it."""
     model, messages = Model(), session(30)
     wide = CompressorConfig(model="gpt-4o", context_window=40_000, recall=True)
-    ours, projector = watched(wide, summarizer=model)
+    ours = Watched(wide, summarizer=model)
     ours.compress_sync(messages, session_id="s")
     ours.preview(messages, write=True, session_id="s", force=True)
-    before = projector.full
+    before = ours.full
     more = [
         *messages,
         {"role": "assistant", "content": "Done."},
         {"role": "user", "content": "On."},
     ]
     assert ours.compress_sync(more, session_id="s").context_status == "full"
-    assert projector.full == before
+    assert ours.full == before
     assert ours.compress_sync(more, session_id="s", force=True).summary_method == "model"
     assert len(model.requests) == 1

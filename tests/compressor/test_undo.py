@@ -52,6 +52,18 @@ def test_undo_sends_the_originals_again(store, background):
     verify(store.open("default", "s").entries)
 
 
+def test_a_record_of_a_choice_says_which_choice(store):
+    """Reading a record of kept or undone messages says what it records."""
+    ours, _ = over(store)
+    assert sent(ours, force=True, keep=(5,)).segments
+    ours.undo("s")
+    kinds = [entry.segment.kind for entry in store.open("default", "s").entries]
+    kept = ours.read(f"s{kinds.index('keep') + 1}", session_id="s")
+    undone = ours.read(f"s{kinds.index('undo') + 1}", session_id="s")
+    assert " records that you kept messages; read them by" in kept
+    assert " takes others back, and holds no messages." in undone
+
+
 def test_an_undone_text_is_not_paid_for_again(store):
     """The same compression with the same wishes takes the undone text, in any process."""
     ours, model = over(store)

@@ -57,8 +57,8 @@ def test_every_message_of_a_transcript_is_found(sql_store):
     """Messages that no summary covers are found too, except with `archived_only`."""
     whole = talk(8)
     session = sql_store.open(NAMESPACE, "s")
-    outline = (whole[0], 0, whole[6], whole[7])
-    sql_store.commit(session, [(segment(whole[1:6]), whole[1:6])], outline)
+    skeleton = (whole[0], 0, whole[6], whole[7])
+    sql_store.commit(session, [(segment(whole[1:6]), whole[1:6])], skeleton)
     committed(sql_store, "t", whole[1:6])
     sql_store.open(NAMESPACE, "fork", "s")
     names = ("s", "fork", None)

@@ -63,62 +63,98 @@ TALKED = [
 ]
 
 
-@pytest.mark.parametrize(("path", "mode"), TALKED)
-def test_slash_commands_need_no_request_of_the_agent(host, path, mode):
-    """Slash commands are answered, recorded nowhere and sent to no model."""
-    made = agent(host, path, context(host))
-    MODES[mode](made, [turn(n) for n in range(8)])
-    sent, recorded = len(of_agent(host)), len(made.chat_history)
+class Talk:
+    """An agent that has answered eight turns, by one way to ask it."""
 
-    (status,) = MODES[mode](made, ["/status"])
+    def __init__(self, made, mode) -> None:
+        self.made, self._mode = made, mode
+        self.ours = made.context_compressor
+        self.say(*map(turn, range(8)))
+
+    def say(self, *prompts):
+        return MODES[self._mode](self.made, list(prompts))
+
+
+@pytest.fixture(params=TALKED)
+def talk(host, request):
+    path, mode = request.param
+    return Talk(agent(host, path, context(host)), mode)
+
+
+def test_status_describes_the_last_request(talk):
+    """`/status` has the last request's size and the bill of all requests."""
+    (status,) = talk.say("/status")
     assert re.match(r"Last request: .* of 6.0k \(full\)\nPaid: 8 requests, ", status)
-    (heard,) = MODES[mode](made, ["/compact the harbour dues"])
+
+
+def test_compact_reports_what_became_of_the_messages(host, talk):
+    """`/compact` reports sizes and counts; the focus goes to the summarizer."""
+    (heard,) = talk.say("/compact the harbour dues")
     line, became, sizes = heard.split("\n")
     assert LINE.fullmatch(line)
     assert "(system 0," not in line
-    done = re.fullmatch(
-        r"(\d+) messages summarized by (?:openai/)?aux; (\d+) messages kept verbatim. "
+    assert re.fullmatch(
+        r"\d+ messages summarized by (?:openai/)?aux; \d+ messages kept verbatim. "
         r"/undo takes it back\.",
         became,
     )
+    assert re.fullmatch(r"The next request has [\d.]+k instead of [\d.]+k\.", sizes)
     (asked,) = host.for_model("aux")
     assert "the harbour dues" in asked.text
-    assert re.fullmatch(r"The next request has [\d.]+k instead of [\d.]+k\.", sizes)
-    session = made.context_compressor.session_id
-    assert (len(of_agent(host)), len(made.chat_history)) == (sent, recorded)
 
-    # The summary made by the command is what the next turn sends.
-    MODES[mode](made, [turn(8)])
-    assert made.context_compressor.context_status == "summarized"
-    assert len(host.for_model("aux")) == 1
-    before = of_agent(host)[-1].messages
-    summary = next(message for message in before if is_framed(message))
 
-    # Taken back, the messages are sent again, also over the mark; not again once there is none.
-    (back,) = MODES[mode](made, ["/undo"])
-    assert back.startswith(f"Taken back: {done[1]} messages (")
-    MODES[mode](made, [turn(9), turn(10)])
-    sent_again = of_agent(host)[-1].messages
-    assert [message["role"] for message in sent_again].count("user") == 11
-    assert summary not in sent_again
-    assert made.context_compressor.status().tokens > 0.8 * 0.75 * WINDOW
+def test_commands_send_nothing_to_the_agents_model(host, talk):
+    """Commands send the agent's model no request, and the chat does not record them."""
+    sent, recorded = len(of_agent(host)), len(talk.made.chat_history)
+    talk.say("/status", "/compact", "/help", "/context", "/undo")
+    assert (len(of_agent(host)), len(talk.made.chat_history)) == (sent, recorded)
+
+
+def test_the_turn_after_compact_sends_its_summary(host, talk):
+    """The summary of `/compact` is sent by the next turn, and no second one is written."""
+    talk.say("/compact", turn(8))
+    assert talk.ours.context_status == "summarized"
+    assert any(map(is_framed, of_agent(host)[-1].messages))
     assert len(host.for_model("aux")) == 1
-    assert MODES[mode](made, ["/undo"]) == ["Nothing to take back."]
+
+
+def test_undo_sends_the_messages_again(host, talk):
+    """After `/undo` the messages are sent again, above the trigger too."""
+    (heard,) = talk.say("/compact")
+    summarized = re.search(r"(\d+) messages summarized", heard)[1]
+    talk.say(turn(8))
+    assert talk.say("/undo")[0].startswith(f"Taken back: {summarized} messages (")
+    talk.say(turn(9), turn(10))
+    sent = of_agent(host)[-1].messages
+    assert [message["role"] for message in sent].count("user") == 11
+    assert not any(map(is_framed, sent))
+    assert talk.ours.status().tokens > 0.8 * 0.75 * WINDOW
+    assert len(host.for_model("aux")) == 1
+    assert talk.say("/undo") == ["Nothing to take back."]
     assert host.refused == []
 
-    (new,) = MODES[mode](made, ["/new"])
-    assert new == f"New session {made.context_compressor.session_id}"
-    assert made.context_compressor.session_id != session
-    assert made.chat_history == []
-    assert MODES[mode](made, ["/status"]) == [
-        f"No request by this process yet in session {made.context_compressor.session_id}."
-    ]
-    assert MODES[mode](made, [f"/resume {session}"]) == [f"Session {session}"]
-    (unknown,) = MODES[mode](made, ["/resume nowhere"])
+
+def test_new_begins_an_empty_session(talk):
+    """`/new` begins a session without messages and without requests."""
+    before = talk.ours.session_id
+    (new,) = talk.say("/new")
+    assert talk.ours.session_id != before
+    assert new == f"New session {talk.ours.session_id}"
+    assert talk.made.chat_history == []
+    none = f"No request by this process yet in session {talk.ours.session_id}."
+    assert talk.say("/status") == [none]
+
+
+def test_resume_returns_to_a_session_by_its_id(talk):
+    """`/resume` returns to a session; an unknown id is answered and changes nothing."""
+    before = talk.ours.session_id
+    talk.say("/compact", "/new")
+    assert talk.say(f"/resume {before}") == [f"Session {before}"]
+    (unknown,) = talk.say("/resume nowhere")
     assert "nowhere" in unknown
-    assert made.context_compressor.session_id == session
+    assert talk.ours.session_id == before
     with pytest.raises(SessionNotFound, match="nowhere"):  # only inside a chat it is an answer
-        made.context_compressor.resume("nowhere")
+        talk.ours.resume("nowhere")
 
 
 def test_an_undo_beyond_the_window_promises_no_request_of_that_size(host):

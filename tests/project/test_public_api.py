@@ -4,6 +4,7 @@ import ast
 import doctest
 import importlib
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,21 @@ PUBLIC = set(
     SummaryRejected SummaryReply Telemetry TokenCounter Usage __version__ install
     uninstall""".split()
 )
+SOURCES = sorted(Path(praison_compressor.__file__).parent.rglob("*.py"))
 MODULES = ["praison_compressor", "praison_compressor.praisonai", "praison_compressor.testing"]
+
+
+def functions_in(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return [n for n in nodes if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+
+
+def names_in_args(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    """Return the parameters that a docstring describes."""
+    text = ast.get_docstring(function) or ""
+    section = re.search(r"^Args:\n((?: {4}.*\n?|\n)*)", text, re.MULTILINE)
+    named = re.findall(r"^ {4}(\w[\w, ]*):", section[1], re.MULTILINE) if section else []
+    return [name.strip() for names in named for name in names.split(",")]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -81,6 +96,20 @@ def test_a_docstring_begins_with_a_short_line():
     lines = list(first_lines())
     assert len(lines) > 1_000
     assert [line for line in lines if len(line[1].split()) > MOST_WORDS] == []
+
+
+def test_docstrings_describe_parameters_that_exist():
+    """Each name in a docstring's Args section is a parameter."""
+    functions = [(path, node) for path in SOURCES for node in functions_in(path)]
+    described = [(path, node, names_in_args(node)) for path, node in functions]
+    unknown = [
+        (path.name, node.name, name)
+        for path, node, names in described
+        for name in names
+        if name not in {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}
+    ]
+    assert unknown == []
+    assert sum(bool(names) for *_, names in described) > 10
 
 
 def test_the_examples_in_docstrings_are_true():

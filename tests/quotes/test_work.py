@@ -257,7 +257,7 @@ def test_messages_and_calls_are_counted():
 
 def test_beside_prose_stand_neither_reports_nor_outline_nor_counts():
     """Beside a model's prose there are no reports, outline or counts."""
-    held = quoted([user("Go."), said("Done.")], beside_prose=True, outline=["s1.1 user: Go."])
+    held = quoted([user("Go."), said("Done.")], beside_prose=True, rows=["s1.1 user: Go."])
     assert held == "## The user said\n- [s1.1] Go."
 
 
@@ -298,7 +298,7 @@ def test_a_section_without_room_is_counted(budget):
 @pytest.mark.parametrize("budget", [0, 12, 40, 90, 200, 500, 1_500, 6_000])
 def test_a_text_never_exceeds_its_budget(budget):
     """Quotes of a busy session fit any budget."""
-    held = quoted(busy(30), budget, outline=[f"s1.{n} work" for n in range(40)])
+    held = quoted(busy(30), budget, rows=[f"s1.{n} work" for n in range(40)])
     assert len(held) // 4 + 1 <= max(1, budget)
     assert all(not line.startswith("## ") for line in held.splitlines()[-1:])
 

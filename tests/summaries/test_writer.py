@@ -188,11 +188,11 @@ class Overtaken(MemoryStore):
     def claim(self, session, holder, seconds):
         return True
 
-    def commit(self, session, segments, outline=None):
+    def commit(self, session, segments, skeleton=None):
         first, self.first = self.first, None
         if first is not None:
             first(self)
-        return super().commit(session, segments, outline)
+        return super().commit(session, segments, skeleton)
 
 
 def test_a_text_that_lost_a_race_is_on_the_bill():

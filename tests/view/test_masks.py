@@ -263,7 +263,7 @@ def test_a_result_that_is_too_large_is_archived_at_once(body):
 
 
 @pytest.mark.parametrize("last", ["", "\n1 failed, 1799 passed in 12.3s"])
-def test_an_excerpt_shows_the_telling_line_of_its_gap(last):
+def test_an_excerpt_shows_the_deciding_line_of_its_gap(last):
     """The one failed test stands at the gap with its line's number, within the excerpt's room."""
     passed = [f"tests/test_errors.py::test_failure_{n:04} PASSED   [ 50%]" for n in range(1_800)]
     failed = [*passed[:900], "tests/test_totals.py::test_round_up FAILED   [ 50%]", *passed[901:]]

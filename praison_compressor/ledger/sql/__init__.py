@@ -9,7 +9,7 @@
 - `index`: the full-text index of the originals' words
 - `queries`: sessions, lineages, chains of entries, recorded transcripts
 - `search`: messages by their words
-- `commits`: commits, forks and leases; masks secrets
+- `commits`: commits, forks and leases; redacts secrets
 - `maintenance`: `verify`, `forget`, and clearing of freed pages
 """
 

@@ -174,7 +174,7 @@ T = TypeVar("T")
 _PARAMETERS = 500  # parameters of one statement
 
 
-class Archive:
+class SqlArchive:
     """Read and write originals in one transaction."""
 
     def __init__(self, connection: Connection, packer: Packer) -> None:

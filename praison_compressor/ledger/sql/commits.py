@@ -1,6 +1,6 @@
-"""Commit: mask secrets, lock the session's row, compare its tip, append.
+"""Commit: redact secrets, lock the session's row, compare its tip, append.
 
-A segment is found again by the digests of the agent's own messages. The archive holds masked
+A segment is found again by the digests of the agent's own messages. The archive holds redacted
 messages and their digests, so a message read back from the archive is found like its original.
 """
 
@@ -16,43 +16,43 @@ from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, select, t
 
 from ...errors import LedgerConflict
 from ...messages import Message, digest, read_transcript
-from ...messages.secrets import Redactor, masks_in
-from ..segments import Entry, Outline, Segment, Session, archive_digest, seal
-from .archive import Archive, dump, pack_entry
+from ...messages.secrets import Redactor, redactions_in
+from ..segments import Entry, Segment, Session, Skeleton, archive_digest, seal
+from .archive import SqlArchive, dump, pack_entry
 from .index import merge_ranges
-from .queries import find_session, head_of_epoch, read_note, record_outline, transcript_at
+from .queries import find_session, head_of_epoch, read_note, record_skeleton, transcript_at
 from .schema import entries, leases, notes, sessions, spans, tails
 
-# ---------------------------------------------------------------- masking
+# ---------------------------------------------------------------- redaction
 SegmentRun = tuple[Segment, list[Message]]
 
 
-def mask_segments(namespace: str, segments: Iterable[SegmentRun]) -> list[SegmentRun]:
-    """Return the segments and originals to store, secrets masked."""
+def redact_segments(namespace: str, segments: Iterable[SegmentRun]) -> list[SegmentRun]:
+    """Return the segments and originals to store, secrets redacted."""
     redactor = Redactor(namespace)
-    return [_mask_segment(redactor, segment, originals) for segment, originals in segments]
+    return [_redact_segment(redactor, segment, originals) for segment, originals in segments]
 
 
-def mask_outline(namespace: str, outline: Outline) -> Outline:
-    """Return the outline to store, its messages masked as in the archive."""
-    messages = [item for item in outline if not isinstance(item, int)]
-    masked = iter(Redactor(namespace).redact(messages)[0])
-    return tuple(item if isinstance(item, int) else next(masked) for item in outline)
+def redact_skeleton(namespace: str, skeleton: Skeleton) -> Skeleton:
+    """Return the skeleton to store, its messages redacted as in the archive."""
+    messages = [item for item in skeleton if not isinstance(item, int)]
+    redacted = iter(Redactor(namespace).redact(messages)[0])
+    return tuple(item if isinstance(item, int) else next(redacted) for item in skeleton)
 
 
-def _mask_segment(redactor: Redactor, segment: Segment, originals: list[Message]) -> SegmentRun:
-    masked, has_secrets = redactor.redact(originals)
+def _redact_segment(redactor: Redactor, segment: Segment, originals: list[Message]) -> SegmentRun:
+    redacted, has_secrets = redactor.redact(originals)
     (rendered,), shows_secrets = redactor.redact([segment.rendered])
-    # Masks of earlier commits count too: a view may be read as the transcript.
-    count = masks_in(masked)
+    # Redactions of earlier commits count too: a view may be read as the transcript.
+    count = redactions_in(redacted)
     if not (count or shows_secrets):
         return segment, originals
-    archived = _alias_digests(segment.run, originals, masked) if has_secrets else ()
-    return replace(segment, rendered=rendered, archived_as=archived, secrets=count), list(masked)
+    archived = _alias_digests(segment.run, originals, redacted) if has_secrets else ()
+    return replace(segment, rendered=rendered, archived_as=archived, secrets=count), list(redacted)
 
 
 def _alias_digests(
-    run: Sequence[str], originals: Sequence[Message], masked: Sequence[Message]
+    run: Sequence[str], originals: Sequence[Message], redacted: Sequence[Message]
 ) -> tuple[tuple[int, str], ...]:
     """Return the run's places whose archived digests differ, with these digests.
 
@@ -61,7 +61,7 @@ def _alias_digests(
     """
     for as_read in (False, True):
         if _canonical_digests(originals, as_read) == list(run):
-            pairs = zip(run, _canonical_digests(masked, as_read), strict=True)
+            pairs = zip(run, _canonical_digests(redacted, as_read), strict=True)
             return tuple((at, new) for at, (old, new) in enumerate(pairs) if new != old)
     return ()
 
@@ -72,10 +72,10 @@ def _canonical_digests(messages: Sequence[Message], as_read: bool) -> list[str]:
 
 # ---------------------------------------------------------------- commits
 def append_segments(
-    archive: Archive,
+    archive: SqlArchive,
     session: Session,
     segments: Sequence[SegmentRun],
-    outline: Outline | None,
+    skeleton: Skeleton | None,
 ) -> None:
     """Seal the segments into the chain, archive originals, open an epoch.
 
@@ -100,23 +100,23 @@ def append_segments(
     if segments:
         moved = {"head": head, "commits": row.commits + 1, "updated": _database_time(archive)}
         archive.execute(update(sessions).where(sessions.c.key == row.key).values(moved))
-    if outline is not None:
+    if skeleton is not None:
         # A background summary has the transcript from before the newest turns, so keep the tail.
-        record_outline(archive, row.key, outline, keeps_tail=True)
+        record_skeleton(archive, row.key, skeleton, keeps_tail=True)
 
 
-def record_transcript(archive: Archive, session: Session, outline: Outline) -> bool:
+def record_transcript(archive: SqlArchive, session: Session, skeleton: Skeleton) -> bool:
     """Record the transcript, unless the session changed since it was read."""
     row = _lock_session(archive, session) or _create_locked(archive, session)
     if row is None or (row.head, row.edits) != (session.head_hash, session.edits):
         return False
-    record_outline(archive, row.key, outline)
+    record_skeleton(archive, row.key, skeleton)
     _touch_session(archive, row)
     return True
 
 
 def extend_transcript(
-    archive: Archive, session: Session, place: int, added: Sequence[Message]
+    archive: SqlArchive, session: Session, place: int, added: Sequence[Message]
 ) -> bool:
     """Replace the recorded transcript from `place` on; return whether it worked."""
     row = _lock_session(archive, session)
@@ -137,12 +137,12 @@ def extend_transcript(
     return True
 
 
-def _touch_session(archive: Archive, row: Row[Any]) -> None:
+def _touch_session(archive: SqlArchive, row: Row[Any]) -> None:
     now = {"updated": _database_time(archive)}
     archive.execute(update(sessions).where(sessions.c.key == row.key).values(now))
 
 
-def _insert_entry(archive: Archive, session: Row[Any], entry: Entry) -> int:
+def _insert_entry(archive: SqlArchive, session: Row[Any], entry: Entry) -> int:
     """Write an entry; return its key."""
     values = {name: getattr(entry, name) for name in ("epoch", "parent", "commitment", "hash")}
     values |= {"namespace": session.namespace, "session_key": session.key}
@@ -151,7 +151,7 @@ def _insert_entry(archive: Archive, session: Row[Any], entry: Entry) -> int:
     return int(archive.execute(insertion).scalar_one())
 
 
-def _widen_spans(archive: Archive, session_key: int, keys: Iterable[int]) -> None:
+def _widen_spans(archive: SqlArchive, session_key: int, keys: Iterable[int]) -> None:
     """Widen the session's searched key ranges by these messages."""
     own = spans.c.session_key == session_key
     query = select(spans.c.first, spans.c.last).where(own)
@@ -168,7 +168,7 @@ def _widen_spans(archive: Archive, session_key: int, keys: Iterable[int]) -> Non
         archive.execute(insertion.on_conflict_do_update(index_elements=named, set_=last), rows)
 
 
-def _lock_session(archive: Archive, session: Session) -> Row[Any] | None:
+def _lock_session(archive: SqlArchive, session: Session) -> Row[Any] | None:
     """Return the session's row, locked until the transaction ends."""
     query = select(sessions.c.key).where(
         sessions.c.namespace == session.namespace, sessions.c.id == session.id
@@ -178,7 +178,7 @@ def _lock_session(archive: Archive, session: Session) -> Row[Any] | None:
     return find_session(archive, session.namespace, session.id)
 
 
-def _create_locked(archive: Archive, session: Session) -> Row[Any] | None:
+def _create_locked(archive: SqlArchive, session: Session) -> Row[Any] | None:
     """Create and lock a new session's row; None if it has epochs."""
     if session.tip != session.id:
         return None
@@ -187,7 +187,7 @@ def _create_locked(archive: Archive, session: Session) -> Row[Any] | None:
 
 
 def create_session(
-    archive: Archive, namespace: str, session_id: str, parent_id: str | None
+    archive: SqlArchive, namespace: str, session_id: str, parent_id: str | None
 ) -> None:
     """Insert the row of a session, unless another process was first."""
     values: dict[str, Any] = {"namespace": namespace, "id": session_id, "parent_id": parent_id}
@@ -201,11 +201,11 @@ def create_session(
     insertion = archive.insert(sessions).values(values).on_conflict_do_nothing()
     key = archive.execute(insertion.returning(sessions.c.key)).scalar()
     if key is not None and base is not None:
-        record_outline(archive, key, transcript_at(archive, base, head))
+        record_skeleton(archive, key, transcript_at(archive, base, head))
 
 
 # ---------------------------------------------------------------- notes
-def change_note(archive: Archive, session: Session, change: Callable[[str], str]) -> str:
+def change_note(archive: SqlArchive, session: Session, change: Callable[[str], str]) -> str:
     """Replace the session's note by its change; return the new note."""
     values = {"namespace": session.namespace, "session_id": session.id, "body": ""}
     archive.execute(archive.insert(notes).values(values).on_conflict_do_nothing())
@@ -216,7 +216,7 @@ def change_note(archive: Archive, session: Session, change: Callable[[str], str]
 
 
 # ---------------------------------------------------------------- leases
-def claim_lease(archive: Archive, session: Session, holder: str, seconds: float) -> bool:
+def claim_lease(archive: SqlArchive, session: Session, holder: str, seconds: float) -> bool:
     """Take the session's lease by the database's clock; return whether it worked."""
     now = _database_time(archive)
     taken = {"holder": holder, "until": now + seconds}
@@ -236,13 +236,13 @@ def claim_lease(archive: Archive, session: Session, holder: str, seconds: float)
     )
 
 
-def is_lease_taken(archive: Archive, session: Session, holder: str) -> bool:
+def is_lease_taken(archive: SqlArchive, session: Session, holder: str) -> bool:
     """Return whether another holder has the session's lease."""
     others = (leases.c.holder != holder) & (leases.c.until > _database_time(archive))
     return archive.execute(select(leases).where(_is_lease_of(session), others)).first() is not None
 
 
-def release_lease(archive: Archive, session: Session, holder: str) -> None:
+def release_lease(archive: SqlArchive, session: Session, holder: str) -> None:
     """Give the holder's lease back."""
     archive.execute(delete(leases).where(_is_lease_of(session), leases.c.holder == holder))
 
@@ -251,7 +251,7 @@ def _is_lease_of(session: Session) -> ColumnElement[bool]:
     return and_(leases.c.namespace == session.namespace, leases.c.session_id == session.id)
 
 
-def _database_time(archive: Archive) -> float:
+def _database_time(archive: SqlArchive) -> float:
     """Return the database's time: clocks of machines differ."""
     if archive.is_sqlite:
         return time.time()

@@ -29,7 +29,7 @@ from sqlalchemy import (
 from ...concurrency import fork_guard, renew_after_fork
 from ...config import STORE_KINDS
 from ...errors import CompressorError, LedgerCorrupt, StoreUnavailable
-from .archive import Archive, Codec, Packer, new_pepper, packer_of
+from .archive import Codec, Packer, SqlArchive, new_pepper, packer_of
 from .faults import is_transient, translate_errors
 from .schema import LAYOUT, make_tables, meta
 from .sqlite_file import LOCK_SECONDS, FileState, file_state, is_truncated, sqlite_engine
@@ -127,7 +127,7 @@ class Database:
     def _at_fork_reinit(self) -> None:
         self._engine = None
 
-    def read(self, work: Callable[[Archive], T]) -> T:
+    def read(self, work: Callable[[SqlArchive], T]) -> T:
         """Run work that only reads; return its result.
 
         Raises:
@@ -143,7 +143,7 @@ class Database:
                 "copy, or move it away"
             ) from error
 
-    def write(self, work: Callable[[Archive], T]) -> T:
+    def write(self, work: Callable[[SqlArchive], T]) -> T:
         """Run work that writes, all of it or nothing; return its result."""
         with self._writing if self.is_sqlite else nullcontext():
             if self.is_sqlite and self._engine is not None:
@@ -206,7 +206,7 @@ class Database:
 
     # -------------------------------------------------------------- inside
 
-    def _retry(self, work: Callable[[Archive], T], begin: str) -> T:
+    def _retry(self, work: Callable[[SqlArchive], T], begin: str) -> T:
         with self._cool_down(begin):
             for _ in range(_TRIES - 1):
                 try:
@@ -217,11 +217,11 @@ class Database:
                         raise
             return self._attempt(work, begin)
 
-    def _attempt(self, work: Callable[[Archive], T], begin: str) -> T:
+    def _attempt(self, work: Callable[[SqlArchive], T], begin: str) -> T:
         with fork_guard, self._get_engine().connect() as connection:
             connection = connection.execution_options(begin=begin)
             with connection.begin():
-                return work(Archive(connection, self._packer))
+                return work(SqlArchive(connection, self._packer))
 
     def _get_engine(self) -> Engine:
         with self._lock:

@@ -17,18 +17,18 @@ from sqlalchemy import CTE, ColumnElement, Row, delete, select, text, update
 
 from ...errors import ConfigError, LedgerCorrupt, SessionNotFound, StoreUnavailable
 from ...messages import content_digest, is_system
-from ..segments import FORGOTTEN, GENESIS, Entry, Outline, archive_digest, chain_faults
+from ..segments import FORGOTTEN, GENESIS, Entry, Skeleton, archive_digest, chain_faults
 from ..stores import Erased
-from .archive import Archive, batches, unpack_entry
+from .archive import SqlArchive, batches, unpack_entry
 from .database import Database
 from .queries import (
     SESSION_ROWS,
-    outline_messages,
     read_chain,
-    read_outline,
-    read_outlines,
-    record_outline,
+    read_skeleton,
+    read_skeletons,
+    record_skeleton,
     require_session,
+    skeleton_messages,
 )
 from .schema import entries, leases, links, messages, notes, sessions, spans
 
@@ -47,7 +47,7 @@ class Fault:
         return f"{self.where}: {self.what}"
 
 
-def audit(archive: Archive, namespace: str | None, session_id: str | None) -> list[Fault]:
+def audit(archive: SqlArchive, namespace: str | None, session_id: str | None) -> list[Fault]:
     """Return the faults of the store, a namespace, or a session."""
     query = SESSION_ROWS
     if namespace is not None:
@@ -65,7 +65,7 @@ def audit(archive: Archive, namespace: str | None, session_id: str | None) -> li
     return faults
 
 
-def _session_faults(archive: Archive, session: Row[Any]) -> Iterator[Fault]:
+def _session_faults(archive: SqlArchive, session: Row[Any]) -> Iterator[Fault]:
     """Yield the faults of one session: epochs, chain, transcript."""
     name = f"session {session.id} ({session.namespace})"
     rows = read_chain(archive, session.namespace, session.head)
@@ -78,7 +78,7 @@ def _session_faults(archive: Archive, session: Row[Any]) -> Iterator[Fault]:
         yield Fault(name, fault)
 
 
-def _entry_faults(archive: Archive, row: Row[Any], parent: str | None) -> Iterator[str]:
+def _entry_faults(archive: SqlArchive, row: Row[Any], parent: str | None) -> Iterator[str]:
     try:
         entry = unpack_entry(archive.packer, row)
     except LedgerCorrupt as error:
@@ -98,7 +98,9 @@ def _entry_faults(archive: Archive, row: Row[Any], parent: str | None) -> Iterat
         yield f"its originals cannot be read: {error}"
 
 
-def _place_faults(archive: Archive, session: Row[Any], rows: Sequence[Row[Any]]) -> Iterator[str]:
+def _place_faults(
+    archive: SqlArchive, session: Row[Any], rows: Sequence[Row[Any]]
+) -> Iterator[str]:
     """Yield where a session's row disagrees with its chain."""
     start = rows[0].parent if rows else session.head
     if start != GENESIS:
@@ -115,7 +117,7 @@ def _place_faults(archive: Archive, session: Row[Any], rows: Sequence[Row[Any]])
         if base is None or session.parent_id not in (base.id, *(row.epoch for row in rows)):
             yield "its parent is not the session that it was forked from"
     try:
-        recorded = read_outline(archive, session.key) or ()
+        recorded = read_skeleton(archive, session.key) or ()
     except LedgerCorrupt as error:
         yield str(error)
         return
@@ -123,7 +125,7 @@ def _place_faults(archive: Archive, session: Row[Any], rows: Sequence[Row[Any]])
         yield "its recorded transcript names an entry that does not exist"
 
 
-def _archive_faults(archive: Archive, namespace: str | None) -> Iterator[Fault]:
+def _archive_faults(archive: SqlArchive, namespace: str | None) -> Iterator[Fault]:
     """Yield entries without a session, changed messages, messages without an entry."""
     later = entries.alias("later")
     has_later = (later.c.namespace == entries.c.namespace) & (later.c.parent == entries.c.hash)
@@ -145,7 +147,7 @@ def _archive_faults(archive: Archive, namespace: str | None) -> Iterator[Fault]:
                 yield Fault(f"archived message {row.key}", fault)
 
 
-def _message_fault(archive: Archive, row: Row[Any]) -> str | None:
+def _message_fault(archive: SqlArchive, row: Row[Any]) -> str | None:
     if not row.covered:
         return "no segment covers it"
     try:
@@ -156,7 +158,7 @@ def _message_fault(archive: Archive, row: Row[Any]) -> str | None:
 
 
 # ---------------------------------------------------------------- forget
-def erase_session(archive: Archive, namespace: str, target: str) -> Erased:
+def erase_session(archive: SqlArchive, namespace: str, target: str) -> Erased:
     """Forget the session's own entries; keep the entries of its parent."""
     _block_commits(archive)
     row = require_session(archive, namespace, target)
@@ -173,8 +175,8 @@ def erase_session(archive: Archive, namespace: str, target: str) -> Erased:
     holders = _covering_sessions(archive, linked)
     removed = linked - set(holders)
     archive.remove(removed)
-    recorded = outline_messages(read_outline(archive, row.key))
-    record_outline(archive, row.key, None)
+    recorded = skeleton_messages(read_skeleton(archive, row.key))
+    record_skeleton(archive, row.key, None)
     # Ignore system messages: every session of an agent has them.
     digests = {content_digest(message) for message in recorded if not is_system(message)}
     others = {*forks, *holders.values(), *_transcripts_with(archive, namespace, digests)}
@@ -184,19 +186,21 @@ def erase_session(archive: Archive, namespace: str, target: str) -> Erased:
     )
 
 
-def erase_message(archive: Archive, namespace: str, target: str) -> Erased:
+def erase_message(archive: SqlArchive, namespace: str, target: str) -> Erased:
     """Forget one message in every session of the namespace.
 
     Every later summary of these sessions is forgotten too: its writer read the earlier summaries.
     """
     _block_commits(archive)
-    key, outlines = find_message(archive, namespace, target)
-    for session_key, outline in outlines.items():
-        rest = [item for item in outline if isinstance(item, int) or content_digest(item) != target]
-        record_outline(archive, session_key, tuple(rest))
+    key, skeletons = find_message(archive, namespace, target)
+    for session_key, skeleton in skeletons.items():
+        rest = [
+            item for item in skeleton if isinstance(item, int) or content_digest(item) != target
+        ]
+        record_skeleton(archive, session_key, tuple(rest))
     covering = entries.c.key.in_(select(links.c.entry_key).where(links.c.message_key == key))
     later = _with_descendants(namespace, covering)
-    touched = {*outlines, *_sessions_ending_in(archive, later)}
+    touched = {*skeletons, *_sessions_ending_in(archive, later)}
     is_later = entries.c.key.in_(select(later.c.key))
     tombs = _make_tombstones(archive, is_later & (covering | (entries.c.kind == "summary")))
     if key is not None:
@@ -210,8 +214,8 @@ def erase_message(archive: Archive, namespace: str, target: str) -> Erased:
 
 
 def find_message(
-    archive: Archive, namespace: str, target: str
-) -> tuple[int | None, dict[int, Outline]]:
+    archive: SqlArchive, namespace: str, target: str
+) -> tuple[int | None, dict[int, Skeleton]]:
     """Return a message's key, and the recorded transcripts that hold it.
 
     Raises:
@@ -223,20 +227,20 @@ def find_message(
     name = archive.packer.name(target)
     archived = (messages.c.namespace == namespace) & (messages.c.digest == name)
     key = archive.execute(select(messages.c.key).where(archived)).scalar()
-    outlines = _transcripts_with(archive, namespace, {target})
-    if key is None and not outlines:
+    skeletons = _transcripts_with(archive, namespace, {target})
+    if key is None and not skeletons:
         expected = 'expected the "digest" that `search --json` prints, not its "entry"'
         raise SessionNotFound(f"no stored message {target} in namespace {namespace!r}; {expected}")
-    return key, outlines
+    return key, skeletons
 
 
-def _drop_if_empty(archive: Archive, namespace: str, session_id: str) -> None:
+def _drop_if_empty(archive: SqlArchive, namespace: str, session_id: str) -> None:
     """Drop a session's recorded transcript if only its system prompt is left."""
     row = require_session(archive, namespace, session_id)
-    recorded = outline_messages(read_outline(archive, row.key))
+    recorded = skeleton_messages(read_skeleton(archive, row.key))
     chained = archive.keys_of_entries(each.key for each in read_chain(archive, namespace, row.head))
     if all(is_system(message) for message in recorded) and not any(chained.values()):
-        record_outline(archive, row.key, None)
+        record_skeleton(archive, row.key, None)
 
 
 def _with_descendants(namespace: str, first: ColumnElement[bool]) -> CTE:
@@ -246,27 +250,27 @@ def _with_descendants(namespace: str, first: ColumnElement[bool]) -> CTE:
     return walk.union(step.where(entries.c.parent == walk.c.hash))
 
 
-def _sessions_ending_in(archive: Archive, chained: CTE) -> set[int]:
+def _sessions_ending_in(archive: SqlArchive, chained: CTE) -> set[int]:
     """Return the sessions whose newest entry is among these."""
     heads = (entries.c.namespace == sessions.c.namespace) & (entries.c.hash == sessions.c.head)
     query = select(sessions.c.key).join(entries, heads)
     return set(archive.execute(query.where(entries.c.key.in_(select(chained.c.key)))).scalars())
 
 
-def _block_commits(archive: Archive) -> None:
+def _block_commits(archive: SqlArchive) -> None:
     """Block commits, which could link a message during its removal."""
     if not archive.is_sqlite:
         archive.execute(text("LOCK TABLE compressor_sessions IN EXCLUSIVE MODE"))
 
 
-def _make_tombstones(archive: Archive, these: ColumnElement[bool]) -> int:
+def _make_tombstones(archive: SqlArchive, these: ColumnElement[bool]) -> int:
     """Turn entries into tombstones; return how many changed."""
     burial = update(entries).where(these, entries.c.sealed.is_not(None)).values(sealed=None)
     # SQLite's driver has no `rowcount` for a statement with a CTE.
     return len(archive.execute(burial.returning(entries.c.key)).all())
 
 
-def _covering_sessions(archive: Archive, keys: Iterable[int]) -> dict[int, int]:
+def _covering_sessions(archive: SqlArchive, keys: Iterable[int]) -> dict[int, int]:
     """Return messages that entries still cover, each with one session."""
     holders: dict[int, int] = {}
     query = select(links.c.message_key, entries.c.session_key)
@@ -278,22 +282,22 @@ def _covering_sessions(archive: Archive, keys: Iterable[int]) -> dict[int, int]:
 
 
 def _transcripts_with(
-    archive: Archive, namespace: str, digests: Collection[str]
-) -> dict[int, Outline]:
+    archive: SqlArchive, namespace: str, digests: Collection[str]
+) -> dict[int, Skeleton]:
     """Return the recorded transcripts that hold one of the messages, by session."""
     return {
         session.key: recorded
-        for session, recorded in (read_outlines(archive, namespace=namespace) if digests else ())
-        if any(content_digest(message) in digests for message in outline_messages(recorded))
+        for session, recorded in (read_skeletons(archive, namespace=namespace) if digests else ())
+        if any(content_digest(message) in digests for message in skeleton_messages(recorded))
     }
 
 
-def _session_ids(archive: Archive, keys: Iterable[int]) -> tuple[str, ...]:
+def _session_ids(archive: SqlArchive, keys: Iterable[int]) -> tuple[str, ...]:
     query = select(sessions.c.id).where(sessions.c.key.in_(list(keys)))
     return tuple(sorted(archive.execute(query).scalars()))
 
 
-def _mark_stale(archive: Archive, keys: Iterable[int]) -> None:
+def _mark_stale(archive: SqlArchive, keys: Iterable[int]) -> None:
     """Mark every process's snapshots of these sessions as stale."""
     these = sessions.c.key.in_(list(keys))
     archive.execute(update(sessions).where(these).values(edits=sessions.c.edits + 1))

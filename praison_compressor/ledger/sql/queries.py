@@ -17,13 +17,13 @@ from ..segments import (
     GENESIS,
     Entry,
     Epoch,
-    Outline,
     Segment,
     Session,
-    expand_outline,
+    Skeleton,
+    expand_skeleton,
 )
 from ..stores import ALL_MESSAGES, SessionInfo
-from .archive import Archive, batches, dump, load, unpack_entry
+from .archive import SqlArchive, batches, dump, load, unpack_entry
 from .schema import entries, links, notes, sessions, tails
 
 logger = logging.getLogger(__name__)
@@ -44,13 +44,13 @@ _OPENED = SESSION_ROWS.join(entries, entries.c.session_key == sessions.c.key).wh
 )
 
 
-def find_session(archive: Archive, namespace: str, session_id: str) -> Row[Any] | None:
+def find_session(archive: SqlArchive, namespace: str, session_id: str) -> Row[Any] | None:
     """Return the session with this id, or that opened this epoch."""
     name = {"namespace": namespace, "id": session_id}
     return archive.execute(_NAMED, name).first() or archive.execute(_OPENED, name).first()
 
 
-def require_session(archive: Archive, namespace: str, session_id: str) -> Row[Any]:
+def require_session(archive: SqlArchive, namespace: str, session_id: str) -> Row[Any]:
     """Return the session with this id, or that opened this epoch.
 
     Raises:
@@ -65,7 +65,7 @@ def require_session(archive: Archive, namespace: str, session_id: str) -> Row[An
     return row
 
 
-def head_of_epoch(archive: Archive, row: Row[Any], epoch: str) -> str:
+def head_of_epoch(archive: SqlArchive, row: Row[Any], epoch: str) -> str:
     """Return the newest entry at an epoch; the stable id means now."""
     if epoch == row.id:
         return str(row.head)
@@ -75,7 +75,7 @@ def head_of_epoch(archive: Archive, row: Row[Any], epoch: str) -> str:
     return str(archive.execute(query.order_by(entries.c.key.desc())).scalar())
 
 
-def lineage(archive: Archive, namespace: str, session_id: str) -> list[Epoch]:
+def lineage(archive: SqlArchive, namespace: str, session_id: str) -> list[Epoch]:
     """Return the epochs up to the named one, root first.
 
     Raises:
@@ -90,7 +90,7 @@ def lineage(archive: Archive, namespace: str, session_id: str) -> list[Epoch]:
     return epochs
 
 
-def epoch_tree(archive: Archive, namespace: str, session_id: str) -> list[Epoch]:
+def epoch_tree(archive: SqlArchive, namespace: str, session_id: str) -> list[Epoch]:
     """Return the epochs of the session's whole family, parents first.
 
     Raises:
@@ -106,7 +106,7 @@ def epoch_tree(archive: Archive, namespace: str, session_id: str) -> list[Epoch]
     return [epoch for row in rows for epoch in _epochs(archive, row, row.head)]
 
 
-def _epochs(archive: Archive, row: Row[Any], head: str) -> list[Epoch]:
+def _epochs(archive: SqlArchive, row: Row[Any], head: str) -> list[Epoch]:
     """Return a session's own epochs up to an entry."""
     epochs = [Epoch(row.id, row.parent_id, row.id, float(row.created))]
     for entry in read_chain(archive, row.namespace, head, row.base_head):
@@ -116,7 +116,7 @@ def _epochs(archive: Archive, row: Row[Any], head: str) -> list[Epoch]:
     return epochs
 
 
-def read_note(archive: Archive, session: Session, *, is_locked: bool = False) -> str:
+def read_note(archive: SqlArchive, session: Session, *, is_locked: bool = False) -> str:
     """Return the session's note or ""; lock it if `is_locked`."""
     query = select(notes.c.body).where(
         notes.c.namespace == session.namespace, notes.c.session_id == session.id
@@ -136,13 +136,13 @@ _IS_FORGOTTEN = (
 _LAST_USED_FIRST = sessions.c.updated.desc(), sessions.c.key.desc()
 
 
-def list_namespaces(archive: Archive) -> list[str]:
+def list_namespaces(archive: SqlArchive) -> list[str]:
     """Return the namespaces that have sessions."""
     query = select(sessions.c.namespace).where(~_IS_FORGOTTEN).distinct()
     return list(archive.execute(query.order_by(sessions.c.namespace)).scalars())
 
 
-def ids_with_prefix(archive: Archive, namespace: str, prefix: str, limit: int) -> list[str]:
+def ids_with_prefix(archive: SqlArchive, namespace: str, prefix: str, limit: int) -> list[str]:
     """Return session ids that begin with `prefix`, last used first."""
     query = select(sessions.c.id).where(
         sessions.c.namespace == namespace, sessions.c.id.startswith(prefix, autoescape=True)
@@ -150,7 +150,7 @@ def ids_with_prefix(archive: Archive, namespace: str, prefix: str, limit: int) -
     return list(archive.execute(query.order_by(*_LAST_USED_FIRST).limit(limit)).scalars())
 
 
-def list_sessions(archive: Archive, namespace: str) -> list[SessionInfo]:
+def list_sessions(archive: SqlArchive, namespace: str) -> list[SessionInfo]:
     """Return the namespace's sessions, last used first, without forgotten ones."""
     own = entries.c.session_key == sessions.c.key
     undone = select(func.count()).where(own, entries.c.kind == "undo").scalar_subquery()
@@ -189,7 +189,9 @@ def _chain_query() -> Select[Any]:
 _CHAIN = _chain_query()
 
 
-def read_chain(archive: Archive, namespace: str, head: str, after: str = GENESIS) -> list[Row[Any]]:
+def read_chain(
+    archive: SqlArchive, namespace: str, head: str, after: str = GENESIS
+) -> list[Row[Any]]:
     """Return the entries after a hash up to the head, oldest first."""
     values = {"namespace": namespace, "head": head, "after": after}
     by_hash = {row.hash: row for row in archive.execute(_CHAIN, values)}
@@ -200,7 +202,7 @@ def read_chain(archive: Archive, namespace: str, head: str, after: str = GENESIS
     return chain[::-1]
 
 
-def read_session(archive: Archive, row: Row[Any], known: Session | None) -> Session:
+def read_session(archive: SqlArchive, row: Row[Any], known: Session | None) -> Session:
     """Return the session of a row; read only entries that `known` lacks."""
     if known is not None and known.edits == row.edits:
         before, after = known.entries, known.head_hash
@@ -229,7 +231,7 @@ def read_session(archive: Archive, row: Row[Any], known: Session | None) -> Sess
 
 
 def originals(
-    archive: Archive, session: Session, entry: Entry, wanted: slice = ALL_MESSAGES
+    archive: SqlArchive, session: Session, entry: Entry, wanted: slice = ALL_MESSAGES
 ) -> list[Message] | None:
     """Return the archived messages of an entry; None once forgotten."""
     query = select(entries.c.key).where(
@@ -241,8 +243,8 @@ def originals(
     return None if key is None else archive.messages_of_entries([key], wanted)[key]
 
 
-def record_outline(
-    archive: Archive, session_key: int, recorded: Outline | None, *, keeps_tail: bool = False
+def record_skeleton(
+    archive: SqlArchive, session_key: int, recorded: Skeleton | None, *, keeps_tail: bool = False
 ) -> None:
     """Replace the recorded transcript of a session.
 
@@ -250,7 +252,7 @@ def record_outline(
     """
     lines = [str(i).encode() if isinstance(i, int) else dump(i) for i in recorded or ()]
     body = None if recorded is None else archive.packer.pack(b"\n".join(lines))
-    length = _outline_length(archive, session_key, recorded or ())
+    length = _skeleton_length(archive, session_key, recorded or ())
     values = {"transcript": body, "recorded": length}
     archive.execute(update(sessions).where(sessions.c.key == session_key).values(values))
     replaced = tails.c.session_key == session_key
@@ -259,8 +261,8 @@ def record_outline(
     archive.execute(delete(tails).where(replaced))
 
 
-def _outline_length(archive: Archive, session_key: int, recorded: Outline) -> int:
-    """Return an outline's number of messages after leading system messages."""
+def _skeleton_length(archive: SqlArchive, session_key: int, recorded: Skeleton) -> int:
+    """Return a skeleton's number of messages after leading system messages."""
     numbers = [item for item in recorded if isinstance(item, int)]
     leading = itertools.takewhile(lambda i: not isinstance(i, int) and is_system(i), recorded)
     length = len(recorded) - len(numbers) - len(list(leading))
@@ -273,9 +275,9 @@ def _outline_length(archive: Archive, session_key: int, recorded: Outline) -> in
     return length
 
 
-def read_outlines(
-    archive: Archive, *, namespace: str | None = None, session_key: int | None = None
-) -> Iterator[tuple[Row[Any], Outline]]:
+def read_skeletons(
+    archive: SqlArchive, *, namespace: str | None = None, session_key: int | None = None
+) -> Iterator[tuple[Row[Any], Skeleton]]:
     """Yield sessions with their recorded transcripts, the last used first."""
     query = select(sessions).where(sessions.c.transcript.is_not(None)).order_by(*_LAST_USED_FIRST)
     if namespace is not None:
@@ -291,34 +293,34 @@ def read_outlines(
             raise LedgerCorrupt(f"the recorded transcript: {error}") from error
 
 
-def _read_tail(archive: Archive, session_key: int) -> Iterator[Message]:
+def _read_tail(archive: SqlArchive, session_key: int) -> Iterator[Message]:
     """Yield the messages that were appended to a recorded transcript."""
     query = select(tails.c.body).where(tails.c.session_key == session_key).order_by(tails.c.place)
     for body in archive.execute(query).scalars():
         yield load(archive.packer.unpack(body))
 
 
-def read_outline(archive: Archive, session_key: int) -> Outline | None:
+def read_skeleton(archive: SqlArchive, session_key: int) -> Skeleton | None:
     """Return a session's recorded transcript, or None."""
-    return next((found for _, found in read_outlines(archive, session_key=session_key)), None)
+    return next((found for _, found in read_skeletons(archive, session_key=session_key)), None)
 
 
-def outline_messages(recorded: Outline | None) -> list[Message]:
-    """Return the messages of an outline that no segment holds."""
+def skeleton_messages(recorded: Skeleton | None) -> list[Message]:
+    """Return the messages of a skeleton that no segment holds."""
     return [item for item in recorded or () if not isinstance(item, int)]
 
 
-def transcript_at(archive: Archive, base: Row[Any], head: str) -> Outline | None:
+def transcript_at(archive: SqlArchive, base: Row[Any], head: str) -> Skeleton | None:
     """Return a session's transcript as of an entry, or None if unknown."""
     if head == base.head:
-        return read_outline(archive, base.key)
+        return read_skeleton(archive, base.key)
     rows = read_chain(archive, base.namespace, head)
     length = unpack_entry(archive.packer, rows[-1]).segment.transcript_length if rows else 0
     messages = _full_transcript(archive, base, length)
     return None if messages is None else tuple(messages)
 
 
-def transcript(archive: Archive, session: Session) -> list[Message]:
+def transcript(archive: SqlArchive, session: Session) -> list[Message]:
     """Return the recorded transcript, else the originals in their order."""
     row = find_session(archive, session.namespace, session.id)
     if row is None:
@@ -336,10 +338,10 @@ def transcript(archive: Archive, session: Session) -> list[Message]:
 
 
 def _full_transcript(
-    archive: Archive, row: Row[Any], length: int | None = None
+    archive: SqlArchive, row: Row[Any], length: int | None = None
 ) -> list[Message] | None:
     """Return the transcript, of `length` messages, segments replaced by originals."""
-    recorded = read_outline(archive, row.key)
+    recorded = read_skeleton(archive, row.key)
     if recorded is None:
         return None
     rows = read_chain(archive, row.namespace, row.head)
@@ -353,4 +355,4 @@ def _full_transcript(
         missing = [FORGOTTEN.rendered] if entry.sealed is None and entry.kind == "summary" else []
         return unpack_entry(archive.packer, entry).segment, originals_of[entry.key] or missing
 
-    return expand_outline(recorded, of_entry, length)
+    return expand_skeleton(recorded, of_entry, length)

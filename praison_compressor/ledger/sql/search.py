@@ -28,9 +28,9 @@ from ..words import (
     find_hits,
     query_names,
 )
-from .archive import Archive, batches, digest_of_name
+from .archive import SqlArchive, batches, digest_of_name
 from .index import KeyRange, merge_ranges
-from .queries import SESSION_ROWS, outline_messages, read_outlines, require_session
+from .queries import SESSION_ROWS, read_skeletons, require_session, skeleton_messages
 from .schema import entries, links, messages, sessions, spans
 
 _FEW = 400  # messages in reach that are all read, without the index
@@ -45,7 +45,7 @@ _PARALLEL = 8  # parallel calls whose results are paired at most
 
 
 def search(
-    archive: Archive,
+    archive: SqlArchive,
     namespace: str,
     query: str,
     session_id: str | None = None,
@@ -84,7 +84,7 @@ def search(
 class _Reader:
     """Read the messages that may match a query; rank them."""
 
-    def __init__(self, archive: Archive, reach: _Reach, query: str) -> None:
+    def __init__(self, archive: SqlArchive, reach: _Reach, query: str) -> None:
         self._archive, self.reach, self._query = archive, reach, query
         self._names = query_names(query)
         self._in_view: dict[str, tuple[HitPlace, Document]] = {}
@@ -120,8 +120,8 @@ class _Reader:
     def read_view(self, namespace: str, row: Row[Any] | None) -> None:
         """Read messages of recorded transcripts that no segment holds."""
         key = row and row.key
-        for session, outline in read_outlines(self._archive, namespace=namespace, session_key=key):
-            for message in outline_messages(outline):
+        for session, found in read_skeletons(self._archive, namespace=namespace, session_key=key):
+            for message in skeleton_messages(found):
                 place = session.id, "", 0
                 self._in_view[content_digest(message)] = place, document_of(message)
 
@@ -212,7 +212,7 @@ def _has_result(message: Message) -> bool:
     return is_tool_output(text) or SHELL_PROMPT.search(text[-60:]) is not None
 
 
-def _keys_beside(archive: Archive, keys: Iterable[int], first: int, last: int) -> list[int]:
+def _keys_beside(archive: SqlArchive, keys: Iterable[int], first: int, last: int) -> list[int]:
     """Return the messages whose places follow these by `first` to `last`."""
     other = links.alias("other")
     is_near = other.c.ordinal.between(links.c.ordinal + first, links.c.ordinal + last)
@@ -238,7 +238,7 @@ class _Reach:
     """The newest first."""
 
 
-def _reach_of(archive: Archive, namespace: str, row: Row[Any] | None) -> _Reach:
+def _reach_of(archive: SqlArchive, namespace: str, row: Row[Any] | None) -> _Reach:
     """Return the reach of a namespace, or a session with ancestors."""
     if row is None:
         held = select(sessions.c.key).where(sessions.c.namespace == namespace)
@@ -254,7 +254,7 @@ def _reach_of(archive: Archive, namespace: str, row: Row[Any] | None) -> _Reach:
     return _Reach(within, merge_ranges(ranges)[::-1])
 
 
-def _lineage(archive: Archive, row: Row[Any]) -> Iterator[tuple[int, int]]:
+def _lineage(archive: SqlArchive, row: Row[Any]) -> Iterator[tuple[int, int]]:
     """Yield session and ancestors, each with its newest reachable entry."""
     yield row.key, _EVERY_KEY
     while row.base_key is not None:
@@ -283,7 +283,7 @@ def _select_places(keys: Sequence[int], reach: _Reach) -> Select[Any]:
 
 # ---------------------------------------------------------------- candidates
 def _newest_without_index(
-    archive: Archive, reach: _Reach, asked: Sequence[str]
+    archive: SqlArchive, reach: _Reach, asked: Sequence[str]
 ) -> list[int] | None:
     """Return the newest messages, or None if the index finds better ones."""
     is_indexed = not archive.packer.encrypts and not STOP_WORDS.issuperset(asked)
@@ -292,7 +292,7 @@ def _newest_without_index(
     return None if is_indexed and len(newest) == most else newest
 
 
-def _newest_keys(archive: Archive, reach: _Reach, most: int) -> list[int]:
+def _newest_keys(archive: SqlArchive, reach: _Reach, most: int) -> list[int]:
     """Return the newest keys in reach."""
     found: list[int] = []
     for first, last in reach.ranges:
@@ -307,7 +307,7 @@ def _newest_keys(archive: Archive, reach: _Reach, most: int) -> list[int]:
 class _Postings:
     """The messages with a word: the newest known, others looked up."""
 
-    def __init__(self, archive: Archive, reach: _Reach, word: str) -> None:
+    def __init__(self, archive: SqlArchive, reach: _Reach, word: str) -> None:
         self._index, self._ranges, self.word = archive.index, reach.ranges, word
         self.newest = list(islice(self._index.keys_with([word], reach.ranges), _LISTED))
         self.is_whole = len(self.newest) < _LISTED

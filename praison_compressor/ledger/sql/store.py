@@ -14,10 +14,10 @@ from ...concurrency import renew_after_fork
 from ...errors import LedgerCorrupt
 from ...messages import Message, to_plain
 from ...messages.secrets import Redactor
-from ..segments import Outline, Segment, Session, plain_outline
+from ..segments import Segment, Session, Skeleton, plain_skeleton
 from ..stores import Erased
 from . import commits, queries
-from .archive import Archive, Codec, codec_of
+from .archive import Codec, SqlArchive, codec_of
 from .database import Database
 from .maintenance import (
     Fault,
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 def _read_method(
-    work: Callable[Concatenate[Archive, P], T],
+    work: Callable[Concatenate[SqlArchive, P], T],
 ) -> Callable[Concatenate[SqlStore, P], T]:
     """Make a method of work that reads, in one transaction."""
 
@@ -58,10 +58,10 @@ class SqlStore:
         *,
         codec: Codec | None = None,
         accepts_plain: bool = False,
-        mask_secrets: bool = True,
+        redact_secrets: bool = True,
     ) -> None:
         """Take `open_store`'s options; `accepts_plain`: accept plain stores despite a codec."""
-        self.mask_secrets = mask_secrets
+        self.redact_secrets = redact_secrets
         self._lock = renew_after_fork(threading.Lock())
         self._snapshots: OrderedDict[tuple[str, str], Session] = OrderedDict()
         self._database = Database(url, codec, accepts_plain, on_open=self._forget_snapshots)
@@ -106,29 +106,29 @@ class SqlStore:
         self,
         session: Session,
         segments: Sequence[tuple[Segment, Sequence[Message]]],
-        outline: Outline | None = None,
+        skeleton: Skeleton | None = None,
     ) -> Session:
         """See `Store.commit`."""
         plain = [(segment, [to_plain(m) for m in originals]) for segment, originals in segments]
-        whole = None if outline is None else self._outline_to_store(session, outline)
-        if self.mask_secrets:
-            plain = commits.mask_segments(session.namespace, plain)
+        whole = None if skeleton is None else self._skeleton_to_store(session, skeleton)
+        if self.redact_secrets:
+            plain = commits.redact_segments(session.namespace, plain)
 
-        def work(archive: Archive) -> Session | None:
+        def work(archive: SqlArchive) -> Session | None:
             commits.append_segments(archive, session, plain, whole)
             return self._read_session(archive, session.namespace, session.id)
 
         return self._database.write(work) or session
 
-    def keep(self, session: Session, outline: Outline) -> bool:
+    def keep(self, session: Session, skeleton: Skeleton) -> bool:
         """See `Store.keep`."""
-        whole = self._outline_to_store(session, outline)
+        whole = self._skeleton_to_store(session, skeleton)
         return self._database.write(lambda a: commits.record_transcript(a, session, whole))
 
     def extend(self, session: Session, place: int, messages: Sequence[Message]) -> bool:
         """See `DurableStore.extend`."""
         added = [to_plain(message) for message in messages]
-        if self.mask_secrets:
+        if self.redact_secrets:
             added = list(Redactor(session.namespace).redact(added)[0])
         return self._database.write(lambda a: commits.extend_transcript(a, session, place, added))
 
@@ -189,13 +189,13 @@ class SqlStore:
 
     # -------------------------------------------------------------- inside
 
-    def _outline_to_store(self, session: Session, outline: Outline) -> Outline:
-        plain = plain_outline(outline)
-        if not self.mask_secrets:
+    def _skeleton_to_store(self, session: Session, skeleton: Skeleton) -> Skeleton:
+        plain = plain_skeleton(skeleton)
+        if not self.redact_secrets:
             return plain
-        return commits.mask_outline(session.namespace, plain)
+        return commits.redact_skeleton(session.namespace, plain)
 
-    def _read_session(self, archive: Archive, namespace: str, session_id: str) -> Session | None:
+    def _read_session(self, archive: SqlArchive, namespace: str, session_id: str) -> Session | None:
         """Return the session; read only entries that are not in memory."""
         row = queries.find_session(archive, namespace, session_id)
         if row is None:
@@ -223,13 +223,13 @@ def open_store(
     *,
     codec: Codec | None = None,
     key: str | None = None,
-    mask_secrets: bool = True,
+    redact_secrets: bool = True,
 ) -> SqlStore:
     """Return the store at a path, `sqlite:///path` or `postgresql://…`.
 
     None is a file in the platform's data directory. With a `codec` the store is encrypted or
     refused, and a search reads messages instead of an index. With a `key` (Fernet) a new store is
-    encrypted, and a plain one stays plain. `mask_secrets` masks keys and tokens before they are
+    encrypted, and a plain one stays plain. `redact_secrets` hides keys and tokens before they are
     written.
 
     Raises:
@@ -237,5 +237,5 @@ def open_store(
         ConfigError: the key is no Fernet key.
     """
     if codec is None and key is not None:
-        return SqlStore(url, codec=codec_of(key), accepts_plain=True, mask_secrets=mask_secrets)
-    return SqlStore(url, codec=codec, mask_secrets=mask_secrets)
+        return SqlStore(url, codec=codec_of(key), accepts_plain=True, redact_secrets=redact_secrets)
+    return SqlStore(url, codec=codec, redact_secrets=redact_secrets)

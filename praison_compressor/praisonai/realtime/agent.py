@@ -94,12 +94,10 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         authorization = {"Authorization": f"Bearer {key}"} if key else {}
         self._headers = {**authorization, **(headers or {})}
         options = memory_options((config or CompressorConfig()).with_environment(), self.llm)
-        compressor = ContextCompressor(
-            options, summarizer=summarizer, store=store, on_event=on_fold
-        )
-        self.store = compressor.store
-        self._tokens = compressor.tokens
-        self._memory = VoiceMemory(compressor, self.session_id)
+        engine = ContextCompressor(options, summarizer=summarizer, store=store, on_event=on_fold)
+        self.store = engine.store
+        self._tokens = engine.tokens
+        self._memory = VoiceMemory(engine, self.session_id)
         is_g711 = "g711" in self._realtime_config.output_audio_format
         items = Items(G711_BYTES_PER_MS if is_g711 else PCM_BYTES_PER_MS)
         self._folding = Folding(
@@ -164,14 +162,14 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         try:
             from websockets.asyncio.client import connect
         except ImportError as error:
-            raise ImportError(
+            raise ConfigError(
                 "websockets is needed for RealtimeAgent: pip install 'praison-compressor[realtime]'"
             ) from error
         if self.marks.on:
             await self._memory.open()
             await asyncio.to_thread(self._tokens.text, "")  # loads the vocabulary
         if self.url.startswith(OPENAI_URL) and "Authorization" not in self._headers:
-            raise ValueError("OPENAI_API_KEY environment variable or api_key= required")
+            raise ConfigError("no key for OpenAI: set OPENAI_API_KEY or pass api_key=")
         self._ws = await connect(
             self.url,
             additional_headers=self._headers,
@@ -260,6 +258,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             logger.warning("skipped a frame that is no JSON: %s", type(fault).__name__)
             return
         if not isinstance(event, dict):
+            logger.warning("skipped a frame that is no object: %s", type(event).__name__)
             return
         self._deliver(event)
         try:

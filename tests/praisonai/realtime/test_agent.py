@@ -109,6 +109,15 @@ async def test_a_key_of_the_environment_goes_to_its_own_provider_only(monkeypatc
     assert RealtimeAgent(verbose=False)._headers["Authorization"] == "Bearer sk-secret"
 
 
+async def test_a_missing_key_is_a_configuration_error(monkeypatch):
+    """Without a key for OpenAI the callback for errors receives a ConfigError."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    agent, errors = RealtimeAgent(verbose=False), []
+    agent.on_error(errors.append)
+    assert not await agent.aconnect()
+    assert list(map(type, errors)) == [ConfigError]
+
+
 async def test_the_address_names_the_model_and_must_be_a_websocket():
     """The URL gets a missing model, and must be ws or wss."""
     assert RealtimeAgent(verbose=False).url == "wss://api.openai.com/v1/realtime?model=gpt-realtime"

@@ -72,13 +72,13 @@ async def test_a_store_that_fails_deletes_nothing():
                 self.failures -= 1
                 raise StoreUnavailable("the disk is full")
 
-        def commit(self, session, segments, outline=None):
+        def commit(self, session, segments, skeleton=None):
             self._fail_once()
-            return super().commit(session, segments, outline)
+            return super().commit(session, segments, skeleton)
 
-        def keep(self, session, outline):
+        def keep(self, session, skeleton):
             self._fail_once()
-            return super().keep(session, outline)
+            return super().keep(session, skeleton)
 
     async with conversation(store=Failing()) as (server, agent, caller):
         await small_talk(caller, 4)
@@ -112,10 +112,20 @@ async def test_audio_that_is_no_base64_is_skipped_and_reported(delta, caplog):
         assert "skipped" in caplog.text
 
 
-@pytest.mark.parametrize("frame", ["[" * 5_000, '{"type": ' * 5_000, "]", "[]", '{"type": ["x"]}'])
-async def test_a_frame_that_is_no_event_ends_no_connection(frame):
-    """The frame is skipped, and the next turn is answered on the same connection."""
+@pytest.mark.parametrize(
+    ("frame", "logged"),
+    [
+        ("[" * 5_000, "no JSON"),
+        ('{"type": ' * 5_000, "no JSON"),
+        ("]", "no JSON"),
+        ("[]", "no object"),
+        ('{"type": ["x"]}', ""),
+    ],
+)
+async def test_a_frame_that_is_no_event_ends_no_connection(frame, logged, caplog):
+    """The frame is skipped and logged, and the same connection answers the next turn."""
     async with conversation() as (server, _agent, caller):
         await server.now.socket.send_str(frame)
         assert await caller.turn("Hello") == "All right, go on."
         assert len(server.connections) == 1
+        assert logged in caplog.text

@@ -86,10 +86,10 @@ _CONCLUDES = re.compile(
 )
 
 
-def telling_line(call: ToolCall | None, text: str) -> str:
+def deciding_line(call: ToolCall | None, text: str) -> str:
     """Return the deciding words of an output on one line, or "".
 
-    >>> telling_line(None, "tests/a.py::b PASSED\\n" * 40 + "2 passed, 2 errors in 1.2s\\n}\\n")
+    >>> deciding_line(None, "tests/a.py::b PASSED\\n" * 40 + "2 passed, 2 errors in 1.2s\\n}\\n")
     '2 passed, 2 errors in 1.2s'
     """
     output = calls.unwrap_output(text)
@@ -99,7 +99,7 @@ def telling_line(call: ToolCall | None, text: str) -> str:
     return f"exit code {code}" + (f": {words}" if words else "")
 
 
-def telling_place(call: ToolCall, text: str, start: int, end: int) -> int:
+def deciding_place(call: ToolCall, text: str, start: int, end: int) -> int:
     """Return the place of a failure or tally, or -1."""
     for part in _choose_words(call, calls.unwrap_output(text)).split(" … "):
         # A quoted line has single spaces.
@@ -186,7 +186,7 @@ def _candidate_lines(text: str) -> Iterator[str]:
 
 
 def _middle_line(text: str, searched: str, word: str, at: int) -> tuple[int, int] | None:
-    """Return the bounds of the word's first telling line, or None."""
+    """Return the bounds of the word's first deciding line, or None."""
     end = len(text) - EDGE_CHARS
     for _ in range(MIDDLE_TRIES):
         if (at := searched.find(word, at, end)) < 0:
@@ -233,7 +233,7 @@ def _rare_lines(lines: Sequence[str]) -> Sequence[str]:
 
 _ANY_NUMBER = re.compile(r"\d+")
 SHAPE_CHARS = 12
-_TELLING_KEYS = frozenset(
+_DECIDING_KEYS = frozenset(
     "error errors success ok status state code statuscode message reason detail details warning "
     "warnings failed failures result total count rejected applied iserror content".split()
 )
@@ -245,10 +245,10 @@ def _json_words(text: str) -> str:
     members = [
         cut_line(f'"{key}": {json.dumps(item, ensure_ascii=False)}', LINE_CHARS)
         for key, item in (value.items() if isinstance(value, Mapping) else ())
-        if item not in (None, "", [], {}) and (item is False or _is_telling(str(key)))
+        if item not in (None, "", [], {}) and (item is False or _is_deciding(str(key)))
     ]
     return cut_line(", ".join(members), 2 * LINE_CHARS)
 
 
-def _is_telling(key: str) -> bool:
-    return calls.normalize_key(key) in _TELLING_KEYS or "error" in key.lower()
+def _is_deciding(key: str) -> bool:
+    return calls.normalize_key(key) in _DECIDING_KEYS or "error" in key.lower()

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from praison_compressor.messages import ToolCall
-from praison_compressor.quotes import read_quotes, telling_line
+from praison_compressor.quotes import deciding_line, read_quotes
 from tests.helpers.native import asks, brings, result, use
 from tests.helpers.transcripts import step
 from tests.quotes.outputs import CODE, NOTES, OUTPUTS, PROGRESS
@@ -20,7 +20,7 @@ RUN = ToolCall("c", "bash", '{"command": "make check"}')
 )
 def test_the_words_that_decide_are_quoted(output, words):
     """The quote has the deciding words of an output, wherever they are."""
-    line = " ".join(telling_line(RUN, output).split())
+    line = " ".join(deciding_line(RUN, output).split())
     assert [word for word in words if word not in line] == []
 
 
@@ -28,7 +28,7 @@ def test_the_words_that_decide_are_quoted(output, words):
 def test_nothing_is_said_in_words_of_our_own(row):
     """Every part of the line stands in the output; ours are the ellipsis and the exit code."""
     output = " ".join(row[1].replace("\\n", " ").split())
-    line = re.sub(r"^exit code -?\d+(?:: )?", "", telling_line(RUN, row[1]))
+    line = re.sub(r"^exit code -?\d+(?:: )?", "", deciding_line(RUN, row[1]))
     parts = [part.strip(' ,"') for whole in line.split(" … ") for part in whole.split('", "')]
     flat = re.sub(r"\W", "", output)
     assert [part for part in parts if re.sub(r"\W", "", part) not in flat] == []
@@ -43,14 +43,14 @@ def test_nothing_is_said_in_words_of_our_own(row):
     ],
 )
 def test_a_last_line_that_says_nothing_is_not_quoted(last):
-    """A last line of brackets, progress or prompts gives way to a telling line."""
-    assert telling_line(RUN, f"{NOTES}\n11 passed, 1 failed\n{last}") == "11 passed, 1 failed"
+    """A last line of brackets, progress or prompts gives way to a deciding line."""
+    assert deciding_line(RUN, f"{NOTES}\n11 passed, 1 failed\n{last}") == "11 passed, 1 failed"
 
 
 @pytest.mark.parametrize("output", ["", "\n\n", "}\n" * 200, PROGRESS, "-" * 500])
-def test_an_output_without_a_telling_word_gives_none(output):
-    """An output without a telling word gives no quote."""
-    assert telling_line(RUN, output) == ""
+def test_an_output_without_a_deciding_word_gives_none(output):
+    """An output without a deciding word gives no quote."""
+    assert deciding_line(RUN, output) == ""
 
 
 @pytest.mark.parametrize(
@@ -65,14 +65,14 @@ def test_an_output_without_a_telling_word_gives_none(output):
 def test_a_text_that_was_asked_for_is_no_report(name, arguments):
     """A file's lines are not quoted, and a refusal to read it is."""
     call = ToolCall("c", name, arguments)
-    assert telling_line(call, CODE) == ""
-    assert "No such file" in telling_line(call, "cat: src/a.py: No such file or directory")
+    assert deciding_line(call, CODE) == ""
+    assert "No such file" in deciding_line(call, "cat: src/a.py: No such file or directory")
 
 
 def test_an_exit_code_that_is_not_zero_is_quoted():
     """A nonzero exit code is quoted once, with the deciding words."""
-    assert telling_line(RUN, f"{NOTES}\n2 failing\nexit code 7") == "exit code 7: 2 failing"
-    assert telling_line(RUN, "make: *** [all] Error 2\nexit code 2").count("exit code 2") == 1
+    assert deciding_line(RUN, f"{NOTES}\n2 failing\nexit code 7") == "exit code 7: 2 failing"
+    assert deciding_line(RUN, "make: *** [all] Error 2\nexit code 2").count("exit code 2") == 1
 
 
 # -------------------------------------------------------------- in their sections
@@ -135,13 +135,13 @@ def test_an_environments_answer_in_the_users_role_is_no_word_of_the_users():
 def test_a_report_begins_with_a_sentence_and_ends_with_what_it_comes_to(end, words):
     """A report is quoted by its first sentence and its conclusion."""
     report = f"## Report\nGood. I read it all. Let me compile.\n{NOTES}\n{end}\nagentId: a1"
-    line = telling_line(ToolCall("a", "Task", "{}"), report)
+    line = deciding_line(ToolCall("a", "Task", "{}"), report)
     assert line == f"Good. I read it all. … {words}"
 
 
 def test_a_gap_stands_for_lines_that_say_nothing():
     """Two quoted lines are not joined over an omitted one."""
-    line = telling_line(RUN, "github.com\n  ✓ Logged in\n  - Active account: true")
+    line = deciding_line(RUN, "github.com\n  ✓ Logged in\n  - Active account: true")
     assert line == "github.com … - Active account: true"
 
 
@@ -149,7 +149,7 @@ def test_a_search_does_not_echo_its_query():
     """The quote of a search skips a first line that repeats the query."""
     call = ToolCall("a", "WebSearch", '{"query": "best tea"}')
     found = 'Web search results for query: "best tea"\n\nDarjeeling is praised.\n' + NOTES
-    assert telling_line(call, found) == "Darjeeling is praised."
+    assert deciding_line(call, found) == "Darjeeling is praised."
 
 
 def test_an_acknowledgement_is_its_first_sentence():
@@ -157,4 +157,4 @@ def test_an_acknowledgement_is_its_first_sentence():
     given = "- print an error\n" * 20
     call = ToolCall("a", "ExitPlanMode", json.dumps({"plan": given}))
     done = "The user has approved your plan. You can now start coding, beginning with the list:"
-    assert telling_line(call, f"{done}\n{given}") == "The user has approved your plan."
+    assert deciding_line(call, f"{done}\n{given}") == "The user has approved your plan."
