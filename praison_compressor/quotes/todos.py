@@ -1,7 +1,4 @@
-"""Quote the newest list given to a todo tool.
-
-A todo tool is known by its exact name.
-"""
+"""Quote the newest list given to a todo tool, known by name."""
 
 from __future__ import annotations
 
