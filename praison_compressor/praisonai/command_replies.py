@@ -55,7 +55,7 @@ def describe_preview(preview: Preview, use: ContextUse, tools: int, earlier: Kep
         lines = [f"With /compact the next request has {sizes}; it commits what is shown here:"]
         tokens = sum(part.tokens_after for part in preview.parts)
         trigger = min(use.trigger, preview.budget.trigger)  # the first is the limit after an undo
-        remedy = "/compact from alone clears the range"
+        remedy = "keep less, or clear a range by /compact from"
         lines += describe_excess(tokens, trigger, remedy)
     for part in preview.parts:
         lines += _describe_part(preview, part)

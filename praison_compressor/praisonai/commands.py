@@ -74,13 +74,16 @@ def _focus(compressor: AgentCompressor, argument: str) -> str:
 
 
 async def _compact(compressor: AgentCompressor, argument: str) -> str:
-    focus = argument or compressor.conversation.choices.focus or ""
+    choices = compressor.conversation.choices
+    focus = argument or choices.focus or ""
     before = await asyncio.to_thread(compressor.context_use)
     carried = await asyncio.to_thread(compressor.next_messages)
     result = await compressor.acompress(focus or None)
     after = await asyncio.to_thread(compressor.context_use)
-    remedy = "a second /compact has no range"
-    excess = replies.describe_excess(after.message_tokens, after.trigger, remedy)
+    excess = []
+    if (choices.since, choices.until) != (None, None) and not result.vetoed:
+        remedy = "a second /compact has no range"
+        excess = replies.describe_excess(after.message_tokens, after.trigger, remedy)
     if not result.written and not result.newly_masked:
         reason = (
             "Not compressed: a hook refused it." if result.vetoed else "Nothing to compress yet."

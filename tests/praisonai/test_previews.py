@@ -201,7 +201,7 @@ def test_a_range_that_does_not_fit_is_answered_with_the_remedy(host):
     ends = [reference(shown, f"Turn {number}:") for number in (2, 3)]
     excess = r"\nThat does not fit: its messages have 1\dk, the trigger is 3\.\dk; "
     ranged = made.chat("/compact from {} to {}".format(*ends))
-    assert re.search(excess + r"/compact from alone clears the range\.\n", ranged)
+    assert re.search(excess + r"keep less, or clear a range by /compact from\.\n", ranged)
     assert "does not fit" not in made.chat("/compact from")
     shown = made.chat("/compact preview")
     ends = [reference(shown, f"Turn {number}:") for number in (2, 3)]
