@@ -130,7 +130,7 @@ class MemoryStore:
             )
 
     def _find_session(self, namespace: str, name: str) -> _MemorySession | None:
-        """Return the session with this id, or the session that has this epoch."""
+        """Return the session that has this id or epoch, or None."""
         stored = self._sessions.get((namespace, name))
         if stored is not None:
             return stored

@@ -22,7 +22,7 @@ class Store(Protocol):
     def open(
         self, namespace: str, session_id: str, parent_session_id: str | None = None
     ) -> Session:
-        """Return the session that a stable or epoch id names, or a new one."""
+        """Return the session that a stable or epoch id names, perhaps new."""
 
     def commit(
         self,

@@ -216,7 +216,10 @@ class MessageCache:
         return self._find(message)
 
     def all(self, messages: Iterable[Mapping[str, Any]]) -> list[CachedMessage]:
-        """Return the entries of messages. A quiet turn spends most of its time here."""
+        """Return the entries of messages.
+
+        A quiet turn spends most of its time here.
+        """
         self._max_messages = max(self._max_messages, length_hint(messages))
         get, find = self._by_id.get, self._find
         entries = []

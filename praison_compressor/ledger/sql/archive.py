@@ -38,7 +38,7 @@ class Packer:
     """Pack and unpack payloads; name archived messages."""
 
     def __init__(self, codec: Codec | None = None, pepper: bytes = b"") -> None:
-        """Take a cipher and `pepper`, a secret needed to compute a message's name."""
+        """Take a cipher, and the secret needed to compute a message's name."""
         self.encrypts = codec is not None
         self._codec = codec
         self._pepper = pepper
@@ -92,7 +92,9 @@ def load(line: bytes) -> Message:
 
 
 def codec_of(key: str) -> Codec:
-    """Return the cipher of a Fernet key. Errors do not contain the key.
+    """Return the cipher of a Fernet key.
+
+    Errors do not contain the key.
 
     Raises:
         ConfigError: the key is no Fernet key, or `cryptography` is not installed.
