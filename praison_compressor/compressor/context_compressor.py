@@ -109,6 +109,10 @@ class ContextCompressor:
         Args:
             messages: the whole transcript, or a view of it.
             options:
+                session_id: stable or epoch id of the session; default: this object's `session_id`.
+                protect_last_n_tokens: newest tokens kept verbatim where they fit.
+                summary_target_tokens: tokens of prose asked of the model for a summary.
+                auxiliary_model: the model that writes this call's summaries.
                 target_tokens: most tokens of the view; replaces window, reserve, trigger, target.
                 force: compress below the trigger too; ask models that rest after a failure too.
                 overhead_tokens: tokens of the request beside the messages (tool schemas).

@@ -50,7 +50,7 @@ class PlanTexts:
     def find_paid(
         self, decision: Decision, job: Job, previewed: Decision | None
     ) -> SegmentText | None:
-        """Return a paid text of the same run and wishes, or None."""
+        """Return a paid text of the same run and instructions, or None."""
         run, most = decision.view.digests[job.start : job.end], job.room + job.spare
         drafts = [] if previewed is None else _previewed_texts(previewed)
         for replaced, wishes, text in (*drafts, *_undone_texts(decision.view.session)):
@@ -60,7 +60,7 @@ class PlanTexts:
         return None
 
     def apply_without_model(self, decision: Decision) -> View:
-        """Return the view after the plan, with texts without model and references."""
+        """Return the view after the plan, with static texts without references."""
         decision = replace(decision, unarchived=None)
         texts = list(map(self.writer.static, briefs_for(decision)))
         made = self.make_segments(decision, texts)
@@ -69,9 +69,9 @@ class PlanTexts:
     def make_segments(
         self, decision: Decision, texts: Sequence[SegmentText]
     ) -> list[tuple[Segment, Sequence[Message]]]:
-        """Return the segments of the plan and of new choices to keep.
+        """Return (segment, originals) for each text, mask, excerpt and newly kept step.
 
-        Each has the messages that it covers. Without `texts` the summaries are blank.
+        Without `texts` the summaries are blank.
         """
         jobs = decision.plan.jobs
         texts = texts or [SegmentText({}, "unwritten")] * len(jobs)

@@ -57,7 +57,7 @@ _PROVIDERS = (
     # "A few hours to a few days."
     (re.compile(r"deepseek"), 2 * HOUR_SECONDS),
 )
-"""Documented seconds of a prompt cache without a request, by the model's name."""
+"""Documented lifetime in seconds of an unused prompt cache, by model name."""
 
 
 def is_cold(request: Request, last: float, now: float) -> bool:

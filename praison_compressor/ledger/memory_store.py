@@ -61,7 +61,10 @@ def _entry_messages(entry: Entry) -> list[Message]:
 
 @dataclass(frozen=True)
 class _MemorySession:
-    """One session in memory, replaced whole: a fork may happen any time."""
+    """One session in memory.
+
+    Replaced, never edited: `os.fork` may copy it at any moment.
+    """
 
     session: Session
     epochs: tuple[Epoch, ...]
@@ -76,7 +79,7 @@ class _MemorySession:
         return self.epochs[: ids.index(epoch_id) + 1]
 
     def placed_messages(self, *, archived_only: bool) -> Iterator[tuple[Message, str, int]]:
-        """Yield messages, each with its entry's hash or "" and ordinal."""
+        """Yield (message, entry hash, ordinal); a recorded message has ("", 0)."""
         for item in () if archived_only else self.skeleton or ():
             if not isinstance(item, int):
                 yield item, "", 0
@@ -127,7 +130,7 @@ class MemoryStore:
             )
 
     def _find_session(self, namespace: str, name: str) -> _MemorySession | None:
-        """Return the session with this id, or that opened this epoch."""
+        """Return the session that has this id or epoch, or None."""
         stored = self._sessions.get((namespace, name))
         if stored is not None:
             return stored
@@ -157,13 +160,17 @@ class MemoryStore:
         return _MemorySession(session, (*above, root), None if whole is None else tuple(whole))
 
     def _store_session(self, stored: _MemorySession) -> Session:
-        """Keep the session; drop the least used ones above the limit."""
+        """Keep the session; drop the least recently used above the limit."""
         session = stored.session
         self._sessions[session.key] = stored
         self._sessions.move_to_end(session.key)
         while len(self._sessions) > MOST_SESSIONS:
             (_, dropped), _ = self._sessions.popitem(last=False)
-            logger.info("session %s is the least used of %d: forgotten", dropped, MOST_SESSIONS)
+            logger.info(
+                "session %s dropped from memory: least recently used, the limit is %d sessions",
+                dropped,
+                MOST_SESSIONS,
+            )
         return session
 
     def commit(

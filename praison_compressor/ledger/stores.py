@@ -22,7 +22,7 @@ class Store(Protocol):
     def open(
         self, namespace: str, session_id: str, parent_session_id: str | None = None
     ) -> Session:
-        """Return the session of a stable or epoch's id, perhaps new."""
+        """Return the session that a stable or epoch id names, perhaps new."""
 
     def commit(
         self,
@@ -96,7 +96,7 @@ class Store(Protocol):
 
 
 class BoundedStore(Protocol):
-    """The archive of a store with a limit: the memory store's."""
+    """A store whose archive has a size limit, as `MemoryStore`."""
 
     limit_mb: float
     """Megabytes that the originals of a namespace may take."""
@@ -183,9 +183,9 @@ class DurableStore(Protocol):
     def extend(self, session: Session, place: int, messages: Sequence[Message]) -> bool:
         """Replace the recorded transcript's messages from `place` on; return whether it worked.
 
-        `place` counts messages after the leading system messages. False: a part of the session was
-        forgotten since it was read, or `place` is inside what the last commit or `keep` recorded.
-        Then `keep` must record the whole transcript.
+        `place` counts messages after the leading system messages. Return False if a part of the
+        session was forgotten after the read, or `place` is inside what the last commit or `keep`
+        recorded; then call `keep` with the whole transcript.
         """
 
     def forget(self, namespace: str, target: str) -> Erased:

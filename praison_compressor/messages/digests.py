@@ -1,8 +1,8 @@
 """Digest messages; cache their digests and token counts.
 
-The whole transcript is looked up at every turn: first by identity, with one comparison in C against
-a private copy (about 0.2 µs), else by content (about 0.6 µs, for hosts that rebuild their
-dictionaries). Both notice an edit in place, at any depth.
+Every turn looks up the whole transcript. A known object costs one comparison with its private copy
+(about 0.2 µs), a rebuilt one a look-up by content (about 0.6 µs). Both notice an edit in place, at
+any depth.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _BARE = frozenset({"role", "content", "name", "tool_call_id"})
 def canonical(message: Mapping[str, Any]) -> Message:
     """Return the part of a message that makes two messages equal.
 
-    Left out are private `_` keys, cache markers, the message's own ids and timestamps, and keys
-    without a value. A list with one text part equals its text.
+    Omit private `_` keys, cache markers, ids, timestamps and keys without a value. A list with one
+    text part equals its text.
     """
     named = ((str(key), value) for key, value in message.items())
     return _canonical({key: plain_value(value) for key, value in named if _is_compared(key)})
@@ -111,11 +111,11 @@ _json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=Tru
 
 # -------------------------------------------------------------- the cache
 
-_PLAIN = 2
-"""A version of Python's format without references: equal contents are equal bytes."""
+_MARSHAL_VERSION = 2
+"""Version 2 writes no back-references, so equal contents give equal bytes."""
 
 SPARE_IDS = 256
-"""Objects known by id, beside three for each content: our copy and two of the host."""
+"""Ids cached beyond three per message (our copy and two of the host's)."""
 
 
 class CachedMessage:
@@ -182,16 +182,15 @@ class Originals(Sequence[Message]):
         return [entry.content_digest for entry in self._entries]
 
     def sizes(self) -> list[int]:
-        """Return about the characters of each."""
+        """Return each message's approximate length in characters."""
         return [entry.size for entry in self._entries]
 
 
 class MessageCache:
     """A bounded cache of `CachedMessage`: a hit costs no bookkeeping.
 
-    A full young generation becomes the old one, and the old one is dropped: at most twice the
-    bounds are held. The bound in messages grows to the longest transcript, which would otherwise be
-    read whole at every look-up.
+    A full young generation replaces the old one, so the cache holds at most twice its bounds.
+    `max_messages` grows to the longest transcript; else every look-up would read it whole.
     """
 
     def __init__(self, max_messages: int = 65_536, max_chars: int = 64 * 1024 * 1024) -> None:
@@ -217,7 +216,10 @@ class MessageCache:
         return self._find(message)
 
     def all(self, messages: Iterable[Mapping[str, Any]]) -> list[CachedMessage]:
-        """Return the entries of messages: the cost of a quiet turn."""
+        """Return the entries of messages.
+
+        A quiet turn spends most of its time here.
+        """
         self._max_messages = max(self._max_messages, length_hint(messages))
         get, find = self._by_id.get, self._find
         entries = []
@@ -241,10 +243,10 @@ class MessageCache:
             return entry
         members, is_own = dict(message), True
         try:
-            data = marshal.dumps(members, _PLAIN)
+            data = marshal.dumps(members, _MARSHAL_VERSION)
         except ValueError:  # objects inside: only a plain copy can be compared
             members, is_own = to_plain(message), False
-            data = marshal.dumps(members, _PLAIN)
+            data = marshal.dumps(members, _MARSHAL_VERSION)
         key = hashlib.blake2b(data).digest()
         entry = self._young.get(key)
         if entry is None:

@@ -10,8 +10,8 @@ from .calls import parse_json
 from .shapes import Message, ToolCall, media_count, result_text, tool_calls_of
 
 _SEQUENCES = re.compile(
-    # Titles, clipboards and links for the terminal, if closed: an open one must not hide the text
-    # after it. Then CSI and the short escapes.
+    # Match a title, clipboard or link sequence only if it is terminated; else it would swallow the
+    # text after it. Then CSI and the short escapes.
     r"(?:\x1b[\]PX^_]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x9c]{0,4096}(?:\x07|\x1b\\|\x9c)"
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
     r"|\x1b[ -/]*[0-~]"
@@ -34,7 +34,7 @@ def clean(text: str) -> str:
 
 
 def escape_controls(json_text: str) -> str:
-    """Return equal JSON with control characters and halves of characters escaped."""
+    """Escape control characters and lone surrogates; the JSON value stays equal."""
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
 
 
@@ -45,7 +45,7 @@ def one_line(text: str) -> str:
 
 def truncate_line(text: str, width: int) -> str:
     """Return a text's beginning on one line of at most `width`."""
-    # Cutting first: a message may have megabytes.
+    # Cut before cleaning, because a message may have megabytes.
     line = one_line(text[: 8 * width + 4_096])
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
 
@@ -59,7 +59,7 @@ def message_as_text(message: Message) -> str:
 
 
 def call_as_text(call: ToolCall) -> str:
-    """Return a call with its arguments, those of several lines below it."""
+    """Return a call; its multi-line arguments follow on their own lines."""
     arguments = parse_json(call.arguments)
     pairs = arguments.items() if isinstance(arguments, dict) else ()
     texts = {name: text for name, text in pairs if isinstance(text, str) and "\n" in text}

@@ -240,17 +240,21 @@ def is_noise(line: str) -> bool:
     return _NOISE.match(line[:_HEAD_CHARS]) is not None
 
 
-ENDING, SHARED, WORTH_CUTTING = 12, 3, 120
-"""Last lines of a text that may be an ending, texts that share it, characters worth a mark."""
+ENDING_LINES = 12
+"""Last lines of a text that are searched for an ending."""
+MIN_SHARING_TEXTS = 3
+"""Texts that must share a line of an ending."""
+MIN_ENDING_CHARS = 120
+"""Shortest ending that is left out."""
 
 
 def shared_endings(texts: Iterable[str]) -> frozenset[str]:
     """Return lines that end several texts, such as host reminders."""
     times: Counter[str] = Counter()
     for text in texts:
-        last = split_lines("\n".join(text.rsplit("\n", ENDING)[-ENDING:]))
+        last = split_lines("\n".join(text.rsplit("\n", ENDING_LINES)[-ENDING_LINES:]))
         times.update({line.strip() for line in last} - {""})
-    return frozenset(line for line, number in times.items() if number >= SHARED)
+    return frozenset(line for line, number in times.items() if number >= MIN_SHARING_TEXTS)
 
 
 def length_without_ending(lines: Sequence[str], shared: Collection[str]) -> int:
@@ -259,10 +263,10 @@ def length_without_ending(lines: Sequence[str], shared: Collection[str]) -> int:
     while number and (not (line := lines[number - 1].strip()) or line in shared):
         number -= 1
     # What is longer is no ending: the messages are alike.
-    is_ending = 0 < len(lines) - number < min(ENDING, len(lines))
+    is_ending = 0 < len(lines) - number < min(ENDING_LINES, len(lines))
     while is_ending and number < len(lines) and lines[number].strip() and lines[number][0] != "<":
         number += 1
-    is_worth = sum(map(len, lines[number:])) >= WORTH_CUTTING
+    is_worth = sum(map(len, lines[number:])) >= MIN_ENDING_CHARS
     return number if is_ending and is_worth else len(lines)
 
 

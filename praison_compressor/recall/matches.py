@@ -47,23 +47,25 @@ __all__ = [
     "widen_best",
 ]
 
-DETAILED = 24
+MAX_RANKED_MESSAGES = 24
 """Messages whose passages are ranked; the others are listed by reference."""
-SECOND_SHARE = 0.8
+NEXT_PASSAGE_FACTOR = 0.8
 """Factor for the score of a message's second passage, and again for its third."""
-PART_WORTH = 0.5
+PARTIAL_WORTH = 0.5
 """Share of the best score that a match needs where none has the whole query."""
-BLOCK_CHARS = 800
+MAX_BLOCK_CHARS = 800
 """Characters up to which a passage is widened to the block around it."""
-WIDE = 2
+WIDEN_FACTOR = 2
 """Factor for the lines around a match: a wide quote saves a second read."""
-ALIKE, SAME_LINE = 0.8, 0.5
-"""Of two passages that share this part of their words, or also a line, only one is shown."""
+ALIKE_WORDS_SHARE = 0.8
+"""Of two passages that share this part of the older one's words only one is shown."""
+SAME_LINE_WORDS_SHARE = 0.5
+"""The same for passages with an equal best line, of the shorter one's words."""
 ROW_CHARS = 50
 """Characters of a row's few words."""
-DECIDING = 8
+DECIDING_LINES = 8
 """Lines below a match that often decide; of similar messages one that has them is quoted."""
-FOLLOWING = 40
+FOLLOWING_LINES = 40
 """Lines after a passage that a reference to what follows names."""
 
 
@@ -175,7 +177,7 @@ class Match:
     @property
     def after(self) -> str:
         """Reference of the lines that follow; "" where nothing follows."""
-        last = min(len(self.lines), self.passage.last + FOLLOWING)
+        last = min(len(self.lines), self.passage.last + FOLLOWING_LINES)
         is_end = last == self.passage.last
         return "" if is_end else str(self.where.lines(self.passage.last + 1, last))
 
@@ -220,12 +222,12 @@ def rank_passages(
     A message has at most `most` passages. A message that has more of the query elsewhere comes
     first. A call whose result has more of it is shown with that.
     """
-    found = found[:DETAILED]
+    found = found[:MAX_RANKED_MESSAGES]
     texts = [split_lines(message_as_text(match.message)) for match in found]
     line_terms = [terms_by_line(lines, wanted) for lines in texts]
     weight = term_weights(wanted, line_terms)
     full_weights = [sum(weight[text] for text in set().union(*terms_of)) for terms_of in line_terms]
-    worth = WORTH if found[0].is_whole and len(found) > 1 else PART_WORTH
+    worth = WORTH if found[0].is_whole and len(found) > 1 else PARTIAL_WORTH
     fullest, matches = max(full_weights) or 1, list[Match]()
     weaker = {
         call for call, result in answer_pairs(found) if full_weights[result] > full_weights[call]
@@ -236,15 +238,18 @@ def rank_passages(
         part = (1 + full_weights[number] / fullest) / 2
         end = length_without_ending(lines, shared)
         for passage in find_passages(
-            *(lines, wanted, most, weight),
+            lines,
+            wanted,
+            most,
+            weight,
             held=_drop_ending_terms(end, terms_of),
-            context=WIDE * CONTEXT,
+            context=WIDEN_FACTOR * CONTEXT,
             dull=shared,
             worth=worth,
         ):
             passage = replace(passage, score=part * passage.score)
             matches.append(Match(match.segment, match.ordinal, passage, lines, match.message, end))
-            part *= SECOND_SHARE
+            part *= NEXT_PASSAGE_FACTOR
     least = worth * max((match.passage.score for match in matches), default=0)
     matches = [match for match in matches if match.passage.score >= least]
     matches.sort(key=lambda match: (match.passage.score, *match.place), reverse=True)
@@ -277,8 +282,8 @@ def split_repeats(matches: Sequence[Match]) -> tuple[list[Match], list[Match]]:
 
 
 def _lines_after(match: Match) -> tuple[int, int, int]:
-    """Return the lines below a match, up to `DECIDING`, then its place."""
-    return min(DECIDING, match.end - match.passage.best), *match.place
+    """Return the lines below a match, up to `DECIDING_LINES`, then its place."""
+    return min(DECIDING_LINES, match.end - match.passage.best), *match.place
 
 
 def _are_alike(one: Match, other: Match) -> bool:
@@ -291,8 +296,8 @@ def _are_alike(one: Match, other: Match) -> bool:
         return False
     common = len(older.words & newer.words)
     if older.line == newer.line:
-        return common >= SAME_LINE * min(len(older.words), len(newer.words))
-    return common >= ALIKE * len(older.words)
+        return common >= SAME_LINE_WORDS_SHARE * min(len(older.words), len(newer.words))
+    return common >= ALIKE_WORDS_SHARE * len(older.words)
 
 
 def widen_best(matches: Sequence[Match], quoted: int, chars: int, table_chars: int) -> list[Match]:
@@ -304,7 +309,7 @@ def widen_best(matches: Sequence[Match], quoted: int, chars: int, table_chars: i
     for match in matches:
         if any(each.has(match) for each in best):
             continue
-        most = min(len(match.text) + room, BLOCK_CHARS)
+        most = min(len(match.text) + room, MAX_BLOCK_CHARS)
         wide = match.widen(most, table_chars) if len(best) < quoted else match
         room -= len(wide.text) - len(match.text)
         best.append(wide)

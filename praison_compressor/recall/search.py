@@ -29,41 +29,60 @@ from .references import Reference, in_runs
 
 __all__ = ["SearchAnswer", "find_messages", "search_answer"]
 
-COUNTED, COUNTED_IN_PART = 400, 100
-"""Matching messages that are counted at most, with all names of a query and with some."""
-PASSAGES_A_MESSAGE = 2
-"""Most passages shown of one message, where several messages match."""
-LINES_NAMED = 8
-"""Numbers of further matching lines that are named at most."""
-ALIKE_NAMED = 6
+MAX_COUNTED_MESSAGES = 400
+"""Matching messages that are counted at most, with all names of a query."""
+MAX_COUNTED_PARTIAL_MESSAGES = 100
+"""Matching messages that are counted at most, with some names of a query."""
+MAX_PASSAGES_PER_MESSAGE = 2
+"""Passages shown of one message at most, if several messages match."""
+MAX_NAMED_LINES = 8
+"""Numbers of further matching lines at most."""
+MAX_NAMED_REPEATS = 6
 """References of similar messages at most."""
-CALL_CHARS, RESULT_CHARS = 80, 100
-PATH_CHARS, LEAST_VALUE = 56, 12
-"""Characters of a call, a result, a path's end, and of the least value that is shown."""
-OTHERS_PART, PARTIAL_PART = 3, 9
-"""One part in three of an answer at most lists matches; in nine beside a table or a partial one."""
-CHARS, HEAD_TOKENS = 2.7, 80
-"""Characters of quoted lines for each token of an answer, but for what stands beside them."""
-NEIGHBOURS = 12
+MAX_CALL_CHARS = 80
+"""Characters of a shortened call."""
+MAX_RESULT_CHARS = 100
+"""Characters of a shortened result."""
+MAX_PATH_CHARS = 56
+"""Last characters that are shown of a longer path."""
+MIN_VALUE_CHARS = 12
+"""Characters left for the next value of a call; below them no further value is shown."""
+OTHERS_DIVISOR = 3
+"""An answer's tokens divided by this: the most for the list of other matches."""
+PARTIAL_OTHERS_DIVISOR = 9
+"""The same beside a table, or if no message has the whole query."""
+CHARS_PER_TOKEN = 2.7
+"""Characters of quoted lines per token of an answer."""
+HEAD_TOKENS = 80
+"""Tokens of an answer for what stands beside the quoted lines."""
+NEIGHBOUR_MESSAGES = 12
 """Messages before and after a found one, among which calls and results are paired."""
-WHOLE_RESULT = 300
-"""Characters of a result that is shown whole below its call."""
-LACKING, NAME_CHARS = 6, 40
-"""Parts of a query that no message has, at most, and characters of each."""
-RESULTS = 3
-"""Most results shown of a message with several calls."""
+WHOLE_RESULT_CHARS = 300
+"""Longest result that is shown whole below its call."""
+MAX_LACKING_PARTS = 6
+"""Parts of a query that no message has: the most that are named."""
+MAX_LACKING_CHARS = 40
+"""Characters of each of these parts."""
+MAX_RESULTS = 3
+"""Results shown of a message with several calls at most."""
 
 
 def find_messages(archive: SessionArchive, query: str) -> list[FoundMessage]:
     """Return the archived messages that match, best first."""
     session = archive.session
     # Other messages stand in the view, the user's question among them.
-    hits = archive.store.search(session.namespace, query, session.id, COUNTED, archived_only=True)
+    hits = archive.store.search(
+        session.namespace, query, session.id, MAX_COUNTED_MESSAGES, archived_only=True
+    )
     places = {e.hash: n for n, e in enumerate(session.entries, 1) if not e.forgotten}
     return [
         FoundMessage(
-            *(places[hit.entry], hit.ordinal, hit.message, hit.score),
-            *(hit.is_whole, hit.is_complete),
+            segment=places[hit.entry],
+            ordinal=hit.ordinal,
+            message=hit.message,
+            score=hit.score,
+            is_whole=hit.is_whole,
+            is_complete=hit.is_complete,
         )
         for hit in hits
         if hit.entry in places
@@ -109,14 +128,16 @@ def search_answer(
     Of the `limit` best matches, `quoted` are shown as passages; others have a row. The answer has
     `room` tokens, or `table_room` with a table.
     """
-    shared, chars = archive.endings, int(max(0, room - HEAD_TOKENS) * CHARS)
-    table_chars = chars if room == table_room else int((table_room - HEAD_TOKENS // 2) * CHARS)
+    shared, chars = archive.endings, int(max(0, room - HEAD_TOKENS) * CHARS_PER_TOKEN)
+    table_chars = (
+        chars if room == table_room else int((table_room - HEAD_TOKENS // 2) * CHARS_PER_TOKEN)
+    )
     wanted = query_terms(query)
     documents = count_documents(found)
     count = _count_line(query, found, documents)
     is_whole, least = found[0].is_whole, WORTH * found[0].score
     limit = limit if is_whole else max(1, limit - 1)
-    most = limit if documents == 1 else PASSAGES_A_MESSAGE
+    most = limit if documents == 1 else MAX_PASSAGES_PER_MESSAGE
     ranked, weight = rank_passages(found, wanted, shared, most)
     if not ranked:  # the words of a name stand apart
         wanted = [Term(word, 1.0) for word in distinct_words(query)]
@@ -139,10 +160,17 @@ def search_answer(
     after = best[0].after if best else ""
     is_table = any(match.is_table for match in best)
     room = table_room if is_table else room
-    others_room = room // (OTHERS_PART if is_whole and not is_table else PARTIAL_PART)
+    others_room = room // (OTHERS_DIVISOR if is_whole and not is_table else PARTIAL_OTHERS_DIVISOR)
     return SearchAnswer(
-        *(count, shown.lines, rows, _alike_line(alike), listed, further, after),
-        *(room, others_room),
+        count=count,
+        passages=shown.lines,
+        rows=rows,
+        alike=_alike_line(alike),
+        others=listed,
+        further=further,
+        after=after,
+        room=room,
+        others_room=others_room,
     )
 
 
@@ -165,7 +193,9 @@ def _further_lines(
     lines = [n for n, score in enumerate(scores, 1) if score >= least > 0 and n not in shown]
     if not lines:
         return ""
-    numbers = ", ".join(map(str, lines[:LINES_NAMED])) + (" …" if len(lines) > LINES_NAMED else "")
+    numbers = ", ".join(map(str, lines[:MAX_NAMED_LINES])) + (
+        " …" if len(lines) > MAX_NAMED_LINES else ""
+    )
     whole = Reference(first.segment, first.ordinal + 1)
     return f"{len(lines)} more matching line{'s' * (len(lines) > 1)} of {whole}: {numbers}"
 
@@ -175,18 +205,22 @@ def _alike_line(matches: Sequence[Match]) -> str:
     if not matches:
         return ""
     references = in_runs((match.segment, match.ordinal + 1) for match in matches)
-    more = " …" if len(references) > ALIKE_NAMED else ""
-    return f"({len(matches)} more much like these: {', '.join(references[:ALIKE_NAMED])}{more})"
+    more = " …" if len(references) > MAX_NAMED_REPEATS else ""
+    return (
+        f"({len(matches)} more much like these: {', '.join(references[:MAX_NAMED_REPEATS])}{more})"
+    )
 
 
 def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> str:
     """Return how many documents match, and how many have the exact phrase."""
     is_whole, is_complete = found[0].is_whole, found[0].is_complete
-    is_exact = len(found) < (COUNTED if is_whole else COUNTED_IN_PART)
+    is_exact = len(found) < (MAX_COUNTED_MESSAGES if is_whole else MAX_COUNTED_PARTIAL_MESSAGES)
     more = "" if is_exact and (is_complete or not is_whole) else " or more"
     if not is_whole:
         lacking = missing_chunks(query, [message_as_text(each.message) for each in found])
-        shown = ", ".join(truncate_line(chunk, NAME_CHARS) for chunk in lacking[:LACKING])
+        shown = ", ".join(
+            truncate_line(chunk, MAX_LACKING_CHARS) for chunk in lacking[:MAX_LACKING_PARTS]
+        )
         none = f" (none has {shown})" if lacking else ""
         has = "has" if is_complete else "was found with"
         return f"No archived message {has} all of it{none}; {documents}{more} have a part:"
@@ -238,7 +272,7 @@ class _Quotes:
             self.lines.append(f"[{where}]{match.path}\n{match.text}")
             return
         around = self.archive.around(
-            match.segment, range(match.ordinal, match.ordinal + 1), NEIGHBOURS
+            match.segment, range(match.ordinal, match.ordinal + 1), NEIGHBOUR_MESSAGES
         )
         size = f" (of {len(match.lines)} lines)" if where.line is not None else ""
         role = match.message.get("role")
@@ -261,20 +295,20 @@ class _Quotes:
             if answered.call.id in calls and place not in self.chosen:
                 self.places.add(place)
                 results.append(self._result(match, around, answered.answered_at))
-        more = [f"=> {len(results) - RESULTS} more"] if len(results) > RESULTS else []
-        return results[:RESULTS] + more
+        more = [f"=> {len(results) - MAX_RESULTS} more"] if len(results) > MAX_RESULTS else []
+        return results[:MAX_RESULTS] + more
 
     def _result(self, match: Match, around: Around, at: int) -> str:
         """Return a result whole, or the part that the match lacks."""
         where, lines = around.where(at), around.lines(at)
-        if sum(map(len, lines)) <= WHOLE_RESULT:
+        if sum(map(len, lines)) <= WHOLE_RESULT_CHARS:
             return f"=> [{where}] " + "\n".join(lines)
         shown_terms = terms_in(match.text, self.wanted)
         missing = [term for term in self.wanted if term.text not in shown_terms]
         for passage in find_passages(lines, missing, 1, self.weight):
             shown = "\n".join(lines[passage.first - 1 : passage.last])
             return f"=> [{where.lines(passage.first, passage.last)}] {shown}"
-        return f"=> [{where}] " + truncate_line("\n".join(lines), RESULT_CHARS)
+        return f"=> [{where}] " + truncate_line("\n".join(lines), MAX_RESULT_CHARS)
 
 
 def _calls_in(match: Match, wanted: Sequence[Term]) -> set[str]:
@@ -296,20 +330,20 @@ def _calls_in(match: Match, wanted: Sequence[Term]) -> set[str]:
 def _shorten_call(call: ToolCall) -> str:
     """Return a call on one line, shortened to its first values."""
     text = one_line(f"{call.name}({call.arguments})")
-    if len(text) <= CALL_CHARS:
+    if len(text) <= MAX_CALL_CHARS:
         return text
     values = list(argument_values(arguments_of(call)))
     if not call.id or not values:  # a text is no call, and its end says what to do
-        return f"{call.name}(…{text[-PATH_CHARS:]}"
+        return f"{call.name}(…{text[-MAX_PATH_CHARS:]}"
     return f"{call.name}({', '.join(_shorten_values(values))})"
 
 
 def _shorten_values(values: Sequence[str]) -> Iterator[str]:
-    room = CALL_CHARS
+    room = MAX_CALL_CHARS
     for value in map(one_line, filter(str.strip, values)):
-        is_end = "/" in value and is_path(value) and len(value) > PATH_CHARS
-        shown = f"…{value[-PATH_CHARS:]}" if is_end else truncate_line(value, room)
+        is_end = "/" in value and is_path(value) and len(value) > MAX_PATH_CHARS
+        shown = f"…{value[-MAX_PATH_CHARS:]}" if is_end else truncate_line(value, room)
         room -= len(shown) + 2
         yield shown
-        if room < LEAST_VALUE:
+        if room < MIN_VALUE_CHARS:
             return

@@ -245,9 +245,10 @@ class Summaries:
         return reject_small_gain(self._measure_plan(*found), self.view.size(), self.budget)
 
     def split(self) -> tuple[Split, int] | None:
-        """Return cut and goal: target, else halfway up, else the limit.
+        """Return the split and the first goal that it fits.
 
-        None if the view is within the limit and no cut makes it smaller.
+        The goals are the target, the mean of target and limit, and the limit. Return None if no
+        split fits the target and the view is within the limit.
 
         Raises:
             BudgetTooSmall: no cut comes down to the limit.
@@ -271,7 +272,8 @@ class Summaries:
     def _mildest_split(self, goal: int) -> Split:
         """Return the mildest split with a full tail, else the longest tail.
 
-        If no split comes down to the goal, return the nearest.
+        The mildest split replaces the fewest kinds of runs. If no split fits the goal, return the
+        smallest.
         """
         enough = self.view.longest_tail(min(self._requested_tail, self._tail_room(goal)))
         # A fold may fill its share, with prose of twice the request. The next summary must still

@@ -134,7 +134,8 @@ def mask_by_policy(
     return tuple(shown)
 
 
-SAMPLE_REFERENCE = "s999.1"  # counts the tokens of a mask without a reference yet
+SAMPLE_REFERENCE = "s999.1"
+"""Stand-in reference, to count a mask before it has its own."""
 
 
 def messages_to_keep(
@@ -181,7 +182,7 @@ def _rewrite_results(calls: CallsById, message: Message, rewrite: Rewrite) -> Me
         call = calls.get(str(part.get("tool_use_id") or "")) if is_result_block(part) else None
         if call is not None:
             text = rewrite(call, part, message["content"][:place])
-            # A small result beside a large one is shorter than its replacement.
+            # Skip a result that is shorter than its replacement.
             if len(text) < len(str(part.get("content") or "")):
                 blocks[place] = {**part, "content": text}
     return replace_surrogates(to_plain({**message, "content": blocks}))
@@ -309,7 +310,7 @@ QUOTED_CHARS = 150  # characters of a gap's deciding line with its number, at mo
 def _gap_in(text: str, call: ToolCall, half: int) -> _Gap | None:
     """Return what an excerpt with `half` characters at each end leaves out.
 
-    The deciding line takes its room from the beginning.
+    The deciding line shortens the first part by `QUOTED_CHARS`.
     """
     lines = split_lines(text)
     ends = _line_ends(text, lines)
@@ -419,7 +420,7 @@ def _cut_part(part: Any, chars: int) -> Any:
     return part
 
 
-def _leave_out_middle(text: str, chars: int, rest: str = ": no window takes them") -> str:
+def _leave_out_middle(text: str, chars: int, rest: str = ": too long for the window") -> str:
     if len(text) <= chars:
         return text
     half = chars // 2

@@ -100,7 +100,7 @@ def test_segments_are_laid_along_a_transcript(digests, ledger, laid):
 
 
 def test_memory_holds_the_sessions_used_last(monkeypatch):
-    """The least used session is dropped with all its epochs, and a later commit to it fails."""
+    """The least recently used session is dropped whole, and a later commit to it fails."""
     monkeypatch.setattr(memory_store, "MOST_SESSIONS", 2)
     store = MemoryStore()
     run = talk(2)

@@ -93,10 +93,10 @@ def test_no_step_parts_a_call_from_its_result(shape, data):
     """Steps cover the list in order, and each is a valid conversation alone."""
     valid, _, refusal_of = SHAPES[shape]
     messages = data.draw(valid)
-    atoms = split_steps(messages)
-    assert [index for atom in atoms for index in atom] == list(range(len(messages)))
-    for atom in atoms:
-        assert refusal_of([USER, *messages[atom.start : atom.stop], USER]) is None
+    steps = split_steps(messages)
+    assert [index for step in steps for index in step] == list(range(len(messages)))
+    for step in steps:
+        assert refusal_of([USER, *messages[step.start : step.stop], USER]) is None
 
 
 def test_steps_and_leading_messages_are_found():

@@ -173,7 +173,7 @@ def new(made: Any) -> None:
 
 @pytest.mark.parametrize("begin", [cleared, new])
 @pytest.mark.parametrize("session", [None, "desk"])
-def test_a_conversation_begun_anew_is_empty(host, begin, session):
+def test_a_conversation_begun_again_is_empty(host, begin, session):
     """A cleared or new conversation has another session, an empty status and an empty archive."""
     host.answer_with(searching)
     memory = {"session_id": session} if session else None

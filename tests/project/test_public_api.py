@@ -15,10 +15,10 @@ import praison_compressor
 
 PUBLIC = set(
     """BudgetTooSmall CompressResult CompressorConfig CompressorError ConfigError ContextCompressor
-    Event InvalidMessages LedgerConflict LedgerCorrupt LedgerError MemoryStore Part Preview Segment
-    SessionNotFound Store StoreUnavailable Summarizer SummarizerUnavailable SummaryError
-    SummaryRejected SummaryReply Telemetry TokenCounter Usage __version__ install
-    uninstall""".split()
+    Event HostMoved InvalidMessages LedgerConflict LedgerCorrupt LedgerError MemoryStore
+    NothingShorter Part Preview Segment SessionNotFound Store StoreUnavailable Summarizer
+    SummarizerUnavailable SummaryError SummaryRejected SummaryReply Telemetry TokenCounter Usage
+    __version__ install uninstall""".split()
 )
 SOURCES = sorted(Path(praison_compressor.__file__).parent.rglob("*.py"))
 MODULES = ["praison_compressor", "praison_compressor.praisonai", "praison_compressor.testing"]

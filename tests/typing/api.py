@@ -12,8 +12,10 @@ from praison_compressor import (
     CompressResult,
     ContextCompressor,
     Event,
+    HostMoved,
     InvalidMessages,
     MemoryStore,
+    NothingShorter,
     Part,
     Preview,
     Segment,
@@ -115,12 +117,17 @@ def fails(compressor: ContextCompressor) -> None:
     except BudgetTooSmall as error:
         missing: int = error.needed - error.budget
         print(missing)
+    except NothingShorter as error:
+        print(error)
     except CompressorError as error:
         print(error)
 
 
 def host() -> None:
-    install({"auxiliary_model": "gpt-4o-mini"})
+    try:
+        install({"auxiliary_model": "gpt-4o-mini"})
+    except HostMoved as error:
+        print(error.seam.upper())
     context = CompressorContext(auxiliary_model="gpt-4o-mini", protect_last_n_tokens=5_000)
     print(context)
     uninstall()

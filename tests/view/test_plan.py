@@ -15,8 +15,8 @@ from tests.helpers.sketches import budget, laid, planned
 from tests.helpers.transcripts import session, step, transcripts
 
 
-def lay_out(messages, segments=(), head_tokens=600) -> View:
-    """Return a layout in which a message costs a token for four characters."""
+def view_of(messages, segments=(), head_tokens=600) -> View:
+    """Return a view in which four characters of a message cost a token."""
     got = read_transcript(messages)
     tokens = [4 + len(str(message)) // 4 for message in got.messages]
     digests = [digest(message) for message in got.messages]
@@ -45,12 +45,12 @@ def summary_of(messages, start, end, tokens=100) -> Segment:
 @given(transcripts(), st.integers(100, 4_000), st.integers(0, 2_000))
 def test_head_segments_and_tail_rejoined_are_the_messages(messages, target, keep):
     """Head, segments and tail, rejoined, are the messages, at any budget."""
-    layout = lay_out(messages)
-    found = plan_if_possible(layout, exactly(target, protect_last_n_tokens=keep))
+    view = view_of(messages)
+    found = plan_if_possible(view, exactly(target, protect_last_n_tokens=keep))
     assume(found is not None)
     inside = [index for job in found.jobs for index in range(job.start, job.end)]
     outside = [index for index in range(len(messages)) if index not in set(inside)]
-    starts = {atom.start for atom in split_steps(messages)} | {len(messages)}
+    starts = {step.start for step in split_steps(messages)} | {len(messages)}
     newest = max(i for i, message in enumerate(messages) if message["role"] == "user")
     assert sorted(inside + outside) == list(range(len(messages)))
     assert all(job.start in starts and job.end in starts for job in found.jobs)
@@ -60,7 +60,7 @@ def test_head_segments_and_tail_rejoined_are_the_messages(messages, target, keep
 
 
 def test_the_marks_are_those_of_the_table():
-    """Reserve, trigger, target, head, facts and fold by their default ratios, in any window."""
+    """Reserve, trigger, target, head, quotes and fold by their default ratios, in any window."""
     budget = Budget.of(CompressorConfig(), window=100_000, overhead=2_000)
     usable = 100_000 - 8_000 - 2_000
     assert budget.limit == usable
@@ -80,7 +80,7 @@ def test_a_segment_never_hides_the_task_or_the_newest_words():
     messages = session(10)
     segment = summary_of(messages, 4, 20)
     cut_off = messages[:20]
-    assert lay_out(cut_off, [segment]).messages() == cut_off
+    assert view_of(cut_off, [segment]).messages() == cut_off
 
 
 def test_a_doubled_message_does_not_take_the_place_of_a_longer_segment():
@@ -91,7 +91,7 @@ def test_a_doubled_message_does_not_take_the_place_of_a_longer_segment():
     messages = [twice, note, task, twice, {**task, "content": "newest"}]
     longer, shorter = summary_of(messages, 0, 2), summary_of(messages, 3, 4)
     for ledger in ([longer, shorter], [shorter, longer]):
-        tiles = lay_out(messages, ledger, head_tokens=50).tiles
+        tiles = view_of(messages, ledger, head_tokens=50).tiles
         assert [tile.segment for tile in tiles if tile.segment] == [longer, shorter]
 
 
@@ -155,13 +155,13 @@ def test_messages_that_cannot_be_dropped_are_counted_whole():
 
 def test_a_compression_must_free_its_share_of_the_view():
     """A plan frees its share of the view, unless the view exceeds the limit."""
-    layout = laid(MIDDLE)
-    gain = layout.size() - planned(layout, budget(5_000, 1_599, 800)).expected
-    enough = gain / layout.size()
-    assert planned(layout, budget(5_000, 1_599, 800, min_gain=enough)) is not None
-    for limit in (5_000, layout.size()):
-        assert planned(layout, budget(limit, 1_599, 800, min_gain=enough + 0.001)) is None
-    assert planned(layout, budget(1_599, 1_599, 800, min_gain=enough + 0.001)) is not None
+    view = laid(MIDDLE)
+    gain = view.size() - planned(view, budget(5_000, 1_599, 800)).expected
+    enough = gain / view.size()
+    assert planned(view, budget(5_000, 1_599, 800, min_gain=enough)) is not None
+    for limit in (5_000, view.size()):
+        assert planned(view, budget(limit, 1_599, 800, min_gain=enough + 0.001)) is None
+    assert planned(view, budget(1_599, 1_599, 800, min_gain=enough + 0.001)) is not None
 
 
 # ---------------------------------------------------------------- head
@@ -179,10 +179,10 @@ def test_the_first_answer_stays_with_the_task_where_both_fit():
 
 def test_recent_turns_widen_the_tail():
     """`keep_recent_turns` widens a tail that is shorter."""
-    layout = laid("s10 u20 a2000 u30 a200 u40 a300")
+    view = laid("s10 u20 a2000 u30 a200 u40 a300")
     wide = budget(5_000, 2_000, 1_500, tail=10, recent_turns=2)
-    assert planned(layout, wide).tail_start == 3
-    assert planned(layout, replace(wide, recent_turns=1)).tail_start == 5
+    assert planned(view, wide).tail_start == 3
+    assert planned(view, replace(wide, recent_turns=1)).tail_start == 5
 
 
 # ---------------------------------------------------------------- jobs
@@ -194,25 +194,25 @@ def test_recent_turns_widen_the_tail():
 )
 def test_a_model_is_asked_for_the_largest_stretch_and_of_equal_ones_for_the_newest(sizes, by_model):
     """A model writes the largest stretch, and of equal ones the newest."""
-    layout = laid("s10 u20 a{} u30 a{} a40".format(*sizes))
-    made = planned(layout, budget(9_000, 1_900, 1_500), has_model=True)
+    view = laid("s10 u20 a{} u30 a{} a40".format(*sizes))
+    made = planned(view, budget(9_000, 1_900, 1_500), has_model=True)
     assert [job.by_model for job in made.jobs] == by_model
 
 
 def test_summaries_are_folded_from_their_share_on():
     """Summaries are folded once they and the next one exceed their share."""
-    layout = laid("s10 u20 a5000 a5000 a5000 a5000 a3000 a40", (2, 4, 150), (4, 6, 150))
-    at = planned(layout, budget(9_000, 3_000, 2_000, fold=300 - 200))
-    above = planned(layout, budget(9_000, 3_000, 2_000, fold=300 - 201))
+    view = laid("s10 u20 a5000 a5000 a5000 a5000 a3000 a40", (2, 4, 150), (4, 6, 150))
+    at = planned(view, budget(9_000, 3_000, 2_000, fold=300 - 200))
+    above = planned(view, budget(9_000, 3_000, 2_000, fold=300 - 201))
     assert [(job.start, len(job.folds)) for job in at.jobs] == [(6, 0)]
     assert [(job.start, len(job.folds)) for job in above.jobs] == [(2, 2)]
 
 
-def test_masks_must_free_three_quarters_of_what_is_read_anew_for_them():
+def test_masks_must_free_three_quarters_of_what_is_read_again_for_them():
     """Masks that miss the target free three quarters of what is then read again."""
     enough, masks = budget(9_000, 2_200, 2_150, mask_recent=100), {4: 20}
     # Read again: the masked result and what follows it, 20 + 40 + 30 + 40.
-    layouts = [laid(f"u20 a2000 a10 c10 r{size} a40 u30 a40") for size in (118, 117)]
-    assert planned(layouts[0], enough, masks=masks).masks == (4,)
-    assert planned(layouts[1], enough, masks=masks).jobs
-    assert planned(layouts[1], replace(enough, target=2_170), masks=masks).masks == (4,)
+    views = [laid(f"u20 a2000 a10 c10 r{size} a40 u30 a40") for size in (118, 117)]
+    assert planned(views[0], enough, masks=masks).masks == (4,)
+    assert planned(views[1], enough, masks=masks).jobs
+    assert planned(views[1], replace(enough, target=2_170), masks=masks).masks == (4,)

@@ -38,7 +38,7 @@ class Packer:
     """Pack and unpack payloads; name archived messages."""
 
     def __init__(self, codec: Codec | None = None, pepper: bytes = b"") -> None:
-        """Take a cipher, and a secret that prevents guesses of names."""
+        """Take a cipher, and the secret needed to compute a message's name."""
         self.encrypts = codec is not None
         self._codec = codec
         self._pepper = pepper
@@ -92,7 +92,9 @@ def load(line: bytes) -> Message:
 
 
 def codec_of(key: str) -> Codec:
-    """Return the cipher of a Fernet key; no error shows it.
+    """Return the cipher of a Fernet key.
+
+    Errors do not contain the key.
 
     Raises:
         ConfigError: the key is no Fernet key, or `cryptography` is not installed.
@@ -128,7 +130,7 @@ def packer_of(pepper: bytes, codec: Codec | None, place: str, *, accepts_plain: 
         return Packer()
     if not pepper:
         raise StoreUnavailable(
-            f"{place} is not encrypted; use another store for an agent whose sessions are"
+            f"{place} is not encrypted, but this agent's sessions are; use another store"
         )
     if codec is None:
         raise StoreUnavailable(
@@ -171,7 +173,7 @@ def _segment_of(payload: str) -> Segment:
 # ---------------------------------------------------------------- originals
 T = TypeVar("T")
 
-_PARAMETERS = 500  # parameters of one statement
+_MAX_PARAMETERS = 500  # of one statement
 
 
 class SqlArchive:
@@ -186,7 +188,7 @@ class SqlArchive:
         """Empty in an encrypted store."""
 
     def insert(self, table: Table) -> Any:
-        """Return an INSERT that accepts `on_conflict_…`, which dialects define apart."""
+        """Return the dialect's own INSERT, because only that has `on_conflict_…`."""
         return sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
 
     def add(self, namespace: str, originals: Sequence[Message]) -> list[int]:
@@ -271,8 +273,8 @@ class SqlArchive:
         self.index.merge()
 
 
-def batches(items: Iterable[T], size: int = _PARAMETERS) -> Iterator[list[T]]:
-    """Yield the items in lists that one statement can name."""
+def batches(items: Iterable[T], size: int = _MAX_PARAMETERS) -> Iterator[list[T]]:
+    """Yield lists of at most `size` items, for one statement each."""
     remaining = iter(items)
     while batch := list(islice(remaining, size)):
         yield batch

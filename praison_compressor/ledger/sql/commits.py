@@ -43,7 +43,7 @@ def redact_skeleton(namespace: str, skeleton: Skeleton) -> Skeleton:
 def _redact_segment(redactor: Redactor, segment: Segment, originals: list[Message]) -> SegmentRun:
     redacted, has_secrets = redactor.redact(originals)
     (rendered,), shows_secrets = redactor.redact([segment.rendered])
-    # Redactions of earlier commits count too: a view may be read as the transcript.
+    # Count earlier redactions too: the given transcript may be a view.
     count = redactions_in(redacted)
     if not (count or shows_secrets):
         return segment, originals
@@ -54,7 +54,7 @@ def _redact_segment(redactor: Redactor, segment: Segment, originals: list[Messag
 def _alias_digests(
     run: Sequence[str], originals: Sequence[Message], redacted: Sequence[Message]
 ) -> tuple[tuple[int, str], ...]:
-    """Return the run's places whose archived digests differ, with these digests.
+    """Return (index in run, archived digest) where the digests differ.
 
     The run of a mask has the digest of the unrepaired message; the run of a summary has digests of
     repaired messages. If neither matches, return ().
@@ -174,12 +174,15 @@ def _lock_session(archive: SqlArchive, session: Session) -> Row[Any] | None:
         sessions.c.namespace == session.namespace, sessions.c.id == session.id
     )
     archive.execute(query.with_for_update()).first()
-    # Read after the lock: a commit that was waited for is seen.
+    # Read after locking, so that the row includes the commit we waited for.
     return find_session(archive, session.namespace, session.id)
 
 
 def _create_locked(archive: SqlArchive, session: Session) -> Row[Any] | None:
-    """Create and lock a new session's row; None if it has epochs."""
+    """Create and lock a new session's row.
+
+    Return None if `session` has epochs: its row was deleted.
+    """
     if session.tip != session.id:
         return None
     create_session(archive, session.namespace, session.id, session.parent)

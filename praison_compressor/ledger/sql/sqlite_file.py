@@ -37,11 +37,11 @@ _SIZE_PRAGMAS = ("PRAGMA page_count", "PRAGMA page_size")
 def is_truncated(url: URL) -> bool:
     """Return whether a SQLite file is shorter than its header says.
 
-    SQLite itself reads the header. A close of the file by this process would end all locks of
-    its connections: then the next process that closes the store deletes the log under them.
+    SQLite reads the header. If this process closed a handle of its own, its connections would
+    lose their locks; another process could then delete the log that they use.
     """
     path = Path(str(url.database)).absolute()
-    # Another process may be writing a longer file: its first page comes first.
+    # Retry: a process that extends the file writes the header page first.
     for seconds in (0.0, 0.05, 0.3):
         time.sleep(seconds)
         try:
@@ -89,7 +89,7 @@ def _create_private(path: Path) -> None:
     # A file that another process creates at this moment is empty too.
     elif path.is_file() and not path.stat().st_size and time.time() - path.stat().st_mtime > 1:
         logger.warning(
-            "store sqlite:%s: its file has 0 bytes, and a new ledger begins in it; if it had one, "
+            "store sqlite:%s: the file is empty, so a new ledger is created; if it held a ledger, "
             "restore a copy",
             path,
         )
