@@ -100,7 +100,7 @@ def _view_promises(case: Case, transcript: Transcript | None, pays: bool) -> Ite
     if transcript is None:
         return  # unreadable: it came back as it is
     yield from _validity(case, best)
-    if not any("characters left out: no window" in text_of(message) for message in best):
+    if not any("characters left out: too long" in text_of(message) for message in best):
         yield from _intact(transcript, best)
     if best and _kinds(best[-1]) != _kinds(transcript.messages[-1]):
         yield "the best view does not end as the transcript does"
