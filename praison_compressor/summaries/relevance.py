@@ -49,6 +49,9 @@ _NAME = re.compile(
 )
 """A word with a digit, a joint, or a capital that begins no sentence."""
 
+_SEPARATORS = frozenset(" \t\n,;:!?()[]{}<>\"'`*#|=")
+"""Signs beside a whole name. Beside a joint the name may be a part of a longer one."""
+
 
 def is_about(text: str, source: str) -> bool:
     """Return whether the text shares enough rare words with the source."""
@@ -98,7 +101,8 @@ def _names_in(source: str, words: set[str]) -> Iterator[str]:
     """Yield the names with joints that a source has as words."""
     for name in filter(_NAME_JOINTS.search, words):
         at = source.find(name)
-        if at >= 0 and _WORD_OR_NAME.findall(source[max(0, at - 1) : at + len(name) + 1]) == [name]:
+        around = source[max(0, at - 1) : at] + source[at + len(name) : at + len(name) + 1]
+        if at >= 0 and _SEPARATORS.issuperset(around):
             yield name
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import filterfalse, islice
 from typing import Any, NamedTuple
 
 from ..errors import SummaryRejected
@@ -138,24 +139,37 @@ def _is_unfinished(text: str) -> bool:
 _LOOP = re.compile(r"(\w.{2,199}?)\1{23}", re.DOTALL)
 """A phrase 24 times in a row."""
 
+_LOOP_PART = re.compile(r"(?:.{6})*?(.{3,200}?)\1{21}", re.DOTALL)
+"""The phrase 22 times from every sixth place on: each loop has that, and the search is faster."""
+
 _END_CHARS = 5_000  # a loop lasts until the answer is cut off
 
 
 def is_loop(text: str) -> bool:
     """Return whether a phrase repeats itself at the text's end."""
-    return _LOOP.search(text[-_END_CHARS:]) is not None
+    end = text[-_END_CHARS:]
+    return _LOOP_PART.match(end) is not None and _LOOP.search(end) is not None
 
 
 # -------------------------------------------------------------- copies
 
 _COPY_CHARS = 240  # of a copied stretch; a quotation is shorter
 _PROBES = 12  # stretches of the text that are searched in the source
-_COPIED_SHARE = 0.8  # of the stretches of a copy; a model may change some words
+_ALTERED = 5  # one of five stretches of a copy may differ: a model changes some words
 
 
 def is_copy(text: str, source: str) -> bool:
     """Return whether nearly all of the text is copied, line breaks aside."""
-    text, source = " ".join(text.split()), " ".join(source.split())
+    text = " ".join(text.split())
     places = range(0, len(text) - _COPY_CHARS + 1, max(_COPY_CHARS, len(text) // _PROBES))
-    copied = sum(text[at : at + _COPY_CHARS] in source for at in places)
-    return bool(places) and copied >= _COPIED_SHARE * len(places)
+    stretches = [text[at : at + _COPY_CHARS] for at in places]
+    # The words of the stretches first: to join the lines of a long source takes longer.
+    if not _nearly_all(lambda one: all(map(source.__contains__, one.split())), stretches):
+        return False
+    return _nearly_all(" ".join(source.split()).__contains__, stretches)
+
+
+def _nearly_all(holds: Callable[[str], bool], stretches: Sequence[str]) -> bool:
+    """Return whether `holds` is true for four of five stretches; False without any."""
+    most = len(stretches) // _ALTERED
+    return bool(stretches) and len([*islice(filterfalse(holds, stretches), most + 1)]) <= most

@@ -167,6 +167,15 @@ def test_ordinary_words_of_a_segment_are_no_evidence(text):
         accept(SummaryReply(text), summary_request(render_messages(talk), 200))
 
 
+@pytest.mark.parametrize("name", ["log/2026-11-26", "2026-11-26/log", "log-2026-11-26.txt"])
+def test_a_part_of_a_longer_name_is_no_whole_name(name):
+    """A date of an error is no evidence if the segment has it only inside names of files."""
+    words = " ".join(f"{a}{b}r{c}in" for a in "bcdfgk" for b in "aeiou" for c in "lmnpqrst")
+    asked = summary_request(render_messages(step("look", f"{words} {name} {words}", "look")), 200)
+    with pytest.raises(SummaryRejected, match="unrelated"):
+        accept(SummaryReply("Error on 2026-11-26"), asked)
+
+
 # ---------------------------------------------------------------- in any language
 
 LOREM = (
