@@ -121,8 +121,8 @@ _PREAMBLE_CHARS = 300  # of an announcement before JSON
 
 def has_unfinished_json(text: str) -> bool:
     """Return whether JSON at the text's beginning never ends."""
-    starts = (match.start() for match in _JSON.finditer(text[:_PREAMBLE_CHARS]))
-    return any(_is_unfinished(text[start:]) for start in starts)
+    starts = (match.start() for match in _JSON.finditer(text))
+    return any(_is_unfinished(text[start:]) for start in starts if start < _PREAMBLE_CHARS)
 
 
 def _is_unfinished(text: str) -> bool:
