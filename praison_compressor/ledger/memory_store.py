@@ -78,15 +78,16 @@ class _MemorySession:
         ids = [epoch.id for epoch in self.epochs]
         return self.epochs[: ids.index(epoch_id) + 1]
 
-    def placed_messages(self, *, archived_only: bool) -> Iterator[tuple[Message, str, int]]:
-        """Yield (message, entry hash, ordinal); a recorded message has ("", 0)."""
+    def placed_messages(self, *, archived_only: bool) -> Iterator[tuple[str, Message, HitPlace]]:
+        """Yield (digest, message, place); a recorded message's entry is ""."""
         for item in () if archived_only else self.skeleton or ():
             if not isinstance(item, int):
-                yield item, "", 0
+                yield content_digest(item), item, (self.session.id, "", 0)
         for entry in self.session.entries:
             for ordinal, original in enumerate(entry.originals):
                 if original.message is not DROPPED:
-                    yield original.message, entry.hash, ordinal
+                    place = self.session.id, entry.hash, ordinal
+                    yield original.digest, original.message, place
 
 
 def _recorded_transcript(stored: _MemorySession, length: int | None = None) -> list[Message] | None:
@@ -307,10 +308,8 @@ class MemoryStore:
         places: dict[str, HitPlace] = {}
         runs: list[list[str]] = []
         for stored in searched:
-            for message, entry_hash, ordinal in stored.placed_messages(archived_only=archived_only):
-                digest = content_digest(message)
-                pool[digest] = document_of(message)
-                places[digest] = stored.session.id, entry_hash, ordinal
+            for digest, message, place in stored.placed_messages(archived_only=archived_only):
+                pool[digest], places[digest] = document_of(message), place
             runs += [[each.digest for each in entry.originals] for entry in stored.session.entries]
         return copy.deepcopy(find_hits(query, pool, limit, places.__getitem__, runs))
 

@@ -187,8 +187,9 @@ def _rank(
     scored = []
     for digest in chosen:
         more = beside[digest] - own[digest]
-        score = sum(weight[name] for name in own[digest])
-        score += PARTNER_SHARE * sum(weight[name] for name in more)
+        # A plain sum depends on the order of a set, which is another in each process.
+        score = math.fsum(weight[name] for name in own[digest])
+        score += PARTNER_SHARE * math.fsum(weight[name] for name in more)
         score *= 2 if len(frequency) > 1 and phrase in pool[digest].text else 1
         scored.append((score, digest))
     order = {digest: number for number, digest in enumerate(pool)}

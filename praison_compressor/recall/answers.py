@@ -10,6 +10,7 @@ import difflib
 import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from ..ledger.segments import Session
 from ..ledger.stores import Store
@@ -144,7 +145,8 @@ class Recall:
 
     @property
     def _fitting(self) -> Fitting:
-        return Fitting(self.count, self.reading)
+        # A line is counted in each attempt to fit it.
+        return Fitting(cache(self.count), self.reading)
 
 
 def _explain_no_match(archive: SessionArchive, query: str, room: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from ..messages import Message
 from ..messages.calls import CallRecord
@@ -11,7 +11,7 @@ from ..quotes import read_calls
 from .layout import length_without_ending, split_lines
 from .references import Reference
 
-__all__ = ["Around", "ReadAround"]
+__all__ = ["Around"]
 
 
 class Around:
@@ -85,7 +85,3 @@ class Around:
         )
         outside = [ordinal - self.start for ordinal in results]
         return [f"=> [{self.where(at)}] " + "\n".join(self.lines(at)) for at in outside]
-
-
-ReadAround = Callable[[int, int], Around]
-"""Returns the messages around an ordinal of a segment."""

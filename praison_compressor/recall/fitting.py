@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..ledger.segments import DROPPED
 from ..messages import Message
@@ -132,14 +133,14 @@ class Fitting:
     # -------------------------------------------------------------- messages and lines
 
     def fit_messages(
-        self, chosen: Sequence[tuple[Reference, Message]], room: int, endings: Collection[str] = ()
+        self, chosen: Sequence[tuple[Reference, Message]], room: int, endings: Collection[str]
     ) -> list[str]:
         """Return the messages; cut long ones to shares that fill the room.
 
         `endings` are lines that other messages end with too: a mark replaces them.
         """
-        number, shares = len(chosen), [room] * len(chosen)
-        parts = self._cut_to_shares(chosen, shares, endings)
+        number, texts = len(chosen), [_lay_out(*each, endings) for each in chosen]
+        parts = self._cut_to_shares(texts, [room] * number)
         sizes = [self.count(part) + 1 for part in parts]
         left, cut = room, sorted(range(number), key=sizes.__getitem__)
         while cut and sizes[cut[0]] <= min(
@@ -151,9 +152,8 @@ class Fitting:
         least, most = left // len(cut), 2 * (left // len(cut))
         for share in (least, most, *[0] * HALVINGS):
             share = share or (least + most) // 2
-            wider = self._cut_to_shares(
-                chosen, [share if n in cut else room for n in range(number)], endings
-            )
+            shares = [share if n in cut else room for n in range(number)]
+            wider = self._cut_to_shares(texts, shares)
             if share > least and sum(self.count(part) + 1 for part in wider) > room:
                 most = share
             else:
@@ -162,21 +162,14 @@ class Fitting:
                 break
         return parts
 
-    def _cut_to_shares(
-        self,
-        chosen: Sequence[tuple[Reference, Message]],
-        shares: Sequence[int],
-        endings: Collection[str],
-    ) -> list[str]:
+    def _cut_to_shares(self, texts: Sequence[_Text], shares: Sequence[int]) -> list[str]:
         """Return each message within its share, gaps marked.
 
         Repeated lines are left out first.
         """
         parts, seen = [], set[str]()
-        for (where, message), share in zip(chosen, shares, strict=True):
-            text, head = message_as_text(message), f"[{where}] {message.get('role')}"
-            lines, table = split_lines(text), table_of(text)
-            end = length_without_ending(lines, endings)
+        for (where, message, lines, end, table), share in zip(texts, shares, strict=True):
+            head = f"[{where}] {message.get('role')}"
             room = share - self.count(head) - 2
             if table and self.count(table) <= room:
                 head, body = f"{head} (its JSON as a table)", table
@@ -190,7 +183,7 @@ class Fitting:
         return parts
 
     def fit_lines(
-        self, reference: Reference, message: Message, room: int, endings: Collection[str] = ()
+        self, reference: Reference, message: Message, room: int, endings: Collection[str]
     ) -> str:
         """Return the named lines that fit, exactly, and how to read on.
 
@@ -218,6 +211,25 @@ class Fitting:
             rest = self.reading(str(where.lines(shown_to + 1, last)))
             body += f"\n(cut at line {shown_to} of {len(lines)}; go on: {rest})"
         return f"{OPENS}{head}\n{body}{mark}"
+
+
+class _Text(NamedTuple):
+    """A message's text, laid out once for all attempts to fit it."""
+
+    where: Reference
+    message: Message
+    lines: list[str]
+    end: int
+    """Lines before an ending that other messages have too."""
+    table: str
+    """The message's JSON as a table, or ""."""
+
+
+def _lay_out(where: Reference, message: Message, endings: Collection[str]) -> _Text:
+    text = message_as_text(message)
+    lines = split_lines(text)
+    end = length_without_ending(lines, endings)
+    return _Text(where, message, lines, end, table_of(text))
 
 
 def _ending_mark(where: Reference, end: int, length: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise
 
 from ..quotes.output_lines import is_failure
 
@@ -340,7 +340,7 @@ def _choose_edges(
 ) -> list[int]:
     """Return first and last lines that fit, and errors between."""
     chosen: set[int] = set()
-    bad = [number for number in kept if is_failure(lines[number])][:20]
+    bad = islice((number for number in kept if is_failure(lines[number])), 20)
     ahead = room if _is_listing(lines) else room // 2
     shares = ((bad, room // 4), (kept, ahead), (kept[::-1], room))
     for numbers, most in shares:

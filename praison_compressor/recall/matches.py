@@ -5,6 +5,7 @@ A call and its results are one document: they are counted once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
@@ -226,7 +227,9 @@ def rank_passages(
     texts = [split_lines(message_as_text(match.message)) for match in found]
     line_terms = [terms_by_line(lines, wanted) for lines in texts]
     weight = term_weights(wanted, line_terms)
-    full_weights = [sum(weight[text] for text in set().union(*terms_of)) for terms_of in line_terms]
+    full_weights = [
+        math.fsum(weight[text] for text in set().union(*terms_of)) for terms_of in line_terms
+    ]
     worth = WORTH if found[0].is_whole and len(found) > 1 else PARTIAL_WORTH
     fullest, matches = max(full_weights) or 1, list[Match]()
     weaker = {

@@ -156,13 +156,15 @@ class Reading:
         if is_short and not remark:
             return self._read_whole(reference, originals, room)
         if hits and not is_short:
-            lacking = _lacking_remark(reference, texts, self.about) if len(places) == 1 else ""
-            return self._quote(reference, hits, remark or lacking, room)
+            count = None
+            if len(places) == 1:
+                count = remark or _lacking_remark(reference, texts, self.about)
+            return self._quote(reference, hits, count, room)
         room = (room if is_short else min(room, BEGINNING_TOKENS)) - self.fitting.count(remark)
         return f"{remark}\n{self._read_whole(reference, originals, room)}"
 
-    def _quote(self, reference: Reference, hits: Sequence[Hit], remark: str, room: int) -> str:
-        """Return the best passages below the remark, and how to read on."""
+    def _quote(self, reference: Reference, hits: Sequence[Hit], count: str | None, room: int) -> str:
+        """Return the best passages, below `count` if given, and how to read on."""
         room = max(LEAST_TOKENS, int(room * ABOUT_SHARE))
         found = [
             FoundMessage(reference.segment, hit.ordinal, hit.message, hit.score, hit.is_whole)
@@ -171,8 +173,8 @@ class Reading:
         answer = search_answer(
             self.about, found, PASSAGES, self.archive, room=room, table_room=room, quoted=PASSAGES
         )
-        if reference.message is not None and reference.last_message is None:
-            answer = replace(answer, count=remark)
+        if count is not None:
+            answer = replace(answer, count=count)
         after = f"go on: {self.fitting.reading(answer.after)}" if answer.after else ""
         ending = "; ".join(filter(None, (answer.further, after)))
         ending = f"\n({ending})" if ending else ""

@@ -120,6 +120,19 @@ def test_long_words_differ_in_every_character(sql_store):
         assert [(hit.ordinal, hit.is_whole) for hit in found if hit.is_whole] == [(n, True)]
 
 
+def test_a_score_does_not_depend_on_the_order_of_names():
+    """A set's order, which differs between processes, changes no score."""
+    names = [f"name{number}x" for number in range(30)]
+    store = MemoryStore()
+    said = [" and ".join(names[: n + 1]) for n in range(30)]
+    committed(store, "s", [{"role": "user", "content": text} for text in said])
+    chance, scores = random.Random(1), set[tuple[float, ...]]()
+    for _ in range(20):
+        query = " ".join([*chance.sample(names, len(names)), "nothing"])
+        scores.add(tuple(hit.score for hit in store.search(NAMESPACE, query, "s", 30)))
+    assert len(scores) == 1
+
+
 def test_a_count_that_is_not_exact_says_so(sql_store, monkeypatch):
     """An answer states "or more" where not every message was looked at."""
     for module, name, value in SMALL:

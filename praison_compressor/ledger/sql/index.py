@@ -168,11 +168,11 @@ def _widening_parts(ranges: Iterable[KeyRange]) -> Iterator[list[KeyRange]]:
 _RANGE_GAP = 500  # keys between two ranges that are read as one
 
 
-def merge_ranges(ranges: Iterable[KeyRange], gap: int = _RANGE_GAP) -> list[KeyRange]:
+def merge_ranges(ranges: Iterable[KeyRange]) -> list[KeyRange]:
     """Return ranges of keys in order, neighbours as one."""
     merged: list[KeyRange] = []
     for first, last in sorted(ranges):
-        if merged and first - merged[-1][1] <= gap:
+        if merged and first - merged[-1][1] <= _RANGE_GAP:
             merged[-1] = merged[-1][0], max(last, merged[-1][1])
         else:
             merged.append((first, last))
