@@ -1,4 +1,4 @@
-"""Bad input is a clear error and loses nothing; a failing listener or bill ends no turn."""
+"""Bad input gives a clear error and loses nothing; failing listeners end no turn."""
 
 import math
 

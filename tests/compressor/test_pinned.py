@@ -1,4 +1,4 @@
-"""Pinned texts: in every compressed view, word for word, once, and part of no summary."""
+"""Every compressed view has each pinned text once, word for word, outside summaries."""
 
 from typing import Any
 

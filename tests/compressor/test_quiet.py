@@ -1,4 +1,4 @@
-"""Quiet turns: a turn costs its new messages, and nothing is assumed about the old ones."""
+"""A quiet turn costs only its new messages, and still checks the old ones."""
 
 import copy
 

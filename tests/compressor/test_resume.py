@@ -1,4 +1,4 @@
-"""A whole session out of the store alone: word for word, in full where it fits, else its view."""
+"""The store alone returns a session: whole where it fits, else its view."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a compression keeps verbatim: the newest messages, and the user's words of the others."""
+"""A compression keeps the newest messages verbatim, and the user's words of older ones."""
 
 import functools
 import random
@@ -145,7 +145,7 @@ def long_messages() -> tuple[list[dict], list[str]]:
 @pytest.mark.parametrize("prose", [1, 40])
 @pytest.mark.parametrize(("window", "grows"), [(8_000, False), (16_000, True)])
 def test_with_a_model_no_fewer_of_the_users_words_are_kept_than_without(window, grows, prose):
-    """A view by a model keeps as many of the user's words as a static view."""
+    """A model's view keeps at least the user's words that a static view keeps."""
 
     async def model(messages):
         return (

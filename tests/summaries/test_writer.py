@@ -1,4 +1,4 @@
-"""The writer: every message in exactly one part, every token accounted for, nobody left running."""
+"""The writer covers every message once, counts every token, and leaves no task."""
 
 import asyncio
 import functools

@@ -1,4 +1,4 @@
-"""Masks: old tool outputs as one line, before any model is paid; once, stably, and reversibly."""
+"""Masks replace old tool outputs by one stable line before a model is paid."""
 
 import copy
 import functools

@@ -1,4 +1,4 @@
-"""The plan: pure, between steps, within its budget; it loses no message. What a budget takes."""
+"""A plan cuts between steps, stays within its budget and loses no message."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""How the memory of a voice conversation is made; deleted and cut words are in none."""
+"""A voice conversation's memory has its facts, without deleted and cut words."""
 
 import asyncio
 import inspect
