@@ -185,6 +185,7 @@ def test_an_edited_history_drops_the_choices(host):
     """An edit of the history drops the choices made before it."""
     made = talked(host)
     made.chat(f"/compact keep {reference(made.chat('/compact preview'), 'Turn 2:')}")
+    assert len(made.context_compressor.conversation.choices.keep) == 1
     del made.chat_history[2:4]
     made.chat("Go on.")
     assert made.context_compressor.conversation.choices.keep == ()
