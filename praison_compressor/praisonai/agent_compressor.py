@@ -18,14 +18,14 @@ from ..errors import SessionNotFound, StoreUnavailable
 from ..events import Listener
 from ..ledger.segments import Segment, Session
 from ..ledger.stores import SessionInfo, Store, as_durable_store
-from ..messages import Message, leading_count
+from ..messages import Message, content_digest, leading_count
 from ..messages.dropped_steps import CarriedHistory, CompletedRequest, history_from
 from ..recall.tools import recall_tools
 from .agent_ledger import Forgotten, erase, host_session
 from .agent_requests import AgentRequests
 from .context_param import HostSettings, RequestedContext
 from .conversation_finder import ConversationFinder, is_under
-from .conversations import Choices, Conversation, Conversations, MessagePlace
+from .conversations import Choices, Conversation, Conversations, MessagePlace, ShownMessage
 from .journal import KeptSteps, count_kept_steps
 from .model_compressors import ModelCompressors
 from .notices import Notices
@@ -335,7 +335,9 @@ def _locate(shown: Preview, reference: str | None) -> MessagePlace | None:
     """Return the place of the message that a reference names."""
     if shown.repaired or not reference or reference not in shown.references:
         return reference
-    return shown.references.index(reference) - leading_count(shown.messages)
+    index = shown.references.index(reference)
+    digest = content_digest(shown.messages[index])
+    return ShownMessage(index - leading_count(shown.messages), digest)
 
 
 def _make_recall_tools(reference: weakref.ref[AgentCompressor]) -> list[Callable[..., str]]:

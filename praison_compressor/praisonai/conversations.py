@@ -16,7 +16,7 @@ from ..compressor.preview import Preview
 from ..compressor.result import CompressResult
 from ..concurrency import renew_after_fork
 from ..ledger.segments import Entry
-from ..messages import Message, is_system, leading_count, text_of
+from ..messages import Message, content_digest, is_system, leading_count, text_of
 from ..messages.digests import CachedMessage
 from .journal import Journal, KeptSteps, count_kept_steps
 from .request_shapes import HostRequest
@@ -36,8 +36,18 @@ JOURNALED_TOKENS = 8_000_000
 IDENTIFYING_CHARS = 40
 """Shorter messages ("hi", "yes, go on") occur in many conversations."""
 
-MessagePlace = int | str
-"""A message's index after the leading system messages, or a reference not yet resolved."""
+
+@dataclass(frozen=True)
+class ShownMessage:
+    """A message of a preview; an edit of the history may move it."""
+
+    index: int
+    """Its index after the leading system messages."""
+    digest: str
+
+
+MessagePlace = ShownMessage | str
+"""A message of a preview, or a reference not yet resolved."""
 
 
 @dataclass(frozen=True)
@@ -54,15 +64,23 @@ class Choices:
     """A subject that the summary must keep."""
 
     def options(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """Return the choices as options for a compression of these messages."""
-        leading = leading_count(messages)
+        """Return the choices as options for a compression of these messages.
 
-        def index(place: MessagePlace) -> MessagePlace:
-            return place + leading if isinstance(place, int) else place
+        A message that the messages lack is not kept, and ends no range.
+        """
+        keep = [index for place in self.keep if (index := _index_now(place, messages)) is not None]
+        named = {"since": self.since, "until": self.until}
+        ends = {name: _index_now(place, messages) for name, place in named.items() if place}
+        return ({"keep": keep} if keep else {}) | ({} if None in ends.values() else ends)
 
-        options: dict[str, Any] = {"keep": [*map(index, self.keep)]} if self.keep else {}
-        ends = {"since": self.since, "until": self.until}
-        return options | {name: index(place) for name, place in ends.items() if place is not None}
+
+def _index_now(place: MessagePlace, messages: Sequence[Message]) -> int | str | None:
+    """Return the index of the chosen message, or None if it is gone."""
+    if isinstance(place, str):
+        return place
+    shown = leading_count(messages) + place.index
+    equal = [n for n, message in enumerate(messages) if content_digest(message) == place.digest]
+    return min(equal, key=lambda index: abs(index - shown), default=None)
 
 
 @dataclass(eq=False)

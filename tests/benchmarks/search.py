@@ -38,7 +38,7 @@ TICKET = 50
 LARGE = 10_000
 """The number of the large session."""
 RARE = long_texts()[0].split()[-1]
-"""A word of each 2,003rd message, none of which has `error`."""
+"""A word of each 2,003rd message; these messages lack the word `error`."""
 COUNTS = Counter(word for body in long_texts() for word in {*body.split()} - {*COMMON})
 LESS_RARE, TIMES = COUNTS.most_common(1)[0]
 """A word of more messages than a search lists."""

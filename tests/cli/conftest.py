@@ -1,4 +1,4 @@
-"""The command as it is run, and a transcript in a file and in a store."""
+"""Fixtures: the command, a transcript in a file, and one in a store."""
 
 import json
 from typing import Any

@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,6 @@ from praison_compressor.testing import Failure
 from tests.helpers.command import RAW, SUMMARIZE
 from tests.helpers.readme_tables import commands, example
 from tests.helpers.transcripts import audit
-
-Writer = Callable[..., tuple[str, ...]]
 
 # ---------------------------------------------------------------- every command
 

@@ -1,4 +1,4 @@
-"""The commands that read a store: what was compressed comes back, and can be erased."""
+"""Commands on a store list, search, restore, verify and erase its sessions."""
 
 import io
 import json
@@ -51,8 +51,8 @@ def test_an_undo_counts_as_no_compression(run, view, tmp_path):
     page = (tmp_path / "page.html").read_text("utf-8")
     assert ">undo<" in page
     assert "<dt>compressions</dt><dd>1, 1 undone</dd>" in page
-    told = run("report", SESSION, "--out", tmp_path / "page.html", "--json").json
-    assert (told["compressions"], told["taken_back"]) == (1, 1)
+    value = run("report", SESSION, "--out", tmp_path / "page.html", "--json").json
+    assert (value["compressions"], value["taken_back"]) == (1, 1)
     assert "; 1 compression, 1 undone\n" in run("report", SESSION, "--out", "page.html").out
     assert "Undone compressions are not drawn" in page
 
@@ -216,7 +216,7 @@ def test_forget_asks_only_about_what_is_there(run, view):
 
 
 def test_forget_says_what_a_message_is_named_by(run, view):
-    """A malformed digest is exit code 2; the hash of an entry is no digest, and that is said."""
+    """A malformed digest gives exit code 2; for an entry's hash the error names the right field."""
     for malformed in ("sha256:zz", "sha256:1f", "sha256:"):
         done = run("forget", malformed, "--yes")
         assert (done.code, len(done.err.splitlines())) == (2, 1)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import MemoryStore, SummaryReply, Usage
-from praison_compressor.messages import digest, find_repairs, text_of
+from praison_compressor import ContextCompressor, MemoryStore, SummaryReply, Usage
+from praison_compressor.messages import Message, digest, find_repairs, text_of
 from tests.helpers import compressing
 from tests.helpers.compressing import Gate
 from tests.helpers.transcripts import session
@@ -25,7 +25,7 @@ compressor = functools.partial(
 )
 
 
-def up_to(ours, tokens: int):
+def up_to(ours: ContextCompressor, tokens: int) -> list[Message]:
     """Return the longest beginning of a session of at most that many tokens."""
     messages = session(60)
     ends = [end for end in range(2, len(messages), 2) if messages[end - 1]["role"] == "tool"]

@@ -1,6 +1,7 @@
-"""Bad input is a clear error and loses nothing; a failing listener or bill ends no turn."""
+"""Bad input gives a clear error and loses nothing; failing listeners end no turn."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -108,7 +109,7 @@ def test_a_reserve_that_leaves_nothing_of_the_window_is_refused():
 
 
 class NotAsync:
-    def summarize(self, messages, **given):
+    def summarize(self, messages: Any, **given: Any) -> SummaryReply:
         return SummaryReply("Done.")
 
 

@@ -1,4 +1,4 @@
-"""The bill of a session: what was paid, and what the same requests had cost without us."""
+"""The bill has what a session cost, and what the requests had cost without us."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The price clock: a cold provider cache is the moment to compress from a lower mark on."""
+"""When the provider's cache is cold, compression begins at a lower mark."""
 
 import threading
 from typing import Any

@@ -4,15 +4,18 @@ import asyncio
 import copy
 import itertools
 import logging
+from typing import Any
 
 import pytest
 
 from praison_compressor import (
     BudgetTooSmall,
     CompressorConfig,
+    CompressResult,
     ContextCompressor,
     LedgerError,
     MemoryStore,
+    Store,
     SummaryReply,
     Usage,
 )
@@ -175,7 +178,7 @@ class Breakable(MemoryStore):
 
     is_gone = False
 
-    def open(self, *names, **options):
+    def open(self, *names: Any, **options: Any) -> Any:
         if self.is_gone:
             raise LedgerError("the disk is gone")
         return super().open(*names, **options)
@@ -216,7 +219,7 @@ def test_a_ledger_that_is_gone_is_logged_once_until_it_is_back(caplog, logged):
 # ---------------------------------------------------------------- windows of different sizes
 
 
-def in_window(window, store, policies=(), **asked):
+def in_window(window: int, store: Store, policies: Any = (), **asked: Any) -> CompressResult:
     """Return the result of a session for a model with that window."""
     config = CompressorConfig(model="gpt-4o", context_window=window, tool_policies=dict(policies))
     ours = ContextCompressor(config, store=store)

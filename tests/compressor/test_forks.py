@@ -1,4 +1,4 @@
-"""A forked child: it waits for no thread of its parent, and its parent for none of it."""
+"""A forked child and its parent wait for none of each other's threads."""
 
 import asyncio
 import functools

@@ -1,6 +1,8 @@
-"""Quiet turns: a turn costs its new messages, and nothing is assumed about the old ones."""
+"""A quiet turn costs only its new messages, and still checks the old ones."""
 
 import copy
+from collections.abc import Iterable
+from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -8,11 +10,12 @@ from hypothesis import strategies as st
 from praison_compressor import (
     BudgetTooSmall,
     CompressorConfig,
+    CompressResult,
     ContextCompressor,
     MemoryStore,
     TokenCounter,
 )
-from praison_compressor.messages import read_transcript
+from praison_compressor.messages import Message, read_transcript
 from tests.helpers.compressing import SMALL, Model, requests_of
 from tests.helpers.transcripts import session, transcripts
 
@@ -22,7 +25,7 @@ class CountedReads(TokenCounter):
 
     most = 0
 
-    def begin_count(self, messages):
+    def begin_count(self, messages: Iterable[Message]) -> Any:
         messages = list(messages)
         self.most = max(self.most, len(messages))
         return super().begin_count(messages)
@@ -31,12 +34,12 @@ class CountedReads(TokenCounter):
 class Watched(ContextCompressor):
     """Counts full reads, and compares each quiet turn with a fresh compressor's."""
 
-    def __init__(self, config=SMALL, **options) -> None:
+    def __init__(self, config: CompressorConfig = SMALL, **options: Any) -> None:
         super().__init__(config, tokens=CountedReads(config.model), **options)
         self.full = self.quiet = 0
-        self.differences = []
+        self.differences: list[tuple[Any, Any]] = []
 
-    def compress_sync(self, messages, **options):
+    def compress_sync(self, messages: Any, **options: Any) -> CompressResult:
         self.tokens.most = 0
         try:
             found = super().compress_sync(messages, **options)
@@ -48,7 +51,7 @@ class Watched(ContextCompressor):
             self.differences += self._differences(found, messages, options)
         return found
 
-    def _differences(self, found, messages, options):
+    def _differences(self, found: Any, messages: Any, options: Any) -> list[tuple[Any, Any]]:
         """Return what a compressor that remembers nothing sees otherwise."""
         options = {"session_id": self.session_id, **options, "extends": False}
         fresh = ContextCompressor(self.config, store=self.store).compress_sync(messages, **options)
@@ -93,7 +96,7 @@ def test_any_edit_of_the_transcript_is_noticed(messages, data):
     assert ours.differences == []
 
 
-def _or_none(ours, messages):
+def _or_none(ours: Watched, messages: list[Message]) -> CompressResult | None:
     try:
         return ours.compress_sync(messages, session_id="s")
     except BudgetTooSmall:

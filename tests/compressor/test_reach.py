@@ -1,4 +1,4 @@
-"""What a view leaves out is in reach: by the result's tools, and by `read`, in every store."""
+"""The result's tools and `read` reach what a view leaves out, in every store."""
 
 import json
 import pickle

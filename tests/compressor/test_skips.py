@@ -1,4 +1,4 @@
-"""Who watches events hears that a compression is due and is not done, and why: once."""
+"""A due compression that is skipped emits one event with its reason."""
 
 import pytest
 

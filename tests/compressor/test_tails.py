@@ -1,4 +1,4 @@
-"""What a compression keeps verbatim: the newest messages, and the user's words of the others."""
+"""A compression keeps the newest messages verbatim, and the user's words of older ones."""
 
 import functools
 import random
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
-from praison_compressor.messages import find_repairs, split_steps, text_of
+from praison_compressor.messages import Message, find_repairs, split_steps, text_of
 from praison_compressor.view.budget import Budget
 from praison_compressor.view.frame import is_framed
 from tests.helpers.compressing import Model, requests_of
@@ -34,7 +34,14 @@ class Kept:
     step: int
 
 
-def compressed(messages, window, asked=None, *, by_model=False, grows=False) -> Kept:
+def compressed(
+    messages: list[Message],
+    window: int,
+    asked: int | None = None,
+    *,
+    by_model: bool = False,
+    grows: bool = False,
+) -> Kept:
     """Return what is kept of a session; with `grows` it is sent turn for turn."""
     options = {} if asked is None else {"protect_last_n_tokens": asked}
     config = CompressorConfig(
@@ -50,7 +57,7 @@ def compressed(messages, window, asked=None, *, by_model=False, grows=False) -> 
     return kept
 
 
-def measured(view, messages, target) -> Kept:
+def measured(view: list[Message], messages: list[Message], target: int) -> Kept:
     """Return the sizes of a view; its tail follows its last summary."""
     framed = [n for n, message in enumerate(view) if is_framed(message)]
     tail = view[framed[-1] + 1 :]
@@ -65,12 +72,12 @@ def measured(view, messages, target) -> Kept:
     )
 
 
-def size(messages) -> int:
+def size(messages: list[Message]) -> int:
     return sum(map(TOKENS.message, messages))
 
 
 @functools.cache
-def twice(window: int):
+def twice(window: int) -> list[Message]:
     """Return a session of about twice the window."""
     each = size(session(3)[1:]) // 3
     return session(2 * window // each + 1)
@@ -145,7 +152,7 @@ def long_messages() -> tuple[list[dict], list[str]]:
 @pytest.mark.parametrize("prose", [1, 40])
 @pytest.mark.parametrize(("window", "grows"), [(8_000, False), (16_000, True)])
 def test_with_a_model_no_fewer_of_the_users_words_are_kept_than_without(window, grows, prose):
-    """A view by a model keeps as many of the user's words as a static view."""
+    """A model's view keeps at least the user's words that a static view keeps."""
 
     async def model(messages):
         return (

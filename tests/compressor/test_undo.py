@@ -1,4 +1,4 @@
-"""A compression that was taken back is gone from views, in any process, and not from the ledger."""
+"""Undone compressions leave the views of every process, and stay in the ledger."""
 
 import subprocess
 import sys

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import praison_compressor
+from tests.helpers.markdown import table
 
 HEAD = """# The library, name by name
 
@@ -111,6 +112,4 @@ def _first_line(thing: Any) -> str:
 
 
 def _table(title: str, rows: Iterable[tuple[str, str]]) -> str:
-    cells = [(name.replace("|", "\\|"), " ".join(text.split())) for name, text in rows]
-    lines = [f"| `{name}` | {text.replace('|', chr(92) + '|')} |" for name, text in cells]
-    return "\n".join([f"| {title} | meaning |", "|---|---|", *lines, ""])
+    return table((title, "meaning"), ((f"`{name}`", text) for name, text in rows)) + "\n"

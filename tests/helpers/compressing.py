@@ -3,9 +3,11 @@
 import asyncio
 import threading
 import time
+from typing import Any
 
-from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.messages import text_of
+from praison_compressor import CompressorConfig, ContextCompressor, Store
+from praison_compressor.messages import Message, text_of
+from praison_compressor.testing import LocalProvider
 
 SMALL = CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
 
@@ -18,7 +20,7 @@ class Model:
         self.requests: list[str] = []
         self.shown: list[str] = []
 
-    async def __call__(self, messages):
+    async def __call__(self, messages: list[Message]) -> str:
         self.requests.append("\n".join(map(text_of, messages)))
         self.shown.append(self.requests[-1].partition("<transcript>")[2])
         await asyncio.sleep(0)
@@ -32,7 +34,7 @@ class Gate:
         self.asked, self.open, self.cancelled = (threading.Event() for _ in range(3))
         self.requests: list[str] = []
 
-    async def __call__(self, messages):
+    async def __call__(self, messages: list[Message]) -> str:
         self.requests.append("\n".join(map(text_of, messages)))
         self.asked.set()
         try:
@@ -55,7 +57,11 @@ class Clock:
 
 
 def compressor(
-    summarizer=None, on_event=None, store=None, before_compression=None, **options
+    summarizer: Any = None,
+    on_event: Any = None,
+    store: Store | None = None,
+    before_compression: Any = None,
+    **options: Any,
 ) -> ContextCompressor:
     """Return a compressor with a small window."""
     config = CompressorConfig(**{**vars(SMALL), **options})
@@ -63,7 +69,7 @@ def compressor(
     return ContextCompressor(config, summarizer=summarizer, **parts)
 
 
-def at(provider, **options) -> ContextCompressor:
+def at(provider: LocalProvider, **options: Any) -> ContextCompressor:
     """Return a compressor whose summaries a model at this provider writes."""
     given = {
         "context_window": 30_000,
@@ -76,7 +82,7 @@ def at(provider, **options) -> ContextCompressor:
     return compressor(**{**given, **options})
 
 
-def requests_of(messages):
+def requests_of(messages: list[Message]) -> list[list[Message]]:
     """Return the transcript's requests, one for each answer."""
     return [
         messages[:end]

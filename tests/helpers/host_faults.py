@@ -1,4 +1,4 @@
-"""Faults of older hosts that we cannot mend: each by name, with the tests that meet it.
+"""List the faults of older hosts, each with the tests that meet it.
 
 A listed test must fail on those hosts (strict), so that the list cannot outlive its faults; one
 that may wait for ever is not run there. `.ci/run hosts` runs every test of the host there.

@@ -67,7 +67,7 @@ def at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvi
 def by_itself(
     answer: Any = None, window: int | None = None, facts: Any = None, **options: Any
 ) -> Iterator[LocalProvider]:
-    """Run the host in a folder and with a provider of its own, which `options` are for.
+    """Run the host in its own folder, with its own provider of these `options`.
 
     With `window` host and provider give the agents' models that window. The summarizer repeats
     `facts`.

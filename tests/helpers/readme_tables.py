@@ -17,6 +17,7 @@ from praison_compressor.cli.demo_agent import MODEL, run_turns
 from praison_compressor.cli.terminal import EXIT_CODES
 from praison_compressor.praisonai.patches import READ
 from tests.helpers.api_page import api_page
+from tests.helpers.markdown import table
 
 ROOT = Path(__file__).parent.parent.parent
 README = ROOT / "README.md"
@@ -35,18 +36,12 @@ def commands() -> dict[str, Any]:
 
 def options_table() -> str:
     """Return the options of `CompressorConfig`: name, default and meaning."""
-    lines = ["| option | default | meaning |", "|---|---|---|"]
-    for name, default, meaning in _options():
-        lines.append(f"| `{name}` | {default} | {meaning} |")
-    return "\n".join(lines)
-
-
-def _options() -> list[tuple[str, str, str]]:
-    default, meanings = CompressorConfig(), CompressorConfig.meanings()
-    return [
-        (name, _default(getattr(default, name)), _flat(meaning))
-        for name, meaning in meanings.items()
-    ]
+    default = CompressorConfig()
+    rows = (
+        (f"`{name}`", _default(getattr(default, name)), meaning)
+        for name, meaning in CompressorConfig.meanings().items()
+    )
+    return table(("option", "default", "meaning"), rows)
 
 
 def _default(value: Any) -> str:
@@ -55,17 +50,16 @@ def _default(value: Any) -> str:
 
 def commands_table() -> str:
     """Return the table of commands with the first sentence of their help."""
-    lines = ["| command | what it does |", "|---|---|"]
-    for name, command in commands().items():
-        usage = " ".join([name, *_arguments(command)])
-        lines.append(f"| `{_flat(usage)}` | {_first_sentence(command.help)} |")
-    return "\n".join(lines)
+    rows = (
+        (f"`{' '.join([name, *_arguments(command)])}`", _first_sentence(command.help))
+        for name, command in commands().items()
+    )
+    return table(("command", "what it does"), rows)
 
 
 def exit_codes() -> str:
     """Return the table of exit codes."""
-    rows = [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()]
-    return "\n".join(["| exit code | meaning |", "|---|---|", *rows])
+    return table(("exit code", "meaning"), EXIT_CODES.items())
 
 
 def reference() -> str:
@@ -90,7 +84,7 @@ def reference() -> str:
         "",
         "`--set` takes every option of [configuration](configuration.md).",
         "",
-        *_rows(_shared()),
+        _rows(_shared()),
     ]
     shared = [(each.opts, each.help) for each in _shared()]
     for name, command in commands().items():
@@ -101,7 +95,7 @@ def reference() -> str:
         given = [p for p in command.params if p.param_type_name == "option"]
         rows = _rows(p for p in given if (p.opts, p.help) not in shared)
         also = ", ".join(f"`{p.opts[0]}`" for p in given if (p.opts, p.help) in shared)
-        lines += [*rows, "", f"And {also}."] if rows else [f"Options: {also}."]
+        lines += [rows, "", f"And {also}."] if rows else [f"Options: {also}."]
     return "\n".join(lines) + "\n"
 
 
@@ -119,9 +113,10 @@ def _shared() -> list[Any]:
     return list(named.values())
 
 
-def _rows(options: Iterable[Any]) -> list[str]:
-    found = [f"| `{_spelled(each)}` | {_flat(each.help)} |" for each in options]
-    return ["| option | meaning |", "|---|---|", *found] if found else []
+def _rows(options: Iterable[Any]) -> str:
+    """Return a table of options, or "" for none."""
+    rows = [(f"`{_spelled(each)}`", each.help) for each in options]
+    return table(("option", "meaning"), rows) if rows else ""
 
 
 def _spelled(option: Any) -> str:
@@ -136,20 +131,20 @@ def _arguments(command: Any) -> list[str]:
 
 
 def _first_sentence(text: str | None) -> str:
-    return re.split(r"(?<=[.:])\s", _flat(text or ""))[0].rstrip(":.") + "."
-
-
-def _flat(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    return re.split(r"(?<=[.:])\s", " ".join((text or "").split()))[0].rstrip(":.") + "."
 
 
 def read_table() -> str:
     """Return the table of host names that are only read or set."""
-    lines = ["| of | names | without one |", "|---|---|---|"]
-    for row in READ:
-        left = f"left out: {row.without}" if row.without else "`HostMoved`"
-        lines.append(f"| `{row.owner.replace(':', '.')}` | `{row.names}` | {left} |")
-    return "\n".join(lines)
+    rows = (
+        (
+            f"`{row.owner.replace(':', '.')}`",
+            f"`{row.names}`",
+            f"left out: {row.without}" if row.without else "`HostMoved`",
+        )
+        for row in READ
+    )
+    return table(("of", "names", "without one"), rows)
 
 
 TABLES = {"options": options_table, "read": read_table}

@@ -8,6 +8,7 @@ import inspect
 import json
 import re
 import zlib
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from praison_compressor.messages import text_of
@@ -86,7 +87,7 @@ class Caller:
         """Whether a turn has a transcript to wait for."""
         self._untold: set[str] = set()
         """What was said on this line and has no transcript yet."""
-        self._all_told = asyncio.Event()
+        self._all_transcribed = asyncio.Event()
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._loop: asyncio.Task[None] | None = None
         agent.on_event(self._hear)
@@ -98,11 +99,11 @@ class Caller:
             self.seen.add(event["item"]["id"])
         elif event["type"] == "input_audio_buffer.committed":
             self._untold.add(event["item_id"])
-            self._all_told.clear()
+            self._all_transcribed.clear()
         elif event["type"] == "conversation.item.input_audio_transcription.completed":
             self._untold.discard(event["item_id"])
             if not self._untold:
-                self._all_told.set()
+                self._all_transcribed.set()
 
     async def __aenter__(self) -> Caller:
         await self.call()
@@ -116,7 +117,7 @@ class Caller:
         assert await self.agent.aconnect()
         self._events = asyncio.Queue()
         self._untold.clear()
-        self._all_told.set()
+        self._all_transcribed.set()
         self._loop = asyncio.create_task(self.agent.receive_loop())
 
     async def hang_up(self) -> None:
@@ -155,7 +156,7 @@ class Caller:
         await self.speak(text)
         said = await self._answer()
         if self.transcribed:
-            await self._unless_cut_off(self._all_told.wait(), "waiting for a transcript")
+            await self._unless_cut_off(self._all_transcribed.wait(), "waiting for a transcript")
         return said
 
     async def _answer(self) -> str:
@@ -199,7 +200,9 @@ def agent_for(server: RealtimeServer, **options: Any) -> RealtimeAgent:
 
 
 @contextlib.asynccontextmanager
-async def conversation(*, answers=model, server_options=None, **options):
+async def conversation(
+    *, answers: Any = model, server_options: Any = None, **options: Any
+) -> AsyncIterator[tuple[RealtimeServer, RealtimeAgent, Caller]]:
     """Run a server, an agent and a caller."""
     async with (
         RealtimeServer(answers, **(server_options or {})) as server,
@@ -214,7 +217,7 @@ async def small_talk(caller: Caller, turns: int, start: int = 21) -> None:
     await caller.agent.settled()
 
 
-async def until(holds) -> None:
+async def until(holds: Callable[[], object]) -> None:
     """Wait until the condition holds."""
     for _ in range(2000):
         if holds():
@@ -241,11 +244,11 @@ def deletions(server: RealtimeServer) -> list[str]:
     return [event["item_id"] for event in sent(server, "conversation.item.delete")]
 
 
-def entries(agent: RealtimeAgent):
+def entries(agent: RealtimeAgent) -> Any:
     return agent.store.open("default", agent.session_id).entries
 
 
-def all_messages(agent: RealtimeAgent):
+def all_messages(agent: RealtimeAgent) -> Any:
     """Return all folded messages of the store."""
     return agent.store.transcript(agent.store.open("default", agent.session_id))
 

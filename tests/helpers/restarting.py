@@ -1,4 +1,4 @@
-"""Programs with an agent of the host that are killed and run again, each run a process."""
+"""Run programs with an agent of the host, kill them, and run them again."""
 
 import itertools
 import multiprocessing
@@ -22,7 +22,7 @@ HOST, HISTORY, OPTION = KEPT = ("host's session", "host's history", "session_id=
 
 @dataclass(frozen=True)
 class Program:
-    """A program that makes an agent and answers prompts; each run of it is the same."""
+    """A program that makes an agent and answers prompts, the same in each run."""
 
     base_url: str
     url: str

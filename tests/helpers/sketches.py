@@ -1,4 +1,4 @@
-"""Layouts whose every number is written down, for tests of plans: a word a message."""
+"""Make layouts for tests of plans from sketches, a word for each message."""
 
 from collections.abc import Mapping
 from dataclasses import replace

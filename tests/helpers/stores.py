@@ -6,7 +6,6 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -106,9 +105,6 @@ def store(request, tmp_path):
         opened = open_store(request.getfixturevalue("postgres").empty())
     yield opened
     opened.close()
-
-
-Execute = Callable[..., list[Any]]
 
 
 @pytest.fixture

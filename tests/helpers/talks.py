@@ -1,7 +1,7 @@
 """Conversations for store tests, segments that replace them, and recall of these."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from praison_compressor import MemoryStore, Segment, Store, Usage
@@ -85,7 +85,9 @@ def count(text: str) -> int:
     return (len(text) + 3) // 4
 
 
-def tools(store: Store, session_id: str = "s", turn_tokens: int | None = None):
+def tools(
+    store: Store, session_id: str = "s", turn_tokens: int | None = None
+) -> list[Callable[..., str]]:
     """Return the agent's two recall functions."""
     return recall_tools(
         lambda: store,
@@ -95,7 +97,7 @@ def tools(store: Store, session_id: str = "s", turn_tokens: int | None = None):
     )
 
 
-def holding(*runs: Sequence[Any]):
+def holding(*runs: Sequence[Any]) -> list[Callable[..., str]]:
     """Return the recall functions of a session with these compressed runs."""
     store = MemoryStore()
     committed(store, "s", *runs)

@@ -1,4 +1,4 @@
-"""What must hold of every view: a list of the promises that a case breaks."""
+"""List the promises about every view that a case breaks."""
 
 import logging
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Containment by structure: what content says never becomes what the system or the user says.
+"""Quoted content never becomes a message of the system or of the user.
 
 Nothing here asks a model whether it was fooled. What is checked is the request that it is sent and
 the view that comes of it.

@@ -1,4 +1,4 @@
-"""A store that cannot be used: one line from the command, one log line from an agent."""
+"""An unusable store gives one line from the command, one log line from an agent."""
 
 import ctypes
 import json

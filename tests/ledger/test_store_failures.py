@@ -125,7 +125,7 @@ def _another_in_its_place(path: Path) -> None:
 
 @pytest.mark.parametrize("lose", [_deleted_with_its_log, _another_in_its_place])
 def test_a_file_that_went_away_is_made_again(lose, tmp_path, caplog):
-    """After a deletion the next commit is in the file at the path, and the log says so once."""
+    """After a deletion the next commit makes the file again, and logs it once."""
     path = tmp_path / "ledger.db"
     store = open_store(path)
     lost = committed(store, "s", talk(3, "a"), talk(3, "b"))

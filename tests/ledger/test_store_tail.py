@@ -1,4 +1,4 @@
-"""A transcript grows by its new messages alone, and a compression beside it loses none of them."""
+"""Recording writes only new messages, and a compression beside it loses none."""
 
 import pytest
 

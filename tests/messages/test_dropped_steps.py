@@ -1,4 +1,4 @@
-"""What a host leaves out of a conversation comes back; what the user took back does not."""
+"""Steps that the host drops come back; messages that the user removed do not."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Terminal, gateway and bots of the host: ours is the one system that compresses there."""
+"""In the host's terminal, gateway and bots only our system compresses."""
 
 import asyncio
 import json

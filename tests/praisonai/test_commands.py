@@ -1,6 +1,7 @@
 """Slash commands are answered in the chat, by us and not by a model."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -66,12 +67,12 @@ TALKED = [
 class Talk:
     """An agent that has answered eight turns, by one way to ask it."""
 
-    def __init__(self, made, mode) -> None:
+    def __init__(self, made: Any, mode: str) -> None:
         self.made, self._mode = made, mode
         self.ours = made.context_compressor
         self.say(*map(turn, range(8)))
 
-    def say(self, *prompts):
+    def say(self, *prompts: str) -> list[Any]:
         return MODES[self._mode](self.made, list(prompts))
 
 

@@ -1,4 +1,4 @@
-"""Whatever fails on our side, the agent's turn is answered, with the best view that there is."""
+"""A failure of ours ends no turn of the agent: it gets the best valid view."""
 
 import asyncio
 import gc

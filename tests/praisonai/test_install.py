@@ -1,4 +1,4 @@
-"""`install()` changes the host for those who asked, and `uninstall()` leaves no trace of it."""
+"""`install()` changes the host only where asked, and `uninstall()` restores it."""
 
 import contextlib
 import re
@@ -67,7 +67,7 @@ def test_the_page_lists_what_is_replaced():
 
 @pytest.mark.parametrize("place", ESSENTIAL, ids=name_of)
 def test_a_moved_name_is_refused(clean, monkeypatch, place):
-    """A host without one of the places we build on is refused by its name, and left as it was."""
+    """A host without a place that we replace stays unchanged; the error names the place."""
     monkeypatch.delattr(place.holder, place.row.name)
     before = everything()
     with pytest.raises(HostMoved, match=rf"{place.row.name}\b"):
@@ -98,7 +98,7 @@ def test_a_missing_optional_name_is_left_out_and_logged(clean, monkeypatch, capl
     ("part", "outcome"), [("", pytest.raises(HostMoved, match=r"_no_such_name\b")), ("X", None)]
 )
 def test_a_moved_name_that_is_only_read_is_named(part, outcome):
-    """A host without a name that we read is refused by the name, or a part is left out."""
+    """Without a name that we read the host is refused, or a part is left out."""
     more = Read("agent.agent:Agent", "_no_such_name", part)
     with outcome or contextlib.nullcontext():
         assert list(probe(reads=(*READ, more))[1]) == [part]

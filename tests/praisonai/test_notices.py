@@ -28,11 +28,11 @@ class Memory:
     """A memory that only wants to see what will be compressed."""
 
     def __init__(self, heard: list[tuple[str, Any]]) -> None:
-        self._told = heard
+        self._heard = heard
 
     def on_pre_compress(self, messages: list[Any]) -> str:
         """Take a look."""
-        self._told.append(("memory", messages))
+        self._heard.append(("memory", messages))
         return ""
 
 

@@ -1,4 +1,4 @@
-"""A refusal as too long is learned from, and the request goes out once more as a tighter view."""
+"""After a refusal as too long the request is sent once more, as a smaller view."""
 
 import contextlib
 import json

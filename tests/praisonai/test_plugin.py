@@ -1,4 +1,4 @@
-"""Switched on by the host's own configuration: entry point, environment, file; no line of code."""
+"""The host's configuration switches the plugin on: entry point, environment, file."""
 
 import json
 import os

@@ -7,6 +7,7 @@ import pytest
 
 from praison_compressor.compressor.bills import short_count
 from praison_compressor.messages import text_of
+from praison_compressor.praisonai.conversations import Choices
 from praison_compressor.testing import Failure, SummaryModel, Worker
 from praison_compressor.view.frame import is_framed
 from tests.helpers.hosting import (
@@ -181,13 +182,42 @@ def test_the_focus_reaches_the_summarizer_once(host):
     assert "the harbour dues" not in host.for_model("aux")[-1].text
 
 
-def test_an_edited_history_drops_the_choices(host):
-    """An edit of the history drops the choices made before it."""
+def test_an_answer_taken_back_drops_the_choices(host):
+    """Taking back the newest messages drops the choices; a new turn alone does not."""
     made = talked(host)
-    made.chat(f"/compact keep {reference(made.chat('/compact preview'), 'Turn 2:')}")
+    made.chat("/compact focus the harbour dues")
+    host.answer_with(Worker(answer="It is done."))
+    made.chat("Go on.")
+    assert made.context_compressor.conversation.choices == Choices(focus="the harbour dues")
+    del made.chat_history[-2:]
+    made.chat("Go on otherwise.")
+    assert made.context_compressor.conversation.choices == Choices()
+
+
+def test_a_chosen_message_is_the_one_that_was_shown(host):
+    """After an edit of earlier messages a choice still means the message that was shown."""
+    made = talked(host)
+    for number in (1, 3):
+        shown = made.chat("/compact preview")
+        made.chat(f"/compact keep {reference(shown, f'Turn {number}:')}")
     del made.chat_history[2:4]
     made.chat("Go on.")
-    assert made.context_compressor.conversation.choices.keep == ()
+    assert made.context_compressor.conversation.choices.keep == ()  # the ledger has it
+    chat(made, [turn(n, words=150) for n in range(8, 18)])
+    kept = {n for n in range(1, 8) if turn(n) in said(of_agent(host)[-1])}
+    assert kept == {3}
+
+
+def test_a_range_that_lost_an_end_is_none(host):
+    """A range whose first message was removed limits no compression."""
+    made = talked(host)
+    shown = made.chat("/compact preview")
+    ends = [reference(shown, f"Turn {number}:") for number in (2, 4)]
+    made.chat("/compact from {} to {}".format(*ends))
+    del made.chat_history[4:6]
+    made.chat("/compact")
+    made.chat("Go on.")
+    assert not {turn(1), turn(3), turn(4)} & {*said(of_agent(host)[-1])}
 
 
 def test_a_range_that_does_not_fit_is_answered_with_the_remedy(host):

@@ -135,11 +135,11 @@ def test_thinking_that_a_provider_refuses_is_left_out():
 TOOL = {"type": "function", "function": {"name": "f"}, "cache_control": {"type": "ephemeral"}}
 
 
-def marks(messages) -> list[int]:
+def marks(messages: list[Any]) -> list[int]:
     return [i for i, message in enumerate(messages) if '"cache_control"' in json.dumps(message)]
 
 
-def unmarked(value):
+def unmarked(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: unmarked(v) for k, v in value.items() if k != "cache_control"}
     return [unmarked(item) for item in value] if isinstance(value, list) else value

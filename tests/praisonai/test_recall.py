@@ -1,4 +1,4 @@
-"""An agent that calls tools has its archive in reach from its first compression on."""
+"""An agent with tools gets the recall tools with its first compression."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Each request is known by whose turn it is: threads, streams, tools, clones, teams and flows."""
+"""Each request is assigned to its turn: threads, streams, tools, clones, teams, flows."""
 
 import logging
 import threading

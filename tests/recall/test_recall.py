@@ -304,7 +304,7 @@ def test_no_answer_exceeds_what_was_asked_for():
             assert abs(said - size) <= 14
 
 
-def test_a_turn_may_read_so_much_and_the_next_again():
+def test_the_answers_of_a_turn_share_a_budget():
     """A turn's answers share a budget, and a new turn has a new one."""
     store, turn = MemoryStore(), ["first"]
     committed(store, "s", talk(200, "needle"))

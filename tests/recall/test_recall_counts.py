@@ -163,7 +163,7 @@ def test_a_listing_that_does_not_fit_gives_its_first_lines():
 
 
 def test_a_value_of_json_stands_by_its_key():
-    """A long line of JSON is read by members, and a passage names the keys that lead to it."""
+    """A passage of long JSON holds whole members, and names their parent keys."""
     items = [{"sku": f"HAT{n}", "price": n + 0.5, "note": "woollen " * 12} for n in range(40)]
     text = json.dumps({"shop": {"items": items}})
     search, read = holding([{"role": "user", "content": "Go."}, *step("a", text)])

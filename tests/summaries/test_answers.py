@@ -1,4 +1,4 @@
-"""What of a model's answer becomes a summary: judged by its end, form, words and their order."""
+"""A model's answer is judged by its end, form, words and word order."""
 
 import enum
 import random

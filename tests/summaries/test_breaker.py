@@ -1,4 +1,4 @@
-"""The breaker: a model that failed is left alone, longer each time, unless much has changed."""
+"""A model that failed is not asked for a while, longer after each failure."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What the writer makes of a brief: prose beside quotes, within the room, and quotes alone."""
+"""The writer makes a summary of a brief: prose beside quotes, or quotes alone."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The auxiliary model: what is sent to a real local endpoint, and what is made of its answers."""
+"""The summarizer sends valid requests to a local endpoint and reads its answers."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""An auxiliary model that reads less than its table says: learned from its refusal, once."""
+"""A refusal teaches, once, that the auxiliary model's window is smaller."""
 
 from types import SimpleNamespace
 from typing import Any

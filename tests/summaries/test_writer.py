@@ -1,8 +1,9 @@
-"""The writer: every message in exactly one part, every token accounted for, nobody left running."""
+"""The writer covers every message once, counts every token, and leaves no task."""
 
 import asyncio
 import functools
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,8 @@ from praison_compressor import (
     TokenCounter,
     Usage,
 )
-from praison_compressor.messages import text_of
+from praison_compressor.ledger import Session
+from praison_compressor.messages import Message, text_of
 from praison_compressor.summaries.protocol import Brief, as_summarizer
 from praison_compressor.summaries.writer import SummaryWriter
 from tests.helpers import compressing
@@ -24,7 +26,7 @@ ANSWER = "## Done\nThe modules so far are in order."
 ONE = Usage(prompt_tokens=900, completion_tokens=80, cache_read_tokens=100, cost=0.5)
 
 
-def quoting(messages) -> str:
+def quoting(messages: list[Message]) -> str:
     """Return a little of what is to be summarized."""
     return text_of(messages[-1]).partition(">\n")[2][300:420]
 
@@ -32,13 +34,15 @@ def quoting(messages) -> str:
 class Paid:
     """A summarizer that answers from a list, the last one for ever, and charges for each."""
 
-    def __init__(self, *answers, window=None) -> None:
+    def __init__(self, *answers: Any, window: int | None = None) -> None:
         self.answers = list(answers) or [ANSWER]
         self.window = window
         self.requests: list[list[dict]] = []
         self.models: list[str | None] = []
 
-    async def summarize(self, messages, *, max_tokens, model, timeout_seconds):
+    async def summarize(
+        self, messages: list[Message], *, max_tokens: Any, model: Any, timeout_seconds: Any
+    ) -> SummaryReply:
         self.requests.append(messages)
         self.models.append(model)
         await asyncio.sleep(0)
@@ -53,25 +57,25 @@ class Paid:
 compressor = functools.partial(compressing.compressor, summary_max_retries=0)
 
 
-def brief(messages, room=2_000, **changes) -> Brief:
+def brief(messages: list[Message], room: int = 2_000, **changes: Any) -> Brief:
     values = {"messages": tuple(messages), "shown": tuple(messages), "room_tokens": room}
     return Brief(**{**values, "quotes_tokens": 200, "prose_tokens": 200, **changes})
 
 
-def writing(summarizer, **options) -> SummaryWriter:
+def writing(summarizer: Any, **options: Any) -> SummaryWriter:
     """Return a writer of its own."""
     config = CompressorConfig(summary_max_retries=0, **options)
     tokens = TokenCounter("gpt-4o")
     return SummaryWriter(config, as_summarizer(summarizer), tokens, lambda event: None)
 
 
-def write(summarizer, given, **options):
+def write(summarizer: Any, given: Brief, **options: Any) -> Any:
     """Return what a writer of its own makes of a brief."""
     writer = writing(summarizer, **options)
     return asyncio.run(writer.write(given, model=None, session_id="s"))
 
 
-def shown(request) -> str:
+def shown(request: list[Message]) -> str:
     return text_of(request[-1]).partition("<transcript>")[2]
 
 
@@ -166,7 +170,7 @@ def test_every_answer_is_on_the_bill_where_all_models_fail():
 class Named(Paid):
     """The first model's answers have its name, the others' have none."""
 
-    async def summarize(self, messages, *, model, **given):
+    async def summarize(self, messages: list[Message], *, model: Any, **given: Any) -> Any:
         reply = await super().summarize(messages, model=model, **given)
         return replace(reply, model="first" if model == "first" else None)
 
@@ -181,14 +185,14 @@ def test_a_summary_never_names_a_model_whose_answer_was_refused():
 class Overtaken(MemoryStore):
     """Another worker, on the same ledger, is quicker: once. No lease holds it off."""
 
-    def __init__(self, first) -> None:
+    def __init__(self, first: Any) -> None:
         super().__init__()
         self.first = first
 
-    def claim(self, session, holder, seconds):
+    def claim(self, session: Session, holder: str, seconds: float) -> bool:
         return True
 
-    def commit(self, session, segments, skeleton=None):
+    def commit(self, session: Session, segments: Any, skeleton: Any = None) -> Session:
         first, self.first = self.first, None
         if first is not None:
             first(self)

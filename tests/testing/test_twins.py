@@ -21,7 +21,6 @@ MARK = {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}
 # Responses'.
 CALL = {"type": "function_call", "call_id": "call_1", "name": "read", "arguments": "{}"}
 OUTPUT: Any = {"type": "function_call_output", "call_id": "call_1", "output": "done"}
-FUNCTION: Any = {"type": "function", "name": "read", "parameters": PARAMETERS}
 
 
 def say(*blocks: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A model's window: by litellm's table, and by what a refusal says of a request's length."""
+"""A model's window comes from litellm's table, or from a refusal."""
 
 import contextlib
 import json

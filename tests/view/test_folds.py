@@ -1,4 +1,4 @@
-"""Summaries stand beside each other; the oldest are folded into one rarely, whatever they hold."""
+"""Summaries stay side by side; the oldest are rarely folded into one."""
 
 import asyncio
 import random

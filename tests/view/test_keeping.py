@@ -1,4 +1,4 @@
-"""Outputs that a policy keeps yield to the window: the oldest first, as few as it asks."""
+"""Where the window is full, the fewest and oldest outputs kept by a policy go."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,14 +1,15 @@
-"""Masks: old tool outputs as one line, before any model is paid; once, stably, and reversibly."""
+"""Masks replace old tool outputs by one stable line before a model is paid."""
 
 import copy
 import functools
 import itertools
 import json
+from typing import Any
 
 import pytest
 
 from praison_compressor import CompressorConfig, ConfigError, ContextCompressor
-from praison_compressor.messages import find_repairs, text_of
+from praison_compressor.messages import Message, find_repairs, text_of
 from praison_compressor.view.masks import mask_results, policy_of, results_with_calls
 from tests.helpers import compressing
 from tests.helpers.transcripts import outputs, step
@@ -16,7 +17,7 @@ from tests.helpers.transcripts import outputs, step
 Model = functools.partial(compressing.Model, "## Done\nEvery part that was looked at is in order.")
 
 
-def config(**options) -> CompressorConfig:
+def config(**options: Any) -> CompressorConfig:
     small = {"model": "gpt-4o", "context_window": 8_000, "protect_last_n_tokens": 1_000}
     return CompressorConfig(**{**small, **options})
 
@@ -24,7 +25,7 @@ def config(**options) -> CompressorConfig:
 LONG = "lorem ipsum dolor " * 100
 
 
-def masks_of(messages):
+def masks_of(messages: list[Message]) -> list[Message]:
     return [m for m in messages if m["role"] == "tool" and text_of(m).startswith("[masked]")]
 
 
@@ -221,7 +222,7 @@ def lines(count: int, name: str = "a") -> str:
     return "\n".join(f"line {n} of {name}: value {n * 7919 % 100_003}" for n in range(1, count))
 
 
-def asked(*results: str, name: str = "read_file"):
+def asked(*results: str, name: str = "read_file") -> list[Message]:
     """Return one question, and the unanswered results of parallel calls."""
     calls = [step(f"call_{n}", body, name, part=n) for n, body in enumerate(results)]
     together = {**calls[0][0], "tool_calls": [each[0]["tool_calls"][0] for each in calls]}

@@ -1,13 +1,15 @@
-"""The plan: pure, between steps, within its budget; it loses no message. What a budget takes."""
+"""A plan cuts between steps, stays within its budget and loses no message."""
 
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, Segment
-from praison_compressor.messages import digest, read_transcript, split_steps
+from praison_compressor.messages import Message, digest, read_transcript, split_steps
 from praison_compressor.view.budget import Budget
 from praison_compressor.view.jobs import Plan
 from praison_compressor.view.view import View
@@ -15,7 +17,9 @@ from tests.helpers.sketches import budget, laid, planned
 from tests.helpers.transcripts import session, step, transcripts
 
 
-def view_of(messages, segments=(), head_tokens=600) -> View:
+def view_of(
+    messages: list[Message], segments: Iterable[Segment] = (), head_tokens: int = 600
+) -> View:
     """Return a view in which four characters of a message cost a token."""
     got = read_transcript(messages)
     tokens = [4 + len(str(message)) // 4 for message in got.messages]
@@ -23,7 +27,7 @@ def view_of(messages, segments=(), head_tokens=600) -> View:
     return View(got, tuple(digests), tuple(tokens), tuple(segments), head_tokens)
 
 
-def exactly(target: int, **options) -> Budget:
+def exactly(target: int, **options: Any) -> Budget:
     return Budget.exactly(CompressorConfig(**options), target)
 
 
@@ -35,7 +39,7 @@ def plan_if_possible(view: View, budget: Budget) -> Plan | None:
         return None
 
 
-def summary_of(messages, start, end, tokens=100) -> Segment:
+def summary_of(messages: list[Message], start: int, end: int, tokens: int = 100) -> Segment:
     """Return a segment that replaces messages[start:end]."""
     run = tuple(digest(message) for message in messages[start:end])
     rendered = {"role": "user", "content": f"summary of {start} to {end}"}

@@ -2,6 +2,7 @@
 
 import pytest
 
+from praison_compressor.messages import Message
 from praison_compressor.testing import Rules, check_messages
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.transcripts import step
@@ -10,7 +11,7 @@ WORDS = "lorem ipsum dolor " * 60
 ASKED = {"role": "user", "content": "Do all of it."}
 
 
-def read(number: int):
+def read(number: int) -> list[Message]:
     """Return a step; each fifth one is of a tool that may be kept."""
     name = "read_file" if number % 5 else "ask_user"
     return step(f"c{number}", f"result {number} {WORDS}", name, path=f"{number}.py")

@@ -2,6 +2,7 @@
 
 import base64
 import pickle
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,35 +13,36 @@ from praison_compressor.messages import find_repairs, read_transcript
 from praison_compressor.praisonai.realtime import Marks
 from praison_compressor.praisonai.realtime.folding import choose
 from praison_compressor.praisonai.realtime.items import Items, messages_of
+from tests.helpers.realtime_server import Event
 
 
-def follower(*events) -> Items:
+def follower(*events: Event) -> Items:
     found = Items()
     for event in events:
         found.take(event)
     return found
 
 
-def user(item_id, text="hello", **more):
+def user(item_id: str, text: str = "hello", **more: Any) -> Event:
     content = [{"type": "input_text", "text": text}]
     return {"id": item_id, "type": "message", "role": "user", "content": content, **more}
 
 
-def added(item, **more):
+def added(item: Event, **more: Any) -> Event:
     return {"type": "conversation.item.added", "item": {"status": "completed", **item}, **more}
 
 
-def spoken(item_id, transcript=None):
+def spoken(item_id: str, transcript: str | None = None) -> Event:
     content = [{"type": "input_audio", "transcript": transcript}]
     return {"id": item_id, "type": "message", "role": "user", "content": content}
 
 
-def call(item_id, call_id):
+def call(item_id: str, call_id: str) -> Event:
     called = {"call_id": call_id, "name": "lookup", "arguments": "{}"}
     return {"id": item_id, "type": "function_call", **called}
 
 
-def output(item_id, call_id):
+def output(item_id: str, call_id: str) -> Event:
     return {"id": item_id, "type": "function_call_output", "call_id": call_id, "output": "done"}
 
 
@@ -105,7 +107,7 @@ def test_audio_is_never_kept():
 _DONE = "response.output_audio_transcript.done"
 
 
-def interrupted(*late) -> str:
+def interrupted(*late: Event) -> str:
     """Return the words of an answer of 1000 ms, cut at 400 ms, after late events."""
     item = {"id": "a", "type": "message", "role": "assistant", "content": []}
     sound = base64.b64encode(bytes(48 * 1000)).decode()
@@ -163,7 +165,7 @@ def test_marks_that_cannot_work_are_refused(wrong):
 
 
 @st.composite
-def conversations(draw):
+def conversations(draw: Any) -> Any:
     """Generate messages, speech, and calls answered at once, late or never."""
     events = []
     owed: list[str] = []

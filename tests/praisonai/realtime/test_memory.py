@@ -1,13 +1,14 @@
-"""How the memory of a voice conversation is made; deleted and cut words are in none."""
+"""A voice conversation's memory has its facts, without deleted and cut words."""
 
 import asyncio
 import inspect
 import re
+from collections.abc import Callable
 
 import pytest
 
 from praison_compressor import CompressorConfig
-from praison_compressor.messages import text_of
+from praison_compressor.messages import Message, text_of
 from tests.helpers.realtime_caller import (
     FACT,
     LONG,
@@ -39,7 +40,7 @@ class Slow:
         self.go = asyncio.Event()
         self.calls = self.running = self.most = 0
 
-    async def __call__(self, messages):
+    async def __call__(self, messages: list[Message]) -> str:
         self.calls += 1
         self.running += 1
         self.most = max(self.most, self.running)
@@ -50,7 +51,7 @@ class Slow:
         return await oracle(messages)
 
 
-async def facts_until(caller: Caller, holds, more: str = "") -> None:
+async def facts_until(caller: Caller, holds: Callable[[], object], more: str = "") -> None:
     """Say facts until the condition holds."""
     for number in range(60):
         if holds():
