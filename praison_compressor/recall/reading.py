@@ -163,7 +163,9 @@ class Reading:
         room = (room if is_short else min(room, BEGINNING_TOKENS)) - self.fitting.count(remark)
         return f"{remark}\n{self._read_whole(reference, originals, room)}"
 
-    def _quote(self, reference: Reference, hits: Sequence[Hit], count: str | None, room: int) -> str:
+    def _quote(
+        self, reference: Reference, hits: Sequence[Hit], count: str | None, room: int
+    ) -> str:
         """Return the best passages, below `count` if given, and how to read on."""
         room = max(LEAST_TOKENS, int(room * ABOUT_SHARE))
         found = [
