@@ -6,7 +6,7 @@ A call and its results are one document: they are counted once.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..concurrency import lazy
@@ -18,23 +18,27 @@ from .layout import (
     NUMBERED,
     block_around,
     chars_of,
+    count_fitting,
     json_paths,
     length_without_ending,
     split_lines,
     value_around,
 )
 from .passages import (
+    BEFORE,
     CONTEXT,
     WORTH,
     LineTerms,
     Passage,
     Term,
     find_passages,
+    line_scores,
     term_weights,
     terms_by_line,
+    terms_in,
 )
 from .references import Reference
-from .tables import table_of
+from .tables import best_rows, table_of, table_rows
 
 __all__ = [
     "ROW_CHARS",
@@ -43,7 +47,9 @@ __all__ = [
     "answer_pairs",
     "count_documents",
     "few_words",
+    "put_new_names_first",
     "rank_passages",
+    "sought_terms",
     "split_repeats",
     "widen_best",
 ]
@@ -58,6 +64,12 @@ MAX_BLOCK_CHARS = 800
 """Characters up to which a passage is widened to the block around it."""
 WIDEN_FACTOR = 2
 """Factor for the lines around a match: a wide quote saves a second read."""
+FIRST_PARTS = 1.5
+"""Room of the first of several passages, each for names of the query, beside 1 of the others."""
+MIN_FILLING_CHARS = 200
+"""Room beside the quoted passages from which on a further one is cut to it."""
+REPEATED_SHARE, REPEATED_LINES = 0.03, 4
+"""What each further line like the best one adds to a passage's score, up to so many lines."""
 ALIKE_WORDS_SHARE = 0.8
 """Of two passages that share this part of the older one's words only one is shown."""
 SAME_LINE_WORDS_SHARE = 0.5
@@ -169,6 +181,15 @@ class Match:
         is_call = bool(tool_calls_of(self.message))
         return [""] * len(self.lines) if is_call else json_paths(message_as_text(self.message))
 
+    @lazy
+    def table(self) -> str:
+        """Return the message's JSON as a table, or ""."""
+        return table_of(message_as_text(self.message)) if any(self.paths) else ""
+
+    def terms(self, wanted: Sequence[Term]) -> frozenset[str]:
+        """Return the terms that the passage shows, a table all of its own."""
+        return terms_in(self.table or self.text, wanted)
+
     def has(self, other: Match) -> bool:
         """Return whether the passage has the other's best line."""
         first, last = self.passage.first, self.passage.last
@@ -182,22 +203,45 @@ class Match:
         is_end = last == self.passage.last
         return "" if is_end else str(self.where.lines(self.passage.last + 1, last))
 
-    def widen(self, most: int, table_chars: int) -> Match:
+    def narrow(self, most: int, wanted: Sequence[Term], weight: Mapping[str, float]) -> Match:
+        """Cut a passage above `most` characters to the lines with the most weight."""
+        if len(self.text) <= most:
+            return self
+        best, cuts = self.passage.best, list[Passage]()
+        for first in range(self.passage.first, self.passage.last + 1):
+            lines = self.lines[first - 1 : self.passage.last]
+            last = first + max(1, count_fitting(lines, most, len)) - 1
+            cuts.append(replace(self.passage, first=first, last=last, best=max(first, min(best, last))))
+        cut = max(
+            (replace(self, passage=cut) for cut in cuts),
+            key=lambda match: (
+                math.fsum(weight[text] for text in terms_in(match.text, wanted)),
+                -abs(best - BEFORE - match.passage.first),
+            ),
+        )
+        return cut
+
+    def widen(
+        self, most: int, table_chars: int, wanted: Sequence[Term], weight: Mapping[str, float]
+    ) -> Match:
         """Widen the match to its message, table, JSON value or block.
 
-        The passage has at most `most` characters, a table `table_chars`. An ending that other
-        messages have too is left out.
+        The passage has at most `most` characters, a whole table `table_chars`. Of a longer table
+        the rows with the most weight are shown. An ending that other messages have too is left out.
         """
         best, passage = self.passage.best - 1, self.passage
         end = max(passage.last, self.end)
         if chars_of(self.lines[:end]) <= most:
             return replace(self, passage=replace(passage, first=1, last=end))
-        table = table_of(message_as_text(self.message)) if any(self.paths) else ""
-        # A match at the top names all of the JSON.
-        if 0 < len(table) <= (most if self.paths[best] else table_chars):
-            rows = table.split("\n")
-            whole = Passage(1, len(rows), passage.score, 1)
-            return replace(self, lines=rows, passage=whole, is_table=True)
+        if table := self.table:
+            # A match at the top names all of the JSON.
+            if len(table) > (most if self.paths[best] else table_chars):
+                rows = table_rows(message_as_text(self.message))
+                scores = line_scores([row.line for row in rows], wanted, weight)
+                table = best_rows(rows, scores, most)
+            shown = table.split("\n")
+            whole = Passage(1, len(shown), passage.score, 1)
+            return replace(self, lines=shown, passage=whole, is_table=True)
         if self.paths[best]:
             first, last = value_around(best, self.lines, self.paths, most)
             first, last = min(first, passage.first - 1), max(last, passage.last - 1)
@@ -215,6 +259,7 @@ class Match:
 def rank_passages(
     found: Sequence[FoundMessage],
     wanted: Sequence[Term],
+    sought: Sequence[Term],
     shared: Collection[str],
     most: int,
 ) -> tuple[list[Match], dict[str, float]]:
@@ -238,7 +283,7 @@ def rank_passages(
     for number, (match, lines, terms_of) in enumerate(zip(found, texts, line_terms, strict=True)):
         if number in weaker:
             continue
-        part = (1 + full_weights[number] / fullest) / 2
+        part = (1 + full_weights[number] / fullest) / 2 * _repeated_factor(terms_of, weight)
         end = length_without_ending(lines, shared)
         for passage in find_passages(
             lines,
@@ -253,10 +298,47 @@ def rank_passages(
             passage = replace(passage, score=part * passage.score)
             matches.append(Match(match.segment, match.ordinal, passage, lines, match.message, end))
             part *= NEXT_PASSAGE_FACTOR
-    least = worth * max((match.passage.score for match in matches), default=0)
-    matches = [match for match in matches if match.passage.score >= least]
     matches.sort(key=lambda match: (match.passage.score, *match.place), reverse=True)
-    return matches, weight
+    least, kept, shown = worth * matches[0].passage.score if matches else 0, [], set[str]()
+    for each in matches:
+        terms = each.terms(sought)
+        if each.passage.score >= least or terms - shown:
+            kept.append(each)
+        shown |= terms
+    return kept, weight
+
+
+def _repeated_factor(line_terms: Sequence[LineTerms], weight: Mapping[str, float]) -> float:
+    """Return a factor above 1 for a message with several lines like its best one."""
+    sums = [round(math.fsum(weight[text] for text in terms), 6) for terms in line_terms]
+    return 1 + REPEATED_SHARE * min(REPEATED_LINES, sums.count(max(sums)) - 1)
+
+
+def sought_terms(wanted: Sequence[Term], is_whole: bool) -> list[Term]:
+    """Return the names of a query, and its words where no message has all of it."""
+    return [term for term in wanted if term.parts or not (is_whole or " " in term.text)]
+
+
+def put_new_names_first(
+    matches: Sequence[Match], sought: Sequence[Term], weight: Mapping[str, float]
+) -> tuple[list[Match], int]:
+    """Put matches first that have sought terms which no earlier one has; the best one stays first.
+
+    Return the matches, and how many of the first ones each have another name of the query.
+    """
+    terms = [match.terms(sought) for match in matches]
+    names = {term.text for term in sought if term.parts}
+    order, shown, with_names = [0], terms[0], 1 if terms[0] & names else 0
+    while len(order) < len(matches):
+        gains = [math.fsum(weight[text] for text in each - shown) for each in terms]
+        if not max(gains):
+            break
+        best = gains.index(max(gains))
+        with_names += with_names == len(order) and bool((terms[best] - shown) & names)
+        order.append(best)
+        shown |= terms[best]
+    order += [number for number in range(len(matches)) if number not in order]
+    return [matches[number] for number in order], max(1, with_names)
 
 
 def _drop_ending_terms(end: int, line_terms: Sequence[LineTerms]) -> Sequence[LineTerms]:
@@ -303,17 +385,35 @@ def _are_alike(one: Match, other: Match) -> bool:
     return common >= ALIKE_WORDS_SHARE * len(older.words)
 
 
-def widen_best(matches: Sequence[Match], quoted: int, chars: int, table_chars: int) -> list[Match]:
-    """Widen the matches to be quoted, up to `chars` characters together.
+def widen_best(
+    matches: Sequence[Match],
+    quoted: int,
+    chars: int,
+    table_chars: int,
+    wanted: Sequence[Term],
+    weight: Mapping[str, float],
+) -> tuple[list[Match], int]:
+    """Fit `quoted` matches, and next ones that fit beside them, into `chars` characters.
 
-    A table may have `table_chars`. A match whose best line stands in a wider one is left out.
+    Return all matches, and how many of them are quoted. A table may have `table_chars`. A match
+    whose best line stands in a wider one is left out.
     """
-    room, best = chars - sum(len(match.text) for match in matches[:quoted]), list[Match]()
+    best, number = list[Match](), 0
     for match in matches:
         if any(each.has(match) for each in best):
             continue
-        most = min(len(match.text) + room, MAX_BLOCK_CHARS)
-        wide = match.widen(most, table_chars) if len(best) < quoted else match
-        room -= len(wide.text) - len(match.text)
-        best.append(wide)
-    return best
+        if number < quoted:
+            parts = FIRST_PARTS - 1 + quoted if number == 0 else quoted - number
+            share = int(chars * (FIRST_PARTS if number == 0 else 1) / parts)
+            match = match.narrow(share, wanted, weight).widen(
+                min(share, MAX_BLOCK_CHARS), table_chars, wanted, weight
+            )
+        elif number == len(best) and chars >= MIN_FILLING_CHARS:
+            match = match.narrow(chars, wanted, weight)
+            if match.table:
+                match = match.widen(chars, 0, wanted, weight)
+        if number < quoted or (number == len(best) and len(match.text) <= chars):
+            chars -= len(match.text)
+            number += 1
+        best.append(match)
+    return best, number

@@ -17,7 +17,14 @@ from itertools import pairwise
 
 from ..ledger.words import STOP_WORDS, distinct_words
 
-__all__ = ["Passage", "Term", "find_passages", "query_terms", "terms_in"]
+__all__ = [
+    "Passage",
+    "Term",
+    "find_passages",
+    "line_scores",
+    "query_terms",
+    "terms_in",
+]
 
 PHRASE_WEIGHT, IDENTIFIER_WEIGHT, PAIR_WEIGHT = 3.0, 2.5, 0.7
 OTHER_CASE, APART = 0.8, 0.5
@@ -117,6 +124,16 @@ def terms_by_line(lines: Sequence[str], wanted: Sequence[Term]) -> list[LineTerm
         if term.text in whole or (term.parts and all(part in whole for part in term.parts))
     ]
     return [_terms_of_line(line, possible) for line in lines]
+
+
+def line_scores(
+    lines: Sequence[str], wanted: Sequence[Term], weight: Mapping[str, float]
+) -> list[float]:
+    """Return the weight of each line's terms."""
+    return [
+        math.fsum(weight[text] * share for text, share in terms.items())
+        for terms in terms_by_line(lines, wanted)
+    ]
 
 
 def term_weights(wanted: Sequence[Term], held: Sequence[Sequence[LineTerms]]) -> dict[str, float]:

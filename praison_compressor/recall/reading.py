@@ -173,7 +173,7 @@ class Reading:
             for hit in hits
         ]
         answer = search_answer(
-            self.about, found, PASSAGES, self.archive, room=room, table_room=room, quoted=PASSAGES
+            self.about, found, PASSAGES, self.archive, room=room, table_room=room
         )
         if count is not None:
             answer = replace(answer, count=count)

@@ -20,11 +20,21 @@ from .matches import (
     Match,
     count_documents,
     few_words,
+    put_new_names_first,
     rank_passages,
+    sought_terms,
     split_repeats,
     widen_best,
 )
-from .passages import WORTH, Term, find_passages, query_terms, terms_by_line, terms_in
+from .passages import (
+    WORTH,
+    Passage,
+    Term,
+    find_passages,
+    line_scores,
+    query_terms,
+    terms_in,
+)
 from .references import Reference, in_runs
 
 __all__ = ["SearchAnswer", "find_messages", "search_answer"]
@@ -35,6 +45,8 @@ MAX_COUNTED_PARTIAL_MESSAGES = 100
 """Matching messages that are counted at most, with some names of a query."""
 MAX_PASSAGES_PER_MESSAGE = 2
 """Passages shown of one message at most, if several messages match."""
+MAX_NAMED_PASSAGES = 4
+"""Passages at most that share the room, each for names that the others do not have."""
 MAX_NAMED_LINES = 8
 """Numbers of further matching lines at most."""
 MAX_NAMED_REPEATS = 6
@@ -121,12 +133,11 @@ def search_answer(
     *,
     room: int,
     table_room: int,
-    quoted: int,
 ) -> SearchAnswer:
     """Lay out what a search found.
 
-    Of the `limit` best matches, `quoted` are shown as passages; others have a row. The answer has
-    `room` tokens, or `table_room` with a table.
+    Of the `limit` best matches those that fit are shown as passages; others have a row. The answer
+    has `room` tokens, or `table_room` with a table.
     """
     shared, chars = archive.endings, int(max(0, room - HEAD_TOKENS) * CHARS_PER_TOKEN)
     table_chars = (
@@ -138,14 +149,18 @@ def search_answer(
     is_whole, least = found[0].is_whole, WORTH * found[0].score
     limit = limit if is_whole else max(1, limit - 1)
     most = limit if documents == 1 else MAX_PASSAGES_PER_MESSAGE
-    ranked, weight = rank_passages(found, wanted, shared, most)
+    sought = sought_terms(wanted, is_whole)
+    ranked, weight = rank_passages(found, wanted, sought, shared, most)
     if not ranked:  # the words of a name stand apart
         wanted = [Term(word, 1.0) for word in distinct_words(query)]
-        ranked, weight = rank_passages(found, wanted, shared, most)
+        ranked, weight = rank_passages(found, wanted, wanted, shared, most)
     matches, alike = split_repeats(ranked)
-    best = widen_best(matches[:limit], quoted, chars, table_chars)
+    matches, named = put_new_names_first(matches, sought, weight)
+    limit, quoted = max(limit, named), min(named, MAX_NAMED_PASSAGES)
+    best, quoted = widen_best(matches[:limit], quoted, chars, table_chars, wanted, weight)
     chosen = {match.place for match in best[:quoted]}
-    shown = _Quotes(archive, wanted, weight, chosen)
+    left = chars - sum(len(match.text) for match in best[:quoted])
+    shown = _Quotes(archive, wanted, weight, chosen, ranked, left)
     for match in best[:quoted]:
         shown.add(match)
     best = [match for match in best if match.place not in shown.places - chosen]
@@ -181,8 +196,7 @@ def _further_lines(
     if not best:
         return ""
     first = best[0]
-    line_terms = terms_by_line(first.lines, wanted)
-    scores = [sum(weight[text] * share for text, share in terms.items()) for terms in line_terms]
+    scores = line_scores(first.lines, wanted, weight)
     shown = {
         number
         for match in best
@@ -260,6 +274,9 @@ class _Quotes:
     weight: Mapping[str, float]
     chosen: Collection[tuple[int, int]]
     """Segment and ordinal of each message that is to be shown itself."""
+    ranked: Sequence[Match]
+    left: int
+    """Characters left for the results of calls."""
     lines: list[str] = field(default_factory=list)
     places: set[tuple[int, int]] = field(default_factory=set)
     """Segment and ordinal of each message that is shown."""
@@ -292,7 +309,8 @@ class _Quotes:
         calls, results = _calls_in(match, self.wanted), []
         for answered in around.calls_in(match.ordinal):
             place = around.segment, around.start + answered.answered_at
-            if answered.call.id in calls and place not in self.chosen:
+            # A call in a text has no id.
+            if answered.call.id in {"", *calls} and place not in self.chosen:
                 self.places.add(place)
                 results.append(self._result(match, around, answered.answered_at))
         more = [f"=> {len(results) - MAX_RESULTS} more"] if len(results) > MAX_RESULTS else []
@@ -305,10 +323,17 @@ class _Quotes:
             return f"=> [{where}] " + "\n".join(lines)
         shown_terms = terms_in(match.text, self.wanted)
         missing = [term for term in self.wanted if term.text not in shown_terms]
-        for passage in find_passages(lines, missing, 1, self.weight):
-            shown = "\n".join(lines[passage.first - 1 : passage.last])
-            return f"=> [{where.lines(passage.first, passage.last)}] {shown}"
-        return f"=> [{where}] " + truncate_line("\n".join(lines), MAX_RESULT_CHARS)
+        passages = find_passages(lines, missing, 1, self.weight)
+        if not passages and self.left <= MAX_RESULT_CHARS:
+            return f"=> [{where}] " + truncate_line("\n".join(lines), MAX_RESULT_CHARS)
+        passage = (*passages, Passage(1, 1, 0.0, 1))[0]
+        ordinal, message = around.start + at, around.messages[at]
+        whole = Match(around.segment, ordinal, passage, lines, message, len(lines))
+        result = next((each for each in self.ranked if each.place == whole.place), whole)
+        most = max(self.left, len(result.text))
+        result = result.widen(most, most, self.wanted, self.weight)
+        self.left -= len(result.text)
+        return f"=> [{result.where}] {result.text}"
 
 
 def _calls_in(match: Match, wanted: Sequence[Term]) -> set[str]:
