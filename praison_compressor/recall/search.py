@@ -5,7 +5,7 @@ A call and its results are one document: they are shown together.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..ledger.words import distinct_words, missing_chunks
@@ -158,12 +158,12 @@ def search_answer(
     matches, named = put_new_names_first(matches, sought, weight)
     limit, quoted = max(limit, named), min(named, MAX_NAMED_PASSAGES)
     best, quoted = widen_best(matches[:limit], quoted, chars, table_chars, wanted, weight)
-    chosen = {match.place for match in best[:quoted]}
+    chosen = {match.place: match for match in best[:quoted][::-1]}
     left = chars - sum(len(match.text) for match in best[:quoted])
     shown = _Quotes(archive, wanted, weight, chosen, ranked, left)
     for match in best[:quoted]:
         shown.add(match)
-    best = [match for match in best if match.place not in shown.places - chosen]
+    best = [match for match in best if match.place not in shown.places - chosen.keys()]
     rows = [match.row(wanted) for match in best]
     seen = shown.places | {match.place for match in (*best, *alike)}
     rest = [
@@ -171,7 +171,7 @@ def search_answer(
         for match in found
         if match.score >= least and (match.segment, match.ordinal) not in seen
     ]
-    listed, further = _other_matches(rest, wanted), _further_lines(best[:quoted], wanted, weight)
+    listed, further = _other_matches(rest, wanted), _further_lines(best, wanted, weight)
     after = best[0].after if best else ""
     is_table = any(match.is_table for match in best)
     room = table_room if is_table else room
@@ -272,8 +272,8 @@ class _Quotes:
     archive: SessionArchive
     wanted: Sequence[Term]
     weight: Mapping[str, float]
-    chosen: Collection[tuple[int, int]]
-    """Segment and ordinal of each message that is to be shown itself."""
+    chosen: Mapping[tuple[int, int], Match]
+    """The first passage to be shown of each message, by segment and ordinal."""
     ranked: Sequence[Match]
     left: int
     """Characters left for the results of calls."""
@@ -284,6 +284,8 @@ class _Quotes:
     def add(self, match: Match) -> None:
         """Append a match: its reference, role, call, lines and results."""
         where, is_new = match.where, match.place not in self.places
+        if not is_new and match is self.chosen[match.place]:  # shown below its call
+            return
         self.places.add(match.place)
         if not is_new:
             self.lines.append(f"[{where}]{match.path}\n{match.text}")
@@ -291,7 +293,8 @@ class _Quotes:
         around = self.archive.around(
             match.segment, range(match.ordinal, match.ordinal + 1), NEIGHBOUR_MESSAGES
         )
-        size = f" (of {len(match.lines)} lines)" if where.line is not None else ""
+        length = max(match.end, match.passage.last)
+        size = f" (of {length} lines)" if where.line is not None else ""
         role = match.message.get("role")
         head = f"[{where}]{size} {role}{self._answered_call(around, match.ordinal)}{match.path}"
         self.lines.append("\n".join([head, match.text, *self._results(match, around)]))
@@ -310,7 +313,7 @@ class _Quotes:
         for answered in around.calls_in(match.ordinal):
             place = around.segment, around.start + answered.answered_at
             # A call in a text has no id.
-            if answered.call.id in {"", *calls} and place not in self.chosen:
+            if answered.call.id in {"", *calls} and place not in self.places:
                 self.places.add(place)
                 results.append(self._result(match, around, answered.answered_at))
         more = [f"=> {len(results) - MAX_RESULTS} more"] if len(results) > MAX_RESULTS else []
@@ -319,6 +322,8 @@ class _Quotes:
     def _result(self, match: Match, around: Around, at: int) -> str:
         """Return a result whole, or the part that the match lacks."""
         where, lines = around.where(at), around.lines(at)
+        if shown := self.chosen.get((around.segment, around.start + at)):
+            return f"=> [{shown.where}]{shown.path} {shown.text}"
         if sum(map(len, lines)) <= WHOLE_RESULT_CHARS:
             return f"=> [{where}] " + "\n".join(lines)
         shown_terms = terms_in(match.text, self.wanted)

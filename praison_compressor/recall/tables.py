@@ -85,7 +85,10 @@ def best_rows(rows: Sequence[Row], scores: Sequence[float], most: int) -> str:
     """
     heads = {head for row in rows for head in row.heads}
     scores = [0.0 if n in heads else score for n, score in enumerate(scores)]
-    best = max(range(len(rows)), key=scores.__getitem__)
+    # Objects of one list belong together: of equal rows the one beside another match.
+    pairs = zip([0.0, *scores], scores, [*scores[1:], 0.0], strict=False)
+    beside = [score + max(above, below) / 2 for above, score, below in pairs]
+    best = beside.index(max(beside))
     filled = most // 2 if scores[best] and rows[best].heads else most
     kept, size = dict[int, str](), 0
     for number in sorted(range(len(rows)), key=lambda n: (-scores[n], abs(n - best))):

@@ -155,8 +155,7 @@ def test_of_similar_lines_in_one_message_the_best_are_shown():
     pairs = [[boats[a], boats[b]] for a, b in ((0, 2), (0, 3), (1, 2), (1, 3))]
     search, _ = holding([{"role": "user", "content": "Go."}, *step("a", json.dumps(pairs))])
     answer = search("BOAT101 BOAT103 cabin fares")
-    assert answer.index("BOAT101") < answer.index("BOAT103")
-    assert answer.count('"cabin": 338') == 2
+    assert re.search(r"\nBOAT101; .*; 338\nBOAT103; .*; 338\n", answer)
 
 
 def test_a_search_for_all_of_a_list_shows_its_table():

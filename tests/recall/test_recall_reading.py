@@ -59,7 +59,7 @@ def test_an_object_of_json_is_not_cut_in_its_middle():
     ]
     _, read = holding([{"role": "user", "content": "Look."}, *step("c1", json.dumps(cards))])
     answer = read("s1.3", about="card-17")
-    assert json.dumps(cards[17])[1:-1] in answer.replace("\n", "")
+    assert re.search(r"\n\*: id; holder; .*\n(.*\n)*card-17; holder 17; 119; 1530; 17 and 0", answer)
 
 
 def test_reading_about_something_gives_those_passages_alone():
@@ -103,7 +103,7 @@ def test_a_message_is_read_whole_or_cut_with_a_word_how_to_read_on():
     text = "\n".join(f"line {n} of a page" for n in range(100))
     _, read = holding([{"role": "user", "content": text}, {"role": "user", "content": text * 3}])
     assert text in read("s1.1")
-    for answer in (read("s1.2"), read("s1.1-2"), read("s1.2:7-"), read("s1.2", about="line 70")):
+    for answer in (read("s1.2"), read("s1.1-2"), read("s1.2:7-"), read("s1.2", about="line 7 of")):
         assert count(answer) <= 800
         rest = re.findall(r"go on: .*?(s1\.[12]:(\d+)-\d+)\)\n\(\d+ tokens", answer)[0]
         assert f"lines {rest[1]}-" in read(rest[0])
