@@ -147,6 +147,8 @@ class Reading:
         hits = _search_pool(self.about, pool)
         if calls and not hits and (hits := _search_pool(self.about, pool | calls)):
             pool |= calls
+        if reference.message is None and not hits:
+            return self._read_whole(reference, originals, room)
         is_there = any(hit.ordinal in places for hit in hits)
         remark = "" if is_there else _no_match_remark(reference, self.about, hits)
         texts = [message_as_text(each) for each in pool.values()]
