@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from ..concurrency import lazy
 from ..ledger.words import distinct_words
-from ..messages import Message, tool_calls_of
-from ..messages.display import message_as_text, truncate_line
+from ..messages import Message, ToolCall, tool_calls_of
+from ..messages.display import call_as_text, message_as_text, truncate_line
 from ..quotes import read_calls
 from .layout import (
     NUMBERED,
@@ -27,6 +27,7 @@ from .layout import (
 from .passages import (
     BEFORE,
     CONTEXT,
+    NEIGHBOUR_SHARE,
     WORTH,
     LineTerms,
     Passage,
@@ -60,6 +61,8 @@ NEXT_PASSAGE_FACTOR = 0.8
 """Factor for the score of a message's second passage, and again for its third."""
 PARTIAL_WORTH = 0.5
 """Share of the best score that a match needs where none has the whole query."""
+SHORT_CALL_CHARS = 200
+"""Longest call whose words count for its result, which is shown below it."""
 MAX_BLOCK_CHARS = 800
 """Characters up to which a passage is widened to the block around it."""
 WIDEN_FACTOR = 2
@@ -100,11 +103,11 @@ class FoundMessage:
 
 def count_documents(found: Sequence[FoundMessage]) -> int:
     """Return the number of found messages, calls and their results counted once."""
-    return len(found) - len({answer for _, answer in answer_pairs(found)})
+    return len(found) - len({answer for _, answer, _ in answer_pairs(found)})
 
 
-def answer_pairs(found: Sequence[FoundMessage]) -> list[tuple[int, int]]:
-    """Return (call, result) index pairs of `found`."""
+def answer_pairs(found: Sequence[FoundMessage]) -> list[tuple[int, int, ToolCall]]:
+    """Return the indexes of calls and their results in `found`, with each call."""
     by_segment: dict[int, list[int]] = {}
     for number, match in enumerate(found):
         by_segment.setdefault(match.segment, []).append(number)
@@ -112,7 +115,9 @@ def answer_pairs(found: Sequence[FoundMessage]) -> list[tuple[int, int]]:
     for numbers in by_segment.values():
         numbers.sort(key=lambda number: found[number].ordinal)
         calls = read_calls([found[number].message for number in numbers])
-        pairs += [(numbers[c.at], numbers[c.answered_at]) for c in calls if c.answered_at > c.at]
+        pairs += [
+            (numbers[c.at], numbers[c.answered_at], c.call) for c in calls if c.answered_at > c.at
+        ]
     return pairs
 
 
@@ -277,9 +282,12 @@ def rank_passages(
     ]
     worth = WORTH if found[0].is_whole and len(found) > 1 else PARTIAL_WORTH
     fullest, matches = max(full_weights) or 1, list[Match]()
-    weaker = {
-        call for call, result in answer_pairs(found) if full_weights[result] > full_weights[call]
-    }
+    weaker, named_above = set[int](), dict[int, frozenset[str]]()
+    for number, result, call in answer_pairs(found):
+        if full_weights[result] > full_weights[number]:
+            weaker.add(number)
+        if len(text := call_as_text(call)) <= SHORT_CALL_CHARS:
+            named_above[result] = terms_in(text, wanted)
     for number, (match, lines, terms_of) in enumerate(zip(found, texts, line_terms, strict=True)):
         if number in weaker:
             continue
@@ -295,7 +303,10 @@ def rank_passages(
             dull=shared,
             worth=worth,
         ):
-            passage = replace(passage, score=part * passage.score)
+            own = {term for terms in terms_of[passage.first - 1 : passage.last] for term in terms}
+            above = named_above.get(number, frozenset()) - own
+            score = passage.score + NEIGHBOUR_SHARE * math.fsum(weight[text] for text in above)
+            passage = replace(passage, score=part * score)
             matches.append(Match(match.segment, match.ordinal, passage, lines, match.message, end))
             part *= NEXT_PASSAGE_FACTOR
     matches.sort(key=lambda match: (match.passage.score, *match.place), reverse=True)
@@ -410,7 +421,7 @@ def widen_best(
             )
         elif number == len(best) and chars >= MIN_FILLING_CHARS:
             match = match.narrow(chars, wanted, weight)
-            if match.table:
+            if match.table or chars_of(match.lines[: match.end]) <= chars:
                 match = match.widen(chars, 0, wanted, weight)
         if number < quoted or (number == len(best) and len(match.text) <= chars):
             chars -= len(match.text)

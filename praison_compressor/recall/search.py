@@ -163,7 +163,8 @@ def search_answer(
     shown = _Quotes(archive, wanted, weight, chosen, ranked, left)
     for match in best[:quoted]:
         shown.add(match)
-    best = [match for match in best if match.place not in shown.places - chosen.keys()]
+    rest = [match for match in best[quoted:] if match.place not in shown.places - chosen.keys()]
+    best = [*shown.quoted, *rest]
     rows = [match.row(wanted) for match in best]
     seen = shown.places | {match.place for match in (*best, *alike)}
     rest = [
@@ -277,15 +278,18 @@ class _Quotes:
     ranked: Sequence[Match]
     left: int
     """Characters left for the results of calls."""
+    quoted: list[Match] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
+    """A passage for each quoted match."""
     places: set[tuple[int, int]] = field(default_factory=set)
     """Segment and ordinal of each message that is shown."""
 
     def add(self, match: Match) -> None:
         """Append a match: its reference, role, call, lines and results."""
         where, is_new = match.where, match.place not in self.places
-        if not is_new and match is self.chosen[match.place]:  # shown below its call
+        if not is_new and match is self.chosen[match.place]:  # shown beside its call or result
             return
+        self.quoted.append(match)
         self.places.add(match.place)
         if not is_new:
             self.lines.append(f"[{where}]{match.path}\n{match.text}")
@@ -302,9 +306,10 @@ class _Quotes:
     def _answered_call(self, around: Around, ordinal: int) -> str:
         """Return the call that a result answers, with its reference."""
         for answered in around.calls_answered_by(ordinal):
-            if (place := (around.segment, around.start + answered.at)) not in self.chosen:
+            place, call = (around.segment, around.start + answered.at), answered.call
+            if place not in self.chosen or len(call_as_text(call)) <= MAX_CALL_CHARS:
                 self.places.add(place)
-            return f", of [{around.where(answered.at)}] {_shorten_call(answered.call)}"
+            return f", of [{around.where(answered.at)}] {_shorten_call(call)}"
         return ""
 
     def _results(self, match: Match, around: Around) -> list[str]:

@@ -189,7 +189,7 @@ def test_a_call_is_found_with_its_result():
         [{"role": "user", "content": "Look."}, *step("c1", rows, path="src/gauge.py")]
     )
     found = search("src/gauge.py row 77")
-    assert re.search(r"\[s1\.2\] assistant\n(.*\n)+=> \[s1\.3:\d+-\d+\](.*\n)+row 77: 5929", found)
+    assert re.search(r"tool, of \[s1\.2\] .*src/gauge\.py.*\n(.*\n)+row 77: 5929", found)
 
 
 def test_of_many_calls_only_the_matching_result_is_shown():
