@@ -204,8 +204,8 @@ class Match:
     @property
     def after(self) -> str:
         """Reference of the lines that follow; "" where nothing follows."""
-        last = min(len(self.lines), self.passage.last + FOLLOWING_LINES)
-        is_end = last == self.passage.last
+        last = min(self.end, self.passage.last + FOLLOWING_LINES)
+        is_end = self.is_table or last <= self.passage.last
         return "" if is_end else str(self.where.lines(self.passage.last + 1, last))
 
     def narrow(self, most: int, wanted: Sequence[Term], weight: Mapping[str, float]) -> Match:
@@ -416,9 +416,8 @@ def widen_best(
         if number < quoted:
             parts = FIRST_PARTS - 1 + quoted if number == 0 else quoted - number
             share = int(chars * (FIRST_PARTS if number == 0 else 1) / parts)
-            match = match.narrow(share, wanted, weight).widen(
-                min(share, MAX_BLOCK_CHARS), table_chars, wanted, weight
-            )
+            match = match.narrow(share, wanted, weight) if quoted > 1 else match
+            match = match.widen(min(share, MAX_BLOCK_CHARS), table_chars, wanted, weight)
         elif number == len(best) and chars >= MIN_FILLING_CHARS:
             match = match.narrow(chars, wanted, weight)
             if match.table or chars_of(match.lines[: match.end]) <= chars:
