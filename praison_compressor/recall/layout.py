@@ -163,29 +163,16 @@ def _join_keys(stack: Sequence[Sequence[str | int]]) -> str:
 
 
 def value_around(at: int, lines: Sequence[str], paths: Sequence[str], most: int) -> tuple[int, int]:
-    """Return the lines of the largest JSON value, or of its members, up to `most` characters."""
+    """Return the largest JSON value's lines, up to `most` characters."""
     widest, value = (at, at), paths[at]
     while value:
         first = next((n for n in range(at, -1, -1) if not paths[n].startswith(value)), 0)
         ends = (n for n in range(at, len(lines)) if not paths[n].startswith(value))
         last = next(ends, len(lines)) - 1
         if chars_of(lines[first : last + 1]) > most:
-            return _members_around(*widest, range(first, last + 1), lines, most)
+            break
         widest, value = (first, last), _LAST_KEY.sub("", value)
     return widest
-
-
-def _members_around(
-    first: int, last: int, value: range, lines: Sequence[str], most: int
-) -> tuple[int, int]:
-    """Widen lines inside a value by the next ones below, then by those above."""
-    room = most - chars_of(lines[first : last + 1])
-    while last + 1 in value and (room := room - len(lines[last + 1]) - 1) >= 0:
-        last += 1
-    room = most - chars_of(lines[first : last + 1])
-    while first - 1 in value and (room := room - len(lines[first - 1]) - 1) >= 0:
-        first -= 1
-    return first, last
 
 
 def block_around(

@@ -5,12 +5,12 @@ A call and its results are one document: they are counted once.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ..concurrency import lazy
-from ..ledger.words import distinct_words
+from ..ledger.words import Hit, distinct_words
 from ..messages import Message, ToolCall, tool_calls_of
 from ..messages.display import call_as_text, message_as_text, truncate_line
 from ..quotes import read_calls
@@ -34,9 +34,10 @@ from .passages import (
     Term,
     find_passages,
     line_scores,
-    term_weights,
     terms_by_line,
     terms_in,
+    weigh_terms,
+    weight_of,
 )
 from .references import Reference
 from .tables import best_rows, table_of, table_rows
@@ -85,20 +86,17 @@ FOLLOWING_LINES = 40
 """Lines after a passage that a reference to what follows names."""
 
 
-@dataclass(frozen=True)
-class FoundMessage:
+class FoundMessage(NamedTuple):
     """An archived message that matches a query."""
 
     segment: int
     """From 1."""
-    ordinal: int
-    """The message's place among the segment's originals, from 0."""
-    message: Message
-    score: float
-    is_whole: bool
-    """Whether the message, with its call or results, has every name of the query."""
-    is_complete: bool = True
-    """Whether the search looked at every message that may have every name."""
+    hit: Hit
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Segment and ordinal: newer is larger."""
+        return self.segment, self.hit.ordinal
 
 
 def count_documents(found: Sequence[FoundMessage]) -> int:
@@ -113,8 +111,8 @@ def answer_pairs(found: Sequence[FoundMessage]) -> list[tuple[int, int, ToolCall
         by_segment.setdefault(match.segment, []).append(number)
     pairs = []
     for numbers in by_segment.values():
-        numbers.sort(key=lambda number: found[number].ordinal)
-        calls = read_calls([found[number].message for number in numbers])
+        numbers.sort(key=lambda number: found[number].place)
+        calls = read_calls([found[number].hit.message for number in numbers])
         pairs += [
             (numbers[c.at], numbers[c.answered_at], c.call) for c in calls if c.answered_at > c.at
         ]
@@ -208,7 +206,7 @@ class Match:
         is_end = self.is_table or last <= self.passage.last
         return "" if is_end else str(self.where.lines(self.passage.last + 1, last))
 
-    def narrow(self, most: int, wanted: Sequence[Term], weight: Mapping[str, float]) -> Match:
+    def narrow(self, most: int, wanted: Sequence[Term]) -> Match:
         """Cut a passage above `most` characters to the lines with the most weight."""
         if len(self.text) <= most:
             return self
@@ -216,19 +214,18 @@ class Match:
         for first in range(self.passage.first, self.passage.last + 1):
             lines = self.lines[first - 1 : self.passage.last]
             last = first + max(1, count_fitting(lines, most, len)) - 1
-            cuts.append(replace(self.passage, first=first, last=last, best=max(first, min(best, last))))
-        cut = max(
+            cuts.append(
+                replace(self.passage, first=first, last=last, best=max(first, min(best, last)))
+            )
+        return max(
             (replace(self, passage=cut) for cut in cuts),
             key=lambda match: (
-                math.fsum(weight[text] for text in terms_in(match.text, wanted)),
+                weight_of(terms_in(match.text, wanted), wanted),
                 -abs(best - BEFORE - match.passage.first),
             ),
         )
-        return cut
 
-    def widen(
-        self, most: int, table_chars: int, wanted: Sequence[Term], weight: Mapping[str, float]
-    ) -> Match:
+    def widen(self, most: int, table_chars: int, wanted: Sequence[Term]) -> Match:
         """Widen the match to its message, table, JSON value or block.
 
         The passage has at most `most` characters, a whole table `table_chars`. Of a longer table
@@ -242,7 +239,7 @@ class Match:
             # A match at the top names all of the JSON.
             if len(table) > (most if self.paths[best] else table_chars):
                 rows = table_rows(message_as_text(self.message))
-                scores = line_scores([row.line for row in rows], wanted, weight)
+                scores = line_scores([row.line for row in rows], wanted)
                 table = best_rows(rows, scores, most)
             shown = table.split("\n")
             whole = Passage(1, len(shown), passage.score, 1)
@@ -251,8 +248,8 @@ class Match:
             first, last = value_around(best, self.lines, self.paths, most)
             first, last = min(first, passage.first - 1), max(last, passage.last - 1)
         else:
-            lines = self.lines[:end]
-            first, last = block_around(passage.first - 1, best, passage.last - 1, lines, most)
+            first, last = passage.first - 1, passage.last - 1
+        first, last = block_around(first, best, last, self.lines[:end], most)
         return replace(self, passage=replace(passage, first=first + 1, last=last + 1))
 
     def row(self, wanted: Sequence[Term]) -> str:
@@ -264,23 +261,21 @@ class Match:
 def rank_passages(
     found: Sequence[FoundMessage],
     wanted: Sequence[Term],
-    sought: Sequence[Term],
     shared: Collection[str],
     most: int,
-) -> tuple[list[Match], dict[str, float]]:
-    """Return the passages, best first, then newest, and the terms' weights.
+) -> tuple[list[Match], list[Term]]:
+    """Return the passages, best first, then newest, and the terms, weighed.
 
     A message has at most `most` passages. A message that has more of the query elsewhere comes
     first. A call whose result has more of it is shown with that.
     """
     found = found[:MAX_RANKED_MESSAGES]
-    texts = [split_lines(message_as_text(match.message)) for match in found]
+    texts = [split_lines(message_as_text(match.hit.message)) for match in found]
     line_terms = [terms_by_line(lines, wanted) for lines in texts]
-    weight = term_weights(wanted, line_terms)
-    full_weights = [
-        math.fsum(weight[text] for text in set().union(*terms_of)) for terms_of in line_terms
-    ]
-    worth = WORTH if found[0].is_whole and len(found) > 1 else PARTIAL_WORTH
+    wanted = weigh_terms(wanted, line_terms)
+    full_weights = [weight_of(set().union(*terms_of), wanted) for terms_of in line_terms]
+    is_whole = found[0].hit.is_whole
+    worth = WORTH if is_whole and len(found) > 1 else PARTIAL_WORTH
     fullest, matches = max(full_weights) or 1, list[Match]()
     weaker, named_above = set[int](), dict[int, frozenset[str]]()
     for number, result, call in answer_pairs(found):
@@ -291,37 +286,32 @@ def rank_passages(
     for number, (match, lines, terms_of) in enumerate(zip(found, texts, line_terms, strict=True)):
         if number in weaker:
             continue
-        part = (1 + full_weights[number] / fullest) / 2 * _repeated_factor(terms_of, weight)
+        part = (1 + full_weights[number] / fullest) / 2 * _repeated_factor(terms_of, wanted)
         end = length_without_ending(lines, shared)
+        end = end if any(terms_of[:end]) else len(lines)
+        context = WIDEN_FACTOR * CONTEXT
         for passage in find_passages(
-            lines,
-            wanted,
-            most,
-            weight,
-            held=_drop_ending_terms(end, terms_of),
-            context=WIDEN_FACTOR * CONTEXT,
-            dull=shared,
-            worth=worth,
+            lines[:end], wanted, most, held=terms_of[:end], context=context, worth=worth
         ):
             own = {term for terms in terms_of[passage.first - 1 : passage.last] for term in terms}
             above = named_above.get(number, frozenset()) - own
-            score = passage.score + NEIGHBOUR_SHARE * math.fsum(weight[text] for text in above)
+            score = passage.score + NEIGHBOUR_SHARE * weight_of(above, wanted)
             passage = replace(passage, score=part * score)
-            matches.append(Match(match.segment, match.ordinal, passage, lines, match.message, end))
+            matches.append(Match(*match.place, passage, lines, match.hit.message, end))
             part *= NEXT_PASSAGE_FACTOR
     matches.sort(key=lambda match: (match.passage.score, *match.place), reverse=True)
-    least, kept, shown = worth * matches[0].passage.score if matches else 0, [], set[str]()
+    sought, kept, shown = sought_terms(wanted, is_whole), list[Match](), set[str]()
     for each in matches:
         terms = each.terms(sought)
-        if each.passage.score >= least or terms - shown:
+        if each.passage.score >= worth * matches[0].passage.score or terms - shown:
             kept.append(each)
         shown |= terms
-    return kept, weight
+    return kept, wanted
 
 
-def _repeated_factor(line_terms: Sequence[LineTerms], weight: Mapping[str, float]) -> float:
+def _repeated_factor(line_terms: Sequence[LineTerms], wanted: Sequence[Term]) -> float:
     """Return a factor above 1 for a message with several lines like its best one."""
-    sums = [round(math.fsum(weight[text] for text in terms), 6) for terms in line_terms]
+    sums = [round(weight_of(terms, wanted), 6) for terms in line_terms]
     return 1 + REPEATED_SHARE * min(REPEATED_LINES, sums.count(max(sums)) - 1)
 
 
@@ -331,31 +321,23 @@ def sought_terms(wanted: Sequence[Term], is_whole: bool) -> list[Term]:
 
 
 def put_new_names_first(
-    matches: Sequence[Match], sought: Sequence[Term], weight: Mapping[str, float]
+    matches: Sequence[Match], sought: Sequence[Term]
 ) -> tuple[list[Match], int]:
     """Put matches first that have sought terms which no earlier one has; the best one stays first.
 
     Return the matches, and how many of the first ones each have another name of the query.
     """
-    terms = [match.terms(sought) for match in matches]
     names = {term.text for term in sought if term.parts}
-    order, shown, with_names = [0], terms[0], 1 if terms[0] & names else 0
-    while len(order) < len(matches):
-        gains = [math.fsum(weight[text] for text in each - shown) for each in terms]
-        if not max(gains):
+    left, first, shown, with_names = list(matches), list[Match](), frozenset[str](), 0
+    while left:
+        gains = [weight_of(match.terms(sought) - shown, sought) for match in left]
+        if first and not max(gains):
             break
-        best = gains.index(max(gains))
-        with_names += with_names == len(order) and bool((terms[best] - shown) & names)
-        order.append(best)
-        shown |= terms[best]
-    order += [number for number in range(len(matches)) if number not in order]
-    return [matches[number] for number in order], max(1, with_names)
-
-
-def _drop_ending_terms(end: int, line_terms: Sequence[LineTerms]) -> Sequence[LineTerms]:
-    """Drop an ending's terms, unless no other line has any."""
-    kept = [*line_terms[:end], *({} for _ in line_terms[end:])]
-    return kept if any(kept) else line_terms
+        best = left.pop(gains.index(max(gains)) if first else 0)
+        with_names += with_names == len(first) and bool((best.terms(sought) - shown) & names)
+        first.append(best)
+        shown |= best.terms(sought)
+    return [*first, *left], max(1, with_names)
 
 
 def split_repeats(matches: Sequence[Match]) -> tuple[list[Match], list[Match]]:
@@ -402,7 +384,6 @@ def widen_best(
     chars: int,
     table_chars: int,
     wanted: Sequence[Term],
-    weight: Mapping[str, float],
 ) -> tuple[list[Match], int]:
     """Fit `quoted` matches, and next ones that fit beside them, into `chars` characters.
 
@@ -416,12 +397,12 @@ def widen_best(
         if number < quoted:
             parts = FIRST_PARTS - 1 + quoted if number == 0 else quoted - number
             share = int(chars * (FIRST_PARTS if number == 0 else 1) / parts)
-            match = match.narrow(share, wanted, weight) if quoted > 1 else match
-            match = match.widen(min(share, MAX_BLOCK_CHARS), table_chars, wanted, weight)
+            match = match.narrow(share, wanted) if quoted > 1 else match
+            match = match.widen(min(share, MAX_BLOCK_CHARS), table_chars, wanted)
         elif number == len(best) and chars >= MIN_FILLING_CHARS:
-            match = match.narrow(chars, wanted, weight)
+            match = match.narrow(chars, wanted)
             if match.table or chars_of(match.lines[: match.end]) <= chars:
-                match = match.widen(chars, 0, wanted, weight)
+                match = match.widen(chars, 0, wanted)
         if number < quoted or (number == len(best) and len(match.text) <= chars):
             chars -= len(match.text)
             number += 1

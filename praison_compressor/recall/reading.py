@@ -149,8 +149,10 @@ class Reading:
             pool |= calls
         if reference.message is None and not hits:
             return self._read_whole(reference, originals, room)
-        is_there = any(hit.ordinal in places for hit in hits)
-        remark = "" if is_there else _no_match_remark(reference, self.about, hits)
+        # A result is shown below the named call that it answers.
+        named = [hit for hit in hits if hit.ordinal in places]
+        remark = "" if named else _no_match_remark(reference, self.about, hits)
+        hits = named or hits
         texts = [message_as_text(each) for each in pool.values()]
         sizes = (self.fitting.count(table_of(text) or text.strip("\n")) for text in texts)
         most = SHORT_TOKENS if reference.line is None else SHORT_LINES_TOKENS
@@ -170,10 +172,7 @@ class Reading:
     ) -> str:
         """Return the best passages, below `count` if given, and how to read on."""
         room = max(LEAST_TOKENS, int(room * ABOUT_SHARE))
-        found = [
-            FoundMessage(reference.segment, hit.ordinal, hit.message, hit.score, hit.is_whole)
-            for hit in hits
-        ]
+        found = [FoundMessage(reference.segment, hit) for hit in hits]
         answer = search_answer(
             self.about, found, PASSAGES, self.archive, room=room, table_room=room
         )

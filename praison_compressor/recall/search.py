@@ -87,18 +87,7 @@ def find_messages(archive: SessionArchive, query: str) -> list[FoundMessage]:
         session.namespace, query, session.id, MAX_COUNTED_MESSAGES, archived_only=True
     )
     places = {e.hash: n for n, e in enumerate(session.entries, 1) if not e.forgotten}
-    return [
-        FoundMessage(
-            segment=places[hit.entry],
-            ordinal=hit.ordinal,
-            message=hit.message,
-            score=hit.score,
-            is_whole=hit.is_whole,
-            is_complete=hit.is_complete,
-        )
-        for hit in hits
-        if hit.entry in places
-    ]
+    return [FoundMessage(places[hit.entry], hit) for hit in hits if hit.entry in places]
 
 
 @dataclass(frozen=True)
@@ -146,33 +135,30 @@ def search_answer(
     wanted = query_terms(query)
     documents = count_documents(found)
     count = _count_line(query, found, documents)
-    is_whole, least = found[0].is_whole, WORTH * found[0].score
+    is_whole, least = found[0].hit.is_whole, WORTH * found[0].hit.score
     limit = limit if is_whole else max(1, limit - 1)
     most = limit if documents == 1 else MAX_PASSAGES_PER_MESSAGE
-    sought = sought_terms(wanted, is_whole)
-    ranked, weight = rank_passages(found, wanted, sought, shared, most)
+    ranked, wanted = rank_passages(found, wanted, shared, most)
     if not ranked:  # the words of a name stand apart
-        wanted = [Term(word, 1.0) for word in distinct_words(query)]
-        ranked, weight = rank_passages(found, wanted, wanted, shared, most)
+        words = [Term(word, 1.0) for word in distinct_words(query)]
+        ranked, wanted = rank_passages(found, words, shared, most)
     matches, alike = split_repeats(ranked)
-    matches, named = put_new_names_first(matches, sought, weight)
+    matches, named = put_new_names_first(matches, sought_terms(wanted, is_whole))
     limit, quoted = max(limit, named), min(named, MAX_NAMED_PASSAGES)
-    best, quoted = widen_best(matches[:limit], quoted, chars, table_chars, wanted, weight)
+    best, quoted = widen_best(matches[:limit], quoted, chars, table_chars, wanted)
     chosen = {match.place: match for match in best[:quoted][::-1]}
     left = chars - sum(len(match.text) for match in best[:quoted])
-    shown = _Quotes(archive, wanted, weight, chosen, ranked, left)
+    shown = _Quotes(archive, wanted, chosen, ranked, left)
     for match in best[:quoted]:
         shown.add(match)
-    rest = [match for match in best[quoted:] if match.place not in shown.places - chosen.keys()]
-    best = [*shown.quoted, *rest]
+    best = [
+        *shown.quoted,
+        *(match for match in best[quoted:] if match.place not in shown.places - chosen.keys()),
+    ]
     rows = [match.row(wanted) for match in best]
     seen = shown.places | {match.place for match in (*best, *alike)}
-    rest = [
-        match
-        for match in found
-        if match.score >= least and (match.segment, match.ordinal) not in seen
-    ]
-    listed, further = _other_matches(rest, wanted), _further_lines(best, wanted, weight)
+    rest = [each for each in found if each.hit.score >= least and each.place not in seen]
+    listed, further = _other_matches(rest, wanted), _further_lines(best, wanted)
     after = best[0].after if best else ""
     is_table = any(match.is_table for match in best)
     room = table_room if is_table else room
@@ -190,14 +176,12 @@ def search_answer(
     )
 
 
-def _further_lines(
-    best: Sequence[Match], wanted: Sequence[Term], weight: Mapping[str, float]
-) -> str:
+def _further_lines(best: Sequence[Match], wanted: Sequence[Term]) -> str:
     """Count and name the best message's other lines that match well."""
     if not best:
         return ""
     first = best[0]
-    scores = line_scores(first.lines, wanted, weight)
+    scores = line_scores(first.lines, wanted)
     shown = {
         number
         for match in best
@@ -228,11 +212,11 @@ def _alike_line(matches: Sequence[Match]) -> str:
 
 def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> str:
     """Return how many documents match, and how many have the exact phrase."""
-    is_whole, is_complete = found[0].is_whole, found[0].is_complete
+    is_whole, is_complete = found[0].hit.is_whole, found[0].hit.is_complete
     is_exact = len(found) < (MAX_COUNTED_MESSAGES if is_whole else MAX_COUNTED_PARTIAL_MESSAGES)
     more = "" if is_exact and (is_complete or not is_whole) else " or more"
     if not is_whole:
-        lacking = missing_chunks(query, [message_as_text(each.message) for each in found])
+        lacking = missing_chunks(query, [message_as_text(each.hit.message) for each in found])
         shown = ", ".join(
             truncate_line(chunk, MAX_LACKING_CHARS) for chunk in lacking[:MAX_LACKING_PARTS]
         )
@@ -244,7 +228,7 @@ def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> st
     exact = [
         match
         for match in found
-        if phrase in " ".join(message_as_text(match.message).casefold().split())
+        if phrase in " ".join(message_as_text(match.hit.message).casefold().split())
     ]
     remark = f"{documents}{more} archived message{'s match' if documents > 1 else ' matches'}"
     return remark + (
@@ -257,9 +241,9 @@ def _other_matches(
 ) -> list[tuple[list[tuple[int, int]], str]]:
     """Return rows of messages, each with a few words that they share."""
     rows: dict[str, list[tuple[int, int]]] = {}
-    for match in found:
-        row = f"{match.message.get('role')}: {few_words(message_as_text(match.message), wanted)}"
-        rows.setdefault(row, []).append((match.segment, match.ordinal + 1))
+    for segment, hit in found:
+        row = f"{hit.message.get('role')}: {few_words(message_as_text(hit.message), wanted)}"
+        rows.setdefault(row, []).append((segment, hit.ordinal + 1))
     return [(places, row) for row, places in rows.items()]
 
 
@@ -272,7 +256,6 @@ class _Quotes:
 
     archive: SessionArchive
     wanted: Sequence[Term]
-    weight: Mapping[str, float]
     chosen: Mapping[tuple[int, int], Match]
     """The first passage to be shown of each message, by segment and ordinal."""
     ranked: Sequence[Match]
@@ -333,7 +316,7 @@ class _Quotes:
             return f"=> [{where}] " + "\n".join(lines)
         shown_terms = terms_in(match.text, self.wanted)
         missing = [term for term in self.wanted if term.text not in shown_terms]
-        passages = find_passages(lines, missing, 1, self.weight)
+        passages = find_passages(lines, missing, 1)
         if not passages and self.left <= MAX_RESULT_CHARS:
             return f"=> [{where}] " + truncate_line("\n".join(lines), MAX_RESULT_CHARS)
         passage = (*passages, Passage(1, 1, 0.0, 1))[0]
@@ -341,7 +324,7 @@ class _Quotes:
         whole = Match(around.segment, ordinal, passage, lines, message, len(lines))
         result = next((each for each in self.ranked if each.place == whole.place), whole)
         most = max(self.left, len(result.text))
-        result = result.widen(most, most, self.wanted, self.weight)
+        result = result.widen(most, most, self.wanted)
         self.left -= len(result.text)
         return f"=> [{result.where}] {result.text}"
 

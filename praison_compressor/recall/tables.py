@@ -101,9 +101,7 @@ def best_rows(rows: Sequence[Row], scores: Sequence[float], most: int) -> str:
         kept |= added
     shown = sorted(kept)
     gaps = [after > n + 1 for n, after in zip(shown, [*shown[1:], len(rows)], strict=True)]
-    return "\n".join(
-        rows[n].line + "\n…" * is_gap for n, is_gap in zip(shown, gaps, strict=True)
-    )
+    return "\n".join(rows[n].line + "\n…" * is_gap for n, is_gap in zip(shown, gaps, strict=True))
 
 
 def _records(value: Any, path: str) -> Iterator[Record]:

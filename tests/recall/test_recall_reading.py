@@ -59,7 +59,9 @@ def test_an_object_of_json_is_not_cut_in_its_middle():
     ]
     _, read = holding([{"role": "user", "content": "Look."}, *step("c1", json.dumps(cards))])
     answer = read("s1.3", about="card-17")
-    assert re.search(r"\n\*: id; holder; .*\n(.*\n)*card-17; holder 17; 119; 1530; 17 and 0", answer)
+    assert re.search(
+        r"\n\*: id; holder; .*\n(.*\n)*card-17; holder 17; 119; 1530; 17 and 0", answer
+    )
 
 
 def test_reading_about_something_gives_those_passages_alone():
