@@ -34,8 +34,6 @@ LEAST_LISTED = 30
 """Tokens for the references of matches that have no row."""
 LEAST_BESIDE_CHARS = 80
 """Characters of a call or a result beside a message; where these do not fit it is left out."""
-CUT_PASSAGE_LINES = 3
-"""Lines of a further passage, its head among them, that have to fit; else it has a row."""
 HALVINGS = 5
 """Times that the share of each message of a range is looked for."""
 LINES_AROUND = 12
@@ -78,8 +76,6 @@ class Fitting:
     def _fit_start(self, text: str, room: int) -> str:
         """Return the first lines that fit, or a single line's ends."""
         lines = text.split("\n")
-        if self.count(text) <= room:
-            return text
         if (fitting := count_fitting(lines, room - 2, self.count)) > 1:
             return "\n".join([*lines[:fitting], "…"])
         keep = len(text)
@@ -104,7 +100,7 @@ class Fitting:
     def fit_answer(self, answer: SearchAnswer, room: int) -> str:
         """Return passages and other matches, the number of matches first.
 
-        A passage that does not fit is cut below two lines, or has a row.
+        A passage that does not fit has a row.
         """
         least = self.count(f"{OPENS}\n{answer.count}") + _SLACK_TOKENS
         left = room - least - self.count(answer.passages[0])
@@ -113,11 +109,9 @@ class Fitting:
         lines = [*answer.passages[:1], *answer.rows[1:], *filter(None, [answer.alike])]
         left = room - least - sum(self.count(line) + 1 for line in lines)
         for number, passage in enumerate(answer.passages[1:], 1):
-            left += self.count(lines[number])
-            fitting = count_fitting(passage.split("\n"), left - 2, self.count)
-            if fitting >= CUT_PASSAGE_LINES or self.count(passage) <= left:
-                lines[number] = self._fit_start(passage, left)
-            left -= self.count(lines[number])
+            more = self.count(passage) - self.count(lines[number])
+            if more <= left:
+                lines[number], left = passage, left - more
         return "\n".join([self.fit_rows(lines, room, "", answer.count), *others])
 
     def _other_rows(self, answer: SearchAnswer, room: int) -> Iterator[str]:

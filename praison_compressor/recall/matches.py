@@ -15,7 +15,6 @@ from ..messages import Message, ToolCall, tool_calls_of
 from ..messages.display import call_as_text, message_as_text, truncate_line
 from ..quotes import read_calls
 from .layout import (
-    NUMBERED,
     block_around,
     chars_of,
     count_fitting,
@@ -58,30 +57,20 @@ __all__ = [
 
 MAX_RANKED_MESSAGES = 24
 """Messages whose passages are ranked; the others are listed by reference."""
-NEXT_PASSAGE_FACTOR = 0.8
-"""Factor for the score of a message's second passage, and again for its third."""
-PARTIAL_WORTH = 0.5
-"""Share of the best score that a match needs where none has the whole query."""
 SHORT_CALL_CHARS = 200
 """Longest call whose words count for its result, which is shown below it."""
 MAX_BLOCK_CHARS = 800
 """Characters up to which a passage is widened to the block around it."""
 WIDEN_FACTOR = 2
 """Factor for the lines around a match: a wide quote saves a second read."""
-FIRST_PARTS = 1.5
-"""Room of the first of several passages, each for names of the query, beside 1 of the others."""
 MIN_FILLING_CHARS = 200
 """Room beside the quoted passages from which on a further one is cut to it."""
 REPEATED_SHARE, REPEATED_LINES = 0.03, 4
 """What each further line like the best one adds to a passage's score, up to so many lines."""
 ALIKE_WORDS_SHARE = 0.8
 """Of two passages that share this part of the older one's words only one is shown."""
-SAME_LINE_WORDS_SHARE = 0.5
-"""The same for passages with an equal best line, of the shorter one's words."""
 ROW_CHARS = 50
 """Characters of a row's few words."""
-DECIDING_LINES = 8
-"""Lines below a match that often decide; of similar messages one that has them is quoted."""
 FOLLOWING_LINES = 40
 """Lines after a passage that a reference to what follows names."""
 
@@ -165,11 +154,6 @@ class Match:
     def words(self) -> frozenset[str]:
         """Return the passage's distinct words."""
         return frozenset(distinct_words(self.text))
-
-    @property
-    def line(self) -> str:
-        """The best line, without spaces and the number of a listing."""
-        return NUMBERED.sub("", self.lines[self.passage.best - 1]).strip()
 
     @property
     def path(self) -> str:
@@ -274,8 +258,6 @@ def rank_passages(
     line_terms = [terms_by_line(lines, wanted) for lines in texts]
     wanted = weigh_terms(wanted, line_terms)
     full_weights = [weight_of(set().union(*terms_of), wanted) for terms_of in line_terms]
-    is_whole = found[0].hit.is_whole
-    worth = WORTH if is_whole and len(found) > 1 else PARTIAL_WORTH
     fullest, matches = max(full_weights) or 1, list[Match]()
     weaker, named_above = set[int](), dict[int, frozenset[str]]()
     for number, result, call in answer_pairs(found):
@@ -291,19 +273,19 @@ def rank_passages(
         end = end if any(terms_of[:end]) else len(lines)
         context = WIDEN_FACTOR * CONTEXT
         for passage in find_passages(
-            lines[:end], wanted, most, held=terms_of[:end], context=context, worth=worth
+            lines[:end], wanted, most, held=terms_of[:end], context=context
         ):
             own = {term for terms in terms_of[passage.first - 1 : passage.last] for term in terms}
             above = named_above.get(number, frozenset()) - own
             score = passage.score + NEIGHBOUR_SHARE * weight_of(above, wanted)
             passage = replace(passage, score=part * score)
             matches.append(Match(*match.place, passage, lines, match.hit.message, end))
-            part *= NEXT_PASSAGE_FACTOR
     matches.sort(key=lambda match: (match.passage.score, *match.place), reverse=True)
-    sought, kept, shown = sought_terms(wanted, is_whole), list[Match](), set[str]()
+    sought = sought_terms(wanted, found[0].hit.is_whole)
+    kept, shown = list[Match](), set[str]()
     for each in matches:
         terms = each.terms(sought)
-        if each.passage.score >= worth * matches[0].passage.score or terms - shown:
+        if each.passage.score >= WORTH * matches[0].passage.score or terms - shown:
             kept.append(each)
         shown |= terms
     return kept, wanted
@@ -344,7 +326,7 @@ def split_repeats(matches: Sequence[Match]) -> tuple[list[Match], list[Match]]:
     """Return distinct matches, and others much like one of these.
 
     An agent reads a file again after an edit; a message is archived masked and again folded. The
-    newest is returned, unless it ends below the match and another does not.
+    newest is returned.
     """
     apart: list[Match] = []
     others: dict[str, Match] = {}
@@ -353,29 +335,17 @@ def split_repeats(matches: Sequence[Match]) -> tuple[list[Match], list[Match]]:
         if place is None:
             apart.append(match)
             continue
-        other, apart[place] = sorted((apart[place], match), key=_lines_after)
+        other, apart[place] = sorted((apart[place], match), key=lambda each: each.place)
         others.setdefault(other.text, other)
     shown = {match.text for match in apart}
     return apart, [others[text] for text in others if text not in shown]
 
 
-def _lines_after(match: Match) -> tuple[int, int, int]:
-    """Return the lines below a match, up to `DECIDING_LINES`, then its place."""
-    return min(DECIDING_LINES, match.end - match.passage.best), *match.place
-
-
 def _are_alike(one: Match, other: Match) -> bool:
-    """Return whether the newer match repeats one of an older message.
-
-    It has nearly all words of the older match, or the same best line and half of one's words.
-    """
+    """Return whether a newer match has nearly all words of one of an older message."""
     older, newer = sorted((one, other), key=lambda each: each.place)
-    if older.place == newer.place:
-        return False
     common = len(older.words & newer.words)
-    if older.line == newer.line:
-        return common >= SAME_LINE_WORDS_SHARE * min(len(older.words), len(newer.words))
-    return common >= ALIKE_WORDS_SHARE * len(older.words)
+    return older.place != newer.place and common >= ALIKE_WORDS_SHARE * len(older.words)
 
 
 def widen_best(
@@ -395,8 +365,7 @@ def widen_best(
         if any(each.has(match) for each in best):
             continue
         if number < quoted:
-            parts = FIRST_PARTS - 1 + quoted if number == 0 else quoted - number
-            share = int(chars * (FIRST_PARTS if number == 0 else 1) / parts)
+            share = chars // (quoted - number)
             match = match.narrow(share, wanted) if quoted > 1 else match
             match = match.widen(min(share, MAX_BLOCK_CHARS), table_chars, wanted)
         elif number == len(best) and chars >= MIN_FILLING_CHARS:

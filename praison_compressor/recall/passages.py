@@ -159,12 +159,11 @@ def find_passages(
     *,
     held: Sequence[LineTerms] | None = None,
     context: int = CONTEXT,
-    worth: float = WORTH,
 ) -> list[Passage]:
     """Return up to `most` passages, best first, that score enough.
 
     Lines around a match are shown up to `context` characters. `held` are the lines' terms, where
-    they are known. `worth` is the least score, as a share of the best.
+    they are known.
     """
     held = terms_by_line(lines, wanted) if held is None else held
     weight = {term.text: term.weight for term in wanted}
@@ -176,7 +175,7 @@ def find_passages(
         scores = {n: _score_line(n, held, place, left) for n, place in places.items()}
         # Of equal ones the later: a tool's output ends with its conclusion.
         best = max(scores, key=lambda number: (scores[number], number))
-        least = least or worth * scores[best]
+        least = least or WORTH * scores[best]
         if scores[best] < least:
             break
         first, last = places[best]

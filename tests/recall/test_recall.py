@@ -136,17 +136,6 @@ def test_the_lines_below_a_match_are_shown():
     assert shown[-1] >= 37
 
 
-def test_a_copy_with_the_lines_below_is_shown():
-    """Of similar passages one with the lines below the match is shown, not one that ends there."""
-    file = [f"{n:6}→    value_{n} = read(gauge_{n})" for n in range(90)]
-    file[50] = "    50→    # Reuse the harbour lamp if"
-    parts = ["\n".join(file[start:end]) for start, end in ((46, 90), (0, 51))]
-    said = [{"role": "user", "content": "Go."}, *step("a", parts[0]), *step("b", parts[1])]
-    answer = holding(said)[0]("harbour lamp")
-    assert "value_51 = read" in answer
-    assert "(1 more much like these: s1.5)" in answer
-
-
 def test_of_similar_lines_in_one_message_the_best_are_shown():
     """A message's passage with more of the query is shown, though a later one is similar."""
     times = {"leaves": "11:00:00", "arrives": "13:00:00", "status": "available", "day": "Monday"}
