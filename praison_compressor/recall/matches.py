@@ -322,7 +322,9 @@ def put_new_names_first(
     return [*first, *left], max(1, with_names)
 
 
-def split_repeats(matches: Sequence[Match]) -> tuple[list[Match], list[Match]]:
+def split_repeats(
+    matches: Sequence[Match], sought: Sequence[Term]
+) -> tuple[list[Match], list[Match]]:
     """Return distinct matches, and others much like one of these.
 
     An agent reads a file again after an edit; a message is archived masked and again folded. The
@@ -331,7 +333,7 @@ def split_repeats(matches: Sequence[Match]) -> tuple[list[Match], list[Match]]:
     apart: list[Match] = []
     others: dict[str, Match] = {}
     for match in matches:
-        place = next((n for n, each in enumerate(apart) if _are_alike(match, each)), None)
+        place = next((n for n, each in enumerate(apart) if _are_alike(match, each, sought)), None)
         if place is None:
             apart.append(match)
             continue
@@ -341,11 +343,12 @@ def split_repeats(matches: Sequence[Match]) -> tuple[list[Match], list[Match]]:
     return apart, [others[text] for text in others if text not in shown]
 
 
-def _are_alike(one: Match, other: Match) -> bool:
-    """Return whether a newer match has nearly all words of one of an older message."""
+def _are_alike(one: Match, other: Match, sought: Sequence[Term]) -> bool:
+    """Return whether a newer match has an older one's sought terms and nearly all its words."""
     older, newer = sorted((one, other), key=lambda each: each.place)
-    common = len(older.words & newer.words)
-    return older.place != newer.place and common >= ALIKE_WORDS_SHARE * len(older.words)
+    if older.place == newer.place or older.terms(sought) - newer.terms(sought):
+        return False
+    return len(older.words & newer.words) >= ALIKE_WORDS_SHARE * len(older.words)
 
 
 def widen_best(

@@ -142,8 +142,9 @@ def search_answer(
     if not ranked:  # the words of a name stand apart
         words = [Term(word, 1.0) for word in distinct_words(query)]
         ranked, wanted = rank_passages(found, words, shared, most)
-    matches, alike = split_repeats(ranked)
-    matches, named = put_new_names_first(matches, sought_terms(wanted, is_whole))
+    sought = sought_terms(wanted, is_whole)
+    matches, alike = split_repeats(ranked, sought)
+    matches, named = put_new_names_first(matches, sought)
     limit, quoted = max(limit, named), min(named, MAX_NAMED_PASSAGES)
     best, quoted = widen_best(matches[:limit], quoted, chars, table_chars, wanted)
     chosen = {match.place: match for match in best[:quoted][::-1]}

@@ -136,6 +136,27 @@ def test_the_lines_below_a_match_are_shown():
     assert shown[-1] >= 37
 
 
+def test_several_names_share_one_answer():
+    """Names that no message has together are each quoted with their lines, in one answer."""
+    page = [f"    plank {n} of the pier is sound" for n in range(99)]
+    said = [{"role": "user", "content": "Go."}]
+    for number in (7001, 7002, 7003, 7004):
+        page[50] = f"    order {number} costs {number * 3}"
+        said += step(f"c{number}", "\n".join(page), path=f"pier-{number % 10}")
+    answer = holding(said)[0]("7001 7002 7003 7004")
+    assert re.findall(r"costs (\d+)", answer) == ["21012", "21009", "21006", "21003"]
+    assert count(answer) <= 400
+
+
+def test_a_command_in_a_text_is_found_with_its_result():
+    """A command in an assistant's text is quoted with what the next message reports."""
+    command = "Let me look.\n\n```\nfind_file gauge.py\n```"
+    result = "Found 1 match for gauge.py:\n/pier/gauge.py\n(Open file: n/a)\nbash-$"
+    said = [("user", "Go."), ("assistant", command), ("user", result), ("assistant", "Good.")]
+    search, _ = holding([{"role": role, "content": text} for role, text in said])
+    assert re.search(r"find_file gauge\.py\n```\n=> \[s1\.3\] Found 1 match", search("find_file"))
+
+
 def test_of_similar_lines_in_one_message_the_best_are_shown():
     """A message's passage with more of the query is shown, though a later one is similar."""
     times = {"leaves": "11:00:00", "arrives": "13:00:00", "status": "available", "day": "Monday"}

@@ -84,6 +84,24 @@ def test_reading_about_something_gives_those_passages_alone():
     assert "(not in s1.3: zebra)" in read("s1.3", about="pier zebra")
 
 
+def test_an_outline_about_nothing_in_it_is_the_outline():
+    """A segment in which nothing matches is outlined, as without words."""
+    _, read = holding(talk(8, "alpha"))
+    assert read("s1", about="outline") == read("s1")
+
+
+def test_a_named_call_is_quoted_before_its_result():
+    """Reading a call about something quotes the call's lines, though its result has more."""
+    plan = "\n".join(f"plank {n} of the pier" for n in range(200))
+    call = {"id": "c", "function": {"name": "write", "arguments": json.dumps({"plan": plan})}}
+    result = {"role": "tool", "tool_call_id": "c", "content": plan.replace("150", "150 gauge")}
+    _, read = holding(
+        [{"role": "user", "content": "Go."}, {"role": "assistant", "tool_calls": [call]}, result]
+    )
+    answer = read("s1.2", about="plank 150")
+    assert re.search(r"\n\[s1\.2:\d+-\d+\] .*\n(.*\n)*plank 150 of the pier\n", answer)
+
+
 def test_reading_about_something_names_the_other_lines():
     """Matching lines that are not quoted are named; only many named lines are searched."""
     lines = [f"{n}: filler of a long page, {n * n}" for n in range(1, 301)]
