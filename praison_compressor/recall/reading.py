@@ -29,7 +29,7 @@ PASSAGES = 4
 """Passages returned when `about` is given."""
 ABOUT_SHARE = 0.4
 """Share of the budget spent on passages when `about` is given."""
-SHORT_TOKENS = 300
+SHORT_TOKENS = 200
 """Messages up to this size are returned whole even when `about` is given."""
 SHORT_LINES_TOKENS = 500
 """Named lines up to this size are returned whole: readers asked again for the omitted ones."""

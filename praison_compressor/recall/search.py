@@ -60,9 +60,7 @@ MAX_PATH_CHARS = 56
 MIN_VALUE_CHARS = 12
 """Characters left for the next value of a call; below them no further value is shown."""
 OTHERS_DIVISOR = 3
-"""An answer's tokens divided by this: the most for the list of other matches."""
-PARTIAL_OTHERS_DIVISOR = 9
-"""The same beside a table, or if no message has the whole query."""
+"""An answer's tokens divided by this: the most for other matches of the whole query."""
 CHARS_PER_TOKEN = 2.7
 """Characters of quoted lines per token of an answer."""
 HEAD_TOKENS = 80
@@ -111,7 +109,7 @@ class SearchAnswer:
     room: int
     """Tokens of the answer: more where it has a table."""
     others_room: int
-    """Tokens of `others`."""
+    """Tokens of `others`, if more than for their references."""
 
 
 def search_answer(
@@ -163,7 +161,6 @@ def search_answer(
     after = best[0].after if best else ""
     is_table = any(match.is_table for match in best)
     room = table_room if is_table else room
-    others_room = room // (OTHERS_DIVISOR if is_whole and not is_table else PARTIAL_OTHERS_DIVISOR)
     return SearchAnswer(
         count=count,
         passages=shown.lines,
@@ -173,7 +170,7 @@ def search_answer(
         further=further,
         after=after,
         room=room,
-        others_room=others_room,
+        others_room=room // OTHERS_DIVISOR if is_whole and not is_table else 0,
     )
 
 
