@@ -5,7 +5,7 @@ A call and its results are one document: they are counted once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -42,17 +42,13 @@ from .references import Reference
 from .tables import best_rows, table_of, table_rows
 
 __all__ = [
-    "ROW_CHARS",
+    "Choice",
     "FoundMessage",
     "Match",
-    "answer_pairs",
+    "choose_matches",
     "count_documents",
     "few_words",
-    "put_new_names_first",
     "rank_passages",
-    "sought_terms",
-    "split_repeats",
-    "widen_best",
 ]
 
 MAX_RANKED_MESSAGES = 24
@@ -69,6 +65,8 @@ REPEATED_SHARE, REPEATED_LINES = 0.03, 4
 """What each further line like the best one adds to a passage's score, up to so many lines."""
 ALIKE_WORDS_SHARE = 0.8
 """Of two passages that share this part of the older one's words only one is shown."""
+MAX_NAMED_PASSAGES = 4
+"""Passages at most that share the room, each for names that the others do not have."""
 ROW_CHARS = 50
 """Characters of a row's few words."""
 FOLLOWING_LINES = 40
@@ -90,10 +88,10 @@ class FoundMessage(NamedTuple):
 
 def count_documents(found: Sequence[FoundMessage]) -> int:
     """Return the number of found messages, calls and their results counted once."""
-    return len(found) - len({answer for _, answer, _ in answer_pairs(found)})
+    return len(found) - len({answer for _, answer, _ in _answer_pairs(found)})
 
 
-def answer_pairs(found: Sequence[FoundMessage]) -> list[tuple[int, int, ToolCall]]:
+def _answer_pairs(found: Sequence[FoundMessage]) -> list[tuple[int, int, ToolCall]]:
     """Return the indexes of calls and their results in `found`, with each call."""
     by_segment: dict[int, list[int]] = {}
     for number, match in enumerate(found):
@@ -130,6 +128,8 @@ class Match:
     message: Message
     end: int
     """Lines before an ending that other messages have too."""
+    wanted: Sequence[Term]
+    """The query's terms; rare ones weigh more."""
     is_table: bool = False
     """Whether the lines are the message's JSON as a table."""
 
@@ -173,9 +173,10 @@ class Match:
         """Return the message's JSON as a table, or ""."""
         return table_of(message_as_text(self.message)) if any(self.paths) else ""
 
-    def terms(self, wanted: Sequence[Term]) -> frozenset[str]:
+    @lazy
+    def terms(self) -> frozenset[str]:
         """Return the terms that the passage shows, a table all of its own."""
-        return terms_in(self.table or self.text, wanted)
+        return terms_in(self.table or self.text, self.wanted)
 
     def has(self, other: Match) -> bool:
         """Return whether the passage has the other's best line."""
@@ -190,7 +191,7 @@ class Match:
         is_end = self.is_table or last <= self.passage.last
         return "" if is_end else str(self.where.lines(self.passage.last + 1, last))
 
-    def narrow(self, most: int, wanted: Sequence[Term]) -> Match:
+    def narrow(self, most: int) -> Match:
         """Cut a passage above `most` characters to the lines with the most weight."""
         if len(self.text) <= most:
             return self
@@ -204,12 +205,12 @@ class Match:
         return max(
             (replace(self, passage=cut) for cut in cuts),
             key=lambda match: (
-                weight_of(terms_in(match.text, wanted), wanted),
+                weight_of(terms_in(match.text, self.wanted), self.wanted),
                 -abs(best - BEFORE - match.passage.first),
             ),
         )
 
-    def widen(self, most: int, table_chars: int, wanted: Sequence[Term]) -> Match:
+    def widen(self, most: int, table_chars: int) -> Match:
         """Widen the match to its message, table, JSON value or block.
 
         The passage has at most `most` characters, a whole table `table_chars`. Of a longer table
@@ -223,7 +224,7 @@ class Match:
             # A match at the top names all of the JSON.
             if len(table) > (most if self.paths[best] else table_chars):
                 rows = table_rows(message_as_text(self.message))
-                scores = line_scores([row.line for row in rows], wanted)
+                scores = line_scores([row.line for row in rows], self.wanted)
                 table = best_rows(rows, scores, most)
             shown = table.split("\n")
             whole = Passage(1, len(shown), passage.score, 1)
@@ -236,9 +237,10 @@ class Match:
         first, last = block_around(first, best, last, self.lines[:end], most)
         return replace(self, passage=replace(passage, first=first + 1, last=last + 1))
 
-    def row(self, wanted: Sequence[Term]) -> str:
-        """Return the passage's reference and a few of its words."""
-        words = few_words(self.text, wanted, 2 * ROW_CHARS)
+    @property
+    def row(self) -> str:
+        """The passage's reference and a few of its words."""
+        words = few_words(self.text, self.wanted, 2 * ROW_CHARS)
         return f"[{self.where}] {self.message.get('role')}: {words}"
 
 
@@ -247,8 +249,8 @@ def rank_passages(
     wanted: Sequence[Term],
     shared: Collection[str],
     most: int,
-) -> tuple[list[Match], list[Term]]:
-    """Return the passages, best first, then newest, and the terms, weighed.
+) -> list[Match]:
+    """Return the passages, best first, then newest.
 
     A message has at most `most` passages. A message that has more of the query elsewhere comes
     first. A call whose result has more of it is shown with that.
@@ -260,7 +262,7 @@ def rank_passages(
     full_weights = [weight_of(set().union(*terms_of), wanted) for terms_of in line_terms]
     fullest, matches = max(full_weights) or 1, list[Match]()
     weaker, named_above = set[int](), dict[int, frozenset[str]]()
-    for number, result, call in answer_pairs(found):
+    for number, result, call in _answer_pairs(found):
         if full_weights[result] > full_weights[number]:
             weaker.add(number)
         if len(text := call_as_text(call)) <= SHORT_CALL_CHARS:
@@ -279,16 +281,8 @@ def rank_passages(
             above = named_above.get(number, frozenset()) - own
             score = passage.score + NEIGHBOUR_SHARE * weight_of(above, wanted)
             passage = replace(passage, score=part * score)
-            matches.append(Match(*match.place, passage, lines, match.hit.message, end))
-    matches.sort(key=lambda match: (match.passage.score, *match.place), reverse=True)
-    sought = sought_terms(wanted, found[0].hit.is_whole)
-    kept, shown = list[Match](), set[str]()
-    for each in matches:
-        terms = each.terms(sought)
-        if each.passage.score >= WORTH * matches[0].passage.score or terms - shown:
-            kept.append(each)
-        shown |= terms
-    return kept, wanted
+            matches.append(Match(*match.place, passage, lines, match.hit.message, end, wanted))
+    return sorted(matches, key=lambda each: (each.passage.score, *each.place), reverse=True)
 
 
 def _repeated_factor(line_terms: Sequence[LineTerms], wanted: Sequence[Term]) -> float:
@@ -297,33 +291,84 @@ def _repeated_factor(line_terms: Sequence[LineTerms], wanted: Sequence[Term]) ->
     return 1 + REPEATED_SHARE * min(REPEATED_LINES, sums.count(max(sums)) - 1)
 
 
-def sought_terms(wanted: Sequence[Term], is_whole: bool) -> list[Term]:
-    """Return the names of a query, and its words where no message has all of it."""
-    return [term for term in wanted if term.parts or not (is_whole or " " in term.text)]
+# -------------------------------------------------------------- the ones to show
 
 
-def put_new_names_first(
-    matches: Sequence[Match], sought: Sequence[Term]
+class Choice(NamedTuple):
+    """The matches to show."""
+
+    quoted: list[Match]
+    """Shown as passages."""
+    listed: list[Match]
+    """Shown as rows."""
+    alike: list[Match]
+    """Matches much like these."""
+
+
+def choose_matches(
+    ranked: Sequence[Match], is_whole: bool, limit: int, chars: int, table_chars: int
+) -> Choice:
+    """Choose up to `limit` matches; widen the quoted ones, up to `chars` characters together.
+
+    Names of the query that the best passage lacks share the room, each with its best passage; if no
+    message has all of the query (`is_whole`), words come before repetitions too. A table may have
+    `table_chars`. A match whose best line stands in a wider one is left out.
+    """
+    names = {term.text for match in ranked[:1] for term in match.wanted if term.parts}
+    words = {term.text for match in ranked[:1] for term in match.wanted if " " not in term.text}
+    sought = names if is_whole else names | words
+    matches, alike = _split_repeats(_drop_weak(ranked, sought), sought)
+    matches, named = _put_new_terms_first(matches, sought, names)
+    best, number, quoted = list[Match](), 0, min(max(1, named), MAX_NAMED_PASSAGES)
+    for match in matches[: max(limit, named)]:
+        if any(each.has(match) for each in best):
+            continue
+        if number < quoted:
+            share = chars // (quoted - number)
+            match = match.narrow(share) if quoted > 1 else match
+            match = match.widen(min(share, MAX_BLOCK_CHARS), table_chars)
+        elif number == len(best) and chars >= MIN_FILLING_CHARS:
+            match = match.narrow(chars)
+            if match.table or chars_of(match.lines[: match.end]) <= chars:
+                match = match.widen(chars, 0)
+        if number < quoted or (number == len(best) and len(match.text) <= chars):
+            chars -= len(match.text)
+            number += 1
+        best.append(match)
+    return Choice(best[:number], best[number:], alike)
+
+
+def _drop_weak(ranked: Sequence[Match], sought: Set[str]) -> Iterator[Match]:
+    """Yield the matches that score enough, or have a sought term that no better one has."""
+    shown = set[str]()
+    for match in ranked:
+        terms = match.terms & sought
+        if match.passage.score >= WORTH * ranked[0].passage.score or terms - shown:
+            yield match
+        shown |= terms
+
+
+def _put_new_terms_first(
+    matches: Sequence[Match], sought: Set[str], names: Set[str]
 ) -> tuple[list[Match], int]:
     """Put matches first that have sought terms which no earlier one has; the best one stays first.
 
-    Return the matches, and how many of the first ones each have another name of the query.
+    Return the matches, and how many of the first ones each have another of the names.
     """
-    names = {term.text for term in sought if term.parts}
-    left, first, shown, with_names = list(matches), list[Match](), frozenset[str](), 0
+    left, first, missing, named = list(matches), list[Match](), {*sought}, 0
     while left:
-        gains = [weight_of(match.terms(sought) - shown, sought) for match in left]
+        gains = [weight_of(match.terms & missing, match.wanted) for match in left]
         if first and not max(gains):
             break
         best = left.pop(gains.index(max(gains)) if first else 0)
-        with_names += with_names == len(first) and bool((best.terms(sought) - shown) & names)
+        named += named == len(first) and bool(best.terms & missing & names)
         first.append(best)
-        shown |= best.terms(sought)
-    return [*first, *left], max(1, with_names)
+        missing -= best.terms
+    return [*first, *left], named
 
 
-def split_repeats(
-    matches: Sequence[Match], sought: Sequence[Term]
+def _split_repeats(
+    matches: Iterable[Match], sought: Set[str]
 ) -> tuple[list[Match], list[Match]]:
     """Return distinct matches, and others much like one of these.
 
@@ -343,40 +388,9 @@ def split_repeats(
     return apart, [others[text] for text in others if text not in shown]
 
 
-def _are_alike(one: Match, other: Match, sought: Sequence[Term]) -> bool:
+def _are_alike(one: Match, other: Match, sought: Set[str]) -> bool:
     """Return whether a newer match has an older one's sought terms and nearly all its words."""
     older, newer = sorted((one, other), key=lambda each: each.place)
-    if older.place == newer.place or older.terms(sought) - newer.terms(sought):
+    if older.place == newer.place or (older.terms - newer.terms) & sought:
         return False
     return len(older.words & newer.words) >= ALIKE_WORDS_SHARE * len(older.words)
-
-
-def widen_best(
-    matches: Sequence[Match],
-    quoted: int,
-    chars: int,
-    table_chars: int,
-    wanted: Sequence[Term],
-) -> tuple[list[Match], int]:
-    """Fit `quoted` matches, and next ones that fit beside them, into `chars` characters.
-
-    Return all matches, and how many of them are quoted. A table may have `table_chars`. A match
-    whose best line stands in a wider one is left out.
-    """
-    best, number = list[Match](), 0
-    for match in matches:
-        if any(each.has(match) for each in best):
-            continue
-        if number < quoted:
-            share = chars // (quoted - number)
-            match = match.narrow(share, wanted) if quoted > 1 else match
-            match = match.widen(min(share, MAX_BLOCK_CHARS), table_chars, wanted)
-        elif number == len(best) and chars >= MIN_FILLING_CHARS:
-            match = match.narrow(chars, wanted)
-            if match.table or chars_of(match.lines[: match.end]) <= chars:
-                match = match.widen(chars, 0, wanted)
-        if number < quoted or (number == len(best) and len(match.text) <= chars):
-            chars -= len(match.text)
-            number += 1
-        best.append(match)
-    return best, number

@@ -5,8 +5,8 @@ A call and its results are one document: they are shown together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from ..ledger.words import distinct_words, missing_chunks
 from ..messages import ToolCall, result_text, tool_calls_of
@@ -18,13 +18,10 @@ from .layout import split_lines
 from .matches import (
     FoundMessage,
     Match,
+    choose_matches,
     count_documents,
     few_words,
-    put_new_names_first,
     rank_passages,
-    sought_terms,
-    split_repeats,
-    widen_best,
 )
 from .passages import (
     WORTH,
@@ -45,8 +42,6 @@ MAX_COUNTED_PARTIAL_MESSAGES = 100
 """Matching messages that are counted at most, with some names of a query."""
 MAX_PASSAGES_PER_MESSAGE = 2
 """Passages shown of one message at most, if several messages match."""
-MAX_NAMED_PASSAGES = 4
-"""Passages at most that share the room, each for names that the others do not have."""
 MAX_NAMED_LINES = 8
 """Numbers of further matching lines at most."""
 MAX_NAMED_REPEATS = 6
@@ -126,60 +121,42 @@ def search_answer(
     Of the `limit` best matches those that fit are shown as passages; others have a row. The answer
     has `room` tokens, or `table_room` with a table.
     """
-    shared, chars = archive.endings, int(max(0, room - HEAD_TOKENS) * CHARS_PER_TOKEN)
+    chars = int(max(0, room - HEAD_TOKENS) * CHARS_PER_TOKEN)
     table_chars = (
         chars if room == table_room else int((table_room - HEAD_TOKENS // 2) * CHARS_PER_TOKEN)
     )
-    wanted = query_terms(query)
-    documents = count_documents(found)
-    count = _count_line(query, found, documents)
-    is_whole, least = found[0].hit.is_whole, WORTH * found[0].hit.score
+    is_whole, documents = found[0].hit.is_whole, count_documents(found)
     limit = limit if is_whole else max(1, limit - 1)
     most = limit if documents == 1 else MAX_PASSAGES_PER_MESSAGE
-    ranked, wanted = rank_passages(found, wanted, shared, most)
+    ranked = rank_passages(found, query_terms(query), archive.endings, most)
     if not ranked:  # the words of a name stand apart
         words = [Term(word, 1.0) for word in distinct_words(query)]
-        ranked, wanted = rank_passages(found, words, shared, most)
-    sought = sought_terms(wanted, is_whole)
-    matches, alike = split_repeats(ranked, sought)
-    matches, named = put_new_names_first(matches, sought)
-    limit, quoted = max(limit, named), min(named, MAX_NAMED_PASSAGES)
-    best, quoted = widen_best(matches[:limit], quoted, chars, table_chars, wanted)
-    chosen = {match.place: match for match in best[:quoted][::-1]}
-    left = chars - sum(len(match.text) for match in best[:quoted])
-    shown = _Quotes(archive, wanted, chosen, ranked, left)
-    for match in best[:quoted]:
-        shown.add(match)
-    best = [
-        *shown.quoted,
-        *(match for match in best[quoted:] if match.place not in shown.places - chosen.keys()),
-    ]
-    rows = [match.row(wanted) for match in best]
-    seen = shown.places | {match.place for match in (*best, *alike)}
+        ranked = rank_passages(found, words, archive.endings, most)
+    choice = choose_matches(ranked, is_whole, limit, chars, table_chars)
+    quotes = _Quotes(archive, choice.quoted, ranked, chars)
+    best = [*quotes.quoted, *(each for each in choice.listed if each.place not in quotes.beside)]
+    seen = quotes.places | {match.place for match in (*best, *choice.alike)}
+    least = WORTH * found[0].hit.score
     rest = [each for each in found if each.hit.score >= least and each.place not in seen]
-    listed, further = _other_matches(rest, wanted), _further_lines(best, wanted)
-    after = best[0].after if best else ""
     is_table = any(match.is_table for match in best)
     room = table_room if is_table else room
     return SearchAnswer(
-        count=count,
-        passages=shown.lines,
-        rows=rows,
-        alike=_alike_line(alike),
-        others=listed,
-        further=further,
-        after=after,
+        count=_count_line(query, found, documents),
+        passages=quotes.lines,
+        rows=[match.row for match in best],
+        alike=_alike_line(choice.alike),
+        others=_other_matches(rest, ranked[0].wanted),
+        further=_further_lines(best),
+        after=best[0].after,
         room=room,
         others_room=room // OTHERS_DIVISOR if is_whole and not is_table else 0,
     )
 
 
-def _further_lines(best: Sequence[Match], wanted: Sequence[Term]) -> str:
+def _further_lines(best: Sequence[Match]) -> str:
     """Count and name the best message's other lines that match well."""
-    if not best:
-        return ""
     first = best[0]
-    scores = line_scores(first.lines, wanted)
+    scores = line_scores(first.lines, first.wanted)
     shown = {
         number
         for match in best
@@ -248,24 +225,27 @@ def _other_matches(
 # -------------------------------------------------------------- a passage with its call or results
 
 
-@dataclass
 class _Quotes:
-    """Lay out an answer's passages, each with its call or results once."""
+    """Passages, each with its call or results; a message is shown once."""
 
-    archive: SessionArchive
-    wanted: Sequence[Term]
-    chosen: Mapping[tuple[int, int], Match]
-    """The first passage to be shown of each message, by segment and ordinal."""
-    ranked: Sequence[Match]
-    left: int
-    """Characters left for the results of calls."""
-    quoted: list[Match] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
-    """A passage for each quoted match."""
-    places: set[tuple[int, int]] = field(default_factory=set)
-    """Segment and ordinal of each message that is shown."""
+    def __init__(
+        self, archive: SessionArchive, matches: Sequence[Match], ranked: Sequence[Match], chars: int
+    ) -> None:
+        """Lay out the matches; results may have what they leave of `chars`."""
+        self.archive, self.ranked = archive, ranked
+        self.chosen = {match.place: match for match in reversed(matches)}
+        self.left = chars - sum(len(match.text) for match in matches)
+        self.quoted, self.lines = list[Match](), list[str]()
+        self.places = set[tuple[int, int]]()
+        for match in matches:
+            self._add(match)
 
-    def add(self, match: Match) -> None:
+    @property
+    def beside(self) -> set[tuple[int, int]]:
+        """Segment and ordinal of each message that is shown beside another."""
+        return self.places - self.chosen.keys()
+
+    def _add(self, match: Match) -> None:
         """Append a match: its reference, role, call, lines and results."""
         where, is_new = match.where, match.place not in self.places
         if not is_new and match is self.chosen[match.place]:  # shown beside its call or result
@@ -295,7 +275,7 @@ class _Quotes:
 
     def _results(self, match: Match, around: Around) -> list[str]:
         """Return results of a passage's calls that are not shown otherwise."""
-        calls, results = _calls_in(match, self.wanted), []
+        calls, results = _calls_in(match), []
         for answered in around.calls_in(match.ordinal):
             place = around.segment, around.start + answered.answered_at
             # A call in a text has no id.
@@ -312,22 +292,22 @@ class _Quotes:
             return f"=> [{shown.where}]{shown.path} {shown.text}"
         if sum(map(len, lines)) <= WHOLE_RESULT_CHARS:
             return f"=> [{where}] " + "\n".join(lines)
-        shown_terms = terms_in(match.text, self.wanted)
-        missing = [term for term in self.wanted if term.text not in shown_terms]
+        shown_terms = terms_in(match.text, match.wanted)
+        missing = [term for term in match.wanted if term.text not in shown_terms]
         passages = find_passages(lines, missing, 1)
         if not passages and self.left <= MAX_RESULT_CHARS:
             return f"=> [{where}] " + truncate_line("\n".join(lines), MAX_RESULT_CHARS)
         passage = (*passages, Passage(1, 1, 0.0, 1))[0]
         ordinal, message = around.start + at, around.messages[at]
-        whole = Match(around.segment, ordinal, passage, lines, message, len(lines))
+        whole = Match(around.segment, ordinal, passage, lines, message, len(lines), match.wanted)
         result = next((each for each in self.ranked if each.place == whole.place), whole)
         most = max(self.left, len(result.text))
-        result = result.widen(most, most, self.wanted)
+        result = result.widen(most, most)
         self.left -= len(result.text)
         return f"=> [{result.where}] {result.text}"
 
 
-def _calls_in(match: Match, wanted: Sequence[Term]) -> set[str]:
+def _calls_in(match: Match) -> set[str]:
     """Return the ids of a passage's calls, matching ones alone if any."""
     result = result_text(match.message)
     first = len(split_lines(result)) + 1 if result else 1
@@ -337,7 +317,7 @@ def _calls_in(match: Match, wanted: Sequence[Term]) -> set[str]:
         last = first + len(split_lines(text)) - 1
         if first <= match.passage.last and last >= match.passage.first:
             quoted.add(call.id)
-            if terms_in(text, wanted):
+            if terms_in(text, match.wanted):
                 matching.add(call.id)
         first = last + 1
     return matching or quoted
