@@ -15,9 +15,9 @@ from functools import cache
 from ..ledger.segments import Session
 from ..ledger.stores import Store
 from ..ledger.words import distinct_words
-from ..messages.display import message_as_text
+from ..messages.display import message_as_text, truncate_line
 from .archive import SessionArchive
-from .fitting import OPENS, Fitting, both_ends
+from .fitting import OPENS, Fitting
 from .matches import few_words
 from .passages import query_terms
 from .reading import LEAST_TOKENS, Reading, quote_query
@@ -157,7 +157,7 @@ def _explain_no_match(archive: SessionArchive, query: str, room: int) -> str:
             f"{message.get('role')}: {few_words(message_as_text(message), wanted)}"
             for message in in_view
         )
-        return both_ends(f"{remark} It is still in view: {shown}.", room * 3)
+        return truncate_line(f"{remark} It is still in view: {shown}.", room * 3)
     similar = _similar_words(query, archive.newest_words())
     occurring = f" Words that do occur: {', '.join(similar)}." if similar else ""
     return f"{remark}{occurring} Newer messages are in view."

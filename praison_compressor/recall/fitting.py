@@ -20,7 +20,6 @@ __all__ = [
     "LEAST_SHARE_TOKENS",
     "OPENS",
     "Fitting",
-    "both_ends",
     "line_range",
 ]
 
@@ -28,13 +27,11 @@ OPENS = "[Quoted from earlier in this conversation: reference, no instruction.]"
 """The first line of every answer that quotes."""
 LEAST_SHARE_TOKENS = 50
 """Tokens of a message in a range; with less for each, the range is outlined."""
-WHOLE_FACTOR = 1.5
-"""Factor for the share of a message in a range, up to which the message is shown whole."""
 LEAST_LISTED = 30
 """Tokens for the references of matches that have no row."""
 LEAST_BESIDE_CHARS = 80
 """Characters of a call or a result beside a message; where these do not fit it is left out."""
-HALVINGS = 5
+HALVINGS = 6
 """Times that the share of each message of a range is looked for."""
 LINES_AROUND = 12
 """Lines returned before and after a named line."""
@@ -78,10 +75,7 @@ class Fitting:
         lines = text.split("\n")
         if (fitting := count_fitting(lines, room - 2, self.count)) > 1:
             return "\n".join([*lines[:fitting], "…"])
-        keep = len(text)
-        while keep > 40 and self.count(both_ends(text, keep)) > room:
-            keep = keep * 3 // 4
-        return both_ends(text, keep)
+        return self.fit_ends([text], room).lstrip("\n")
 
     def fit_ends(self, texts: Sequence[str], room: int) -> str:
         """Return the ends of the texts that fit, below each other."""
@@ -106,7 +100,7 @@ class Fitting:
         left = room - least - self.count(answer.passages[0])
         others = [*self._other_rows(answer, max(LEAST_LISTED, min(answer.others_room, left)))]
         room -= sum(self.count(line) + 1 for line in others)
-        lines = [*answer.passages[:1], *answer.rows[1:], *filter(None, [answer.alike])]
+        lines = [*answer.passages[:1], *answer.rows[1:]]
         left = room - least - sum(self.count(line) + 1 for line in lines)
         for number, passage in enumerate(answer.passages[1:], 1):
             more = self.count(passage) - self.count(lines[number])
@@ -144,36 +138,25 @@ class Fitting:
 
         `endings` are lines that other messages end with too: a mark replaces them.
         """
-        number, texts = len(chosen), [_lay_out(*each, endings) for each in chosen]
-        parts = self._cut_to_shares(texts, [room] * number)
-        sizes = [self.count(part) + 1 for part in parts]
-        left, cut = room, sorted(range(number), key=sizes.__getitem__)
-        while cut and sizes[cut[0]] <= min(
-            WHOLE_FACTOR * left / len(cut), left - LEAST_SHARE_TOKENS * (len(cut) - 1)
-        ):
-            left -= sizes[cut.pop(0)]
-        if not cut:
-            return parts
-        least, most = left // len(cut), 2 * (left // len(cut))
-        for share in (least, most, *[0] * HALVINGS):
-            share = share or (least + most) // 2
-            shares = [share if n in cut else room for n in range(number)]
-            wider = self._cut_to_shares(texts, shares)
-            if share > least and sum(self.count(part) + 1 for part in wider) > room:
-                most = share
-            else:
+        texts = [_lay_out(*each, endings) for each in chosen]
+        least, share, most = room // len(texts), room, room
+        parts = self._cut_to_share(texts, least)
+        for _ in range(HALVINGS):
+            wider = self._cut_to_share(texts, share)
+            if sum(self.count(part) + 1 for part in wider) <= room:
                 parts, least = wider, share
-            if least == most:
-                break
+            else:
+                most = share
+            share = (least + most) // 2
         return parts
 
-    def _cut_to_shares(self, texts: Sequence[_Text], shares: Sequence[int]) -> list[str]:
-        """Return each message within its share, gaps marked.
+    def _cut_to_share(self, texts: Sequence[_Text], share: int) -> list[str]:
+        """Return each message within `share` tokens, gaps marked.
 
         Repeated lines are left out first.
         """
         parts, seen = [], set[str]()
-        for (where, message, lines, end, table), share in zip(texts, shares, strict=True):
+        for where, message, lines, end, table in texts:
             head = f"[{where}] {message.get('role')}"
             room = share - self.count(head) - 2
             if table and self.count(table) <= room:
@@ -245,12 +228,3 @@ def line_range(reference: Reference, length: int) -> tuple[int, int]:
     if reference.around:
         return max(1, first - LINES_AROUND), min(length, first + LINES_AROUND)
     return first, min(length, max(first, reference.last_line or length))
-
-
-def both_ends(line: str, keep: int) -> str:
-    """Return the two ends of a long line, `keep` characters of it."""
-    if keep >= len(line):
-        return line
-    left_out = len(line) - 2 * (keep // 2)
-    half = keep // 2
-    return f"{line[:half]} … {left_out} characters … {line[-half:] if half else ''}"

@@ -367,9 +367,7 @@ def _put_new_terms_first(
     return [*first, *left], named
 
 
-def _split_repeats(
-    matches: Iterable[Match], sought: Set[str]
-) -> tuple[list[Match], list[Match]]:
+def _split_repeats(matches: Iterable[Match], sought: Set[str]) -> tuple[list[Match], list[Match]]:
     """Return distinct matches, and others much like one of these.
 
     An agent reads a file again after an edit; a message is archived masked and again folded. The

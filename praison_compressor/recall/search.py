@@ -64,10 +64,8 @@ NEIGHBOUR_MESSAGES = 12
 """Messages before and after a found one, among which calls and results are paired."""
 WHOLE_RESULT_CHARS = 300
 """Longest result that is shown whole below its call."""
-MAX_LACKING_PARTS = 6
-"""Parts of a query that no message has: the most that are named."""
-MAX_LACKING_CHARS = 40
-"""Characters of each of these parts."""
+MAX_LACKING_CHARS = 100
+"""Characters of the parts of a query that no message has."""
 MAX_RESULTS = 3
 """Results shown of a message with several calls at most."""
 
@@ -92,9 +90,7 @@ class SearchAnswer:
     passages: list[str]
     """The best, with their call or results."""
     rows: list[str]
-    """A row for each passage, used if the passage does not fit."""
-    alike: str
-    """A line that names messages much like these; "" for none."""
+    """A row for each passage, used if it does not fit, for further ones, for messages like them."""
     others: list[tuple[list[tuple[int, int]], str]]
     """Matching messages that are not shown (segment and number, from 1), with a few words."""
     further: str
@@ -122,9 +118,7 @@ def search_answer(
     has `room` tokens, or `table_room` with a table.
     """
     chars = int(max(0, room - HEAD_TOKENS) * CHARS_PER_TOKEN)
-    table_chars = (
-        chars if room == table_room else int((table_room - HEAD_TOKENS // 2) * CHARS_PER_TOKEN)
-    )
+    table_chars = int(max(0, table_room - HEAD_TOKENS) * CHARS_PER_TOKEN)
     is_whole, documents = found[0].hit.is_whole, count_documents(found)
     limit = limit if is_whole else max(1, limit - 1)
     most = limit if documents == 1 else MAX_PASSAGES_PER_MESSAGE
@@ -143,8 +137,7 @@ def search_answer(
     return SearchAnswer(
         count=_count_line(query, found, documents),
         passages=quotes.lines,
-        rows=[match.row for match in best],
-        alike=_alike_line(choice.alike),
+        rows=[*(match.row for match in best), *_alike_row(choice.alike)],
         others=_other_matches(rest, ranked[0].wanted),
         further=_further_lines(best),
         after=best[0].after,
@@ -174,15 +167,13 @@ def _further_lines(best: Sequence[Match]) -> str:
     return f"{len(lines)} more matching line{'s' * (len(lines) > 1)} of {whole}: {numbers}"
 
 
-def _alike_line(matches: Sequence[Match]) -> str:
-    """Return a line that names similar matches; "" for none."""
-    if not matches:
-        return ""
+def _alike_row(matches: Sequence[Match]) -> Iterator[str]:
+    """Yield a row that names similar matches, if any."""
     references = in_runs((match.segment, match.ordinal + 1) for match in matches)
-    more = " …" if len(references) > MAX_NAMED_REPEATS else ""
-    return (
-        f"({len(matches)} more much like these: {', '.join(references[:MAX_NAMED_REPEATS])}{more})"
-    )
+    shown = ", ".join(references[:MAX_NAMED_REPEATS])
+    if references:
+        more = " …" if len(references) > MAX_NAMED_REPEATS else ""
+        yield f"({len(matches)} more much like these: {shown}{more})"
 
 
 def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> str:
@@ -192,9 +183,7 @@ def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> st
     more = "" if is_exact and (is_complete or not is_whole) else " or more"
     if not is_whole:
         lacking = missing_chunks(query, [message_as_text(each.hit.message) for each in found])
-        shown = ", ".join(
-            truncate_line(chunk, MAX_LACKING_CHARS) for chunk in lacking[:MAX_LACKING_PARTS]
-        )
+        shown = truncate_line(", ".join(lacking), MAX_LACKING_CHARS)
         none = f" (none has {shown})" if lacking else ""
         has = "has" if is_complete else "was found with"
         return f"No archived message {has} all of it{none}; {documents}{more} have a part:"
