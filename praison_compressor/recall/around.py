@@ -52,6 +52,11 @@ class Around:
         places = dict.fromkeys(call.answered_at for call in self.calls_in(ordinal))
         return [self.start + at for at in places]
 
+    def paired_with(self, ordinal: int) -> list[int]:
+        """Return the ordinals of a message's results, and of the calls that it answers."""
+        calls = [self.start + call.at for call in self.calls_answered_by(ordinal)]
+        return self.results_of(ordinal) + calls
+
     def messages_not_asked(
         self, ordinals: Iterable[int], asked: Sequence[Reference]
     ) -> dict[int, Message]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..ledger.segments import DROPPED
-from ..ledger.words import Hit, document_of, find_hits, missing_chunks
+from ..ledger.words import Hit, document_of, find_hits
 from ..messages import Message
 from ..messages.display import message_as_text, truncate_line
 from .archive import SessionArchive
@@ -18,7 +18,7 @@ from .matches import FoundMessage
 from .outlines import join_in_pairs, masks_row, outline_rows, references_in_order, runs_of_entries
 from .passages import query_terms, terms_in
 from .references import REFERENCE_HELP, Reference, in_runs, parse_reference
-from .search import search_answer
+from .search import lacking_words, search_answer
 from .tables import table_of
 
 __all__ = ["LEAST_TOKENS", "Reading", "quote_query"]
@@ -45,8 +45,6 @@ OUTLINE_CHARS = 1_000
 """Longest row of an outline, in characters."""
 GAPS_TOKENS, FRAME_TOKENS, GO_ON_TOKENS = 20, 40, 34
 """Tokens reserved for gap references, for the frame and for the "go on" line."""
-LACKING_CHARS = 100
-"""Characters of the remark on words that no text has."""
 QUERY_CHARS = 60
 """Characters of a query that an answer repeats."""
 
@@ -133,20 +131,15 @@ class Reading:
     def _read_about(self, reference: Reference, originals: Sequence[Message], room: int) -> str:
         """Return the passages that match, or a remark and the text.
 
-        Search the message and its calls' results; if nothing matches, also the calls it answers.
+        A single message is searched together with its call or results.
         """
         last = min(reference.messages.stop or len(originals), len(originals))
         places = range((reference.message or 1) - 1, last)
         pool = {n: _keep_lines(reference, originals[n]) for n in places if originals[n] != DROPPED}
-        calls: dict[int, Message] = {}
         if len(places) == 1 and reference.line is None:
             around = self.archive.around(reference.segment, places, NEIGHBOURS)
-            pool |= around.messages_not_asked(around.results_of(places[0]), self.asked)
-            call_places = (around.start + call.at for call in around.calls_answered_by(places[0]))
-            calls = around.messages_not_asked(call_places, self.asked)
+            pool |= around.messages_not_asked(around.paired_with(places[0]), self.asked)
         hits = _search_pool(self.about, pool)
-        if calls and not hits and (hits := _search_pool(self.about, pool | calls)):
-            pool |= calls
         if reference.message is None and not hits:
             return self._read_whole(reference, originals, room)
         # A result is shown below the named call that it answers.
@@ -281,8 +274,8 @@ def _no_match_remark(reference: Reference, about: str, hits: Sequence[Hit]) -> s
 
 def _lacking_remark(reference: Reference, texts: Iterable[str], about: str) -> str:
     """Name the words that no text has; return "" for none."""
-    lacking = ", ".join(missing_chunks(about, list(texts)))
-    return truncate_line(f"(not in {reference}: {lacking})", LACKING_CHARS) if lacking else ""
+    lacking = lacking_words(about, list(texts))
+    return f"(not in {reference}: {lacking})" if lacking else ""
 
 
 def quote_query(query: str) -> str:

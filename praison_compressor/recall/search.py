@@ -34,7 +34,7 @@ from .passages import (
 )
 from .references import Reference, in_runs
 
-__all__ = ["SearchAnswer", "find_messages", "search_answer"]
+__all__ = ["SearchAnswer", "find_messages", "lacking_words", "search_answer"]
 
 MAX_COUNTED_MESSAGES = 400
 """Matching messages that are counted at most, with all names of a query."""
@@ -176,15 +176,19 @@ def _alike_row(matches: Sequence[Match]) -> Iterator[str]:
         yield f"({len(matches)} more much like these: {shown}{more})"
 
 
+def lacking_words(query: str, texts: Sequence[str]) -> str:
+    """Return the words of a query that no text has."""
+    return truncate_line(", ".join(missing_chunks(query, texts)), MAX_LACKING_CHARS)
+
+
 def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> str:
     """Return how many documents match, and how many have the exact phrase."""
     is_whole, is_complete = found[0].hit.is_whole, found[0].hit.is_complete
     is_exact = len(found) < (MAX_COUNTED_MESSAGES if is_whole else MAX_COUNTED_PARTIAL_MESSAGES)
     more = "" if is_exact and (is_complete or not is_whole) else " or more"
     if not is_whole:
-        lacking = missing_chunks(query, [message_as_text(each.hit.message) for each in found])
-        shown = truncate_line(", ".join(lacking), MAX_LACKING_CHARS)
-        none = f" (none has {shown})" if lacking else ""
+        lacking = lacking_words(query, [message_as_text(each.hit.message) for each in found])
+        none = f" (none has {lacking})" if lacking else ""
         has = "has" if is_complete else "was found with"
         return f"No archived message {has} all of it{none}; {documents}{more} have a part:"
     several = len(query.split()) > 1
