@@ -18,6 +18,8 @@ from .layout import shared_endings
 
 __all__ = ["SessionArchive"]
 
+NEIGHBOURS = 32
+"""Messages before and after others, among which calls and results are paired."""
 SAMPLED_MESSAGES = 100
 """Messages among which lines are looked for that end several."""
 COMPARED_WORDS = 5_000
@@ -40,10 +42,10 @@ class SessionArchive:
         """Return an entry's messages, unwanted ones perhaps blank; None if forgotten."""
         return self.store.originals(self.session, entry, wanted)
 
-    def around(self, segment: int, places: range, neighbours: int) -> Around:
+    def around(self, segment: int, places: range) -> Around:
         """Return the messages at the ordinals with neighbours; none if damaged."""
-        start = max(0, places.start - neighbours)
-        wanted = slice(start, places.stop + neighbours)
+        start = max(0, places.start - NEIGHBOURS)
+        wanted = slice(start, places.stop + NEIGHBOURS)
         messages: list[Message] = []
         # A damaged message beside the wanted ones does not keep these from being read.
         with contextlib.suppress(LedgerError):

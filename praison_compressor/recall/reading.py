@@ -37,8 +37,6 @@ BEGINNING_TOKENS = 250
 """Size of a message's beginning and end, returned when nothing in the message matches `about`."""
 OVERVIEW_ROWS, OVERVIEW_MESSAGES = 12, 24
 """Rows of the overview, and a segment's messages that it reads."""
-NEIGHBOURS = 32
-"""Messages read on each side of the named ones, to pair calls with results."""
 BESIDE_PART = 7
 """Calls above and results below each get at least 1 / BESIDE_PART of an answer."""
 OUTLINE_CHARS = 1_000
@@ -137,7 +135,7 @@ class Reading:
         places = range((reference.message or 1) - 1, last)
         pool = {n: _keep_lines(reference, originals[n]) for n in places if originals[n] != DROPPED}
         if len(places) == 1 and reference.line is None:
-            around = self.archive.around(reference.segment, places, NEIGHBOURS)
+            around = self.archive.around(reference.segment, places)
             pool |= around.messages_not_asked(around.paired_with(places[0]), self.asked)
         hits = _search_pool(self.about, pool)
         if reference.message is None and not hits:
@@ -204,7 +202,7 @@ class Reading:
         also asked for are shown once, in place.
         """
         count, places = self.fitting.count, range(reference.messages.start, reference.messages.stop)
-        around = self.archive.around(reference.segment, places, NEIGHBOURS)
+        around = self.archive.around(reference.segment, places)
         size = sum(count(message_as_text(message)) for _, message in chosen)
         above, below = self._calls_and_results(around, places, room, size)
         room -= count(OPENS + above) + count(below)

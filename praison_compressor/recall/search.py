@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ..ledger.words import distinct_words, missing_chunks
 from ..messages import ToolCall, result_text, tool_calls_of
-from ..messages.calls import argument_values, arguments_of, is_path
+from ..messages.calls import argument_values, arguments_of
 from ..messages.display import call_as_text, message_as_text, one_line, truncate_line
 from .archive import SessionArchive
 from .around import Around
@@ -48,22 +48,14 @@ MAX_NAMED_REPEATS = 6
 """References of similar messages at most."""
 MAX_CALL_CHARS = 80
 """Characters of a shortened call."""
-MAX_RESULT_CHARS = 100
-"""Characters of a shortened result."""
-MAX_PATH_CHARS = 56
-"""Last characters that are shown of a longer path."""
-MIN_VALUE_CHARS = 12
-"""Characters left for the next value of a call; below them no further value is shown."""
+RESULT_CHARS = 300
+"""Characters of a result for which there is room always."""
 OTHERS_DIVISOR = 3
 """An answer's tokens divided by this: the most for other matches of the whole query."""
 CHARS_PER_TOKEN = 2.7
 """Characters of quoted lines per token of an answer."""
 HEAD_TOKENS = 80
 """Tokens of an answer for what stands beside the quoted lines."""
-NEIGHBOUR_MESSAGES = 12
-"""Messages before and after a found one, among which calls and results are paired."""
-WHOLE_RESULT_CHARS = 300
-"""Longest result that is shown whole below its call."""
 MAX_LACKING_CHARS = 100
 """Characters of the parts of a query that no message has."""
 MAX_RESULTS = 3
@@ -248,9 +240,7 @@ class _Quotes:
         if not is_new:
             self.lines.append(f"[{where}]{match.path}\n{match.text}")
             return
-        around = self.archive.around(
-            match.segment, range(match.ordinal, match.ordinal + 1), NEIGHBOUR_MESSAGES
-        )
+        around = self.archive.around(match.segment, range(match.ordinal, match.ordinal + 1))
         length = max(match.end, match.passage.last)
         size = f" (of {length} lines)" if where.line is not None else ""
         role = match.message.get("role")
@@ -280,21 +270,17 @@ class _Quotes:
 
     def _result(self, match: Match, around: Around, at: int) -> str:
         """Return a result whole, or the part that the match lacks."""
-        where, lines = around.where(at), around.lines(at)
+        lines = around.lines(at)
         if shown := self.chosen.get((around.segment, around.start + at)):
             return f"=> [{shown.where}]{shown.path} {shown.text}"
-        if sum(map(len, lines)) <= WHOLE_RESULT_CHARS:
-            return f"=> [{where}] " + "\n".join(lines)
         shown_terms = terms_in(match.text, match.wanted)
         missing = [term for term in match.wanted if term.text not in shown_terms]
         passages = find_passages(lines, missing, 1)
-        if not passages and self.left <= MAX_RESULT_CHARS:
-            return f"=> [{where}] " + truncate_line("\n".join(lines), MAX_RESULT_CHARS)
         passage = (*passages, Passage(1, 1, 0.0, 1))[0]
         ordinal, message = around.start + at, around.messages[at]
         whole = Match(around.segment, ordinal, passage, lines, message, len(lines), match.wanted)
         result = next((each for each in self.ranked if each.place == whole.place), whole)
-        most = max(self.left, len(result.text))
+        most = max(self.left, RESULT_CHARS)
         result = result.widen(most, most)
         self.left -= len(result.text)
         return f"=> [{result.where}] {result.text}"
@@ -317,22 +303,10 @@ def _calls_in(match: Match) -> set[str]:
 
 
 def _shorten_call(call: ToolCall) -> str:
-    """Return a call on one line, shortened to its first values."""
+    """Return a call on one line, a long one as the ends of its values."""
     text = one_line(f"{call.name}({call.arguments})")
-    if len(text) <= MAX_CALL_CHARS:
-        return text
-    values = list(argument_values(arguments_of(call)))
-    if not call.id or not values:  # a text is no call, and its end says what to do
-        return f"{call.name}(…{text[-MAX_PATH_CHARS:]}"
-    return f"{call.name}({', '.join(_shorten_values(values))})"
-
-
-def _shorten_values(values: Sequence[str]) -> Iterator[str]:
-    room = MAX_CALL_CHARS
-    for value in map(one_line, filter(str.strip, values)):
-        is_end = "/" in value and is_path(value) and len(value) > MAX_PATH_CHARS
-        shown = f"…{value[-MAX_PATH_CHARS:]}" if is_end else truncate_line(value, room)
-        room -= len(shown) + 2
-        yield shown
-        if room < MIN_VALUE_CHARS:
-            return
+    # A call in a text has no id; its text says at the end what to do.
+    values = argument_values(arguments_of(call)) if call.id else [call.arguments]
+    short, half = one_line(", ".join(values)), MAX_CALL_CHARS // 2
+    shown = short if len(short) <= MAX_CALL_CHARS else f"{short[:half]}…{short[-half:]}"
+    return text if len(text) <= MAX_CALL_CHARS else f"{call.name}({shown})"
