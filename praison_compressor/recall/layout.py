@@ -23,21 +23,17 @@ __all__ = [
     "json_paths",
     "shared_endings",
     "split_lines",
-    "value_around",
 ]
 
 LONG_LINE, WRAPPED = 400, 200
 """Lines above LONG_LINE characters are wrapped at WRAPPED: JSON is often one line."""
 PACKED = 120
 """Members of an object or array share a line of at most this many characters."""
-SHOWN_KEYS = 4
-"""Keys of a path that are shown: the first and the last ones."""
 
 _JSON_TOKEN = re.compile(
     r"""\"(?:[^"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[{}\[\],:]|[^\s"'{}\[\],:]+|.""", re.DOTALL
 )
 _BEGINS_JSON = re.compile(r"""\{(?=\s*["'])|\[(?=\s*["'{\[\d-])""")
-_LAST_KEY = re.compile(r"(?:^|\.)[^.\[]*$|\[\d+\]$")
 _OPENING, _CLOSING = frozenset("{["), frozenset("}]")
 
 
@@ -157,22 +153,7 @@ def _token_paths(text: str, begin: int) -> Iterator[tuple[int, str]]:
 
 def _join_keys(stack: Sequence[Sequence[str | int]]) -> str:
     keys = [f"[{key[0]}]" if isinstance(key[0], int) else f".{key[0]}" for key in stack]
-    if len(keys) > SHOWN_KEYS:
-        keys = [keys[0], ".…", *keys[2 - SHOWN_KEYS :]]
     return "".join(keys).lstrip(".")
-
-
-def value_around(at: int, lines: Sequence[str], paths: Sequence[str], most: int) -> tuple[int, int]:
-    """Return the largest JSON value's lines, up to `most` characters."""
-    widest, value = (at, at), paths[at]
-    while value:
-        first = next((n for n in range(at, -1, -1) if not paths[n].startswith(value)), 0)
-        ends = (n for n in range(at, len(lines)) if not paths[n].startswith(value))
-        last = next(ends, len(lines)) - 1
-        if chars_of(lines[first : last + 1]) > most:
-            break
-        widest, value = (first, last), _LAST_KEY.sub("", value)
-    return widest
 
 
 def block_around(

@@ -21,7 +21,6 @@ from .layout import (
     json_paths,
     length_without_ending,
     split_lines,
-    value_around,
 )
 from .passages import (
     BEFORE,
@@ -229,12 +228,8 @@ class Match:
             shown = table.split("\n")
             whole = Passage(1, len(shown), passage.score, 1)
             return replace(self, lines=shown, passage=whole, is_table=True)
-        if self.paths[best]:
-            first, last = value_around(best, self.lines, self.paths, most)
-            first, last = min(first, passage.first - 1), max(last, passage.last - 1)
-        else:
-            first, last = passage.first - 1, passage.last - 1
-        first, last = block_around(first, best, last, self.lines[:end], most)
+        lines = self.lines[:end]
+        first, last = block_around(passage.first - 1, best, passage.last - 1, lines, most)
         return replace(self, passage=replace(passage, first=first + 1, last=last + 1))
 
     @property
