@@ -112,7 +112,6 @@ class Recall:
         return self._archive or archive
 
     def _search(self, archive: SessionArchive, query: str, limit: int, room: int) -> str:
-        """Return what matches, or why nothing does."""
         if not distinct_words(query):
             return f'Nothing was asked: give a query, or {READ}("") for what is archived.'
         query = query.strip().strip(_QUOTE_MARKS)
@@ -127,7 +126,6 @@ class Recall:
     def _read(
         self, archive: SessionArchive, references: Sequence[str], about: str, room: int
     ) -> str:
-        """Return the texts at the references, each within its share."""
         asked = [parsed for reference in references if (parsed := parse_reference(reference))]
         reading = Reading(archive, self._fitting, asked, about)
         parts: list[str] = []
@@ -164,7 +162,6 @@ def _explain_no_match(archive: SessionArchive, query: str, room: int) -> str:
 
 
 def _similar_words(query: str, known: Sequence[str]) -> list[str]:
-    """Return the known words that are most like those of a query."""
     asked = distinct_words(query)[:COMPARED]
     near = [difflib.get_close_matches(word, known, n=2, cutoff=0.8) for word in asked]
     return list(dict.fromkeys(word for some in near for word in some))

@@ -35,8 +35,6 @@ HALVINGS = 6
 """Times that the share of each message of a range is looked for."""
 LINES_AROUND = 12
 """Lines returned before and after a named line."""
-DESCRIBED_ROWS = 4
-"""Matches at most that are listed with a few words."""
 
 ENDING_MARK = "\n(end; below only a note that other messages have too)"
 """What stands in place of an ending that other messages have too."""
@@ -110,10 +108,7 @@ class Fitting:
 
     def _other_rows(self, answer: SearchAnswer, room: int) -> Iterator[str]:
         """Yield rows of other matches while they fit, then references alone."""
-        rows = [
-            f"{', '.join(in_runs(places))} {said}"
-            for places, said in answer.others[:DESCRIBED_ROWS]
-        ]
+        rows = [f"{', '.join(in_runs(places))} {words}" for places, words in answer.others]
         if rows:
             yield "Also:"
         described = count_fitting(rows, room - LEAST_LISTED, self.count)

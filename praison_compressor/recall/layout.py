@@ -77,7 +77,6 @@ def _split_members(line: str) -> list[str]:
 
 
 def _is_item(before: str, piece: str) -> bool:
-    """Return whether a piece begins a container or follows an opening."""
     return piece[:1] in _OPENING or before.rstrip()[-1:] in _OPENING
 
 
@@ -298,12 +297,10 @@ NUMBERED = re.compile(r"^\s*\d+(?:[→|:\t]|\s{2,})")
 
 
 def _is_listing(lines: Sequence[str]) -> bool:
-    """Return whether most lines are numbered, as in a file listing."""
     return 2 * sum(NUMBERED.match(line) is not None for line in lines) > len(lines)
 
 
 def _new_lines(lines: Sequence[str], seen: Collection[str]) -> Iterator[int]:
-    """Yield the lines that say something new."""
     known = set(seen)
     for number, line in enumerate(lines):
         if not is_noise(line) and line.strip() not in known:

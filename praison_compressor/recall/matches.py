@@ -281,7 +281,6 @@ def rank_passages(
 
 
 def _repeated_factor(line_terms: Sequence[LineTerms], wanted: Sequence[Term]) -> float:
-    """Return a factor above 1 for a message with several lines like its best one."""
     sums = [round(weight_of(terms, wanted), 6) for terms in line_terms]
     return 1 + REPEATED_SHARE * min(REPEATED_LINES, sums.count(max(sums)) - 1)
 

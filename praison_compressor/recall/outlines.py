@@ -118,7 +118,6 @@ def references_in_order(segment: int, messages: Sequence[Message]) -> list[str]:
 
 
 def _stretches(messages: Sequence[Message], most: int) -> Iterator[range]:
-    """Yield each user's message alone, and the work after it."""
     start, steps = 0, 0
     for step in split_steps(messages):
         is_user = messages[step.start].get("role") == "user"
@@ -163,7 +162,6 @@ def _deciding_words(text: str, common: frozenset[str]) -> str:
 
 
 def _stretch_row(messages: Sequence[Message], common: frozenset[str]) -> str:
-    """Return a stretch's tools, what they name, and its deciding words."""
     calls = [call for message in messages for call in tool_calls_of(message)]
     if not calls:
         last = messages[-1]

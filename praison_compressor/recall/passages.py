@@ -68,11 +68,6 @@ class Term:
     written: str = ""
     """In the query's case: `initSession` is another name than `InitSession`."""
 
-    @property
-    def spaced_parts(self) -> str:
-        """The parts in order, between spaces."""
-        return f" {' '.join(self.parts)} "
-
 
 @dataclass(frozen=True)
 class Passage:
@@ -223,7 +218,7 @@ def _terms_of_line(line: str, wanted: Iterable[Term]) -> LineTerms:
         elif (
             term.parts
             and all(part in folded for part in term.parts)
-            and term.spaced_parts in _join_words(line)
+            and f" {' '.join(term.parts)} " in _join_words(line)
         ):
             shares[term.text] = APART
     return shares
@@ -242,7 +237,6 @@ def _score_line(
 
 
 def _join_words(text: str) -> str:
-    """Return the words of a text in order, camelCase split."""
     return f" {' '.join(_WORDS.findall(_CAMEL.sub(' ', text).casefold()))} "
 
 

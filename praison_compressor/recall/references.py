@@ -114,5 +114,4 @@ def parse_reference(text: str) -> Reference | None:
 
 
 def _descends(first: str | None, last: str | None) -> bool:
-    """Return whether a range ends before it begins."""
     return first is not None and last is not None and int(last) < int(first)

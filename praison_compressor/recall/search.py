@@ -42,10 +42,8 @@ MAX_COUNTED_PARTIAL_MESSAGES = 100
 """Matching messages that are counted at most, with some names of a query."""
 MAX_PASSAGES_PER_MESSAGE = 2
 """Passages shown of one message at most, if several messages match."""
-MAX_NAMED_LINES = 8
-"""Numbers of further matching lines at most."""
-MAX_NAMED_REPEATS = 6
-"""References of similar messages at most."""
+MAX_NAMED = 8
+"""Further matching lines, or references of similar messages, that are named at most."""
 MAX_CALL_CHARS = 80
 """Characters of a shortened call."""
 RESULT_CHARS = 300
@@ -152,9 +150,7 @@ def _further_lines(best: Sequence[Match]) -> str:
     lines = [n for n, score in enumerate(scores, 1) if score >= least > 0 and n not in shown]
     if not lines:
         return ""
-    numbers = ", ".join(map(str, lines[:MAX_NAMED_LINES])) + (
-        " …" if len(lines) > MAX_NAMED_LINES else ""
-    )
+    numbers = ", ".join(map(str, lines[:MAX_NAMED])) + (" …" if len(lines) > MAX_NAMED else "")
     whole = Reference(first.segment, first.ordinal + 1)
     return f"{len(lines)} more matching line{'s' * (len(lines) > 1)} of {whole}: {numbers}"
 
@@ -162,9 +158,9 @@ def _further_lines(best: Sequence[Match]) -> str:
 def _alike_row(matches: Sequence[Match]) -> Iterator[str]:
     """Yield a row that names similar matches, if any."""
     references = in_runs((match.segment, match.ordinal + 1) for match in matches)
-    shown = ", ".join(references[:MAX_NAMED_REPEATS])
+    shown = ", ".join(references[:MAX_NAMED])
     if references:
-        more = " …" if len(references) > MAX_NAMED_REPEATS else ""
+        more = " …" if len(references) > MAX_NAMED else ""
         yield f"({len(matches)} more much like these: {shown}{more})"
 
 

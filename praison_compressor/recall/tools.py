@@ -152,7 +152,6 @@ _MESSAGES_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_t
 
 
 def _parse_number(value: Any, default: int) -> int:
-    """Return the number that a model wrote, else the default."""
     try:
         return int(value)
     except (TypeError, ValueError, OverflowError):

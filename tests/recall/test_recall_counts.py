@@ -34,7 +34,7 @@ def test_an_answer_says_how_many_match_and_lists_them():
     assert "\n40 archived messages match\n" in answer
     assert "(23 more much like these: s1.17-39)" in answer
     assert "s1.16 user: Ship 15: the crate is sealed.\n" in answer
-    assert "\ns1.1-12\n" in answer
+    assert "\ns1.1-11\n" in answer
     assert "40 archived messages match" in search("crate sealed", 3, 200)
     scattered = [{"role": "user", "content": f"No {n}. " + "crate! " * (n % 2)} for n in range(99)]
     assert re.search(r"s1\.\d+ and \d+ more\n", holding(scattered)[0]("crate", 3, 100))
