@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from ..ledger.segments import DROPPED
 from ..messages import Message
@@ -133,11 +132,14 @@ class Fitting:
 
         `endings` are lines that other messages end with too: a mark replaces them.
         """
-        texts = [_lay_out(*each, endings) for each in chosen]
-        least, share, most = room // len(texts), room, room
-        parts = self._cut_to_share(texts, least)
+        texts = [message_as_text(message) for _, message in chosen]
+        lines = [split_lines(text) for text in texts]
+        ends = [length_without_ending(each, endings) for each in lines]
+        laid_out = [*zip(chosen, lines, ends, map(table_of, texts), strict=True)]
+        least, share, most = room // len(chosen), room, room
+        parts = self._cut_to_share(laid_out, least)
         for _ in range(HALVINGS):
-            wider = self._cut_to_share(texts, share)
+            wider = self._cut_to_share(laid_out, share)
             if sum(self.count(part) + 1 for part in wider) <= room:
                 parts, least = wider, share
             else:
@@ -145,13 +147,17 @@ class Fitting:
             share = (least + most) // 2
         return parts
 
-    def _cut_to_share(self, texts: Sequence[_Text], share: int) -> list[str]:
+    def _cut_to_share(
+        self,
+        laid_out: Sequence[tuple[tuple[Reference, Message], list[str], int, str]],
+        share: int,
+    ) -> list[str]:
         """Return each message within `share` tokens, gaps marked.
 
         Repeated lines are left out first.
         """
         parts, seen = [], set[str]()
-        for where, message, lines, end, table in texts:
+        for (where, message), lines, end, table in laid_out:
             head = f"[{where}] {message.get('role')}"
             room = share - self.count(head) - 2
             if table and self.count(table) <= room:
@@ -195,25 +201,6 @@ class Fitting:
             rest = self.reading(str(where.lines(shown_to + 1, last)))
             body += f"\n(cut at line {shown_to} of {length}; go on: {rest})"
         return f"{OPENS}{head}\n{body}{mark}"
-
-
-class _Text(NamedTuple):
-    """A message's text, laid out once for all attempts to fit it."""
-
-    where: Reference
-    message: Message
-    lines: list[str]
-    end: int
-    """Lines before an ending that other messages have too."""
-    table: str
-    """The message's JSON as a table, or ""."""
-
-
-def _lay_out(where: Reference, message: Message, endings: Collection[str]) -> _Text:
-    text = message_as_text(message)
-    lines = split_lines(text)
-    end = length_without_ending(lines, endings)
-    return _Text(where, message, lines, end, table_of(text))
 
 
 def line_range(reference: Reference, length: int) -> tuple[int, int]:

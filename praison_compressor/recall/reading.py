@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..ledger.segments import DROPPED
@@ -153,7 +153,8 @@ class Reading:
         if hits and not is_short:
             count = None
             if len(places) == 1:
-                count = remark or _lacking_remark(reference, texts, self.about)
+                lacking = lacking_words(self.about, texts)
+                count = remark or (f"(not in {reference}: {lacking})" if lacking else "")
             return self._quote(reference, hits, count, room)
         room = (room if is_short else min(room, BEGINNING_TOKENS)) - self.fitting.count(remark)
         return f"{remark}\n{self._read_whole(reference, originals, room)}"
@@ -268,12 +269,6 @@ def _no_match_remark(reference: Reference, about: str, hits: Sequence[Hit]) -> s
     part = "" if not hits or hits[0].is_whole else " in part"
     elsewhere = f"; {places} matches{part}" if hits else ""
     return f"Nothing in {reference} matches {quote_query(about)}{elsewhere}."
-
-
-def _lacking_remark(reference: Reference, texts: Iterable[str], about: str) -> str:
-    """Name the words that no text has; return "" for none."""
-    lacking = lacking_words(about, list(texts))
-    return f"(not in {reference}: {lacking})" if lacking else ""
 
 
 def quote_query(query: str) -> str:

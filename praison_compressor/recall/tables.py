@@ -99,9 +99,8 @@ def best_rows(rows: Sequence[Row], scores: Sequence[float], most: int) -> str:
         if kept and size > (most if scores[number] else filled):
             break
         kept |= added
-    shown = sorted(kept)
-    gaps = [after > n + 1 for n, after in zip(shown, [*shown[1:], len(rows)], strict=True)]
-    return "\n".join(rows[n].line + "\n…" * is_gap for n, is_gap in zip(shown, gaps, strict=True))
+    gaps = {n for n in kept if n + 1 < len(rows) and n + 1 not in kept}
+    return "\n".join(kept[n] + "\n…" * (n in gaps) for n in sorted(kept))
 
 
 def _records(value: Any, path: str) -> Iterator[Record]:
