@@ -18,11 +18,7 @@ class Around:
     """A run of a segment's messages with its calls and results."""
 
     def __init__(
-        self,
-        segment: int,
-        start: int,
-        messages: Sequence[Message],
-        shared: frozenset[str] = frozenset(),
+        self, segment: int, start: int, messages: Sequence[Message], shared: frozenset[str]
     ) -> None:
         """Hold messages from ordinal `start`; `shared` lines end several messages."""
         self.segment, self.start, self.messages, self.shared = segment, start, messages, shared

@@ -14,7 +14,6 @@ from itertools import accumulate, islice, pairwise
 from ..quotes.output_lines import is_failure
 
 __all__ = [
-    "NUMBERED",
     "block_around",
     "chars_of",
     "condense",
@@ -69,15 +68,13 @@ def _split_members(line: str) -> list[str]:
     pieces: list[str] = []
     for start, end in pairwise(ends):
         piece = line[start:end]
-        if pieces and len(pieces[-1]) + len(piece) <= PACKED and not _is_item(pieces[-1], piece):
+        before = pieces[-1] if pieces else ""
+        begins_item = piece[:1] in _OPENING or before.rstrip()[-1:] in _OPENING
+        if pieces and len(before) + len(piece) <= PACKED and not begins_item:
             pieces[-1] += piece
         elif piece:
             pieces.append(piece)
     return pieces
-
-
-def _is_item(before: str, piece: str) -> bool:
-    return piece[:1] in _OPENING or before.rstrip()[-1:] in _OPENING
 
 
 def _member_ends(line: str, begin: int) -> Iterator[int]:
@@ -138,7 +135,8 @@ def _token_paths(text: str, begin: int) -> Iterator[tuple[int, str]]:
         value = token[0]
         if value.isspace():
             continue
-        yield token.start(), _join_keys(stack[:-1])
+        keys = (f"[{key}]" if isinstance(key, int) else f".{key}" for (key,) in stack[:-1])
+        yield token.start(), "".join(keys).lstrip(".")
         if value in _OPENING:
             stack.append([0] if value == "[" else [""])
         elif value in _CLOSING and stack:
@@ -148,11 +146,6 @@ def _token_paths(text: str, begin: int) -> Iterator[tuple[int, str]]:
         elif value == ":" and stack and isinstance(stack[-1][0], str):
             stack[-1][0] = last
         last = value.strip("\"'")
-
-
-def _join_keys(stack: Sequence[Sequence[str | int]]) -> str:
-    keys = [f"[{key[0]}]" if isinstance(key[0], int) else f".{key[0]}" for key in stack]
-    return "".join(keys).lstrip(".")
 
 
 def block_around(
@@ -190,12 +183,12 @@ def chars_of(lines: Sequence[str]) -> int:
 
 def _is_blank(line: str) -> bool:
     """Return whether nothing stands behind the number of a listing."""
-    return not NUMBERED.sub("", line).strip()
+    return not _NUMBERED.sub("", line).strip()
 
 
 def _indentation(line: str) -> int:
     """Return a line's indentation behind the number of a listing."""
-    text = NUMBERED.sub("", line)
+    text = _NUMBERED.sub("", line)
     return len(text) - len(text.lstrip())
 
 
@@ -292,12 +285,12 @@ def _fill_small_gaps(kept: Sequence[int], sizes: Sequence[int], mark: int) -> li
     return filled
 
 
-NUMBERED = re.compile(r"^\s*\d+(?:[→|:\t]|\s{2,})")
+_NUMBERED = re.compile(r"^\s*\d+(?:[→|:\t]|\s{2,})")
 """The number before a line of a file that a tool shows."""
 
 
 def _is_listing(lines: Sequence[str]) -> bool:
-    return 2 * sum(NUMBERED.match(line) is not None for line in lines) > len(lines)
+    return 2 * sum(_NUMBERED.match(line) is not None for line in lines) > len(lines)
 
 
 def _new_lines(lines: Sequence[str], seen: Collection[str]) -> Iterator[int]:

@@ -179,7 +179,10 @@ def _names_in_calls(calls: Sequence[ToolCall]) -> str:
     Those of changing calls come first; a file's folder is named where two files look alike.
     """
     ordered = sorted(calls, key=lambda call: kind_of(call) != ACTS)
-    values = [command_of(call) or next(_call_values(call), "") for call in ordered]
+    values = [
+        command_of(call) or next(filter(str.strip, argument_values(arguments_of(call))), "")
+        for call in ordered
+    ]
     mentioned = [path for call in ordered for path in (paths_in(call) or paths_changed(call))]
     mentioned += [
         path for call in ordered for path in _FILE.findall(command_of(call)[:SCANNED_CHARS])
@@ -190,10 +193,6 @@ def _names_in_calls(calls: Sequence[ToolCall]) -> str:
     shown = shown or list(dict.fromkeys(truncate_line(v, NAME_CHARS) for v in values if v.strip()))
     more = f", {len(shown) - NAMES_A_ROW} more" if len(shown) > NAMES_A_ROW else ""
     return ", ".join(shown[:NAMES_A_ROW]) + more
-
-
-def _call_values(call: ToolCall) -> Iterator[str]:
-    return (value for value in argument_values(arguments_of(call)) if value.strip())
 
 
 def _quote_stretch(

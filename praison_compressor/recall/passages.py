@@ -88,7 +88,7 @@ def query_terms(query: str) -> list[Term]:
     terms: dict[str, Term] = {}
     for chunk in chunks:
         if _IDENTIFIER.search(chunk) and not (chunk.isdigit() and len(chunk) < LEAST_NUMBER):
-            parts = tuple(_WORDS.findall(_CAMEL.sub(" ", chunk).casefold()))
+            parts = tuple(_split_words(chunk))
             terms[chunk.casefold()] = Term(chunk.casefold(), IDENTIFIER_WEIGHT, parts, chunk)
         else:
             for word in distinct_words(chunk):
@@ -218,7 +218,7 @@ def _terms_of_line(line: str, wanted: Iterable[Term]) -> LineTerms:
         elif (
             term.parts
             and all(part in folded for part in term.parts)
-            and f" {' '.join(term.parts)} " in _join_words(line)
+            and f" {' '.join(term.parts)} " in f" {' '.join(_split_words(line))} "
         ):
             shares[term.text] = APART
     return shares
@@ -236,8 +236,8 @@ def _score_line(
     return sum(weight[text] * share for text, share in best.items())
 
 
-def _join_words(text: str) -> str:
-    return f" {' '.join(_WORDS.findall(_CAMEL.sub(' ', text).casefold()))} "
+def _split_words(text: str) -> list[str]:
+    return _WORDS.findall(_CAMEL.sub(" ", text).casefold())
 
 
 def _has_word(text: str, folded: str, wanted: str) -> bool:
