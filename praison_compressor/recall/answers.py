@@ -40,7 +40,6 @@ FOOTER_TOKENS = 14
 IN_VIEW, COMPARED = 3, 8
 """Messages in view that are named, and words of the query that are compared, without a match."""
 
-_NO_ARCHIVE = "Nothing of this conversation has been archived."
 _QUOTE_MARKS = "\"'`“”"
 _BETWEEN_REFERENCES = re.compile(r"\s*(?:[,;]|\band\b)\s*(?=\W*s\d)|\s+(?=\W?s\d)")
 
@@ -84,7 +83,7 @@ class Recall:
         """Return the answer with its size, or a remark without budget."""
         archive = self._newest_archive()
         if not archive.entries:
-            return _NO_ARCHIVE
+            return "Nothing of this conversation has been archived."
         turn = self.turn() if self.turn else None
         spent = self._spent[1] if self._spent[0] == turn else 0
         room = max(LEAST_TOKENS, budget)

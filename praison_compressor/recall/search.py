@@ -118,7 +118,8 @@ def search_answer(
         ranked = rank_passages(found, words, archive.endings, most)
     choice = choose_matches(ranked, is_whole, limit, chars, table_chars)
     quotes = _Quotes(archive, choice.quoted, ranked, chars)
-    best = [*quotes.quoted, *(each for each in choice.listed if each.place not in quotes.beside)]
+    beside = quotes.places - {match.place for match in choice.quoted}
+    best = [*quotes.quoted, *(each for each in choice.listed if each.place not in beside)]
     seen = quotes.places | {match.place for match in (*best, *choice.alike)}
     least = WORTH * found[0].hit.score
     rest = [each for each in found if each.hit.score >= least and each.place not in seen]
@@ -150,7 +151,7 @@ def _further_lines(best: Sequence[Match]) -> str:
     lines = [n for n, score in enumerate(scores, 1) if score >= least > 0 and n not in shown]
     if not lines:
         return ""
-    numbers = ", ".join(map(str, lines[:MAX_NAMED])) + (" …" if len(lines) > MAX_NAMED else "")
+    numbers = ", ".join(map(str, lines[:MAX_NAMED])) + " …" * (len(lines) > MAX_NAMED)
     whole = Reference(first.segment, first.ordinal + 1)
     return f"{len(lines)} more matching line{'s' * (len(lines) > 1)} of {whole}: {numbers}"
 
@@ -158,10 +159,9 @@ def _further_lines(best: Sequence[Match]) -> str:
 def _alike_row(matches: Sequence[Match]) -> Iterator[str]:
     """Yield a row that names similar matches, if any."""
     references = in_runs((match.segment, match.ordinal + 1) for match in matches)
-    shown = ", ".join(references[:MAX_NAMED])
+    shown = ", ".join(references[:MAX_NAMED]) + " …" * (len(references) > MAX_NAMED)
     if references:
-        more = " …" if len(references) > MAX_NAMED else ""
-        yield f"({len(matches)} more much like these: {shown}{more})"
+        yield f"({len(matches)} more much like these: {shown})"
 
 
 def lacking_words(query: str, texts: Sequence[str]) -> str:
@@ -171,21 +171,19 @@ def lacking_words(query: str, texts: Sequence[str]) -> str:
 
 def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> str:
     """Return how many documents match, and how many have the exact phrase."""
+    texts = [message_as_text(each.hit.message) for each in found]
     is_whole, is_complete = found[0].hit.is_whole, found[0].hit.is_complete
     is_exact = len(found) < (MAX_COUNTED_MESSAGES if is_whole else MAX_COUNTED_PARTIAL_MESSAGES)
     more = "" if is_exact and (is_complete or not is_whole) else " or more"
     if not is_whole:
-        lacking = lacking_words(query, [message_as_text(each.hit.message) for each in found])
+        lacking = lacking_words(query, texts)
         none = f" (none has {lacking})" if lacking else ""
         has = "has" if is_complete else "was found with"
         return f"No archived message {has} all of it{none}; {documents}{more} have a part:"
     several = len(query.split()) > 1
     phrase = " ".join(query.casefold().split())
-    exact = [
-        match
-        for match in found
-        if phrase in " ".join(message_as_text(match.hit.message).casefold().split())
-    ]
+    folded = (" ".join(text.casefold().split()) for text in texts)
+    exact = [each for each, text in zip(found, folded, strict=True) if phrase in text]
     remark = f"{documents}{more} archived message{'s match' if documents > 1 else ' matches'}"
     return remark + (
         f", {count_documents(exact)} with these very words" if several and exact else ""
@@ -220,11 +218,6 @@ class _Quotes:
         self.places = set[tuple[int, int]]()
         for match in matches:
             self._add(match)
-
-    @property
-    def beside(self) -> set[tuple[int, int]]:
-        """Segment and ordinal of each message that is shown beside another."""
-        return self.places - self.chosen.keys()
 
     def _add(self, match: Match) -> None:
         """Append a match: its reference, role, call, lines and results."""
