@@ -198,10 +198,11 @@ def _references(decision: Decision, job: Job, name: str) -> tuple[str, ...]:
     An inserted message has the reference of the message before it. A message without room in the
     archive has "".
     """
-    origins = decision.view.transcript.origins[job.start : job.end]
-    places = {o: n for n, o in enumerate(sorted(o for o in origins if o is not None), 1)}
+    transcript = decision.view.transcript
+    run = range(job.start, job.end)
+    places = {origin: place for place, origin in enumerate(transcript.origins_of(run), 1)}
     found, last, place = [], -1, 1
-    for origin in origins:
+    for origin in transcript.origins[job.start : job.end]:
         if origin is not None:
             last, place = origin, places[origin]
         found.append("" if last in (decision.unarchived or ()) else f"{name}.{place}")

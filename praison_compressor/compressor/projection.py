@@ -190,12 +190,13 @@ class Projector:
         if self._bounded is None:
             return frozenset()
         archived = {i for start, end, _ in view.all_tiles for i in range(start, end)}
-        new = plan.summarized.union(plan.masks, plan.excerpts) - archived
-        origins = (view.transcript.origins[i] for i in new)
-        self.trim(free=sum(view.given_messages.at(o for o in origins if o is not None).sizes()))
-        digests = view.given_messages.content_digests()
+        replaced = plan.summarized.union(plan.masks, plan.excerpts)
+        new = view.transcript.origins_of(replaced - archived)
+        self.trim(free=sum(view.given_messages.at(new).sizes()))
+        places = view.transcript.origins_of(replaced)
+        digests = view.given_messages.at(places).content_digests()
         gone = self._bounded.find_dropped(self._namespace, digests)
-        return frozenset(n for n, d in enumerate(digests) if d in gone)
+        return frozenset(n for n, d in zip(places, digests, strict=True) if d in gone)
 
     def trim(self, *, free: int = 0) -> None:
         """Trim the archive to its limit less `free` bytes."""
@@ -234,7 +235,7 @@ def skeleton_of(view: View) -> Skeleton:
     numbers = {id(segment): number for number, segment in enumerate(view.segments)}
     skeleton: list[Message | int | None] = list(view.given_messages)
     for start, end, segment in view.all_tiles:
-        origins = sorted(o for o in view.transcript.origins[start:end] if o is not None)
+        origins = view.transcript.origins_of(range(start, end))
         # If repair moved a result, the messages stay in the caller's order.
         if origins and origins[-1] - origins[0] + 1 == len(origins):
             skeleton[origins[0]] = numbers[id(segment)]
