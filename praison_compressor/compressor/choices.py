@@ -44,7 +44,8 @@ def apply_choices(request: Request, view: View, references: Mapping[str, int]) -
     """
     if not request.chooses and not recorded_keeps(view):
         return view
-    resolved, steps = resolve_choices(request, view, references), view.transcript.steps
+    resolved = resolve_choices(request, view, references)
+    steps = view.transcript.steps
     index = view.transcript.origins.index
     recorded = {digest for segment in recorded_keeps(view) for digest in segment.run}
     named = [*map(index, resolved.keep), *(n for n, d in enumerate(view.digests) if d in recorded)]

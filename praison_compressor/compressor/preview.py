@@ -141,7 +141,8 @@ class ContextUse:
 
 def context_use_of(request: Request, view: View, tokens: TokenCounter) -> ContextUse:
     """Return the window's tokens by part."""
-    budget, messages = request.budget, view.transcript.messages
+    budget = request.budget
+    messages = view.transcript.messages
     held: dict[str, list[int]] = {"system prompt": [], "head": []}
     bridges = view.bridges(0, len(messages))
     held |= {"summaries": [*(segment.tokens for segment in view.summaries()), *bridges]}
@@ -206,7 +207,8 @@ def _largest(view: View, verbatim: list[int]) -> tuple[LargeMessage, ...]:
 def preview_of(decision: Decision, new: Sequence[Segment], tokens: TokenCounter) -> Preview:
     """Return the preview of a decision, whose plan's segments are `new`."""
     request, view, plan = decision.request, decision.view, decision.plan
-    opening, costs = tokens.messages([]), request.budget.costs
+    opening = tokens.messages([])
+    costs = request.budget.costs
     rooms = {view.digests[job.start : job.end]: job.room for job in plan.jobs}
     new = [s if s.rendered else replace(s, tokens=rooms[s.run]) for s in new]
     after = view.with_segments(new)
@@ -236,7 +238,8 @@ def preview_of(decision: Decision, new: Sequence[Segment], tokens: TokenCounter)
 
 def _preview_parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]:
     """Yield the parts of a view; `new` has ids of new segments."""
-    named, length = 0, len(after.tokens)
+    named = 0
+    length = len(after.tokens)
     numbers = {id(segment): number for number, segment in enumerate(after.segments, 1)}
     ends = [(-1, 0, None), *after.tiles, (length, length, None)]
     gaps = [(gap, start, None) for (_, gap, _), (start, _, _) in pairwise(ends) if gap < start]

@@ -108,7 +108,8 @@ def result_of(
         before: the session before this call's commit; None: nothing was committed.
         texts: the summaries of that commit.
     """
-    segments, standing = view.summaries(), view.all_tiles
+    segments = view.summaries()
+    standing = view.all_tiles
     masked = len(standing) - len(segments)
     entries = view.session.entries
     new = [entry.segment for entry in entries[len(before.entries) :]] if before else []
