@@ -42,7 +42,7 @@ def apply_choices(request: Request, view: View, references: Mapping[str, int]) -
 
     The ledger has the choices of earlier calls.
     """
-    if not request.chooses and not recorded_keeps(view):
+    if not request.has_choices and not recorded_keeps(view):
         return view
     resolved = resolve_choices(request, view, references)
     steps = view.transcript.steps

@@ -77,7 +77,7 @@ class Committer:
             try:
                 async with hold_lease(self.store, decision.view.session):
                     decision = await asyncio.to_thread(self._refresh, decision)
-                    if not decision.compresses:
+                    if not decision.is_compression:
                         break
                     return await self.commit(decision)
             except LedgerConflict:
@@ -162,12 +162,12 @@ class Committer:
         A view above the limit is shortened without a model.
         """
         request, view = decision.request, decision.view
-        self.skip(decision, VETO, view.session.tip)
+        self.report_skip(decision, VETO, view.session.tip)
         if view.size() > request.budget.limit:
             view = self.texts.apply_without_model(decision)
         return replace(self.finish_view(request, view), vetoed=True)
 
-    def skip(self, decision: Decision, reason: str, epoch: str) -> bool:
+    def report_skip(self, decision: Decision, reason: str, epoch: str) -> bool:
         """Emit "skipped" once per reason and epoch; return whether it was emitted."""
         view = decision.view
         trigger = decision.request.budget.trigger

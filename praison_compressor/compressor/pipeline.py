@@ -77,9 +77,7 @@ class Pipeline:
         """Return the session, and a result or the compression to wait for."""
         session = self.projector.open(request)
         if request.is_recorded:
-            request = self._with_cache_state(request, session)
-            self.sessions.begin_request(request, session, self.clock())
-            self.sessions.settle(self.store, session.key)
+            request = self._record_start(request, session)
         limit = quiet_limit(request, session, is_busy=self.background.is_busy(session.key))
         state = self.sessions.state(session.key)
         quiet = state.extend_last_turn(request, session, limit, self.tokens)
@@ -97,15 +95,26 @@ class Pipeline:
         # not come while a turn goes on.
         if request.mode is Mode.BACKGROUND and not view.signed_tokens:
             return self._answer_now(request, view)
-        decision = self.committer.decide(request, view)
         if request.mode is Mode.READ_ONLY:
-            return self._finish_without_model(decision)
-        self._report_missing(decision)
-        if not decision.compresses:
+            return self._finish_without_model(self.committer.decide(request, view))
+        due = self._find_due(request, view)
+        if due is None:
             return self.committer.finish_view(request, view)
         # Inside the hook, waiting would deadlock.
-        is_inside = is_inside_hook(view.session.key)
-        return self.committer.refuse(decision) if is_inside else decision
+        return self.committer.refuse(due) if is_inside_hook(view.session.key) else due
+
+    def _find_due(self, request: Request, view: View) -> Decision | None:
+        """Return the compression that is due; report once why one is missing."""
+        decision = self.committer.decide(request, view)
+        self._report_missing(decision)
+        return decision if decision.is_compression else None
+
+    def _record_start(self, request: Request, session: Session) -> Request:
+        """Record a request's start; return the request with the cache's state."""
+        request = self._with_cache_state(request, session)
+        self.sessions.begin_request(request, session, self.clock())
+        self.sessions.settle(self.store, session.key)
+        return request
 
     def _with_cache_state(self, request: Request, session: Session) -> Request:
         """Return the request with the state of the provider's cache."""
@@ -125,7 +134,7 @@ class Pipeline:
             return
         name = view.session.id
         epoch = "" if reason == FIXED else view.session.tip
-        is_new = self.committer.skip(decision, reason, epoch)
+        is_new = self.committer.report_skip(decision, reason, epoch)
         if is_new and reason == FIXED:
             logger.warning(
                 "session %s: what cannot be dropped takes %d tokens, compression begins at %d: "
@@ -179,7 +188,7 @@ class Pipeline:
         paid = (self.texts.find_paid(decision, job, last) for job in jobs if job.by_model)
         if jobs and (is_written or not request.budget.has_model or all(paid)):
             texts = run(self.texts.write(decision, last))
-        shown = decision.for_preview(texts, last) if decision.compresses else None
+        shown = decision.for_preview(texts, last) if decision.is_compression else None
         self.sessions.remember_preview(session.key, shown, texts)
         new = self.texts.make_segments(decision, texts)
         return preview_of(decision, [segment for segment, _ in new], self.tokens)
@@ -188,23 +197,21 @@ class Pipeline:
 
     def _answer_now(self, request: Request, view: View) -> CompressResult:
         """Return a view without waiting; begin a due summary in the background."""
-        held = self._with_placeholder(request, view)
-        decision = None
         size = view.size()
         # Up to the window the whole is sent until the text is ready: nothing is lost, and the
         # provider's cache stays warm.
         fits = size <= request.budget.limit
         is_busy = self.background.is_busy(view.session.key)
-        if held is None and not (fits and is_busy):
-            decision = self.committer.decide(request, view)
-            self._report_missing(decision)
-            if decision.compresses and not decision.plan.jobs:
-                return self._commit_masks(decision)
+        shown = self._with_placeholder(request, view)
+        is_waiting = shown is not None or (fits and is_busy)
+        due = None if is_waiting else self._find_due(request, view)
+        if due is not None and not due.plan.jobs:
+            return self._commit_masks(due)
         if size > quiet_limit(request, view.session, is_busy=is_busy):
             self._prepare(request, view)
-        if decision is not None and decision.compresses and not fits:
-            held = self._hold_placeholder(decision)
-        return self.committer.finish_view(request, held or view)
+        if due is not None and not fits:
+            shown = self._hold_placeholder(due)
+        return self.committer.finish_view(request, shown or view)
 
     def _commit_masks(self, decision: Decision) -> CompressResult:
         """Commit masks and excerpts unless a summary of the session is written.
@@ -231,7 +238,7 @@ class Pipeline:
         soft = replace(request.budget, trigger=int(request.budget.trigger * SOFT_RATIO))
         request = replace(request, budget=soft, mode=Mode.COMMIT)
         due = await asyncio.to_thread(self.committer.decide_again, request, view)
-        if not due.compresses:
+        if not due.is_compression:
             return
         if due.plan.jobs:  # a turn that needs the text earlier gets a static text
             await asyncio.to_thread(self._hold_placeholder, due)
@@ -253,7 +260,7 @@ class Pipeline:
             return after
         with contextlib.suppress(BudgetTooSmall):
             more = self.committer.decide(request, after)
-            if more.compresses:
+            if more.is_compression:
                 return self._hold_placeholder(more)
         return None
 

@@ -91,7 +91,7 @@ class Request:
     overhead_tokens: int = 0
     """Tokens of the provider's request beside the messages."""
     is_cold: bool = False
-    """Whether the provider's cache has not the session's last request any more."""
+    """Whether the provider's cache has lost the session's last request."""
 
     @property
     def places(self) -> tuple[str | int | None, ...]:
@@ -99,7 +99,7 @@ class Request:
         return *self.keep, self.since, self.until
 
     @property
-    def chooses(self) -> bool:
+    def has_choices(self) -> bool:
         """Whether the call names messages to keep, or a range."""
         return bool(self.keep) or self.has_range
 
@@ -111,7 +111,7 @@ class Request:
     @property
     def is_asked(self) -> bool:
         """Whether the caller asks for a compression whatever it costs."""
-        return self.force or self.chooses or not self.budget.window_limit
+        return self.force or self.has_choices or not self.budget.window_limit
 
     @property
     def has_range(self) -> bool:

@@ -82,11 +82,11 @@ class SessionState:
     ) -> tuple[LastTurn, CompressResult] | None:
         """Return turn and result if the request only adds messages and fits."""
         turn = self.last_turn
-        shown = self.previewed
+        preview = self.previewed
         if turn is None or request.is_asked or not session.is_unchanged_since(turn.session):
             return None
-        # The next turn commits a preview, unless only a forced request does.
-        is_committing = shown is not None and not shown.request.force
+        # The next turn commits a preview; only a forced turn commits a forced one.
+        is_committing = preview is not None and not preview.request.force
         return None if is_committing else turn.extend(request, limit, tokens)
 
 
