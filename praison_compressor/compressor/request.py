@@ -143,7 +143,7 @@ class RequestReader:
     summarizer: Summarizer | None
 
     def read(self, messages: Sequence[Any], given: Options, mode: Mode | None = None) -> Request:
-        """Return the request of a call; the options decide its mode if None.
+        """Return a call's request; without `mode` its options decide.
 
         Raises:
             ConfigError: an option has a value that cannot work.

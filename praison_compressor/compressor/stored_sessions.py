@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class StoredSessions:
-    """The sessions of one store, each named by its stable or an epoch's id; thread-safe."""
+    """The sessions of one store, by stable or epoch id; thread-safe."""
 
     store: Store
     requests: RequestReader
