@@ -18,5 +18,6 @@
 - `preview`: the compression to come, and the tokens of the window
 - `bills`: what a session cost, and what it would have cost without us; providers' reports
 - `account`: keep a session's bill in the store
+- `billing`: charge sessions with requests and summaries
 - `telemetry`: spans and metrics where OpenTelemetry is installed
 """

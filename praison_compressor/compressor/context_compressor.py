@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..concurrency import run_off_loop
 from ..config import CompressorConfig, whole_number
 from ..errors import CompressorError
 from ..events import Hook, Listener
@@ -24,7 +23,8 @@ from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from .account import Account
 from .background import Background
-from .bills import Bill, usage_reported
+from .billing import Billing
+from .bills import Bill
 from .commit import Committer
 from .pipeline import Pipeline
 from .plan_texts import PlanTexts
@@ -82,11 +82,11 @@ class ContextCompressor:
         self.sessions = sessions or SessionStates()
         self.background = Background()
         """Writes summaries off the request path."""
-        self._clock = clock or time.time
         summarizer = as_summarizer(summarizer)
         self._requests = RequestReader(self.config, self.tokens, self.session_id, summarizer)
         projector = Projector(self.config, self.store, self.tokens)
         self._stored = StoredSessions(self.store, self._requests, projector)
+        self._billing = Billing(self._stored, self.sessions, clock or time.time)
         report = functools.partial(emit, telemetry or Telemetry(), on_event)
         on_disk = redacts_secrets(self.store)
         writer = SummaryWriter(self.config, summarizer, self.tokens, report, on_disk=on_disk)
@@ -102,7 +102,6 @@ class ContextCompressor:
             hook=before_compression,
         )
         self._pipeline = Pipeline(
-            store=self.store,
             tokens=self.tokens,
             sessions=self.sessions,
             projector=projector,
@@ -110,7 +109,7 @@ class ContextCompressor:
             texts=texts,
             committer=committer,
             background=self.background,
-            clock=self._clock,
+            billing=self._billing,
         )
 
     # -------------------------------------------------------------- views
@@ -228,24 +227,15 @@ class ContextCompressor:
         `answer` is a response, or its usage, of OpenAI's, Anthropic's or litellm's client, or a
         dictionary of its shape. The store gets the bill at `close`, and before at a bounded pace.
         """
-        key = self.sessions.stable_key(self._requests.key(session_id))
-        account = self.sessions.state(key).account
-        usage = usage_reported(answer)
-        if usage is not None:
-            self.sessions.charge(key, usage, self.config.model)
-            run_off_loop(functools.partial(account.settle, self.store))
-        return account.bill
+        return self._billing.record(answer, session_id)
 
     def bill(self, session_id: str | None = None) -> Bill:
         """Return what the session has cost, in other processes too."""
-        account = self.account(session_id)
-        account.refresh(self.store, self._stored.opener(session_id), self._clock(), always=True)
-        return account.bill
+        return self._billing.bill(session_id)
 
     def account(self, session_id: str | None = None) -> Account:
         """Return the account to which a session's requests are added."""
-        key = self.sessions.stable_key(self._requests.key(session_id))
-        return self.sessions.state(key).account
+        return self._billing.account(session_id)
 
     # -------------------------------------------------------------- transcripts
 

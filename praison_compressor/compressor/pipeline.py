@@ -10,24 +10,22 @@ import asyncio
 import contextlib
 import functools
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from ..concurrency import run, run_off_loop
+from ..concurrency import run
 from ..errors import BudgetTooSmall, LedgerConflict, LedgerError
 from ..ledger.segments import Session
-from ..ledger.stores import Store
 from ..messages import Message
 from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
 from ..view.masks import shorten_messages
 from ..view.view import View
 from .background import Background
+from .billing import Billing
 from .commit import Committer, is_inside_hook
 from .decision import FIXED, NO_GAIN, PRICE, SOFT_RATIO, Decision, quiet_limit, trigger_of
 from .plan_texts import PlanTexts
 from .preview import Preview, preview_of
-from .prices import is_cold
 from .projection import Projector
 from .request import Mode, Request
 from .result import CompressResult
@@ -45,7 +43,6 @@ rest."""
 class Pipeline:
     """Carry out the requests of one compressor; thread-safe."""
 
-    store: Store
     tokens: TokenCounter
     sessions: SessionStates
     projector: Projector
@@ -53,7 +50,7 @@ class Pipeline:
     texts: PlanTexts
     committer: Committer
     background: Background
-    clock: Callable[[], float]
+    billing: Billing
     _is_without_ledger: bool = field(default=False, init=False)
     """Whether the ledger could not be read last."""
 
@@ -112,15 +109,12 @@ class Pipeline:
     def _record_start(self, request: Request, session: Session) -> Request:
         """Record a request's start; return the request with the cache's state."""
         request = self._with_cache_state(request, session)
-        self.sessions.begin_request(request, session, self.clock())
-        self.sessions.settle(self.store, session.key)
+        self.billing.begin(request, session)
         return request
 
     def _with_cache_state(self, request: Request, session: Session) -> Request:
         """Return the request with the state of the provider's cache."""
-        now = self.clock()
-        last = self.sessions.last_request(session, self.store, now)
-        return replace(request, is_cold=is_cold(request, last, now))
+        return replace(request, is_cold=self.billing.is_cold(request, session))
 
     def _with_prices(self, request: Request, session: Session) -> Request:
         """Return the request with prices and the pace of its session."""
@@ -148,10 +142,7 @@ class Pipeline:
     def _finish(self, request: Request, session: Session, result: CompressResult) -> CompressResult:
         """Return the result with bill and recall tools, if it has any."""
         if request.is_recorded:
-            result = self.sessions.finish_request(session.key, result)
-            if result.written or result.newly_masked:
-                settle = self.sessions.state(session.key).account.settle
-                run_off_loop(functools.partial(settle, self.store, always=True))
+            result = self.billing.finish(session, result)
         if not (result.segments or result.masked or request.config.recall):
             return result
         return replace(result, recall_tools=tuple(self.stored.recall_tools(session.id)))
@@ -276,12 +267,11 @@ class Pipeline:
         Without messages take the session's last ones, from memory or the store.
         """
         session = self.projector.open(request)
-        now = self.clock()
-        last = self.sessions.last_request(session, self.store, now)
-        if not is_cold(request, last, now):
+        if not self.billing.is_cold(request, session):
             return False
         # One look in each silence is enough.
-        if not self.sessions.report_once(session.key, "idle", f"{session.tip} {last}"):
+        silence = f"{session.tip} {self.billing.last_request(session)}"
+        if not self.sessions.report_once(session.key, "idle", silence):
             return False
         messages = request.messages or self._last_messages(session)
         request = replace(request, is_cold=True, messages=messages)
@@ -291,7 +281,7 @@ class Pipeline:
     def _last_messages(self, session: Session) -> list[Message]:
         turn = self.sessions.state(session.key).last_turn
         is_newest = turn is not None and session.is_unchanged_since(turn.session)
-        return turn.messages if turn and is_newest else self.store.transcript(session)
+        return turn.messages if turn and is_newest else self.stored.store.transcript(session)
 
     # -------------------------------------------------------------- whatever fails
 

@@ -21,7 +21,7 @@ from ..tokens.counter import TokenCounter
 from ..view.costs import Costs
 from ..view.view import View
 from .account import Account
-from .bills import Bill, RequestUsage, uncompressed_usage
+from .bills import Bill
 from .decision import Decision
 from .prices import costs_of
 from .quiet_turn import LastTurn
@@ -127,12 +127,6 @@ class SessionStates:
         with self._lock:
             return [state.last_turn for state in self._states.values() if state.last_turn]
 
-    def last_request(self, session: Session, store: Store, now: float) -> float:
-        """Return the time of the session's last request; 0: unknown."""
-        account = self.state(session.key).account
-        account.refresh(store, lambda: session, now)
-        return max(account.requested, session.updated)
-
     # -------------------------------------------------------------- a request
 
     def begin_request(self, request: Request, session: Session, now: float) -> None:
@@ -167,13 +161,6 @@ class SessionStates:
         usage = result.usage + owed
         state.account.add(Bill(summaries=usage))
         return replace(result, usage=usage, bill=state.account.bill)
-
-    def charge(self, key: SessionKey, usage: RequestUsage, model: str | None) -> None:
-        """Add what the provider reports for the last request to the bill."""
-        state = self.state(key)
-        is_warm = not state.is_cold and bool(usage.cached or state.account.bill.usage.cached)
-        whole = uncompressed_usage(usage, state.saved, state.added, is_warm=is_warm)
-        state.account.add(Bill.of(usage, whole, model))
 
     def settle(self, store: Store, key: SessionKey | None = None) -> None:
         """Write a session's bill, or all; the evicted sessions' too."""

@@ -148,7 +148,8 @@ def test_a_store_that_cannot_be_written_stops_no_report():
     """While the store is down the bill is in the process; nothing raises."""
     ours = compressor(MemoryStore())
     ours.compress_sync(session(2), session_id="s")
-    ours.store = open_store("postgresql://nobody@localhost:1/nothing")
+    away = open_store("postgresql://nobody@localhost:1/nothing")
+    ours = ContextCompressor(ours.config, store=away, sessions=ours.sessions)
     assert ours.record_usage(usage(5_000), session_id="s").requests == 1
     assert ours.bill("s").requests == 1
 
