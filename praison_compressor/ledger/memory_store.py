@@ -27,7 +27,6 @@ from .segments import (
     Skeleton,
     archive_digest,
     expand_skeleton,
-    keys_over_limit,
     plain_skeleton,
     seal,
 )
@@ -36,9 +35,6 @@ from .words import Document, Hit, HitPlace, document_of, find_hits
 
 logger = logging.getLogger(__name__)
 
-
-LIMIT_MB = 256.0
-"""Megabytes that the originals of a namespace may take."""
 
 MOST_SESSIONS = 1_024
 """Most sessions stored; the least recently used is dropped first."""
@@ -101,8 +97,8 @@ def _recorded_transcript(stored: _MemorySession, length: int | None = None) -> l
 class MemoryStore:
     """A ledger in this process's memory; nothing is written to a disk."""
 
-    limit_mb: float = LIMIT_MB
-    """Limit of a namespace's originals; the compressor trims the archive to it."""
+    limit_mb: float = 256.0
+    """Megabytes that the originals of a namespace may take."""
 
     def __init__(self) -> None:
         self._lock = renew_after_fork(threading.RLock())
@@ -202,6 +198,7 @@ class MemoryStore:
             after = replace(after, head_hash=head, entries=entries)
             undoes = any(segment.kind == "undo" for segment, _ in segments)
             epochs = *stored.epochs, Epoch(epoch, session.tip, session.id, now, undoes)
+            self._trim(session.namespace)
             return self._store_session(_MemorySession(after, epochs, whole))
 
     def _unchanged(self, session: Session) -> _MemorySession | None:
@@ -260,23 +257,28 @@ class MemoryStore:
         messages[wanted] = copy.deepcopy(_entry_messages(entry)[wanted])
         return messages
 
-    def trim(self, namespace: str, most_bytes: int) -> int:
-        """See `BoundedStore.trim`."""
+    def make_room(self, namespace: str, size: int, digests: Iterable[str]) -> frozenset[str]:
+        """See `BoundedStore.make_room`."""
         with self._lock:
-            archive = self._archives[namespace]
-            sizes = {o.digest: o.size for o in archive.values() if o.message is not DROPPED}
-            dropped = keys_over_limit(sizes, most_bytes)
-            for digest in dropped:
-                archive[digest].message = DROPPED
-            return len(dropped)
-
-    def find_dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
-        """See `BoundedStore.find_dropped`."""
-        with self._lock:
+            self._trim(namespace, size)
             archive = self._archives[namespace]
             # The last entry with an original may be dropped at any time.
             originals = [archive.get(digest) for digest in digests]
         return frozenset(o.digest for o in originals if o and o.message is DROPPED)
+
+    def _trim(self, namespace: str, free: int = 0) -> None:
+        """Drop originals of a namespace until `free` bytes of the limit are free.
+
+        Drop originals above the average size first, oldest first: the user's messages are small.
+        """
+        originals = [o for o in self._archives[namespace].values() if o.message is not DROPPED]
+        excess = sum(o.size for o in originals) - (int(self.limit_mb * 1_000_000) - free)
+        average = sum(o.size for o in originals) / max(1, len(originals))
+        for original in sorted(originals, key=lambda o: o.size <= average):  # stable: by age
+            if excess <= 0:
+                break
+            original.message = DROPPED
+            excess -= original.size
 
     def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
         """See `Store.lineage`."""

@@ -6,9 +6,9 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from ..messages import Message, content_digest, to_plain
 from ..messages.digests import Originals
@@ -123,26 +123,6 @@ DROPPED: Message = {
     "first, the oldest before the newer",
 }
 """Replaces an original that the archive has no room for."""
-
-K = TypeVar("K")
-
-
-def keys_over_limit(sizes: Mapping[K, int], most: int) -> list[K]:
-    """Return what to drop so that the rest is at most `most`.
-
-    `sizes` has the oldest first. Drop messages above the average size first, oldest first: the
-    user's messages are small.
-    """
-    left = sum(sizes.values())
-    if left <= most:
-        return []
-    average, dropped = left / len(sizes), []
-    for key in sorted(sizes, key=lambda key: sizes[key] <= average):  # stable: by age
-        if left <= most:
-            break
-        left -= sizes[key]
-        dropped.append(key)
-    return dropped
 
 
 # ---------------------------------------------------------------- the hash chain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Protocol, runtime_checkable
 
 from ..messages import Message
 from .segments import Entry, Epoch, Segment, Session, Skeleton
@@ -13,6 +13,7 @@ from .words import Hit
 ALL_MESSAGES = slice(None)
 
 
+@runtime_checkable
 class Store(Protocol):
     """Keeps ledgers, by namespace and session.
 
@@ -95,22 +96,19 @@ class Store(Protocol):
         """Release the store's resources; no call follows."""
 
 
+@runtime_checkable
 class BoundedStore(Protocol):
     """A store whose archive has a size limit, as `MemoryStore`."""
 
-    limit_mb: float
-    """Megabytes that the originals of a namespace may take."""
+    def make_room(self, namespace: str, size: int, digests: Iterable[str]) -> frozenset[str]:
+        """Drop originals until `size` more bytes fit; return the dropped ones.
 
-    def trim(self, namespace: str, most_bytes: int) -> int:
-        """Drop originals of a namespace until the rest fits; return how many.
-
-        Entries and views do not change.
+        `digests` are the content digests of the originals to look up. Entries and views do not
+        change.
         """
 
-    def find_dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
-        """Return which of these content digests name dropped originals."""
 
-
+@runtime_checkable
 class NoteStore(Protocol):
     """A store with a short text beside each session, outside its chain."""
 
@@ -119,16 +117,6 @@ class NoteStore(Protocol):
 
         `change` may be called again, after a conflict.
         """
-
-
-def as_note_store(store: object) -> NoteStore | None:
-    """Return the store if it keeps notes, else None."""
-    return cast("NoteStore", store) if getattr(store, "note", None) else None
-
-
-def as_bounded_store(store: object) -> BoundedStore | None:
-    """Return the store if its archive has a limit, else None."""
-    return cast("BoundedStore", store) if hasattr(store, "limit_mb") else None
 
 
 @dataclass(frozen=True)
@@ -161,6 +149,7 @@ class Erased:
     """False where a reader or missing rights kept freed pages from being cleared."""
 
 
+@runtime_checkable
 class DurableStore(Protocol):
     """A store that outlives the process: one in a database."""
 
@@ -198,8 +187,3 @@ class DurableStore(Protocol):
         Raises:
             SessionNotFound: no such session or message in this namespace.
         """
-
-
-def as_durable_store(store: object) -> DurableStore | None:
-    """Return the store if it outlives the process, else None."""
-    return cast("DurableStore", store) if hasattr(store, "extend") else None

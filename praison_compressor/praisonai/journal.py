@@ -15,7 +15,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..concurrency import renew_after_fork
 from ..errors import CompressorError, LedgerError
 from ..ledger.segments import Session
-from ..ledger.stores import as_durable_store
+from ..ledger.stores import DurableStore
 from ..messages import Message, digest, dropped_steps, leading_count
 from ..messages.digests import CachedMessage
 from ..messages.display import pluralize
@@ -166,8 +166,8 @@ class Journal:
 
     def _record(self, engine: ContextCompressor, session: Session | None) -> None:
         """Write the messages that the store lacks; log its failure."""
-        store = as_durable_store(engine.store)
-        if session is None or self._carried is None or store is None:
+        store = engine.store
+        if session is None or self._carried is None or not isinstance(store, DurableStore):
             return
         record = self._carried.record
         digests, messages = _content_digests(record), [message.plain for message in record]
