@@ -176,7 +176,7 @@ class Projector:
         """Record the transcript; return whether it was recorded."""
         if not request.messages:
             return False
-        return self._store.keep(session, skeleton_of(self.look(request, session)))
+        return self._store.record_transcript(session, skeleton_of(self.look(request, session)))
 
     # -------------------------------------------------------------- the archive's limit
 

@@ -225,8 +225,8 @@ class MemoryStore:
             archived.append(original)
         return tuple(archived)
 
-    def keep(self, session: Session, skeleton: Skeleton) -> bool:
-        """See `Store.keep`."""
+    def record_transcript(self, session: Session, skeleton: Skeleton) -> bool:
+        """See `Store.record_transcript`."""
         with self._lock:
             stored = self._unchanged(session)
             if stored is None:

@@ -204,7 +204,7 @@ class Session:
     head_hash: str = GENESIS
     entries: tuple[Entry, ...] = ()
     """Oldest first, the parent's entries before its own."""
-    edits: int = 0
+    erasures: int = 0
     """How often a part of the session was forgotten."""
     updated: float = field(default=0.0, compare=False)
     """Seconds since 1970 of the newest write to the session; 0: never written."""
@@ -222,7 +222,7 @@ class Session:
 
     def is_unchanged_since(self, before: Session) -> bool:
         """Return whether nothing was committed or forgotten since `before`."""
-        return (self.tip, self.edits) == (before.tip, before.edits)
+        return (self.tip, self.erasures) == (before.tip, before.erasures)
 
 
 # ---------------------------------------------------------------- undo
@@ -272,6 +272,11 @@ originals."""
 def plain_skeleton(skeleton: Skeleton) -> Skeleton:
     """Return the skeleton with plain copies of its messages."""
     return tuple(item if isinstance(item, int) else to_plain(item) for item in skeleton)
+
+
+def skeleton_messages(skeleton: Skeleton | None) -> list[Message]:
+    """Return the messages of a skeleton that no segment holds."""
+    return [item for item in skeleton or () if not isinstance(item, int)]
 
 
 ARCHIVE_ONLY = (

@@ -41,7 +41,7 @@ class Store(Protocol):
             StoreUnavailable: nothing was written.
         """
 
-    def keep(self, session: Session, skeleton: Skeleton) -> bool:
+    def record_transcript(self, session: Session, skeleton: Skeleton) -> bool:
         """Record the transcript of an unchanged session; return whether it worked."""
 
     def transcript(self, session: Session) -> list[Message]:
@@ -169,12 +169,12 @@ class DurableStore(Protocol):
     def ids_with_prefix(self, namespace: str, prefix: str, limit: int) -> list[str]:
         """Return session ids that begin with `prefix`, last used first."""
 
-    def extend(self, session: Session, place: int, messages: Sequence[Message]) -> bool:
-        """Replace the recorded transcript's messages from `place` on; return whether it worked.
+    def extend_transcript(self, session: Session, place: int, messages: Sequence[Message]) -> bool:
+        """Replace the recorded transcript's messages from `place` on.
 
         `place` counts messages after the leading system messages. Return False if a part of the
-        session was forgotten after the read, or `place` is inside what the last commit or `keep`
-        recorded; then call `keep` with the whole transcript.
+        session was forgotten after the read, or the last commit or `record_transcript` recorded a
+        message at `place`: then call `record_transcript` with the whole transcript.
         """
 
     def forget(self, namespace: str, target: str) -> Erased:

@@ -17,7 +17,15 @@ from sqlalchemy import CTE, ColumnElement, Row, delete, select, text, update
 
 from ...errors import ConfigError, LedgerCorrupt, SessionNotFound, StoreUnavailable
 from ...messages import content_digest, is_system
-from ..segments import FORGOTTEN, GENESIS, Entry, Skeleton, archive_digest, chain_faults
+from ..segments import (
+    FORGOTTEN,
+    GENESIS,
+    Entry,
+    Skeleton,
+    archive_digest,
+    chain_faults,
+    skeleton_messages,
+)
 from ..stores import Erased
 from .archive import SqlArchive, batches, unpack_entry
 from .database import Database
@@ -28,7 +36,6 @@ from .queries import (
     read_skeletons,
     record_skeleton,
     require_session,
-    skeleton_messages,
 )
 from .schema import entries, leases, links, messages, notes, sessions, spans
 
@@ -300,11 +307,11 @@ def _session_ids(archive: SqlArchive, keys: Iterable[int]) -> tuple[str, ...]:
 def _mark_stale(archive: SqlArchive, keys: Iterable[int]) -> None:
     """Mark every process's snapshots of these sessions as stale."""
     these = sessions.c.key.in_(list(keys))
-    archive.execute(update(sessions).where(these).values(edits=sessions.c.edits + 1))
+    archive.execute(update(sessions).where(these).values(erasures=sessions.c.erasures + 1))
 
 
 # ---------------------------------------------------------------- freed pages
-_REWRITE_TABLES = ("entries", "messages", "links", "search", "sessions", "tails")
+_REWRITE_TABLES = ("entries", "messages", "links", "search", "sessions", "appended")
 _PATIENCE_SECONDS = 10.0
 """Seconds to wait for older transactions; a backup takes longer."""
 _PAUSE_SECONDS = 0.05

@@ -24,7 +24,7 @@ from ..segments import (
 )
 from ..stores import ALL_MESSAGES, SessionInfo
 from .archive import SqlArchive, batches, dump, load, unpack_entry
-from .schema import entries, links, notes, sessions, tails
+from .schema import appended, entries, links, notes, of_session, sessions
 
 logger = logging.getLogger(__name__)
 
@@ -118,15 +118,13 @@ def _epochs(archive: SqlArchive, row: Row[Any], head: str) -> list[Epoch]:
 
 def read_note(archive: SqlArchive, session: Session, *, is_locked: bool = False) -> str:
     """Return the session's note or ""; lock it if `is_locked`."""
-    query = select(notes.c.body).where(
-        notes.c.namespace == session.namespace, notes.c.session_id == session.id
-    )
+    query = select(notes.c.body).where(of_session(notes, session))
     return archive.execute(query.with_for_update() if is_locked else query).scalar() or ""
 
 
 # ---------------------------------------------------------------- the list of sessions
 _IS_FORGOTTEN = (
-    (sessions.c.edits > 0)
+    (sessions.c.erasures > 0)
     & sessions.c.transcript.is_(None)
     & ~exists().where(links.c.entry_key == entries.c.key, entries.c.session_key == sessions.c.key)
 )
@@ -204,7 +202,7 @@ def read_chain(
 
 def read_session(archive: SqlArchive, row: Row[Any], known: Session | None) -> Session:
     """Return the session of a row; read only entries that `known` lacks."""
-    if known is not None and known.edits == row.edits:
+    if known is not None and known.erasures == row.erasures:
         before, after = known.entries, known.head_hash
     else:
         before, after = (), GENESIS
@@ -221,7 +219,7 @@ def read_session(archive: SqlArchive, row: Row[Any], known: Session | None) -> S
             break
         own[entry.epoch] = None
     tip, parent, *_ = *own, row.id, row.parent_id
-    return Session(row.namespace, row.id, tip, parent, row.head, chained, row.edits)
+    return Session(row.namespace, row.id, tip, parent, row.head, chained, row.erasures)
 
 
 # ---------------------------------------------------------------- originals and transcripts
@@ -244,21 +242,25 @@ def originals(
 
 
 def record_skeleton(
-    archive: SqlArchive, session_key: int, recorded: Skeleton | None, *, keeps_tail: bool = False
+    archive: SqlArchive,
+    session_key: int,
+    recorded: Skeleton | None,
+    *,
+    keeps_appended: bool = False,
 ) -> None:
     """Replace the recorded transcript of a session.
 
-    `keeps_tail`: messages that were appended after this transcript stay.
+    With `keeps_appended`, messages that were appended behind this transcript stay.
     """
     lines = [str(i).encode() if isinstance(i, int) else dump(i) for i in recorded or ()]
     body = None if recorded is None else archive.packer.pack(b"\n".join(lines))
     length = _skeleton_length(archive, session_key, recorded or ())
     values = {"transcript": body, "recorded": length}
     archive.execute(update(sessions).where(sessions.c.key == session_key).values(values))
-    replaced = tails.c.session_key == session_key
-    if keeps_tail:
-        replaced &= tails.c.place < length
-    archive.execute(delete(tails).where(replaced))
+    replaced = appended.c.session_key == session_key
+    if keeps_appended:
+        replaced &= appended.c.place < length
+    archive.execute(delete(appended).where(replaced))
 
 
 def _skeleton_length(archive: SqlArchive, session_key: int, recorded: Skeleton) -> int:
@@ -288,26 +290,21 @@ def read_skeletons(
         try:
             lines = archive.packer.unpack(row.transcript).split(b"\n")
             found = [int(line) if line.isdigit() else load(line) for line in lines if line]
-            yield row, (*found, *_read_tail(archive, row.key))
+            yield row, (*found, *_read_appended(archive, row.key))
         except LedgerCorrupt as error:
             raise LedgerCorrupt(f"the recorded transcript: {error}") from error
 
 
-def _read_tail(archive: SqlArchive, session_key: int) -> Iterator[Message]:
+def _read_appended(archive: SqlArchive, session_key: int) -> Iterator[Message]:
     """Yield the messages that were appended to a recorded transcript."""
-    query = select(tails.c.body).where(tails.c.session_key == session_key).order_by(tails.c.place)
-    for body in archive.execute(query).scalars():
+    query = select(appended.c.body).where(appended.c.session_key == session_key)
+    for body in archive.execute(query.order_by(appended.c.place)).scalars():
         yield load(archive.packer.unpack(body))
 
 
 def read_skeleton(archive: SqlArchive, session_key: int) -> Skeleton | None:
     """Return a session's recorded transcript, or None."""
     return next((found for _, found in read_skeletons(archive, session_key=session_key)), None)
-
-
-def skeleton_messages(recorded: Skeleton | None) -> list[Message]:
-    """Return the messages of a skeleton that no segment holds."""
-    return [item for item in recorded or () if not isinstance(item, int)]
 
 
 def transcript_at(archive: SqlArchive, base: Row[Any], head: str) -> Skeleton | None:

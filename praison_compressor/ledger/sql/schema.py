@@ -2,17 +2,19 @@
 
 A session names the head of its chain of entries, an entry its parent's hash; forked sessions share
 entries. Words of a conversation are in five columns (`entries.sealed`, `messages.body` and
-`.digest`, `sessions.transcript`, `tails.body`) and in the full-text index. `entries.sealed` has
+`.digest`, `sessions.transcript`, `appended.body`) and in the full-text index. `entries.sealed` has
 salt, segment and archive digest together, so that forgetting one forgets all.
 """
 
 from __future__ import annotations
 
+import re
 import time
 
 from sqlalchemy import (
     BigInteger,
     Column,
+    ColumnElement,
     Connection,
     Float,
     ForeignKey,
@@ -26,9 +28,9 @@ from sqlalchemy import (
 )
 
 from ...errors import ConfigError
-from ..segments import GENESIS
+from ..segments import GENESIS, Session
 
-LAYOUT = b"6"
+LAYOUT = b"7"
 """The number of this layout; a store with another number is refused."""
 
 # SQLite assigns ascending row ids only to a column of exactly the type INTEGER.
@@ -62,8 +64,8 @@ sessions = Table(
     Column("commits", Integer, nullable=False, default=0),
     Column("created", Float, nullable=False),
     Column("updated", Float, nullable=False),
-    # Counts calls of `forget`: snapshots that were read before are stale.
-    Column("edits", Integer, nullable=False, default=0),
+    # How often `forget` removed a part: snapshots that were read before are stale.
+    Column("erasures", Integer, nullable=False, default=0),
     # The newest transcript: messages that no segment holds, and the numbers of segments.
     Column("transcript", LargeBinary),
     # Messages of that transcript behind its leading system messages.
@@ -73,8 +75,8 @@ sessions = Table(
 )
 
 # The messages that came after the recorded transcript: a request appends only its new ones.
-tails = Table(
-    _PREFIX + "tails",
+appended = Table(
+    _PREFIX + "appended",
     metadata,
     Column("session_key", _KEY_TYPE, ForeignKey(sessions.c.key), primary_key=True),
     # Counted as `sessions.recorded` counts.
@@ -152,10 +154,16 @@ notes = Table(
     Column("body", Text, nullable=False),
 )
 
+
+def of_session(table: Table, session: Session) -> ColumnElement[bool]:
+    """Return the condition for a session's row of `leases` or `notes`."""
+    return (table.c.namespace == session.namespace) & (table.c.session_id == session.id)
+
+
 # ---------------------------------------------------------------- statements of one dialect
 _COLUMNS_WITH_WORDS = (
     *(entries.c.sealed, messages.c.body, messages.c.digest),
-    *(sessions.c.transcript, tails.c.body),
+    *(sessions.c.transcript, appended.c.body),
 )
 _INDEX_STATEMENTS = {
     "sqlite": (
@@ -187,6 +195,7 @@ def make_tables(connection: Connection) -> None:
 
 # ---------------------------------------------------------------- names
 _LONGEST_NAME = 1_000  # bytes; PostgreSQL indexes no key above 2,700
+_STORABLE = re.compile("[^\0\ud800-\udfff]+")
 
 
 def check_names(*names: str | None) -> None:
@@ -196,17 +205,9 @@ def check_names(*names: str | None) -> None:
         ConfigError: a name is empty, too long, or no text that a database can hold.
     """
     for name in names:
-        if name is not None and not _is_name(name):
+        is_text = name is None or (isinstance(name, str) and _STORABLE.fullmatch(name))
+        if not is_text or len((name or "").encode()) > _LONGEST_NAME:
             raise ConfigError(
                 f"{name!r:.60} cannot name a session or namespace; expected text in UTF-8 of 1 to "
                 f"{_LONGEST_NAME:,} bytes, without NUL"
             )
-
-
-def _is_name(name: object) -> bool:
-    if not isinstance(name, str) or "\0" in name:
-        return False
-    try:
-        return 0 < len(name.encode("utf-8")) <= _LONGEST_NAME
-    except UnicodeEncodeError:
-        return False

@@ -17,6 +17,7 @@ from sqlalchemy import ColumnElement, Row, Select, or_, select
 
 from ...messages import Message, content_digest, is_result, result_blocks, text_of, tool_calls_of
 from ...quotes.speakers import SHELL_PROMPT, is_tool_output
+from ..segments import skeleton_messages
 from ..words import (
     MOST_QUERY_WORDS,
     STOP_WORDS,
@@ -30,7 +31,7 @@ from ..words import (
 )
 from .archive import SqlArchive, batches, digest_of_name
 from .index import KeyRange, merge_ranges
-from .queries import SESSION_ROWS, read_skeletons, require_session, skeleton_messages
+from .queries import SESSION_ROWS, read_skeletons, require_session
 from .schema import entries, links, messages, sessions, spans
 
 _FEW = 400  # messages in reach that are all read, without the index
