@@ -306,14 +306,13 @@ class MemoryStore:
                 searched = [each for key, each in self._sessions.items() if key[0] == namespace]
             else:
                 searched = [self._require_session(namespace, session_id)]
-        pool: dict[str, Document] = {}
-        places: dict[str, HitPlace] = {}
+        documents: dict[str, Document] = {}
         runs: list[list[str]] = []
         for stored in searched:
             for digest, message, place in stored.placed_messages(archived_only=archived_only):
-                pool[digest], places[digest] = document_of(message), place
-            runs += [[each.digest for each in entry.originals] for entry in stored.session.entries]
-        return copy.deepcopy(find_hits(query, pool, limit, places.__getitem__, runs))
+                documents[digest] = document_of(message, place)
+            runs += [[o.digest for o in entry.originals] for entry in stored.session.entries]
+        return copy.deepcopy(find_hits(query, documents, limit, runs))
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
         """See `Store.claim`."""

@@ -161,7 +161,8 @@ def _message_fault(archive: SqlArchive, row: Row[Any]) -> str | None:
         digest = content_digest(archive.message_of(row))
     except LedgerCorrupt as error:
         return f"it cannot be read: {error}"
-    return None if archive.packer.name(digest) == bytes(row.digest) else "its content was changed"
+    is_same = archive.packer.stored_digest(digest) == bytes(row.digest)
+    return None if is_same else "its content was changed"
 
 
 # ---------------------------------------------------------------- forget
@@ -231,8 +232,8 @@ def find_message(
     """
     if not re.fullmatch("sha256:[0-9a-f]{64}", target):
         raise ConfigError(f"{target!r}: expected sha256: and 64 hexadecimal digits")
-    name = archive.packer.name(target)
-    archived = (messages.c.namespace == namespace) & (messages.c.digest == name)
+    stored = archive.packer.stored_digest(target)
+    archived = (messages.c.namespace == namespace) & (messages.c.digest == stored)
     key = archive.execute(select(messages.c.key).where(archived)).scalar()
     skeletons = _transcripts_with(archive, namespace, {target})
     if key is None and not skeletons:

@@ -23,13 +23,12 @@ from ..words import (
     STOP_WORDS,
     Document,
     Hit,
-    HitPlace,
     distinct_words,
     document_of,
     find_hits,
-    query_names,
+    query_phrases,
 )
-from .archive import SqlArchive, batches, digest_of_name
+from .archive import SqlArchive, batches, parse_stored_digest
 from .index import KeyRange, merge_ranges
 from .queries import SESSION_ROWS, read_skeletons, require_session
 from .schema import entries, links, messages, sessions, spans
@@ -59,7 +58,7 @@ def search(
     Raises:
         SessionNotFound: no such session in this namespace.
     """
-    asked = distinct_words(" ".join(query_names(query)))[:MOST_QUERY_WORDS]
+    asked = distinct_words(" ".join(query_phrases(query)))[:MOST_QUERY_WORDS]
     if not asked:
         return []
     row = None if session_id is None else require_session(archive, namespace, session_id)
@@ -87,21 +86,17 @@ class _Reader:
 
     def __init__(self, archive: SqlArchive, reach: _Reach, query: str) -> None:
         self._archive, self.reach, self._query = archive, reach, query
-        self._names = query_names(query)
-        self._in_view: dict[str, tuple[HitPlace, Document]] = {}
+        self._phrases = query_phrases(query)
+        self._in_view: dict[str, Document] = {}  # by digest
         self._places: dict[int, list[Row[Any]]] = {}  # by message key, newest entry first
         self._archived: dict[int, tuple[str, Document]] = {}  # by message key; with the digest
-        self._whole: set[int] = set()  # keys of messages that alone have every name
-        self._is_complete = True  # no message with every name can be missing
+        self._whole: set[int] = set()  # keys of messages that alone have every phrase
+        self._is_complete = True  # no message with every phrase can be missing
 
     def hits(self, limit: int) -> list[Hit]:
         """Return the best of the messages that were read."""
-        pool = {digest: document for digest, (_, document) in self._in_view.items()}
-        places = {digest: place for digest, (place, _) in self._in_view.items()}
-        for key, (digest, document) in sorted(self._archived.items()):
-            newest = self._places[key][0]
-            pool[digest], places[digest] = document, (newest.id, newest.hash, newest.ordinal)
-        hits = find_hits(self._query, pool, limit, places.__getitem__, self._runs())
+        archived = (self._archived[key] for key in sorted(self._archived))
+        hits = find_hits(self._query, self._in_view | dict(archived), limit, self._runs())
         return [replace(hit, is_complete=self._is_complete) for hit in hits]
 
     def _runs(self) -> list[list[str]]:
@@ -121,10 +116,11 @@ class _Reader:
     def read_view(self, namespace: str, row: Row[Any] | None) -> None:
         """Read messages of recorded transcripts that no segment holds."""
         key = row and row.key
-        for session, found in read_skeletons(self._archive, namespace=namespace, session_key=key):
-            for message in skeleton_messages(found):
-                place = session.id, "", 0
-                self._in_view[content_digest(message)] = place, document_of(message)
+        recorded = read_skeletons(self._archive, namespace=namespace, session_key=key)
+        for session, skeleton in recorded:
+            for message in skeleton_messages(skeleton):
+                document = document_of(message, (session.id, "", 0))
+                self._in_view[content_digest(message)] = document
 
     def read(self, keys: Iterable[int], most: int | None = None) -> int:
         """Read at most `most` new messages in reach; return their number."""
@@ -141,13 +137,14 @@ class _Reader:
         return count
 
     def _add(self, key: int, places: list[Row[Any]]) -> None:
-        message = self._archive.message_of(places[0])
-        # The archive's names of an encrypted store are no digests.
-        is_digest = not self._archive.packer.encrypts
-        digest = digest_of_name(places[0].digest) if is_digest else content_digest(message)
-        document = document_of(message)
-        self._places[key], self._archived[key] = places, (digest, document)
-        if all(name in document.text for name in self._names):
+        newest = places[0]
+        message = self._archive.message_of(newest)
+        encrypts = self._archive.packer.encrypts
+        digest = content_digest(message) if encrypts else parse_stored_digest(newest.digest)
+        document = document_of(message, (newest.id, newest.hash, newest.ordinal))
+        self._places[key] = places
+        self._archived[key] = digest, document
+        if all(phrase in document.text for phrase in self._phrases):
             self._whole.add(key)
 
     def read_complete(self, lists: Sequence[_Postings]) -> None:
@@ -176,11 +173,11 @@ class _Reader:
             self._read_partners(islice(rarest, _LISTED if rarest.is_whole else _PAIRED))
 
     def _room(self) -> int:
-        """Return how many messages with every name may still be ranked."""
+        """Return how many messages with every phrase may still be ranked."""
         return max(0, _RANKED - len(self._whole))
 
     def _read_partners(self, keys: Iterable[int]) -> None:
-        """Read the calls and results of messages that lack a name."""
+        """Read the calls and results of messages that lack a phrase."""
         lacking = [key for key in keys if key not in self._whole]
         self.read(lacking[:_RANKED])
         self._is_complete &= len(lacking) <= _RANKED
