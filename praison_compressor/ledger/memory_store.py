@@ -40,15 +40,13 @@ MOST_SESSIONS = 1_024
 """Most sessions stored; the least recently used is dropped first."""
 
 
+@dataclass(eq=False)
 class _Original:
     """An archived message, shared by the entries of its namespace."""
 
-    __slots__ = ("__weakref__", "digest", "message", "size")
-
-    def __init__(self, digest: str, message: Message, size: int) -> None:
-        self.digest = digest
-        self.message = message
-        self.size = size
+    digest: str
+    message: Message
+    size: int
 
 
 def _entry_messages(entry: Entry) -> list[Message]:

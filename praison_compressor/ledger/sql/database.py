@@ -98,15 +98,13 @@ class Database:
         url: str | os.PathLike[str] | None,
         codec: Codec | None,
         accepts_plain: bool,
-        on_open: Callable[[], None],
     ) -> None:
-        """Take URL and cipher; call `on_open` at each opening."""
+        """Take URL and cipher; `accepts_plain`: accept a plain store despite a cipher."""
         self.url = parse_url(url)
         self.place = _display_name(self.url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._codec = codec
         self._accepts_plain = accepts_plain
-        self._on_open = on_open
         self._lock = renew_after_fork(threading.RLock())
         # SQLite takes one writer at a time and serves waiting ones in no order: of hundreds of
         # threads some would wait too long. So only one thread of a process asks.
@@ -228,7 +226,6 @@ class Database:
             if self._engine is None:
                 with self._cool_down(_READ):  # here too: others wait for this lock
                     self._engine = self._open_engine()
-                self._on_open()
             return self._engine
 
     @contextmanager

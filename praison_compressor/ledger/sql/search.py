@@ -10,7 +10,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, islice
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Select, or_, select
@@ -34,7 +34,6 @@ from .queries import SESSION_ROWS, read_skeletons, require_session
 from .schema import entries, links, messages, sessions, spans
 
 _FEW = 400  # messages in reach that are all read, without the index
-_UNINDEXED = 1_000  # the same, where no word of the query is indexed
 _LISTED = 1_000  # newest messages that are listed for each word
 _AT_ONCE = 200  # messages that are read between two checks whether more are needed
 _SPREAD = 1 << 17  # keys; in a wider range, messages are read faster than a frequent word's index
@@ -88,28 +87,18 @@ class _Reader:
         self._archive, self.reach, self._query = archive, reach, query
         self._phrases = query_phrases(query)
         self._in_view: dict[str, Document] = {}  # by digest
-        self._places: dict[int, list[Row[Any]]] = {}  # by message key, newest entry first
         self._archived: dict[int, tuple[str, Document]] = {}  # by message key; with the digest
+        # By entry: the digests of its messages that were read, by ordinal.
+        self._runs: defaultdict[int, dict[int, str]] = defaultdict(dict)
         self._whole: set[int] = set()  # keys of messages that alone have every phrase
         self._is_complete = True  # no message with every phrase can be missing
 
     def hits(self, limit: int) -> list[Hit]:
         """Return the best of the messages that were read."""
         archived = (self._archived[key] for key in sorted(self._archived))
-        hits = find_hits(self._query, self._in_view | dict(archived), limit, self._runs())
+        runs = ([run[ordinal] for ordinal in sorted(run)] for run in self._runs.values())
+        hits = find_hits(self._query, self._in_view | dict(archived), limit, runs)
         return [replace(hit, is_complete=self._is_complete) for hit in hits]
-
-    def _runs(self) -> list[list[str]]:
-        """Return the digests of each entry's messages, in order."""
-        ordered = sorted(
-            (place.entry_key, place.ordinal, key)
-            for key, places in self._places.items()
-            for place in places
-        )
-        return [
-            [self._archived[key][0] for *_, key in run]
-            for _, run in groupby(ordered, key=lambda place: place[0])
-        ]
 
     # -------------------------------------------------------------- reading
 
@@ -125,7 +114,7 @@ class _Reader:
     def read(self, keys: Iterable[int], most: int | None = None) -> int:
         """Read at most `most` new messages in reach; return their number."""
         count = 0
-        for batch in batches(key for key in keys if key not in self._places):
+        for batch in batches(key for key in keys if key not in self._archived):
             places: dict[int, list[Row[Any]]] = {}
             for row in self._archive.execute(_select_places(batch, self.reach)).all():
                 places.setdefault(row.message_key, []).append(row)
@@ -136,14 +125,16 @@ class _Reader:
                 count += 1
         return count
 
-    def _add(self, key: int, places: list[Row[Any]]) -> None:
+    def _add(self, key: int, places: Sequence[Row[Any]]) -> None:
+        """Add a message at these places, the newest first."""
         newest = places[0]
         message = self._archive.message_of(newest)
         encrypts = self._archive.packer.encrypts
         digest = content_digest(message) if encrypts else parse_stored_digest(newest.digest)
         document = document_of(message, (newest.id, newest.hash, newest.ordinal))
-        self._places[key] = places
         self._archived[key] = digest, document
+        for place in places:
+            self._runs[place.entry_key][place.ordinal] = digest
         if all(phrase in document.text for phrase in self._phrases):
             self._whole.add(key)
 
@@ -285,7 +276,7 @@ def _newest_without_index(
 ) -> list[int] | None:
     """Return the newest messages, or None if the index finds better ones."""
     is_indexed = not archive.packer.encrypts and not STOP_WORDS.issuperset(asked)
-    most = _EVERY_KEY if archive.packer.encrypts else _FEW + 1 if is_indexed else _UNINDEXED
+    most = _EVERY_KEY if archive.packer.encrypts else _FEW + 1
     newest = _newest_keys(archive, reach, most)
     return None if is_indexed and len(newest) == most else newest
 
@@ -332,7 +323,7 @@ def _ranges_below(ranges: Iterable[KeyRange], key: int) -> list[KeyRange]:
 
 
 def _with_some_words(lists: Iterable[_Postings]) -> Iterator[int]:
-    """Return messages with any of the words, those with rare words first."""
+    """Yield messages with any of the words, those with rare words first."""
     weights: Counter[int] = Counter()
     for each in lists:
         weight = math.log(1 + _LISTED / max(1, len(each.newest)))

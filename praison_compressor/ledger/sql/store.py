@@ -64,7 +64,7 @@ class SqlStore:
         self.redact_secrets = redact_secrets
         self._lock = renew_after_fork(threading.Lock())
         self._snapshots: OrderedDict[tuple[str, str], Session] = OrderedDict()
-        self._database = Database(url, codec, accepts_plain, on_open=self._drop_snapshots)
+        self._database = Database(url, codec, accepts_plain)
         self.place = self._database.place
         """The database's path or host, without secrets."""
 
@@ -158,6 +158,7 @@ class SqlStore:
     sessions = _read_method(queries.list_sessions)
     ids_with_prefix = _read_method(queries.ids_with_prefix)
     tree = _read_method(queries.epoch_tree)
+    find_message = _read_method(find_message)
 
     def verify(self, namespace: str | None = None, session_id: str | None = None) -> list[Fault]:
         """Return every hash, place or original that disagrees.
@@ -173,13 +174,10 @@ class SqlStore:
     def forget(self, namespace: str, target: str) -> Erased:
         """See `DurableStore.forget`."""
         erase = erase_message if target.startswith("sha256:") else erase_session
-        done = self._database.write(lambda a: erase(a, namespace, target))
-        self._drop_snapshots()
-        return replace(done, pages_cleared=self.clear_pages())
-
-    def check_message(self, namespace: str, digest: str) -> None:
-        """Raise the error that `forget` would raise for a message."""
-        self._database.read(lambda a: find_message(a, namespace, digest))
+        erased = self._database.write(lambda a: erase(a, namespace, target))
+        with self._lock:
+            self._snapshots.clear()
+        return replace(erased, pages_cleared=self.clear_pages())
 
     def clear_pages(self) -> bool:
         """Clear pages that a `forget` could not; return whether none is left."""
@@ -213,10 +211,6 @@ class SqlStore:
             while len(self._snapshots) > _MOST_SNAPSHOTS:
                 self._snapshots.popitem(last=False)
         return replace(known, updated=row.updated)
-
-    def _drop_snapshots(self) -> None:
-        with self._lock:
-            self._snapshots.clear()
 
 
 def open_store(
