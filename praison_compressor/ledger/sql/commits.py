@@ -20,7 +20,7 @@ from ...messages.secrets import Redactor, redactions_in
 from ..segments import Entry, Segment, Session, Skeleton, archive_digest, seal
 from .archive import SqlArchive, dump, pack_entry
 from .index import merge_ranges
-from .queries import find_session, head_of_epoch, read_note, record_skeleton, transcript_at
+from .queries import find_session, head_of_epoch, record_skeleton, transcript_at
 from .schema import appended, entries, leases, notes, of_session, sessions, spans
 
 # ---------------------------------------------------------------- redaction
@@ -202,8 +202,10 @@ def change_note(archive: SqlArchive, session: Session, change: Callable[[str], s
     """Replace the session's note by its change; return the new note."""
     values = {"namespace": session.namespace, "session_id": session.id, "body": ""}
     archive.execute(archive.insert(notes).values(values).on_conflict_do_nothing())
-    after = change(read_note(archive, session, is_locked=True))
-    archive.execute(update(notes).where(of_session(notes, session)).values(body=after))
+    own = of_session(notes, session)
+    before = archive.execute(select(notes.c.body).where(own).with_for_update()).scalar_one()
+    after = change(before)
+    archive.execute(update(notes).where(own).values(body=after))
     return after
 
 

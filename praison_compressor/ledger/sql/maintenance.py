@@ -37,7 +37,7 @@ from .queries import (
     record_skeleton,
     require_session,
 )
-from .schema import entries, leases, links, messages, notes, sessions, spans
+from .schema import entries, leases, links, messages, metadata, notes, sessions, spans
 
 logger = logging.getLogger(__name__)
 
@@ -312,7 +312,6 @@ def _mark_stale(archive: SqlArchive, keys: Iterable[int]) -> None:
 
 
 # ---------------------------------------------------------------- freed pages
-_REWRITE_TABLES = ("entries", "messages", "links", "search", "sessions", "appended")
 _PATIENCE_SECONDS = 10.0
 """Seconds to wait for older transactions; a backup takes longer."""
 _PAUSE_SECONDS = 0.05
@@ -342,8 +341,8 @@ def _clear_postgresql(database: Database) -> bool:
         if time.monotonic() > until:
             return False
         time.sleep(_PAUSE_SECONDS)
-    for name in _REWRITE_TABLES:
-        database.maintain(f"VACUUM FULL compressor_{name}")
+    for name in (*metadata.tables, "compressor_search"):
+        database.maintain(f"VACUUM FULL {name}")
     return True
 
 

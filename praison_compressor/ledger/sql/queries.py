@@ -75,27 +75,24 @@ def head_of_epoch(archive: SqlArchive, row: Row[Any], epoch: str) -> str:
     return str(archive.execute(query.order_by(entries.c.key.desc())).scalar())
 
 
-def lineage(archive: SqlArchive, namespace: str, session_id: str) -> list[Epoch]:
-    """Return the epochs up to the named one, root first.
-
-    Raises:
-        SessionNotFound: no such session in this namespace.
-    """
-    row = require_session(archive, namespace, session_id)
-    epochs = _epochs(archive, row, head_of_epoch(archive, row, session_id))
+def ancestors(archive: SqlArchive, row: Row[Any]) -> Iterator[tuple[Row[Any], str]]:
+    """Yield the sessions that a session was forked from, each with its newest shared entry."""
     while row.base_key is not None:
         head = row.base_head
         row = archive.execute(SESSION_ROWS.where(sessions.c.key == row.base_key)).one()
-        epochs = _epochs(archive, row, head) + epochs
-    return epochs
+        yield row, head
+
+
+def lineage(archive: SqlArchive, namespace: str, session_id: str) -> list[Epoch]:
+    """Return the epochs up to the named one, root first."""
+    row = require_session(archive, namespace, session_id)
+    own = row, head_of_epoch(archive, row, session_id)
+    family = reversed((own, *ancestors(archive, row)))
+    return [epoch for session, head in family for epoch in _epochs(archive, session, head)]
 
 
 def epoch_tree(archive: SqlArchive, namespace: str, session_id: str) -> list[Epoch]:
-    """Return the epochs of the session's whole family, parents first.
-
-    Raises:
-        SessionNotFound: no such session in this namespace.
-    """
+    """Return the epochs of the session's whole family, parents first."""
     root = lineage(archive, namespace, session_id)[0]
     step = select(sessions.c.key)
     named = step.where(sessions.c.namespace == namespace, sessions.c.id == root.id)
@@ -116,10 +113,10 @@ def _epochs(archive: SqlArchive, row: Row[Any], head: str) -> list[Epoch]:
     return epochs
 
 
-def read_note(archive: SqlArchive, session: Session, *, is_locked: bool = False) -> str:
-    """Return the session's note or ""; lock it if `is_locked`."""
+def read_note(archive: SqlArchive, session: Session) -> str:
+    """Return the session's note or ""."""
     query = select(notes.c.body).where(of_session(notes, session))
-    return archive.execute(query.with_for_update() if is_locked else query).scalar() or ""
+    return archive.execute(query).scalar() or ""
 
 
 # ---------------------------------------------------------------- the list of sessions

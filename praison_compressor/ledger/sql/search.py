@@ -30,7 +30,7 @@ from ..words import (
 )
 from .archive import SqlArchive, batches, parse_stored_digest
 from .index import KeyRange, merge_ranges
-from .queries import SESSION_ROWS, read_skeletons, require_session
+from .queries import ancestors, read_skeletons, require_session
 from .schema import entries, links, messages, sessions, spans
 
 _FEW = 400  # messages in reach that are all read, without the index
@@ -52,11 +52,7 @@ def search(
     *,
     archived_only: bool = False,
 ) -> list[Hit]:
-    """Return messages with words of the query, best first.
-
-    Raises:
-        SessionNotFound: no such session in this namespace.
-    """
+    """Return messages with words of the query, best first."""
     asked = distinct_words(" ".join(query_phrases(query)))[:MOST_QUERY_WORDS]
     if not asked:
         return []
@@ -233,7 +229,7 @@ def _reach_of(archive: SqlArchive, namespace: str, row: Row[Any] | None) -> _Rea
         held = select(sessions.c.key).where(sessions.c.namespace == namespace)
         within = sessions.c.namespace == namespace
     else:
-        newest = dict(_lineage(archive, row))
+        newest = {row.key: _EVERY_KEY, **_newest_shared(archive, row)}
         held = select(sessions.c.key).where(sessions.c.key.in_(newest))
         within = or_(
             *((entries.c.session_key == key) & (entries.c.key <= n) for key, n in newest.items())
@@ -243,15 +239,13 @@ def _reach_of(archive: SqlArchive, namespace: str, row: Row[Any] | None) -> _Rea
     return _Reach(within, merge_ranges(ranges)[::-1])
 
 
-def _lineage(archive: SqlArchive, row: Row[Any]) -> Iterator[tuple[int, int]]:
-    """Yield session and ancestors, each with its newest reachable entry."""
-    yield row.key, _EVERY_KEY
-    while row.base_key is not None:
-        head = select(entries.c.key).where(
-            entries.c.namespace == row.namespace, entries.c.hash == row.base_head
-        )
-        yield row.base_key, archive.execute(head).scalar() or 0
-        row = archive.execute(SESSION_ROWS.where(sessions.c.key == row.base_key)).one()
+def _newest_shared(archive: SqlArchive, row: Row[Any]) -> dict[int, int]:
+    """Return a session's ancestors, each with the newest entry that the session has."""
+    query = select(entries.c.key).where(entries.c.namespace == row.namespace)
+    return {
+        base.key: archive.execute(query.where(entries.c.hash == head)).scalar() or 0
+        for base, head in ancestors(archive, row)
+    }
 
 
 def _select_places(keys: Sequence[int], reach: _Reach) -> Select[Any]:
