@@ -17,7 +17,6 @@ from ..errors import LedgerConflict, SessionNotFound
 from ..messages import Message, content_digest
 from ..messages.digests import MessageCache, Originals
 from .segments import (
-    ARCHIVE_ONLY,
     DROPPED,
     GENESIS,
     Entry,
@@ -29,6 +28,7 @@ from .segments import (
     expand_skeleton,
     plain_skeleton,
     seal,
+    skeleton_messages,
 )
 from .stores import ALL_MESSAGES
 from .words import Document, Hit, HitPlace, document_of, find_hits
@@ -63,7 +63,7 @@ class _MemorySession:
     session: Session
     epochs: tuple[Epoch, ...]
     """The lineage, its parent's epochs before its own."""
-    skeleton: Skeleton | None = None
+    skeleton: Skeleton = ()
 
     def epochs_to(self, epoch_id: str) -> tuple[Epoch, ...]:
         """Return the lineage of an epoch; the whole for the stable id."""
@@ -74,9 +74,8 @@ class _MemorySession:
 
     def placed_messages(self, *, archived_only: bool) -> Iterator[tuple[str, Message, HitPlace]]:
         """Yield (digest, message, place); a recorded message's entry is ""."""
-        for item in () if archived_only else self.skeleton or ():
-            if not isinstance(item, int):
-                yield content_digest(item), item, (self.session.id, "", 0)
+        for message in () if archived_only else skeleton_messages(self.skeleton):
+            yield content_digest(message), message, (self.session.id, "", 0)
         for entry in self.session.entries:
             for ordinal, original in enumerate(entry.originals):
                 if original.message is not DROPPED:
@@ -85,9 +84,7 @@ class _MemorySession:
 
 
 def _recorded_transcript(stored: _MemorySession, length: int | None = None) -> list[Message] | None:
-    """Return the recorded transcript, of `length` messages, or None."""
-    if stored.skeleton is None:
-        return None
+    """Return the recorded transcript, of `length` messages, or None if unknown."""
     parts = [(entry.segment, _entry_messages(entry)) for entry in stored.session.entries]
     return copy.deepcopy(expand_skeleton(stored.skeleton, parts.__getitem__, length))
 
@@ -152,7 +149,8 @@ class MemoryStore:
             return _MemorySession(session, (*above, root), base.skeleton)
         length = entries[-1].segment.transcript_length if entries else 0
         whole = _recorded_transcript(base, length)
-        return _MemorySession(session, (*above, root), None if whole is None else tuple(whole))
+        skeleton = tuple(range(len(entries))) if whole is None else tuple(whole)
+        return _MemorySession(session, (*above, root), skeleton)
 
     def _store_session(self, stored: _MemorySession) -> Session:
         """Keep the session; drop the least recently used above the limit."""
@@ -180,7 +178,10 @@ class MemoryStore:
             if stored is None:
                 tip = "another now" if session.key in self._sessions else "gone"
                 raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
-            whole = stored.skeleton if skeleton is None else plain_skeleton(skeleton)
+            if skeleton is None:
+                count = len(stored.session.entries)
+                skeleton = (*stored.skeleton, *range(count, count + len(segments)))
+            whole = plain_skeleton(skeleton)
             if not segments:
                 return self._store_session(replace(stored, skeleton=whole))
             own = sum(epoch.session_id == session.id for epoch in stored.epochs)
@@ -237,15 +238,7 @@ class MemoryStore:
         """See `Store.transcript`."""
         with self._lock:
             stored = self._sessions.get(session.key)
-        if stored is None:
-            return []
-        entries = stored.session.entries
-        if stored.skeleton is not None:
-            return _recorded_transcript(stored) or []
-        if entries:
-            logger.warning(ARCHIVE_ONLY, session.id)
-        messages = {each.digest: each.message for entry in entries for each in entry.originals}
-        return copy.deepcopy([m for m in messages.values() if m is not DROPPED])
+        return (stored and _recorded_transcript(stored)) or []
 
     def originals(
         self, session: Session, entry: Entry, wanted: slice = ALL_MESSAGES

@@ -274,16 +274,9 @@ def plain_skeleton(skeleton: Skeleton) -> Skeleton:
     return tuple(item if isinstance(item, int) else to_plain(item) for item in skeleton)
 
 
-def skeleton_messages(skeleton: Skeleton | None) -> list[Message]:
+def skeleton_messages(skeleton: Skeleton) -> list[Message]:
     """Return the messages of a skeleton that no segment holds."""
-    return [item for item in skeleton or () if not isinstance(item, int)]
-
-
-ARCHIVE_ONLY = (
-    "session %s: its store has only what was compressed, not the system prompt and the newest "
-    "messages; go on from the application's own copy, where it has one"
-)
-"""Logged when a transcript was never recorded."""
+    return [item for item in skeleton if not isinstance(item, int)]
 
 
 def expand_skeleton(

@@ -34,7 +34,7 @@ class Store(Protocol):
         """Archive the originals and append the segments, in one transaction.
 
         Segments open a new epoch. `skeleton`, the whole transcript with these segments, replaces
-        the recorded one; None leaves the recorded one.
+        the recorded one; None appends the originals to the recorded one.
 
         Raises:
             LedgerConflict: the tip is no longer `session.tip`.
@@ -45,7 +45,7 @@ class Store(Protocol):
         """Record the transcript of an unchanged session; return whether it worked."""
 
     def transcript(self, session: Session) -> list[Message]:
-        """Return the recorded transcript exactly, else the originals in order of compression.
+        """Return the recorded transcript exactly.
 
         A segment with dropped originals is returned as its rendered message.
         """

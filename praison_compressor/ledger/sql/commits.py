@@ -20,7 +20,7 @@ from ...messages.secrets import Redactor, redactions_in
 from ..segments import Entry, Segment, Session, Skeleton, archive_digest, seal
 from .archive import SqlArchive, dump, pack_entry
 from .index import merge_ranges
-from .queries import find_session, head_of_epoch, record_skeleton, transcript_at
+from .queries import find_session, head_of_epoch, read_skeleton, record_skeleton, transcript_at
 from .schema import appended, entries, leases, notes, of_session, sessions, spans
 
 # ---------------------------------------------------------------- redaction
@@ -93,9 +93,11 @@ def append_segments(
     if segments:
         moved = {"head": head, "commits": row.commits + 1, "updated": _database_time(archive)}
         archive.execute(update(sessions).where(sessions.c.key == row.key).values(moved))
-    if skeleton is not None:
-        # A background summary has the transcript from before the newest turns, so keep the tail.
-        record_skeleton(archive, row.key, skeleton, keeps_appended=True)
+    if skeleton is None:
+        count = len(session.entries)
+        skeleton = (*read_skeleton(archive, row.key), *range(count, count + len(segments)))
+    # A background summary has the transcript from before the newest turns: later messages stay.
+    record_skeleton(archive, row.key, skeleton, keeps_appended=True)
 
 
 def record_transcript(archive: SqlArchive, session: Session, skeleton: Skeleton) -> bool:

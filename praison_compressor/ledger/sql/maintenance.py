@@ -124,7 +124,7 @@ def _place_faults(
         if base is None or session.parent_id not in (base.id, *(row.epoch for row in rows)):
             yield "its parent is not the session that it was forked from"
     try:
-        recorded = read_skeleton(archive, session.key) or ()
+        recorded = read_skeleton(archive, session.key)
     except LedgerCorrupt as error:
         yield str(error)
         return
@@ -184,7 +184,7 @@ def erase_session(archive: SqlArchive, namespace: str, target: str) -> Erased:
     removed = linked - set(holders)
     archive.remove(removed)
     recorded = skeleton_messages(read_skeleton(archive, row.key))
-    record_skeleton(archive, row.key, None)
+    record_skeleton(archive, row.key, ())
     # Ignore system messages: every session of an agent has them.
     digests = {content_digest(message) for message in recorded if not is_system(message)}
     others = {*forks, *holders.values(), *_transcripts_with(archive, namespace, digests)}
@@ -248,7 +248,7 @@ def _drop_if_empty(archive: SqlArchive, namespace: str, session_id: str) -> None
     recorded = skeleton_messages(read_skeleton(archive, row.key))
     chained = archive.keys_of_entries(each.key for each in read_chain(archive, namespace, row.head))
     if all(is_system(message) for message in recorded) and not any(chained.values()):
-        record_skeleton(archive, row.key, None)
+        record_skeleton(archive, row.key, ())
 
 
 def _with_descendants(namespace: str, first: ColumnElement[bool]) -> CTE:

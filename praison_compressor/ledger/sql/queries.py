@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,7 +11,6 @@ from sqlalchemy import Row, Select, bindparam, case, delete, exists, func, selec
 from ...errors import LedgerCorrupt, SessionNotFound
 from ...messages import Message, is_system
 from ..segments import (
-    ARCHIVE_ONLY,
     FORGOTTEN,
     GENESIS,
     Entry,
@@ -25,8 +23,6 @@ from ..segments import (
 from ..stores import ALL_MESSAGES, SessionInfo
 from .archive import SqlArchive, batches, dump, load, unpack_entry
 from .schema import appended, entries, links, notes, of_session, sessions
-
-logger = logging.getLogger(__name__)
 
 # ---------------------------------------------------------------- sessions and epochs
 SESSION_ROWS: Select[Any] = select(
@@ -241,7 +237,7 @@ def originals(
 def record_skeleton(
     archive: SqlArchive,
     session_key: int,
-    recorded: Skeleton | None,
+    recorded: Skeleton,
     *,
     keeps_appended: bool = False,
 ) -> None:
@@ -249,9 +245,9 @@ def record_skeleton(
 
     With `keeps_appended`, messages that were appended behind this transcript stay.
     """
-    lines = [str(i).encode() if isinstance(i, int) else dump(i) for i in recorded or ()]
-    body = None if recorded is None else archive.packer.pack(b"\n".join(lines))
-    length = _skeleton_length(archive, session_key, recorded or ())
+    lines = [str(i).encode() if isinstance(i, int) else dump(i) for i in recorded]
+    body = archive.packer.pack(b"\n".join(lines)) if recorded else None
+    length = _skeleton_length(archive, session_key, recorded)
     values = {"transcript": body, "recorded": length}
     archive.execute(update(sessions).where(sessions.c.key == session_key).values(values))
     replaced = appended.c.session_key == session_key
@@ -299,45 +295,32 @@ def _read_appended(archive: SqlArchive, session_key: int) -> Iterator[Message]:
         yield load(archive.packer.unpack(body))
 
 
-def read_skeleton(archive: SqlArchive, session_key: int) -> Skeleton | None:
-    """Return a session's recorded transcript, or None."""
-    return next((found for _, found in read_skeletons(archive, session_key=session_key)), None)
+def read_skeleton(archive: SqlArchive, session_key: int) -> Skeleton:
+    """Return a session's recorded transcript."""
+    return next((found for _, found in read_skeletons(archive, session_key=session_key)), ())
 
 
-def transcript_at(archive: SqlArchive, base: Row[Any], head: str) -> Skeleton | None:
-    """Return a session's transcript as of an entry, or None if unknown."""
+def transcript_at(archive: SqlArchive, base: Row[Any], head: str) -> Skeleton:
+    """Return a session's transcript as of an entry; the entries' originals if unknown."""
     if head == base.head:
         return read_skeleton(archive, base.key)
     rows = read_chain(archive, base.namespace, head)
     length = unpack_entry(archive.packer, rows[-1]).segment.transcript_length if rows else 0
     messages = _full_transcript(archive, base, length)
-    return None if messages is None else tuple(messages)
+    return tuple(range(len(rows))) if messages is None else tuple(messages)
 
 
 def transcript(archive: SqlArchive, session: Session) -> list[Message]:
-    """Return the recorded transcript, else the originals in their order."""
+    """Return the recorded transcript, segments replaced by originals."""
     row = find_session(archive, session.namespace, session.id)
-    if row is None:
-        return []
-    messages = _full_transcript(archive, row)
-    if messages is None:
-        logger.warning(ARCHIVE_ONLY, session.id)
-        linked = archive.keys_of_entries(
-            entry.key for entry in read_chain(archive, row.namespace, row.head)
-        )
-        keys = dict.fromkeys(key for keys in linked.values() for key in keys)
-        read = archive.messages_of(keys)
-        messages = [read[key] for key in keys]
-    return messages
+    return (row and _full_transcript(archive, row)) or []
 
 
 def _full_transcript(
     archive: SqlArchive, row: Row[Any], length: int | None = None
 ) -> list[Message] | None:
-    """Return the transcript, of `length` messages, segments replaced by originals."""
+    """Return the transcript, of `length` messages, or None if unknown."""
     recorded = read_skeleton(archive, row.key)
-    if recorded is None:
-        return None
     rows = read_chain(archive, row.namespace, row.head)
     originals_of = archive.messages_of_entries(
         [rows[item].key for item in recorded if isinstance(item, int)]
