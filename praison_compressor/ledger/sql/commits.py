@@ -27,13 +27,8 @@ from .schema import appended, entries, leases, notes, of_session, sessions, span
 SegmentRun = tuple[Segment, list[Message]]
 
 
-def redact_segments(namespace: str, segments: Iterable[SegmentRun]) -> list[SegmentRun]:
-    """Return the segments and originals to store, secrets redacted."""
-    redactor = Redactor(namespace)
-    return [_redact_segment(redactor, segment, originals) for segment, originals in segments]
-
-
-def _redact_segment(redactor: Redactor, segment: Segment, originals: list[Message]) -> SegmentRun:
+def redact_segment(redactor: Redactor, segment: Segment, originals: list[Message]) -> SegmentRun:
+    """Return the segment and originals to store, secrets redacted."""
     redacted, has_secrets = redactor.redact(originals)
     (rendered,), shows_secrets = redactor.redact([segment.rendered])
     # Count earlier redactions too: the given transcript may be a view.

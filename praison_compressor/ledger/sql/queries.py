@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Row, Select, bindparam, case, delete, exists, func, select, update
+from sqlalchemy import Row, Select, bindparam, case, delete, func, select, update
 
 from ...errors import LedgerCorrupt, SessionNotFound
 from ...messages import Message, is_system
@@ -116,20 +116,14 @@ def read_note(archive: SqlArchive, session: Session) -> str:
 
 
 # ---------------------------------------------------------------- the list of sessions
-_IS_FORGOTTEN = (
-    (sessions.c.erasures > 0)
-    & sessions.c.transcript.is_(None)
-    & ~exists().where(links.c.entry_key == entries.c.key, entries.c.session_key == sessions.c.key)
-)
-"""Sessions with only tombstones and a name left."""
-
-
+_HAS_MESSAGES = sessions.c.transcript.is_not(None)
+"""Sessions of which more than tombstones and a name is left."""
 _LAST_USED_FIRST = sessions.c.updated.desc(), sessions.c.key.desc()
 
 
 def list_namespaces(archive: SqlArchive) -> list[str]:
     """Return the namespaces that have sessions."""
-    query = select(sessions.c.namespace).where(~_IS_FORGOTTEN).distinct()
+    query = select(sessions.c.namespace).where(_HAS_MESSAGES).distinct()
     return list(archive.execute(query.order_by(sessions.c.namespace)).scalars())
 
 
@@ -155,7 +149,7 @@ def list_sessions(archive: SqlArchive, namespace: str) -> list[SessionInfo]:
             *(sessions.c.created, sessions.c.updated),
         )
         .join(newest, is_head, isouter=True)
-        .where(sessions.c.namespace == namespace, ~_IS_FORGOTTEN)
+        .where(sessions.c.namespace == namespace, _HAS_MESSAGES)
         .order_by(*_LAST_USED_FIRST)
     )
     return [
@@ -274,7 +268,7 @@ def read_skeletons(
     archive: SqlArchive, *, namespace: str | None = None, session_key: int | None = None
 ) -> Iterator[tuple[Row[Any], Skeleton]]:
     """Yield sessions with their recorded transcripts, the last used first."""
-    query = select(sessions).where(sessions.c.transcript.is_not(None)).order_by(*_LAST_USED_FIRST)
+    query = select(sessions).where(_HAS_MESSAGES).order_by(*_LAST_USED_FIRST)
     if namespace is not None:
         query = query.where(sessions.c.namespace == namespace)
     if session_key is not None:

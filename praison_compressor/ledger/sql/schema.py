@@ -1,9 +1,8 @@
 """Define the ledger's tables, the same for SQLite and PostgreSQL.
 
 A session names the head of its chain of entries, an entry its parent's hash; forked sessions share
-entries. Words of a conversation are in five columns (`entries.sealed`, `messages.body` and
-`.digest`, `sessions.transcript`, `appended.body`) and in the full-text index. `entries.sealed` has
-salt, segment and archive digest together, so that forgetting one forgets all.
+entries. Words of a conversation are in the binary columns and in the full-text index.
+`entries.sealed` has salt, segment and archive digest together: forgetting one forgets all.
 """
 
 from __future__ import annotations
@@ -161,10 +160,6 @@ def of_session(table: Table, session: Session) -> ColumnElement[bool]:
 
 
 # ---------------------------------------------------------------- statements of one dialect
-_COLUMNS_WITH_WORDS = (
-    *(entries.c.sealed, messages.c.body, messages.c.digest),
-    *(sessions.c.transcript, appended.c.body),
-)
 _INDEX_STATEMENTS = {
     "sqlite": (
         # The words are already folded: "ascii" only splits them at spaces.
@@ -179,8 +174,10 @@ _INDEX_STATEMENTS = {
         # The planner would keep samples of messages in a catalog that `forget` cannot reach.
         "ALTER TABLE compressor_search ALTER COLUMN words SET STATISTICS 0",
         *(
-            f"ALTER TABLE {c.table.name} ALTER COLUMN {c.name} SET STATISTICS 0"
-            for c in _COLUMNS_WITH_WORDS
+            f"ALTER TABLE {table} ALTER COLUMN {column.name} SET STATISTICS 0"
+            for table in metadata.tables.values()
+            for column in table.columns
+            if isinstance(column.type, LargeBinary)
         ),
     ),
 }

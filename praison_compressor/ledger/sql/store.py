@@ -112,7 +112,8 @@ class SqlStore:
         plain = [(segment, list(map(to_plain, originals))) for segment, originals in segments]
         whole = None if skeleton is None else self._skeleton_to_store(session.namespace, skeleton)
         if self.redact_secrets:
-            plain = commits.redact_segments(session.namespace, plain)
+            redactor = Redactor(session.namespace)
+            plain = [commits.redact_segment(redactor, *run) for run in plain]
 
         def work(archive: SqlArchive) -> Session | None:
             commits.append_segments(archive, session, plain, whole)
