@@ -140,19 +140,9 @@ def seal(
 ) -> Entry:
     """Return the segment as the entry that follows hash `parent`."""
     salt = secrets.token_hex(16) if salt is None else salt
-    salted = commitment(salt, segment.payload(), archive)
-    own_hash = entry_hash(parent, epoch, salted)
-    return Entry(segment, epoch, parent, salt, salted, own_hash, archive=archive)
-
-
-def commitment(salt: str, payload: str, archive: str) -> str:
-    """Return a segment's salted hash; without the salt it reveals nothing."""
-    return _hash(salt, payload, archive)
-
-
-def entry_hash(parent: str, epoch: str, commitment_hash: str) -> str:
-    """Return the hash of an entry at its place in the chain."""
-    return _hash(parent, epoch, commitment_hash)
+    commitment = _hash(salt, segment.payload(), archive)
+    own_hash = _hash(parent, epoch, commitment)
+    return Entry(segment, epoch, parent, salt, commitment, own_hash, archive=archive)
 
 
 def archive_digest(originals: Sequence[Message]) -> str:
@@ -167,9 +157,9 @@ def chain_faults(entry: Entry, parent: str | None) -> Iterator[str]:
     if parent is not None and entry.parent != parent:
         yield "its parent is not the one before"
     payload = "" if entry.forgotten else entry.segment.payload()
-    if payload and commitment(entry.salt, payload, entry.archive) != entry.commitment:
+    if payload and _hash(entry.salt, payload, entry.archive) != entry.commitment:
         yield "the segment was changed"
-    if entry_hash(entry.parent, entry.epoch, entry.commitment) != entry.hash:
+    if _hash(entry.parent, entry.epoch, entry.commitment) != entry.hash:
         yield "its hash disagrees"
 
 

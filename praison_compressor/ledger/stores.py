@@ -125,7 +125,6 @@ class SessionInfo:
 
     id: str
     parent_id: str | None
-    tip: str
     compressions: int
     taken_back: int
     """Compressions that were undone."""

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Row, Select, bindparam, case, delete, func, select, update
+from sqlalchemy import Row, Select, bindparam, delete, func, select, update
 
 from ...errors import LedgerCorrupt, SessionNotFound
 from ...messages import Message, is_system
@@ -139,22 +139,12 @@ def list_sessions(archive: SqlArchive, namespace: str) -> list[SessionInfo]:
     """Return the namespace's sessions, last used first, without forgotten ones."""
     own = entries.c.session_key == sessions.c.key
     undone = select(func.count()).where(own, entries.c.kind == "undo").scalar_subquery()
-    newest = entries.alias("newest")
-    is_head = (newest.c.namespace == sessions.c.namespace) & (newest.c.hash == sessions.c.head)
-    query = (
-        select(
-            *(sessions.c.id, sessions.c.parent_id),
-            case((sessions.c.commits == 0, sessions.c.id), else_=newest.c.epoch),
-            *(sessions.c.commits - undone, undone),
-            *(sessions.c.created, sessions.c.updated),
-        )
-        .join(newest, is_head, isouter=True)
-        .where(sessions.c.namespace == namespace, _HAS_MESSAGES)
-        .order_by(*_LAST_USED_FIRST)
-    )
+    columns = sessions.c.id, sessions.c.parent_id, sessions.c.commits - undone, undone
+    query = select(*columns, sessions.c.created, sessions.c.updated)
+    query = query.where(sessions.c.namespace == namespace, _HAS_MESSAGES)
     return [
         SessionInfo(*row[:-2], float(row.created), float(row.updated))
-        for row in archive.execute(query)
+        for row in archive.execute(query.order_by(*_LAST_USED_FIRST))
     ]
 
 
