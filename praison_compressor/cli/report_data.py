@@ -231,7 +231,7 @@ def _read_session(store: Store, namespace: str, session_id: str) -> ReportData:
         epochs=tuple(epochs),
         compressions=len({entry.epoch for entry in session.entries}) - undos,
         taken_back=undos,
-        forgotten=sum(entry.forgotten for entry in session.entries),
+        forgotten=sum(entry.is_forgotten for entry in session.entries),
         usage=sum((entry.segment.usage for entry in session.entries), Usage()),
         bill=stored_bill(store, session),
     )

@@ -162,7 +162,7 @@ class Projector:
         """Return the recorded transcript of a session."""
         self._store.lineage(self._namespace, session_id)  # `open` accepts an unknown name
         session = self._store.open(self._namespace, session_id)
-        if gone := sum(entry.forgotten for entry in session.entries):
+        if gone := sum(entry.is_forgotten for entry in session.entries):
             logger.warning("session %s: %d of its segments were forgotten", session_id, gone)
         return self._store.transcript(session)
 
@@ -201,7 +201,7 @@ def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:
     """Return the session's entries by the digests of their renderings."""
     entries: dict[str, list[Entry]] = {}
     for entry in session.entries:
-        if not entry.forgotten and entry.segment.kind not in ("keep", "undo"):
+        if not entry.is_forgotten and entry.segment.kind not in ("keep", "undo"):
             entries.setdefault(cache(entry.segment.rendered).digest, []).append(entry)
             plain = without_recall_tools(entry.segment)
             if plain is not entry.segment:

@@ -108,7 +108,7 @@ class Entry:
     """The digest of the archived originals, covered by the commitment."""
 
     @property
-    def forgotten(self) -> bool:
+    def is_forgotten(self) -> bool:
         """Whether this is a tombstone: segment and salt were destroyed."""
         return not self.salt
 
@@ -156,7 +156,7 @@ def chain_faults(entry: Entry, parent: str | None) -> Iterator[str]:
     """Yield what disagrees in an entry that should follow hash `parent`."""
     if parent is not None and entry.parent != parent:
         yield "its parent is not the one before"
-    payload = "" if entry.forgotten else entry.segment.payload()
+    payload = "" if entry.is_forgotten else entry.segment.payload()
     if payload and _hash(entry.salt, payload, entry.archive) != entry.commitment:
         yield "the segment was changed"
     if _hash(entry.parent, entry.epoch, entry.commitment) != entry.hash:

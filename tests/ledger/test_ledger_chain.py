@@ -54,7 +54,7 @@ def test_a_tombstone_verifies_and_stands_for_nothing():
     entry = seal(standing_for("x", "y"), GENESIS, "e1")
     later = seal(standing_for("z"), entry.hash, "e2")
     grave = Entry(FORGOTTEN, entry.epoch, entry.parent, "", entry.commitment, entry.hash)
-    assert (grave.forgotten, entry.forgotten) == (True, False)
+    assert (grave.is_forgotten, entry.is_forgotten) == (True, False)
     verify([grave, later])
     assert tiles("xyz", [FORGOTTEN, later.segment]) == [(0, 2, ""), (2, 3, "for z")]
 

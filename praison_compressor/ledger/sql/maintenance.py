@@ -93,7 +93,7 @@ def _entry_faults(archive: SqlArchive, row: Row[Any], parent: str | None) -> Ite
         entry = Entry(FORGOTTEN, row.epoch, row.parent, "", row.commitment, row.hash)
     faults = list(chain_faults(entry, parent))
     yield from faults
-    if faults or entry.forgotten:
+    if faults or entry.is_forgotten:
         return
     if entry.segment.kind != row.kind:
         yield f"it is not of the kind {row.kind!r}"
