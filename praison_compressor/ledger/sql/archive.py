@@ -216,7 +216,7 @@ class SqlArchive:
         rows = [
             {"namespace": namespace, "digest": digest, "body": self.packer.pack(dump(message))}
             # Sorted, so that two writers of the same messages cannot deadlock.
-            for digest, message in sorted(missing.items(), key=lambda item: item[0])
+            for digest, message in sorted(missing.items())
         ]
         insertion = self.insert(messages).on_conflict_do_nothing()
         added = self.execute(insertion.returning(messages.c.digest, messages.c.key), rows)

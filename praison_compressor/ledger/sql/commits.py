@@ -65,11 +65,7 @@ def append_segments(
     segments: Sequence[SegmentRun],
     skeleton: Skeleton | None,
 ) -> None:
-    """Seal the segments into the chain, archive originals, open an epoch.
-
-    Raises:
-        LedgerConflict: the session changed since it was read.
-    """
+    """Seal the segments into the chain, archive originals, open an epoch."""
     row = _lock_session(archive, session) or _create_locked(archive, session)
     if row is None or row.head != session.head_hash:
         tip = "gone" if row is None else "another now"

@@ -47,11 +47,7 @@ def find_session(archive: SqlArchive, namespace: str, session_id: str) -> Row[An
 
 
 def require_session(archive: SqlArchive, namespace: str, session_id: str) -> Row[Any]:
-    """Return the session with this id, or that opened this epoch.
-
-    Raises:
-        SessionNotFound: no such session in this namespace.
-    """
+    """Return what `find_session` returns, or raise `SessionNotFound`."""
     row = find_session(archive, namespace, session_id)
     if row is None:
         raise SessionNotFound(

@@ -80,7 +80,9 @@ class _Reader:
     """Read the messages that may match a query; rank them."""
 
     def __init__(self, archive: SqlArchive, reach: _Reach, query: str) -> None:
-        self._archive, self.reach, self._query = archive, reach, query
+        self._archive = archive
+        self.reach = reach
+        self._query = query
         self._phrases = query_phrases(query)
         self._in_view: dict[str, Document] = {}  # by digest
         self._archived: dict[int, tuple[str, Document]] = {}  # by message key; with the digest
@@ -137,21 +139,21 @@ class _Reader:
     def read_complete(self, lists: Sequence[_Postings]) -> None:
         """Read the newest messages that have all words.
 
-        A call and its result are one document: one may have some words, the other the rest. `lists`
-        are those of the words, the rarest first.
+        A call may have some of the words, its result the rest. `lists` are those of the words, the
+        rarest first.
         """
         rarest, *others = lists
-        floor = max((each.newest[-1] for each in lists if each.newest), default=0)
+        floor = max((postings.newest[-1] for postings in lists if postings.newest), default=0)
         if rarest.is_read_faster():
             floor = rarest.newest[-1] if rarest.newest else 0
             for batch in batches(rarest.newest, _AT_ONCE):
                 self.read(batch if self._room() else ())
         else:
-            shared = set(rarest.newest).intersection(*(each.newest for each in others))
+            shared = set(rarest.newest).intersection(*(postings.newest for postings in others))
             self.read(sorted((key for key in shared if key >= floor), reverse=True), _RANKED)
         is_complete = rarest.is_whole
         if (room := self._room()) and not rarest.is_whole:
-            words = [each.word for each in lists]
+            words = [postings.word for postings in lists]
             older = self._archive.index.keys_with(words, _ranges_below(self.reach.ranges, floor))
             # The calls and results of older messages are not read.
             is_complete = self.read(older, room) < room and not others
@@ -168,7 +170,8 @@ class _Reader:
         lacking = [key for key in keys if key not in self._whole]
         self.read(lacking[:_RANKED])
         self._is_complete &= len(lacking) <= _RANKED
-        results, by_calls = [], defaultdict[int, list[int]](list)
+        results: list[int] = []
+        by_calls = defaultdict[int, list[int]](list)
         for key in lacking[:_RANKED]:
             message = self._message(key)
             if _has_result(message):
@@ -277,21 +280,23 @@ def _newest_without_index(
 
 def _newest_keys(archive: SqlArchive, reach: _Reach, most: int) -> list[int]:
     """Return the newest keys in reach."""
-    found: list[int] = []
+    newest: list[int] = []
     for first, last in reach.ranges:
         query = select(messages.c.key).where(messages.c.key.between(first, last))
-        query = query.order_by(messages.c.key.desc()).limit(most - len(found))
-        found += archive.execute(query).scalars()
-        if len(found) >= most:
+        query = query.order_by(messages.c.key.desc()).limit(most - len(newest))
+        newest += archive.execute(query).scalars()
+        if len(newest) >= most:
             break
-    return found
+    return newest
 
 
 class _Postings:
     """The messages with a word: the newest known, others looked up."""
 
     def __init__(self, archive: SqlArchive, reach: _Reach, word: str) -> None:
-        self._index, self._ranges, self.word = archive.index, reach.ranges, word
+        self._index = archive.index
+        self._ranges = reach.ranges
+        self.word = word
         self.newest = list(islice(self._index.keys_with([word], reach.ranges), _LISTED))
         self.is_whole = len(self.newest) < _LISTED
 
@@ -319,7 +324,7 @@ def _ranges_below(ranges: Iterable[KeyRange], key: int) -> list[KeyRange]:
 def _with_some_words(lists: Iterable[_Postings]) -> Iterator[int]:
     """Yield messages with any of the words, those with rare words first."""
     weights: Counter[int] = Counter()
-    for each in lists:
-        weight = math.log(1 + _LISTED / max(1, len(each.newest)))
-        weights.update(dict.fromkeys(each.newest, weight))
+    for postings in lists:
+        weight = math.log(1 + _LISTED / max(1, len(postings.newest)))
+        weights.update(dict.fromkeys(postings.newest, weight))
     yield from sorted(weights, key=lambda key: (-weights[key], -key))

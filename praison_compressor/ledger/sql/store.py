@@ -69,11 +69,7 @@ class SqlStore:
         """The database's path or host, without secrets."""
 
     def exists(self) -> bool:
-        """Return whether a ledger exists; create none.
-
-        Raises:
-            StoreUnavailable: the database cannot be reached.
-        """
+        """See `Database.exists`."""
         return self._database.exists()
 
     def check(self) -> None:
@@ -89,18 +85,15 @@ class SqlStore:
     def open(
         self, namespace: str, session_id: str, parent_session_id: str | None = None
     ) -> Session:
-        """Return the session of an id, perhaps new.
-
-        A new session is written when its transcript is first recorded or compressed.
-        A fork is written at once, because its parent moves on.
-        """
+        """See `Store.open`."""
         check_names(namespace, session_id, parent_session_id)
-        found = self._database.read(lambda a: self._read_session(a, namespace, session_id))
-        if found is None and parent_session_id is not None:
-            named = namespace, session_id, parent_session_id
-            self._database.write(lambda a: commits.create_session(a, *named))
-            found = self._database.read(lambda a: self._read_session(a, namespace, session_id))
-        return found or Session(namespace, session_id, session_id, None)
+        session = self._database.read(lambda a: self._read_session(a, namespace, session_id))
+        if session is None and parent_session_id is not None:
+            # A fork is written at once, because its parent moves on.
+            names = namespace, session_id, parent_session_id
+            self._database.write(lambda a: commits.create_session(a, *names))
+            session = self._database.read(lambda a: self._read_session(a, namespace, session_id))
+        return session or Session(namespace, session_id, session_id, None)
 
     def commit(
         self,
@@ -162,11 +155,7 @@ class SqlStore:
     find_message = _read_method(find_message)
 
     def verify(self, namespace: str | None = None, session_id: str | None = None) -> list[Fault]:
-        """Return every hash, place or original that disagrees.
-
-        Raises:
-            StoreUnavailable: the database cannot be reached.
-        """
+        """Return every hash, place or original that disagrees."""
         try:
             return self._database.read(lambda a: audit(a, namespace, session_id))
         except LedgerCorrupt as error:
