@@ -181,9 +181,9 @@ class MemoryStore:
             if skeleton is None:
                 count = len(stored.session.entries)
                 skeleton = (*stored.skeleton, *range(count, count + len(segments)))
-            whole = plain_skeleton(skeleton)
+            skeleton = plain_skeleton(skeleton)
             if not segments:
-                return self._store_session(replace(stored, skeleton=whole))
+                return self._store_session(replace(stored, skeleton=skeleton))
             own = sum(epoch.session_id == session.id for epoch in stored.epochs)
             epoch = f"{session.id}.c{own}-{secrets.token_hex(4)}"
             head, entries = stored.session.head_hash, stored.session.entries
@@ -198,7 +198,7 @@ class MemoryStore:
             undoes = any(segment.kind == "undo" for segment, _ in segments)
             epochs = *stored.epochs, Epoch(epoch, session.tip, session.id, now, undoes)
             self._trim(session.namespace)
-            return self._store_session(_MemorySession(after, epochs, whole))
+            return self._store_session(_MemorySession(after, epochs, skeleton))
 
     def _unchanged(self, session: Session) -> _MemorySession | None:
         """Return the stored or new session, or None if its tip moved."""

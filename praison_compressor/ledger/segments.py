@@ -281,7 +281,7 @@ def expand_skeleton(
     """
     transcript: list[Message] = []
     place = 0
-    for item in skeleton if length != 0 else ():
+    for item in skeleton:
         if place == length:
             break
         if isinstance(item, int):

@@ -37,7 +37,7 @@ from .queries import (
     record_skeleton,
     require_session,
 )
-from .schema import entries, leases, links, messages, metadata, notes, sessions, spans
+from .schema import entries, leases, links, messages, metadata, notes, of_session, sessions, spans
 
 logger = logging.getLogger(__name__)
 
@@ -174,12 +174,11 @@ def erase_session(archive: SqlArchive, namespace: str, target: str) -> Erased:
     forks = _sessions_ending_in(archive, _with_descendants(namespace, own)) - {row.key}
     of_own = links.c.entry_key.in_(select(entries.c.key).where(own))
     linked = set(archive.execute(select(links.c.message_key).where(of_own)).scalars())
-    tombs = _make_tombstones(archive, own)
+    segments = _make_tombstones(archive, own)
     archive.execute(delete(links).where(of_own))
     archive.execute(delete(spans).where(spans.c.session_key == row.key))
     for table in (leases, notes):
-        named = (table.c.namespace == namespace) & (table.c.session_id == row.id)
-        archive.execute(delete(table).where(named))
+        archive.execute(delete(table).where(of_session(table, row)))
     holders = _covering_sessions(archive, linked)
     removed = linked - set(holders)
     archive.remove(removed)
@@ -189,9 +188,8 @@ def erase_session(archive: SqlArchive, namespace: str, target: str) -> Erased:
     digests = {content_digest(message) for message in recorded if not is_system(message)}
     others = {*forks, *holders.values(), *_transcripts_with(archive, namespace, digests)}
     _mark_stale(archive, [row.key, *forks])
-    return Erased(
-        tombs, len(removed) + len(recorded), (row.id,), _session_ids(archive, others - {row.key})
-    )
+    still_in = _session_ids(archive, others - {row.key})
+    return Erased(segments, len(removed) + len(recorded), (row.id,), still_in)
 
 
 def erase_message(archive: SqlArchive, namespace: str, target: str) -> Erased:
@@ -202,15 +200,13 @@ def erase_message(archive: SqlArchive, namespace: str, target: str) -> Erased:
     _block_commits(archive)
     key, skeletons = find_message(archive, namespace, target)
     for session_key, skeleton in skeletons.items():
-        rest = [
-            item for item in skeleton if isinstance(item, int) or content_digest(item) != target
-        ]
+        rest = (i for i in skeleton if isinstance(i, int) or content_digest(i) != target)
         record_skeleton(archive, session_key, tuple(rest))
     covering = entries.c.key.in_(select(links.c.entry_key).where(links.c.message_key == key))
     later = _with_descendants(namespace, covering)
     touched = {*skeletons, *_sessions_ending_in(archive, later)}
     is_later = entries.c.key.in_(select(later.c.key))
-    tombs = _make_tombstones(archive, is_later & (covering | (entries.c.kind == "summary")))
+    segments = _make_tombstones(archive, is_later & (covering | (entries.c.kind == "summary")))
     if key is not None:
         archive.execute(delete(links).where(links.c.message_key == key))
         archive.remove([key])
@@ -218,7 +214,7 @@ def erase_message(archive: SqlArchive, namespace: str, target: str) -> Erased:
     names = _session_ids(archive, touched)
     for session_id in names:
         _drop_if_empty(archive, namespace, session_id)
-    return Erased(tombs, 1, names, still_in=())
+    return Erased(segments, 1, names, still_in=())
 
 
 def find_message(
@@ -273,9 +269,9 @@ def _block_commits(archive: SqlArchive) -> None:
 
 def _make_tombstones(archive: SqlArchive, these: ColumnElement[bool]) -> int:
     """Turn entries into tombstones; return how many changed."""
-    burial = update(entries).where(these, entries.c.sealed.is_not(None)).values(sealed=None)
+    statement = update(entries).where(these, entries.c.sealed.is_not(None)).values(sealed=None)
     # SQLite's driver has no `rowcount` for a statement with a CTE.
-    return len(archive.execute(burial.returning(entries.c.key)).all())
+    return len(archive.execute(statement.returning(entries.c.key)).all())
 
 
 def _covering_sessions(archive: SqlArchive, keys: Iterable[int]) -> dict[int, int]:

@@ -217,7 +217,7 @@ def originals(
 def record_skeleton(
     archive: SqlArchive,
     session_key: int,
-    recorded: Skeleton,
+    skeleton: Skeleton,
     *,
     keeps_appended: bool = False,
 ) -> None:
@@ -225,9 +225,9 @@ def record_skeleton(
 
     With `keeps_appended`, messages that were appended behind this transcript stay.
     """
-    lines = [str(i).encode() if isinstance(i, int) else dump(i) for i in recorded]
-    body = archive.packer.pack(b"\n".join(lines)) if recorded else None
-    length = _skeleton_length(archive, session_key, recorded)
+    lines = [str(i).encode() if isinstance(i, int) else dump(i) for i in skeleton]
+    body = archive.packer.pack(b"\n".join(lines)) if skeleton else None
+    length = _skeleton_length(archive, session_key, skeleton)
     values = {"transcript": body, "recorded": length}
     archive.execute(update(sessions).where(sessions.c.key == session_key).values(values))
     replaced = appended.c.session_key == session_key
@@ -236,11 +236,11 @@ def record_skeleton(
     archive.execute(delete(appended).where(replaced))
 
 
-def _skeleton_length(archive: SqlArchive, session_key: int, recorded: Skeleton) -> int:
+def _skeleton_length(archive: SqlArchive, session_key: int, skeleton: Skeleton) -> int:
     """Return a skeleton's number of messages after leading system messages."""
-    numbers = [item for item in recorded if isinstance(item, int)]
-    leading = itertools.takewhile(lambda i: not isinstance(i, int) and is_system(i), recorded)
-    length = len(recorded) - len(numbers) - len(list(leading))
+    numbers = [item for item in skeleton if isinstance(item, int)]
+    leading = itertools.takewhile(lambda i: not isinstance(i, int) and is_system(i), skeleton)
+    length = len(skeleton) - len(numbers) - len(list(leading))
     if numbers:
         row = archive.execute(SESSION_ROWS.where(sessions.c.key == session_key)).one()
         keys = [entry.key for entry in read_chain(archive, row.namespace, row.head)]
@@ -262,8 +262,8 @@ def read_skeletons(
     for row in archive.execute(query).all():
         try:
             lines = archive.packer.unpack(row.transcript).split(b"\n")
-            found = [int(line) if line.isdigit() else load(line) for line in lines if line]
-            yield row, (*found, *_read_appended(archive, row.key))
+            items = [int(line) if line.isdigit() else load(line) for line in lines if line]
+            yield row, (*items, *_read_appended(archive, row.key))
         except LedgerCorrupt as error:
             raise LedgerCorrupt(f"the recorded transcript: {error}") from error
 
@@ -277,7 +277,8 @@ def _read_appended(archive: SqlArchive, session_key: int) -> Iterator[Message]:
 
 def read_skeleton(archive: SqlArchive, session_key: int) -> Skeleton:
     """Return a session's recorded transcript."""
-    return next((found for _, found in read_skeletons(archive, session_key=session_key)), ())
+    recorded = read_skeletons(archive, session_key=session_key)
+    return next((skeleton for _, skeleton in recorded), ())
 
 
 def transcript_at(archive: SqlArchive, base: Row[Any], head: str) -> Skeleton:
@@ -300,10 +301,10 @@ def _full_transcript(
     archive: SqlArchive, row: Row[Any], length: int | None = None
 ) -> list[Message] | None:
     """Return the transcript, of `length` messages, or None if unknown."""
-    recorded = read_skeleton(archive, row.key)
+    skeleton = read_skeleton(archive, row.key)
     rows = read_chain(archive, row.namespace, row.head)
     originals_of = archive.messages_of_entries(
-        [rows[item].key for item in recorded if isinstance(item, int)]
+        [rows[item].key for item in skeleton if isinstance(item, int)]
     )
 
     def of_entry(number: int) -> tuple[Segment, Sequence[Message]]:
@@ -312,4 +313,4 @@ def _full_transcript(
         missing = [FORGOTTEN.rendered] if entry.sealed is None and entry.kind == "summary" else []
         return unpack_entry(archive.packer, entry).segment, originals_of[entry.key] or missing
 
-    return expand_skeleton(recorded, of_entry, length)
+    return expand_skeleton(skeleton, of_entry, length)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import time
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -21,6 +22,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    Row,
     Table,
     Text,
     UniqueConstraint,
@@ -154,7 +156,7 @@ notes = Table(
 )
 
 
-def of_session(table: Table, session: Session) -> ColumnElement[bool]:
+def of_session(table: Table, session: Session | Row[Any]) -> ColumnElement[bool]:
     """Return the condition for a session's row of `leases` or `notes`."""
     return (table.c.namespace == session.namespace) & (table.c.session_id == session.id)
 
