@@ -258,7 +258,7 @@ class MemoryStore:
         return frozenset(o.digest for o in originals if o and o.message is DROPPED)
 
     def _trim(self, namespace: str, free: int = 0) -> None:
-        """Drop originals of a namespace until `free` bytes of the limit are free.
+        """Drop originals until `free` bytes of the limit are free.
 
         Drop originals above the average size first, oldest first: the user's messages are small.
         """

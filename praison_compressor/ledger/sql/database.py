@@ -99,7 +99,7 @@ class Database:
         codec: Codec | None,
         accepts_plain: bool,
     ) -> None:
-        """Take URL and cipher; `accepts_plain`: accept a plain store despite a cipher."""
+        """Take URL and cipher; `accepts_plain` allows a plain store too."""
         self.url = parse_url(url)
         self.place = _display_name(self.url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"

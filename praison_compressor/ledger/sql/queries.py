@@ -68,7 +68,7 @@ def head_of_epoch(archive: SqlArchive, row: Row[Any], epoch: str) -> str:
 
 
 def ancestors(archive: SqlArchive, row: Row[Any]) -> Iterator[tuple[Row[Any], str]]:
-    """Yield the sessions that a session was forked from, each with its newest shared entry."""
+    """Yield a session's ancestors, each with its newest shared entry."""
     while row.base_key is not None:
         head = row.base_head
         row = archive.execute(SESSION_ROWS.where(sessions.c.key == row.base_key)).one()
@@ -282,7 +282,7 @@ def read_skeleton(archive: SqlArchive, session_key: int) -> Skeleton:
 
 
 def transcript_at(archive: SqlArchive, base: Row[Any], head: str) -> Skeleton:
-    """Return a session's transcript as of an entry; the entries' originals if unknown."""
+    """Return a session's transcript as of an entry, else the entries."""
     if head == base.head:
         return read_skeleton(archive, base.key)
     rows = read_chain(archive, base.namespace, head)

@@ -243,7 +243,7 @@ def _reach_of(archive: SqlArchive, namespace: str, row: Row[Any] | None) -> _Rea
 
 
 def _newest_shared(archive: SqlArchive, row: Row[Any]) -> dict[int, int]:
-    """Return a session's ancestors, each with the newest entry that the session has."""
+    """Return a session's ancestors, each with its newest shared entry."""
     query = select(entries.c.key).where(entries.c.namespace == row.namespace)
     return {
         base.key: archive.execute(query.where(entries.c.hash == head)).scalar() or 0
