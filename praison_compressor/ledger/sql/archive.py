@@ -77,7 +77,7 @@ class Packer:
 
 
 def parse_stored_digest(stored: bytes) -> str:
-    """Return the content digest of a stored one, in a store without cipher."""
+    """Return the content digest that an unencrypted store stored."""
     algorithm, _, raw = bytes(stored).partition(b":")
     return f"{algorithm.decode()}:{raw.hex()}"
 
