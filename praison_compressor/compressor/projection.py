@@ -18,10 +18,9 @@ from ..ledger.segments import (
     Skeleton,
     segments_in_force,
 )
-from ..ledger.stores import BoundedStore, Store
+from ..ledger.stores import BoundedStore, Store, redacts_secrets
 from ..messages import Message, digest, read_transcript, to_plain
 from ..messages.digests import CachedMessage, MessageCache, Originals
-from ..messages.secrets import redacts_secrets
 from ..messages.thinking import binds_thinking, signatures, without_thinking
 from ..tokens.counter import TokenCounter
 from ..view.frame import BRIDGE, is_framed, is_pinned, without_recall_tools

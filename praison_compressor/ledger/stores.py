@@ -154,6 +154,8 @@ class DurableStore(Protocol):
 
     place: str
     """The database's path or host, without secrets."""
+    redact_secrets: bool
+    """Whether keys and tokens are redacted before a message is written."""
 
     def check(self) -> None:
         """Reach the store; create the tables of a new one.
@@ -161,6 +163,9 @@ class DurableStore(Protocol):
         Raises:
             StoreUnavailable: it cannot be reached, or another version wrote it.
         """
+
+    def tree(self, namespace: str, session_id: str) -> list[Epoch]:
+        """Return the epochs of a session and all its forks, parents first."""
 
     def sessions(self, namespace: str) -> list[SessionInfo]:
         """Return the namespace's sessions, last used first, without forgotten ones."""
@@ -186,3 +191,8 @@ class DurableStore(Protocol):
         Raises:
             SessionNotFound: no such session or message in this namespace.
         """
+
+
+def redacts_secrets(store: Store) -> bool:
+    """Return whether a store writes to a disk, with secrets redacted."""
+    return isinstance(store, DurableStore) and store.redact_secrets

@@ -105,7 +105,7 @@ def _codec_of(hosts: Any) -> Any:
 
 def store_place(store: Store) -> str:
     """Return the place of a ledger in words without a secret."""
-    return str(getattr(store, "place", "memory"))
+    return store.place if isinstance(store, DurableStore) else "memory"
 
 
 @dataclass(frozen=True)

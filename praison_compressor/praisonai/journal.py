@@ -15,7 +15,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..concurrency import renew_after_fork
 from ..errors import CompressorError, LedgerError
 from ..ledger.segments import Session
-from ..ledger.stores import DurableStore
+from ..ledger.stores import DurableStore, redacts_secrets
 from ..messages import Message, digest, dropped_steps, leading_count
 from ..messages.digests import CachedMessage
 from ..messages.display import pluralize
@@ -26,7 +26,7 @@ from ..messages.dropped_steps import (
     complete_request,
     history_from,
 )
-from ..messages.secrets import Redactor, redacts_secrets
+from ..messages.secrets import Redactor
 from ..messages.shapes import makes_calls
 from .running_turn import Turn
 
