@@ -49,10 +49,6 @@ class _Original:
     size: int
 
 
-def _entry_messages(entry: Entry) -> list[Message]:
-    return [original.message for original in entry.originals]
-
-
 @dataclass(frozen=True)
 class _MemorySession:
     """One session in memory.
@@ -85,7 +81,8 @@ class _MemorySession:
 
 def _recorded_transcript(stored: _MemorySession, length: int | None = None) -> list[Message] | None:
     """Return the recorded transcript, of `length` messages, or None if unknown."""
-    parts = [(entry.segment, _entry_messages(entry)) for entry in stored.session.entries]
+    entries = stored.session.entries
+    parts = [(entry.segment, [o.message for o in entry.originals]) for entry in entries]
     return copy.deepcopy(expand_skeleton(stored.skeleton, parts.__getitem__, length))
 
 
@@ -245,7 +242,7 @@ class MemoryStore:
     ) -> list[Message] | None:
         """See `Store.originals`."""
         messages: list[Message] = [{} for _ in entry.originals]
-        messages[wanted] = copy.deepcopy(_entry_messages(entry)[wanted])
+        messages[wanted] = copy.deepcopy([o.message for o in entry.originals[wanted]])
         return messages
 
     def make_room(self, namespace: str, size: int, digests: Iterable[str]) -> frozenset[str]:

@@ -190,9 +190,10 @@ class SqlArchive:
         self.index = WordIndex(self.execute, is_sqlite=self.is_sqlite)
         """Empty in an encrypted store."""
 
-    def insert(self, table: Table) -> Any:
-        """Return the dialect's own INSERT, because only that has `on_conflict_…`."""
-        return sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
+    def insert_missing(self, table: Table) -> Any:
+        """Return the dialect's own INSERT, which skips rows that exist."""
+        insertion = sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
+        return insertion.on_conflict_do_nothing()
 
     def add(self, namespace: str, originals: Sequence[Message]) -> list[int]:
         """Archive the messages that are missing; return each message's key, in order."""
@@ -218,8 +219,8 @@ class SqlArchive:
             # Sorted, so that two writers of the same messages cannot deadlock.
             for digest, message in sorted(missing.items())
         ]
-        insertion = self.insert(messages).on_conflict_do_nothing()
-        added = self.execute(insertion.returning(messages.c.digest, messages.c.key), rows)
+        insertion = self.insert_missing(messages).returning(messages.c.digest, messages.c.key)
+        added = self.execute(insertion, rows)
         keys = {bytes(digest): key for digest, key in added}
         if not self.packer.encrypts:
             self.index.add({key: missing[digest] for digest, key in keys.items()})

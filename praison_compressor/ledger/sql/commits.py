@@ -60,10 +60,7 @@ def _canonical_digests(messages: Sequence[Message], as_read: bool) -> list[str]:
 
 # ---------------------------------------------------------------- commits
 def append_segments(
-    archive: SqlArchive,
-    session: Session,
-    segments: Sequence[SegmentRun],
-    skeleton: Skeleton | None,
+    archive: SqlArchive, session: Session, segments: Sequence[SegmentRun], skeleton: Skeleton | None
 ) -> None:
     """Seal the segments into the chain, archive originals, open an epoch."""
     row = _lock_session(archive, session) or _create_locked(archive, session)
@@ -82,8 +79,7 @@ def append_segments(
         archive.link(_insert_entry(archive, row, entry), keys[: len(originals)])
         head, keys = entry.hash, keys[len(originals) :]
     if segments:
-        moved = {"head": head, "commits": row.commits + 1, "updated": _database_time(archive)}
-        archive.execute(update(sessions).where(sessions.c.key == row.key).values(moved))
+        _write_session(archive, row, head=head, commits=row.commits + 1)
     if skeleton is None:
         count = len(session.entries)
         skeleton = (*read_skeleton(archive, row.key), *range(count, count + len(segments)))
@@ -97,7 +93,7 @@ def record_transcript(archive: SqlArchive, session: Session, skeleton: Skeleton)
     if row is None or (row.head, row.erasures) != (session.head_hash, session.erasures):
         return False
     record_skeleton(archive, row.key, skeleton)
-    _touch_session(archive, row)
+    _write_session(archive, row)
     return True
 
 
@@ -119,13 +115,14 @@ def extend_transcript(
     ]
     if rows:
         archive.execute(insert(appended), rows)
-    _touch_session(archive, row)
+    _write_session(archive, row)
     return True
 
 
-def _touch_session(archive: SqlArchive, row: Row[Any]) -> None:
-    now = {"updated": _database_time(archive)}
-    archive.execute(update(sessions).where(sessions.c.key == row.key).values(now))
+def _write_session(archive: SqlArchive, row: Row[Any], **changes: object) -> None:
+    """Change a session's row and the time of its last write."""
+    values = {**changes, "updated": _database_time(archive)}
+    archive.execute(update(sessions).where(sessions.c.key == row.key).values(values))
 
 
 def _insert_entry(archive: SqlArchive, session: Row[Any], entry: Entry) -> int:
@@ -184,8 +181,8 @@ def create_session(
     if base is not None:
         head = head_of_epoch(archive, base, str(parent_id))
         values |= {"base_key": base.key, "base_head": head, "head": head}
-    insertion = archive.insert(sessions).values(values).on_conflict_do_nothing()
-    key = archive.execute(insertion.returning(sessions.c.key)).scalar()
+    insertion = archive.insert_missing(sessions).returning(sessions.c.key)
+    key = archive.execute(insertion, values).scalar()
     if key is not None and base is not None:
         record_skeleton(archive, key, transcript_at(archive, base, head))
 
@@ -194,7 +191,7 @@ def create_session(
 def change_note(archive: SqlArchive, session: Session, change: Callable[[str], str]) -> str:
     """Replace the session's note by its change; return the new note."""
     values = {"namespace": session.namespace, "session_id": session.id, "body": ""}
-    archive.execute(archive.insert(notes).values(values).on_conflict_do_nothing())
+    archive.execute(archive.insert_missing(notes), values)
     own = of_session(notes, session)
     before = archive.execute(select(notes.c.body).where(own).with_for_update()).scalar_one()
     after = change(before)
@@ -209,9 +206,9 @@ def claim_lease(archive: SqlArchive, session: Session, holder: str, seconds: flo
     own = of_session(leases, session)
     is_free = (leases.c.until <= now) | (leases.c.holder == holder)
     archive.execute(delete(leases).where(own, is_free))
-    values: dict[str, Any] = {"namespace": session.namespace, "session_id": session.id}
-    values |= {"holder": holder, "until": now + seconds}
-    archive.execute(archive.insert(leases).values(values).on_conflict_do_nothing())
+    lease = {"holder": holder, "until": now + seconds}
+    values = {"namespace": session.namespace, "session_id": session.id, **lease}
+    archive.execute(archive.insert_missing(leases), values)
     return bool(archive.execute(select(leases.c.holder).where(own)).scalar() == holder)
 
 

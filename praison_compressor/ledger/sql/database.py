@@ -94,10 +94,7 @@ class Database:
     """Run work in transactions; raise each error as a `LedgerError`."""
 
     def __init__(
-        self,
-        url: str | os.PathLike[str] | None,
-        codec: Codec | None,
-        accepts_plain: bool,
+        self, url: str | os.PathLike[str] | None, codec: Codec | None, accepts_plain: bool
     ) -> None:
         """Take URL and cipher; `accepts_plain` allows a plain store too."""
         self.url = parse_url(url)
@@ -180,14 +177,9 @@ class Database:
         """
         if self.is_sqlite and not os.path.exists(str(self.url.database)):
             above = next(p for p in Path(str(self.url.database)).parents if os.path.exists(p))
-            try:
-                # Tried: by rights alone root may write to every directory.
-                with tempfile.TemporaryFile(dir=above):
-                    return False
-            except OSError as error:
-                raise StoreUnavailable(
-                    f"{self.place}: {above} is no writable directory; check the path and its rights"
-                ) from error
+            # Tried: by rights alone root may write to every directory.
+            with self._explain_errors(), tempfile.TemporaryFile(dir=above):
+                return False
         engine = create_engine(self.url) if self.is_sqlite else _postgresql_engine(self.url)
         try:
             with self._explain_errors(), engine.connect() as connection:

@@ -101,7 +101,7 @@ def _entry_faults(archive: SqlArchive, row: Row[Any], parent: str | None) -> Ite
         originals = archive.messages_of_entries([row.key])[row.key]
         if archive_digest(originals) != entry.archive:
             yield "its originals are not those that were archived"
-    except (LedgerCorrupt, KeyError) as error:
+    except LedgerCorrupt as error:
         yield f"its originals cannot be read: {error}"
 
 
@@ -242,8 +242,9 @@ def _drop_if_empty(archive: SqlArchive, namespace: str, session_id: str) -> None
     """Drop a session's recorded transcript if only its system prompt is left."""
     row = require_session(archive, namespace, session_id)
     recorded = skeleton_messages(read_skeleton(archive, row.key))
-    chained = archive.keys_of_entries(each.key for each in read_chain(archive, namespace, row.head))
-    if all(is_system(message) for message in recorded) and not any(chained.values()):
+    chain = read_chain(archive, namespace, row.head)
+    archived = archive.keys_of_entries(entry.key for entry in chain)
+    if all(is_system(message) for message in recorded) and not any(archived.values()):
         record_skeleton(archive, row.key, ())
 
 

@@ -113,7 +113,7 @@ def read_note(archive: SqlArchive, session: Session) -> str:
 
 # ---------------------------------------------------------------- the list of sessions
 _HAS_MESSAGES = sessions.c.transcript.is_not(None)
-"""Sessions of which more than tombstones and a name is left."""
+"""Sessions with more than tombstones and a name."""
 _LAST_USED_FIRST = sessions.c.updated.desc(), sessions.c.key.desc()
 
 
@@ -196,9 +196,6 @@ def read_session(archive: SqlArchive, row: Row[Any], known: Session | None) -> S
 
 
 # ---------------------------------------------------------------- originals and transcripts
-# A session's transcript is one payload, rewritten at each commit: messages of its head and tail,
-# and the numbers of the segments between them; behind it are rows of messages that were appended
-# since. It is no part of the hashed chain.
 
 
 def originals(
@@ -215,11 +212,7 @@ def originals(
 
 
 def record_skeleton(
-    archive: SqlArchive,
-    session_key: int,
-    skeleton: Skeleton,
-    *,
-    keeps_appended: bool = False,
+    archive: SqlArchive, session_key: int, skeleton: Skeleton, *, keeps_appended: bool = False
 ) -> None:
     """Replace the recorded transcript of a session.
 

@@ -67,7 +67,8 @@ sessions = Table(
     Column("updated", Float, nullable=False),
     # How often `forget` removed a part: snapshots that were read before are stale.
     Column("erasures", Integer, nullable=False, default=0),
-    # The newest transcript: messages that no segment holds, and the numbers of segments.
+    # The newest transcript, outside the hashed chain: messages that no segment holds, and the
+    # numbers of segments.
     Column("transcript", LargeBinary),
     # Messages of that transcript behind its leading system messages.
     Column("recorded", Integer, nullable=False, default=0),
