@@ -18,6 +18,14 @@ def test_a_session_that_was_never_compressed_is_recorded(store):
     assert [epoch.id for epoch in store.lineage(NAMESPACE, "s")] == ["s"]
 
 
+def test_a_commit_without_a_transcript_appends_its_originals(store):
+    """The originals are appended to the recorded transcript, in order of compression."""
+    session = store.open(NAMESPACE, "s")
+    store.record_transcript(session, (SYSTEM,))
+    session = committed(store, "s", talk(4, "a"), talk(3, "b"))
+    assert store.transcript(session) == [SYSTEM, *talk(4, "a"), *talk(3, "b")]
+
+
 def test_messages_are_appended(sql_store, store_url):
     """Only new ones are written; another process reads them behind the others."""
     session = sql_store.open(NAMESPACE, "s")
