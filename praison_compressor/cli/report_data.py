@@ -18,7 +18,7 @@ from ..compressor.preview import Preview
 from ..config import CompressorConfig
 from ..errors import SessionNotFound
 from ..ledger.segments import Entry, Epoch, Segment, Usage
-from ..ledger.stores import Store
+from ..ledger.stores import DurableStore, Store
 from ..messages import Message, content_digest, read_transcript, text_of
 from ..recall.outlines import references_in_order
 from ..summaries.prompts import render_messages
@@ -212,8 +212,8 @@ def data_of_session(
 
 def _read_session(store: Store, namespace: str, session_id: str) -> ReportData:
     """Return a session's data without points."""
-    # A database knows the whole family; the store in memory only the chain.
-    epochs = getattr(store, "tree", store.lineage)(namespace, session_id)
+    read = store.tree if isinstance(store, DurableStore) else store.lineage
+    epochs = read(namespace, session_id)
     session = store.open(namespace, session_id)
     numbered = enumerate(zip(session.entries, segment_states(session.entries), strict=True), 1)
     # An undone segment counts as paid for, and is not shown.
@@ -231,7 +231,7 @@ def _read_session(store: Store, namespace: str, session_id: str) -> ReportData:
         epochs=tuple(epochs),
         compressions=len({entry.epoch for entry in session.entries}) - undos,
         taken_back=undos,
-        forgotten=sum(entry.forgotten for entry in session.entries),
+        forgotten=sum(entry.is_forgotten for entry in session.entries),
         usage=sum((entry.segment.usage for entry in session.entries), Usage()),
         bill=stored_bill(store, session),
     )

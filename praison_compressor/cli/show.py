@@ -74,7 +74,7 @@ def _read(
     """Return what a reference names, as a value and for a person."""
     target = _parse_reference(session.id, reference, session.entries)
     entry = session.entries[target.segment - 1]
-    if full or entry.forgotten:
+    if full or entry.is_forgotten:
         originals = store.originals(session, entry)
         value = {**_segment_json(target.segment, entry), "originals": originals}
         return value, _whole_segment(target.segment, entry, originals)
@@ -98,7 +98,7 @@ def _parse_reference(session: str, reference: str, entries: Sequence[Entry]) -> 
         raise Unusable(f"{session}: no segment s{named.segment}, there {verb} {there}")
     entry = entries[named.segment - 1]
     count = len(entry.segment.run)
-    if named.message is not None and not entry.forgotten and not 1 <= named.message <= count:
+    if named.message is not None and not entry.is_forgotten and not 1 <= named.message <= count:
         there = pluralize(count, "message")
         raise Unusable(f"{session}: no message {named}, s{named.segment} has {there}")
     return named
@@ -125,7 +125,7 @@ def segment_states(entries: Sequence[Entry]) -> list[str]:
     states: list[str] = []
     for entry, segment in zip(reversed(entries), reversed(segments_in_force(entries)), strict=True):
         run = frozenset(segment.run)
-        if entry.forgotten:
+        if entry.is_forgotten:
             states.append(GONE)
         elif segment.kind == FORGOTTEN.kind:
             states.append(UNDONE)
@@ -175,7 +175,7 @@ def _kind_of_row(row: _Listed) -> tuple[str, int]:
 def _row(run: Sequence[_Listed], kind: str) -> tuple[str | int | None, ...]:
     first, segment = run[0], run[0].entry.segment
     name = f"s{first.number}" if len(run) == 1 else f"s{first.number} to s{run[-1].number}"
-    if first.entry.forgotten:
+    if first.entry.is_forgotten:
         return name, kind, None, None, None, None, ""
     segments = [row.entry.segment for row in run]
     messages = sum(len(s.run) for s in segments)
@@ -186,14 +186,14 @@ def _row(run: Sequence[_Listed], kind: str) -> tuple[str | int | None, ...]:
 
 
 def _segment_json(n: int, entry: Entry) -> dict[str, Any]:
-    value: dict[str, Any] = {"reference": f"s{n}", "forgotten": entry.forgotten}
+    value: dict[str, Any] = {"reference": f"s{n}", "forgotten": entry.is_forgotten}
     value |= {"epoch": entry.epoch, "hash": entry.hash}
-    return value if entry.forgotten else value | asdict(entry.segment)
+    return value if entry.is_forgotten else value | asdict(entry.segment)
 
 
 def _whole_segment(n: int, entry: Entry, messages: Sequence[Any] | None) -> Iterator[Block]:
     """Yield the text of a segment, then its originals."""
-    if entry.forgotten:
+    if entry.is_forgotten:
         yield f"Segment s{n} was forgotten; only its link in the chain is left."
         return
     segment = entry.segment

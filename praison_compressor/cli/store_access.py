@@ -70,7 +70,7 @@ def remembered_session(store: SqlStore, namespace: str, name: str) -> Session:
         SessionNotFound: there is no such session, or only its tombstones.
     """
     session = existing_session(store, namespace, name)
-    is_gone = session.entries and all(entry.forgotten for entry in session.entries)
+    is_gone = session.entries and all(entry.is_forgotten for entry in session.entries)
     if is_gone and not store.transcript(session):
         raise SessionNotFound(f"session {name!r} was forgotten; only its tombstones are left")
     return session

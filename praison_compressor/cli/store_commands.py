@@ -255,7 +255,7 @@ def forget(target: str | None, yes: bool, tenant: Tenant, as_json: bool) -> None
             return
         # A target that does not exist is an error before any question.
         if target.startswith("sha256:"):
-            opened.check_message(tenant.namespace, target)
+            opened.find_message(tenant.namespace, target)
         else:
             remembered_session(opened, tenant.namespace, target)
         question = f"Erase {one_line(target)} for good, and with it what its forks inherited?"
