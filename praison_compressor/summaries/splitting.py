@@ -51,42 +51,41 @@ class Drafter:
     caller: ModelCaller
     tokens: TokenCounter
 
-    async def draft(self, brief: Brief, spent: Tally) -> tuple[str, Tally]:
+    async def draft(self, brief: Brief, tally: Tally) -> tuple[str, Tally]:
         """Return the model's text and the new tally.
 
-        If a refusal names a smaller window, ask again in smaller parts.
+        If a refusal teaches a smaller window, ask again in smaller parts.
 
         Raises:
             NoUsableAnswer: the model gave no usable text.
         """
-        caller = self.caller
         while True:
+            window = self.caller.window
             try:
-                return await replace(self, caller=caller)._draft_in_parts(brief, spent)
+                return await self._draft_in_parts(brief, tally)
             except NoUsableAnswer as failure:
-                spent, before = failure.spent, caller.window
-                caller = replace(caller, learned_window=spent.window or caller.learned_window)
-                if caller.window == before:
+                if self.caller.window == window:
                     raise
+                tally = failure.tally
 
-    async def _draft_in_parts(self, brief: Brief, spent: Tally) -> tuple[str, Tally]:
-        tokens, calls = await asyncio.to_thread(self._model_counter), MOST_CALLS - spent.calls
+    async def _draft_in_parts(self, brief: Brief, tally: Tally) -> tuple[str, Tally]:
+        tokens, calls = await asyncio.to_thread(self._model_counter), MOST_CALLS - tally.calls
         try:
             plan = await asyncio.to_thread(plan_parts, brief, self.caller.window, tokens, calls)
         except SummarizerUnavailable as error:
-            raise NoUsableAnswer(error, spent) from error
+            raise NoUsableAnswer(error, tally) from error
         brief, parts = plan
         texts: list[str] = []
         # Not in parallel: a failure of the first part would repeat in the others.
         for number, part in enumerate(parts, 1):
             request = _request_for(brief, [piece.text for piece in part])
-            text, spent = await self.caller.text(request, tokens, _answer_limit(brief), spent)
+            text, tally = await self.caller.ask(request, tokens, _answer_limit(brief), tally)
             texts.append(text)
             if len(parts) > 1:
                 messages = sum(piece.messages for piece in part)
                 data = {"part": number, "parts": len(parts), "messages": messages}
                 self.caller.emit(Event("part_summarized", self.caller.session_id, data))
-        return await self._merge_texts(texts, brief, tokens, spent)
+        return await self._merge_texts(texts, brief, tokens, tally)
 
     def _model_counter(self) -> TokenCounter:
         """Return a counter for the summarizing model."""
@@ -98,21 +97,21 @@ class Drafter:
         return TokenCounter(name or reader)
 
     async def _merge_texts(
-        self, texts: list[str], brief: Brief, tokens: TokenCounter, spent: Tally
+        self, texts: list[str], brief: Brief, tokens: TokenCounter, tally: Tally
     ) -> tuple[str, Tally]:
         """Return partial summaries merged into one, and the new tally."""
         window, limit = self.caller.window, _answer_limit(brief)
         space = math.inf if window is None else int(window * WINDOW_MARGIN) - limit
-        while len(texts) > 1 and spent.calls < MOST_CALLS:
+        while len(texts) > 1 and tally.calls < MOST_CALLS:
             count = len(texts)
             while True:
                 request = merge_request(texts[:count], brief.prose_tokens, brief.instructions)
                 if count == 2 or tokens.messages(request.messages) <= space:
                     break
                 count -= 1
-            merged, spent = await self.caller.text(request, tokens, limit, spent)
+            merged, tally = await self.caller.ask(request, tokens, limit, tally)
             texts = [merged, *texts[count:]]
-        return "\n\n".join(texts), spent
+        return "\n\n".join(texts), tally
 
 
 def _request_for(brief: Brief, texts: Sequence[str]) -> SummaryRequest:

@@ -42,9 +42,6 @@ def _any_of(*phrases: str) -> re.Pattern[str]:
 
 
 _CERTAIN = _any_of(
-    r"context[ _]?(?:length|window)[ _]?(?:is |was )?exceed",
-    r"max_(?:prompt_)?tokens_exceeded",
-    r"exceed_context_size|n_ctx",
     r"(?:context|prompt|input|sequence|model)[ _](?:length|window|size|limit)[^.\d]{0,40}exceed",
     r"(?:exceed(?:s|ed)?|longer|larger|greater|too large)\b[^.\d]{0,60}\bcontext",
     r"(?:exceed(?:s|ed)?|longer|larger|greater|too large)\b[^.\d]{0,60}\btoken limit",
@@ -57,13 +54,11 @@ _CERTAIN = _any_of(
     r"max(?:imum)? message tokens",
     r"max(?:imum)? (?:model|prompt|input|sequence) length",
     r"(?:prompt|inputs?|query|text|messages?|conversation) (?:is |are |was )?too (?:long|large)",
-    r"(?:prompt|input|text)(?: token)?s? length (?:is )?too long",
     r"range of input length",
     r"prompt exceeds max length|model max length",
     r"too many (?:input |prompt |total text )?tokens|too many total text bytes",
     r"(?:input|prompt) token count|input tokens exceed",
     r"inputs?`? (?:tokens|must have less)|max_new_tokens`? must be",
-    r"string too long.*tokens",
     r"reduce (?:the length of|your (?:prompt|message|input)|the (?:prompt|input))",
     r"tokens? in the prompt cannot exceed|total message (?:size|token)",
     r"上下文(?:长度|窗口)|输入(?:长度|内容|文本)?(?:过长|超)|(?:prompt|输入).{0,6}(?:过长|超长|超过)",
@@ -114,7 +109,8 @@ _CLIENT_WORDS = re.compile(
 """What clients write around a server's words."""
 
 _REFUSED_STATUSES = frozenset((400, 413, 422))
-_CLASSES = frozenset(
+
+_REFUSED_CLASSES = frozenset(
     "BadRequestError ContextWindowExceededError UnprocessableEntityError RequestTooLargeError "
     "InvalidRequestError ValidationException".split()
 )
@@ -130,19 +126,13 @@ def _compile(*patterns: str) -> tuple[re.Pattern[str], ...]:
 
 
 _WINDOWS = _compile(
-    r"maximum context length (?:is|of|limit of) N",
     r"tokens? > N (?:tokens )?max",
     r"context limit: \d+ \+ \d+ > N",
     r"must be <=? N",
     r"N maximum context length",
-    r"\[\s*\d+\s*,\s*N\s*\]",
-    r"(?:less|fewer|more) than N",
     r"maximum (?:model|prompt|input|sequence|allowed)[a-z ]{0,24} (?:length|size|tokens)?\D{0,8}N",
     r"max[a-z ]{0,12} (?:length|size)\D{0,8}N",
-    r"(?:token|tokens|model|context) limit\D{0,24}N",
-    r"cannot exceed[a-z ]{0,24} N",
     r"context (?:length|window|size)[^\d]{0,40}?N",
-    r"n_ctx\D{0,5}N",
     r"max(?:imum)? tokens of N",
     r"maximum (?:number of )?(?:input )?tokens (?:allowed )?\(?N",
     r"(?:exceeds?|over|above) (?:the )?(?:[a-z]+ ){0,3}N",
@@ -155,10 +145,8 @@ _ASKED = _compile(
     r"requested (?:about |a total of )?N tokens",
     r"context limit: N \+",
     r"request (?:has|contains) N (?:input )?tokens",
-    r"prompt contains N tokens",
     r"given: N `?inputs",
     r"too long: N",
-    r"input token count \(?N",
     r"request \(?N tokens",
     r"(?:token count|prompt length|input length|length|inputs?|prompt|current length|tokens|size)"
     r" (?:is |of |has )?\(?(?:length )?N",
@@ -191,23 +179,17 @@ _NO_SIZE = re.compile(
 
 
 def overflow_of(
-    error: BaseException, sent: int | None = None, own_texts: Iterable[str] = ()
+    error: BaseException, sent: int = 0, own_texts: Iterable[str] = ()
 ) -> Overflow | None:
     """Return what a refusal says of a request's length, or None.
 
     Args:
         error: what the client raised.
-        sent: our count of the refused request. Numbers that this size excludes are dropped; without
-            `sent` the numbers are returned as named.
+        sent: our count of the refused request, by which numbers are believed; 0 means no number.
         own_texts: texts of the request, which a refusal may repeat.
     """
     links = list(_error_chain(error))
-    text = " ".join(map(_error_text, links))
-    for own in own_texts:
-        if len(own) >= LEAST_ECHO_CHARS:
-            text = text.replace(own, " ").replace(own[:LEAST_ECHO_CHARS], " ")
-    text = _NO_SIZE.sub(" ", _REPEATED.sub(" ", text) if _FIELD.search(text) else text)
-    text = _THOUSANDS.sub(lambda found: str(round(float(found[1]) * 1_000)), text)
+    text = _clean_text(links, own_texts)
     statuses = {status for link in links for status in _statuses(link)}
     if 429 in statuses or _THROTTLE.search(text):
         return _minute_limit(text, sent)
@@ -220,8 +202,17 @@ def overflow_of(
     within = _first_number(_ANSWER_PART, text)
     if asked is not None and within is not None and asked > within:
         asked -= within
-    named = Overflow(window, asked, answer, certain)
-    return named if sent is None else _check_numbers(named, text, sent)
+    return _check_numbers(Overflow(window, asked, answer, certain), text, sent)
+
+
+def _clean_text(links: list[BaseException], own_texts: Iterable[str]) -> str:
+    """Return the errors' text without the request's own words, codes and identifiers."""
+    text = " ".join(map(_error_text, links))
+    for own in own_texts:
+        if len(own) >= LEAST_ECHO_CHARS:
+            text = text.replace(own, " ").replace(own[:LEAST_ECHO_CHARS], " ")
+    text = _NO_SIZE.sub(" ", _REPEATED.sub(" ", text) if _FIELD.search(text) else text)
+    return _THOUSANDS.sub(lambda match: str(round(float(match[1]) * 1_000)), text)
 
 
 _THOUSANDS = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d+)?) ?k\b", re.IGNORECASE)
@@ -234,29 +225,30 @@ _FIELD, _REPEATED = re.compile(r"['\"]loc['\"]"), re.compile(r"['\"]input['\"]\s
 """A validator's list of wrong fields repeats its input."""
 
 
-def _minute_limit(text: str, sent: int | None) -> Overflow | None:
+def _minute_limit(text: str, sent: int) -> Overflow | None:
     """Return a limit per minute that one request exceeds, or None."""
     numbers = _PER_MINUTE.search(text)
     if numbers is None:
         return None
     limit, asked = _integer(numbers[1]), _integer(numbers[2])
-    if asked <= limit:
-        return None
-    named = Overflow(limit, asked)
-    return named if sent is None else _check_numbers(named, text, sent)
+    return _check_numbers(Overflow(limit, asked), text, sent) if asked > limit else None
 
 
-def _can_mean_length(
-    links: list[BaseException], statuses: set[int], text: str, sent: int | None
-) -> bool:
-    is_refused = statuses & _REFUSED_STATUSES or not {
-        type(link).__name__ for link in links
-    }.isdisjoint(_CLASSES)
+def _can_mean_length(links: list[BaseException], statuses: set[int], text: str, sent: int) -> bool:
+    is_refused = statuses & _REFUSED_STATUSES or any(
+        type(x).__name__ in _REFUSED_CLASSES for x in links
+    )
     if not is_refused or _NOT_LENGTH.search(text):
         return False
-    near = (n for n in _numbers(text) if sent and sent / COUNT_FACTOR <= n <= sent * COUNT_FACTOR)
     is_silent = not re.search(r"\w", _CLIENT_WORDS.sub("", text))
-    return 413 in statuses or is_silent or bool(_POSSIBLE.search(text)) or any(near)
+    if 413 in statuses or is_silent or _POSSIBLE.search(text):
+        return True
+    return any(_is_near(number, sent) for number in _numbers(text))
+
+
+def _is_near(number: int, sent: int) -> bool:
+    """Return whether a provider may have counted `sent` tokens as this number."""
+    return 0 < sent / COUNT_FACTOR <= number <= sent * COUNT_FACTOR
 
 
 def _check_numbers(named: Overflow, text: str, sent: int) -> Overflow:
@@ -266,9 +258,9 @@ def _check_numbers(named: Overflow, text: str, sent: int) -> Overflow:
     the refusal names the request's own size as well.
     """
     numbers = {n for n in _numbers(text) if n >= SMALLEST_WINDOW}
-    near = {n for n in numbers if sent / COUNT_FACTOR <= n <= sent * COUNT_FACTOR}
+    near = {n for n in numbers if _is_near(n, sent)}
     asked, answer = named.asked, named.answer or 0
-    is_named = asked is not None and sent / COUNT_FACTOR <= asked <= sent * COUNT_FACTOR
+    is_named = asked is not None and _is_near(asked, sent)
     if not is_named or (named.window is None and len(numbers) > 1):
         # Of two numbers the larger is the request, with or without its answer.
         largest = max(near, default=0)
@@ -322,13 +314,13 @@ def _integer(text: str) -> int:
 
 def _numbers(text: str) -> Iterator[int]:
     # Chinese has no spaces around a number.
-    for found in re.finditer(r"(?a)(?<![\w.])\d[\d,_]*(?![\w]|\.\d)", text):
-        yield _integer(found[0].rstrip(",_"))
+    for match in re.finditer(r"(?a)(?<![\w.])\d[\d,_]*(?![\w]|\.\d)", text):
+        yield _integer(match[0].rstrip(",_"))
 
 
 def _first_number(
     patterns: tuple[re.Pattern[str], ...], text: str, besides: Container[int | None] = ()
 ) -> int | None:
     """Return the first pattern's number that is not in `besides`."""
-    found = (_integer(one[1]) for pattern in patterns for one in pattern.finditer(text))
-    return next((number for number in found if number not in besides), None)
+    matches = (match for pattern in patterns for match in pattern.finditer(text))
+    return next((n for match in matches if (n := _integer(match[1])) not in besides), None)
