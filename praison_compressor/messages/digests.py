@@ -29,17 +29,12 @@ _CACHE_MARKERS = frozenset({"cache_control", "prompt_cache_breakpoint"})
 _BARE = frozenset({"role", "content", "name", "tool_call_id"})
 
 
-def canonical(message: Mapping[str, Any]) -> Message:
-    """Return the part of a message that makes two messages equal.
+def canonical(plain: Message) -> Message:
+    """Return the part of a plain message that makes two messages equal.
 
     Omit private `_` keys, cache markers, ids, timestamps and keys without a value. A list with one
     text part equals its text.
     """
-    named = ((str(key), value) for key, value in message.items())
-    return _canonical({key: plain_value(value) for key, value in named if _is_compared(key)})
-
-
-def _canonical(plain: Message) -> Message:
     members = {key: value for key, value in plain.items() if _is_compared(key)}
     content, calls = members.pop("content", None), members.pop("tool_calls", None)
     valued = ((key, value) for key, value in members.items() if value not in (None, [], {}))
@@ -77,7 +72,7 @@ def without_cache_markers(value: Any) -> Any:
 
 def digest(message: Mapping[str, Any]) -> str:
     """Return the canonical digest, which matches messages: `sha256:` and 64 hex digits."""
-    return _bare_digest(message) if is_bare(message) else sha256_of(canonical(message))
+    return _bare_digest(message) if is_bare(message) else sha256_of(canonical(plain_value(message)))
 
 
 def content_digest(message: Mapping[str, Any]) -> str:
@@ -86,7 +81,7 @@ def content_digest(message: Mapping[str, Any]) -> str:
 
 
 def is_bare(message: Any) -> bool:
-    """Return whether a message is its own canonical form, as most are."""
+    """Return whether a message has only texts that are compared, as most have."""
     if type(message) is not dict:
         return False
     return message.keys() <= _BARE and set(map(type, message.values())) == {str}
@@ -141,7 +136,7 @@ class CachedMessage:
             if is_bare(self.plain):
                 self._digest = self._content_digest = _bare_digest(self.plain)
             else:
-                self._digest = sha256_of(_canonical(self.plain))
+                self._digest = sha256_of(canonical(self.plain))
         return self._digest
 
     @property

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from ..errors import ConfigError
 from ..messages import Message, calls_beside
 from ..messages.digests import CachedMessage, MessageCache
-from ..messages.shapes import items_of, part_text, text_beside, without_bodies
+from ..messages.shapes import items_of, part_text, read_call, text_beside, without_bodies
 from .encodings import Vocabulary, vocabulary_for
 from .images import image_rule, size_and_detail
 
@@ -114,10 +114,6 @@ class TokenCounter:
     def text(self, text: str) -> int:
         """Return the tokens of a text alone."""
         return self._scale(self._count_text(text))
-
-    def texts(self, texts: Sequence[str]) -> list[int]:
-        """Return the tokens of each text."""
-        return list(map(self.text, texts))
 
     def message(self, message: Mapping[str, Any]) -> int:
         """Return the tokens of a message with its frame."""
@@ -259,7 +255,8 @@ class TokenCounter:
         if kind.startswith(_THINKING):
             return self._thinking(part)
         if kind == "tool_use":
-            return self._tool_use(part)
+            call = read_call(part)
+            return CALL_TOKENS + self._word(call.name) + self.vocabulary.count(call.arguments)
         if kind == "tool_result":
             return MESSAGE_TOKENS + self._content(part.get("content") or part.get("output"))
         text = part.get("text")
@@ -283,12 +280,6 @@ class TokenCounter:
         readable = self._content(part.get("summary") or part.get("text"))
         readable += self._content(part.get("content"))
         return readable + ceil(len(str(sealed)) / SEALED_CHARS_PER_TOKEN)
-
-    def _tool_use(self, part: Mapping[str, Any]) -> int:
-        arguments = part.get("input") or part.get("arguments") or {}
-        text = arguments if isinstance(arguments, str) else _dumps(arguments)
-        name = str(part.get("name") or "")
-        return CALL_TOKENS + self.vocabulary.count(name) + self.vocabulary.count(text)
 
     def _json(self, value: Any) -> int:
         return self.vocabulary.count(_dumps(value))
