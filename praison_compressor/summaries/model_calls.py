@@ -18,8 +18,8 @@ from ..events import Event
 from ..ledger.segments import Usage
 from ..messages import Message
 from ..tokens.counter import TokenCounter
-from ..tokens.refusals import SMALLEST_WINDOW, overflow_of
-from .litellm_client import error_text, failure_of, retry_after
+from ..tokens.refusals import SMALLEST_WINDOW, error_text, overflow_of
+from .litellm_client import failure_of, retry_after
 from .prompts import SummaryRequest
 from .protocol import SummaryReply
 from .validation import accept

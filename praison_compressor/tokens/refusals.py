@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 SMALLEST_WINDOW = 2_000
@@ -23,10 +22,10 @@ class Overflow:
     """A provider's refusal of a request as too long; None: not named."""
 
     window: int | None
-    asked: int | None
-    """Tokens of the prompt, as the provider counted."""
-    answer: int | None = None
-    """Tokens that the provider kept free for the answer."""
+    prompt_tokens: int | None
+    """As the provider counted."""
+    answer_tokens: int | None = None
+    """As the provider kept free for the answer."""
     certain: bool = True
     """False where the refusal may mean something else."""
     confirmed: bool = False
@@ -37,7 +36,6 @@ class Overflow:
 
 
 def _any_of(*phrases: str) -> re.Pattern[str]:
-    """Compile a pattern that any of the phrases fits."""
     return re.compile("|".join(phrases), re.IGNORECASE | re.DOTALL)
 
 
@@ -140,7 +138,7 @@ _WINDOWS = _compile(
     r"(?:only (?:supports?|accepts?|takes?)|up to|at most)\D{0,20}N",
 )
 
-_ASKED = _compile(
+_PROMPTS = _compile(
     r"resulted in N tokens",
     r"requested (?:about |a total of )?N tokens",
     r"context limit: N \+",
@@ -188,26 +186,26 @@ def overflow_of(
         sent: our count of the refused request, by which numbers are believed; 0 means no number.
         own_texts: texts of the request, which a refusal may repeat.
     """
-    links = list(_error_chain(error))
-    text = _clean_text(links, own_texts)
-    statuses = {status for link in links for status in _statuses(link)}
+    errors = list(error_chain(error))
+    text = _clean_text(errors, own_texts)
+    statuses = {status for error in errors for status in _statuses(error)}
     if 429 in statuses or _THROTTLE.search(text):
         return _minute_limit(text, sent)
     certain = bool(_CERTAIN.search(text))
-    if not certain and not _can_mean_length(links, statuses, text, sent):
+    if not certain and not _can_mean_length(errors, statuses, text, sent):
         return None
     window = _first_number(_WINDOWS, text)
     answer = _first_number(_ANSWERS, text)
-    asked = _first_number(_ASKED, text, besides=(window, answer))
-    within = _first_number(_ANSWER_PART, text)
-    if asked is not None and within is not None and asked > within:
-        asked -= within
-    return _check_numbers(Overflow(window, asked, answer, certain), text, sent)
+    prompt = _first_number(_PROMPTS, text, besides=(window, answer))
+    included = _first_number(_ANSWER_PART, text)
+    if prompt is not None and included is not None and prompt > included:
+        prompt -= included
+    return _check_numbers(Overflow(window, prompt, answer, certain), text, sent)
 
 
-def _clean_text(links: list[BaseException], own_texts: Iterable[str]) -> str:
+def _clean_text(errors: list[BaseException], own_texts: Iterable[str]) -> str:
     """Return the errors' text without the request's own words, codes and identifiers."""
-    text = " ".join(map(_error_text, links))
+    text = " ".join(map(_coded_text, errors))
     for own in own_texts:
         if len(own) >= LEAST_ECHO_CHARS:
             text = text.replace(own, " ").replace(own[:LEAST_ECHO_CHARS], " ")
@@ -227,17 +225,16 @@ _FIELD, _REPEATED = re.compile(r"['\"]loc['\"]"), re.compile(r"['\"]input['\"]\s
 
 def _minute_limit(text: str, sent: int) -> Overflow | None:
     """Return a limit per minute that one request exceeds, or None."""
-    numbers = _PER_MINUTE.search(text)
-    if numbers is None:
+    match = _PER_MINUTE.search(text)
+    if match is None:
         return None
-    limit, asked = _integer(numbers[1]), _integer(numbers[2])
-    return _check_numbers(Overflow(limit, asked), text, sent) if asked > limit else None
+    limit, prompt = map(_integer, match.groups())
+    return _check_numbers(Overflow(limit, prompt), text, sent) if prompt > limit else None
 
 
-def _can_mean_length(links: list[BaseException], statuses: set[int], text: str, sent: int) -> bool:
-    is_refused = statuses & _REFUSED_STATUSES or any(
-        type(x).__name__ in _REFUSED_CLASSES for x in links
-    )
+def _can_mean_length(errors: list[BaseException], statuses: set[int], text: str, sent: int) -> bool:
+    classes = {type(error).__name__ for error in errors}
+    is_refused = statuses & _REFUSED_STATUSES or classes & _REFUSED_CLASSES
     if not is_refused or _NOT_LENGTH.search(text):
         return False
     is_silent = not re.search(r"\w", _CLIENT_WORDS.sub("", text))
@@ -258,50 +255,55 @@ def _check_numbers(named: Overflow, text: str, sent: int) -> Overflow:
     the refusal names the request's own size as well.
     """
     numbers = {n for n in _numbers(text) if n >= SMALLEST_WINDOW}
-    near = {n for n in numbers if _is_near(n, sent)}
-    asked, answer = named.asked, named.answer or 0
-    is_named = asked is not None and _is_near(asked, sent)
+    prompt, answer = named.prompt_tokens, named.answer_tokens or 0
+    is_named = prompt is not None and _is_near(prompt, sent)
     if not is_named or (named.window is None and len(numbers) > 1):
         # Of two numbers the larger is the request, with or without its answer.
-        largest = max(near, default=0)
+        largest = max((n for n in numbers if _is_near(n, sent)), default=0)
         size = largest - answer if largest - answer in numbers else largest
-        asked = size if any(size / 2 <= n < size for n in numbers) else None
-    prompt = sent if asked is None else asked
+        prompt = size if any(size / 2 <= n < size for n in numbers) else None
+    size = sent if prompt is None else prompt
     excess = _first_number(_EXCESS, text)
-    windows = [named.window if excess is None else prompt - excess]
-    windows += sorted(numbers - {asked, excess, answer}, reverse=True)
+    windows = [named.window if excess is None else size - excess]
+    windows += sorted(numbers - {prompt, excess, answer}, reverse=True)
     for place, window in enumerate(windows):
-        least = 0 if is_named and place == 0 else prompt / 2
-        if window is not None and max(SMALLEST_WINDOW, least) <= window < prompt + answer:
-            return replace(named, window=window, asked=asked, confirmed=asked is not None)
-    return replace(named, window=None, asked=asked)
+        least = 0 if is_named and place == 0 else size / 2
+        if window is not None and max(SMALLEST_WINDOW, least) <= window < size + answer:
+            is_confirmed = prompt is not None
+            return replace(named, window=window, prompt_tokens=prompt, confirmed=is_confirmed)
+    return replace(named, window=None, prompt_tokens=prompt)
 
 
 # -------------------------------------------------------------- an error's text
 
 
-def _error_chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes, without contexts."""
+def error_chain(error: BaseException, *, contexts: bool = False) -> Iterator[BaseException]:
+    """Yield an error and its causes; with `contexts` also errors during whose handling it came."""
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen:
         seen.add(id(link))
         yield link
-        link = link.__cause__
+        # `from None` hides a context.
+        is_shown = contexts and not link.__suppress_context__
+        link = link.__cause__ or (link.__context__ if is_shown else None)
 
 
-def _error_text(link: BaseException) -> str:
-    """Return an error's class, code and text."""
-    text = ""
-    with suppress(Exception):  # a class may fail to say its text
-        text = str(link)
-    code = getattr(link, "code", None)
-    return f"{type(link).__name__} {code if isinstance(code, str) else ''} {text}"
+def error_text(error: BaseException) -> str:
+    """Return an error's text, even if its `__str__` fails."""
+    try:
+        return str(error)
+    except Exception:
+        return "without a text"
 
 
-def _statuses(link: BaseException) -> Iterator[int]:
-    response = getattr(link, "response", None)
-    for holder in (link, response):
+def _coded_text(error: BaseException) -> str:
+    code = getattr(error, "code", None)
+    return f"{type(error).__name__} {code if isinstance(code, str) else ''} {error_text(error)}"
+
+
+def _statuses(error: BaseException) -> Iterator[int]:
+    for holder in (error, getattr(error, "response", None)):
         for name in ("status_code", "status", "http_status", "code"):
             status = getattr(holder, name, None)
             if isinstance(status, int) and not isinstance(status, bool):
