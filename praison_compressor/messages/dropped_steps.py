@@ -234,7 +234,6 @@ def add_answer(
 
 
 def _open_exchange(exchanges: Sequence[Exchange]) -> Exchange | None:
-    """Return the open exchange, or None."""
     return exchanges[-1] if exchanges and exchanges[-1].is_open else None
 
 
@@ -292,14 +291,12 @@ def _end_of_work(entries: Sequence[CachedMessage]) -> int:
 
 
 def _asks_alike(exchange: Exchange, other: Exchange | None) -> bool:
-    """Return whether both exchanges have the same question."""
     if other is None or exchange.question is None or other.question is None:
         return False
     return exchange.question.digest == other.question.digest
 
 
 def _without_open(theirs: list[Exchange]) -> list[Exchange]:
-    """Return the exchanges without an open one."""
     return theirs[:-1] if _open_exchange(theirs) else theirs
 
 

@@ -120,8 +120,8 @@ class LiteLLMSummarizer:
                 f"was sent; name the model openai/... if {self.api_base} speaks OpenAI's protocol",
                 kind=REFUSED,
             )
-        found = self.api_key or litellm.api_key or litellm.openai_key
-        if provider == "openai" and not found and "OPENAI_API_KEY" not in os.environ:
+        has_key = self.api_key or litellm.api_key or litellm.openai_key
+        if provider == "openai" and not has_key and "OPENAI_API_KEY" not in os.environ:
             # OpenAI's client requires a key, even for a local server that ignores it.
             key = {"api_key": "none"}
         name = model.removeprefix(f"{provider}/")
@@ -141,13 +141,13 @@ def _import_litellm() -> Any:
     """Import litellm without its hints and its fetch of prices."""
     variable = "LITELLM_LOCAL_MODEL_COST_MAP"
     if "litellm" not in sys.modules:
-        ours = variable not in os.environ
+        was_unset = variable not in os.environ
         os.environ.setdefault(variable, "True")
         try:
             with fork_guard:  # a child that is forked during the import could never import it
                 vars(importlib.import_module("litellm"))["telemetry"] = False
         finally:
-            if ours:
+            if was_unset:
                 os.environ.pop(variable, None)
     litellm: Any = importlib.import_module("litellm")
     # Otherwise each failed price look-up prints two lines between the agent's words.
@@ -199,7 +199,6 @@ def _call_litellm(litellm: Any, request: dict[str, Any]) -> Any:
 
 
 def _without_refused_option(request: dict[str, Any], refusal: str) -> dict[str, Any] | None:
-    """Return the request without the option that the refusal names, or None."""
     for name in ("max_tokens", "temperature", "reasoning_effort", "max_retries"):
         other = "max_completion_tokens" if name == "max_tokens" else ""
         if name in request and (other or name) in refusal:

@@ -83,7 +83,6 @@ class ModelCaller:
         return min((window for window in windows if window is not None), default=None)
 
     def _stated_window(self) -> int | None:
-        """Return the window that the summarizer states, or None."""
         window = _read_attribute(self.summarizer, "window", int)
         window_for = _read_attribute(self.summarizer, "window_for", object)
         if callable(window_for):

@@ -55,8 +55,8 @@ def is_about(text: str, source: str) -> bool:
     """Return whether the text shares enough rare words with the source."""
     words = {*stems_of(text)} - _REQUEST_WORDS
     # To look for some names takes a hundredth of the time of counting all words of the source.
-    joined = Counter(_names_in(source.casefold(), words))
-    if _evidence(words, joined, len(source)) >= EVIDENCE_BITS:
+    shared_names = Counter(_names_in(source.casefold(), words))
+    if _evidence(words, shared_names, len(source)) >= EVIDENCE_BITS:
         return True
     names = {next(stems_of(name), "") for name in _NAME.findall(text[:SAMPLE_CHARS])}
     for part in _source_parts(source):
@@ -72,11 +72,11 @@ def is_about(text: str, source: str) -> bool:
 
 def _shares_few_words(words: set[str], source_words: set[str]) -> bool:
     """Return whether a short source has enough of the words or numbers."""
-    source_plain, source_numbers = _split(source_words)
-    plain, numbers = _split(words)
+    source_plain, source_numbers = _plain_and_numbers(source_words)
+    plain, numbers = _plain_and_numbers(words)
     return len(source_plain) <= FEW_WORDS and any(
-        len(own) >= least and len(own & other) >= SHARED_SHARE * len(own)
-        for own, other, least in ((plain, source_plain, 1), (numbers, source_numbers, 2))
+        len(ours) >= least and len(ours & theirs) >= SHARED_SHARE * len(ours)
+        for ours, theirs, least in ((plain, source_plain, 1), (numbers, source_numbers, 2))
     )
 
 
@@ -89,7 +89,7 @@ def _phrases(text: str) -> Iterator[tuple[str, ...]]:
             yield phrase
 
 
-def _split(words: set[str]) -> tuple[set[str], set[str]]:
+def _plain_and_numbers(words: set[str]) -> tuple[set[str], set[str]]:
     """Return the first letters of plain words, and the words with digits."""
     plain = {word[:4] for word in words if word.isalpha() and len(word) > 3}
     return plain, {word for word in words if len(word) > 1 and any(map(str.isdigit, word))}

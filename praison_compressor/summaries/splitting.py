@@ -70,12 +70,11 @@ class Drafter:
 
     async def _draft_in_parts(self, brief: Brief, tally: Tally) -> tuple[str, Tally]:
         tokens, calls = await asyncio.to_thread(self._model_counter), MOST_CALLS - tally.calls
+        window, texts = self.caller.window, list[str]()
         try:
-            plan = await asyncio.to_thread(plan_parts, brief, self.caller.window, tokens, calls)
+            brief, parts = await asyncio.to_thread(plan_parts, brief, window, tokens, calls)
         except SummarizerUnavailable as error:
             raise NoUsableAnswer(error, tally) from error
-        brief, parts = plan
-        texts: list[str] = []
         # Not in parallel: a failure of the first part would repeat in the others.
         for number, part in enumerate(parts, 1):
             request = _request_for(brief, [piece.text for piece in part])
@@ -88,13 +87,12 @@ class Drafter:
         return await self._merge_texts(texts, brief, tokens, tally)
 
     def _model_counter(self) -> TokenCounter:
-        """Return a counter for the summarizing model."""
-        name, reader, own = self.caller.model_name, self.caller.config.model, self.tokens
-        is_same = name and reader and set(bare_names(name)) & set(bare_names(reader))
+        name, agents_model = self.caller.model_name, self.caller.config.model
+        is_same = name and set(bare_names(name)) & set(bare_names(agents_model))
         # The ratio was learned for the agent's model only.
-        if is_same or (name is None and own.ratio >= 1):
-            return own
-        return TokenCounter(name or reader)
+        if is_same or (name is None and self.tokens.ratio >= 1):
+            return self.tokens
+        return TokenCounter(name or agents_model)
 
     async def _merge_texts(
         self, texts: list[str], brief: Brief, tokens: TokenCounter, tally: Tally
@@ -120,7 +118,6 @@ def _request_for(brief: Brief, texts: Sequence[str]) -> SummaryRequest:
 
 
 def _answer_limit(brief: Brief) -> int:
-    """Return the answer's limit in tokens."""
     return 2 * brief.prose_tokens
 
 
@@ -140,8 +137,7 @@ def plan_parts(
     groups = _group_by_step(brief.shown, tokens)
     if window is None:
         return brief, pack(groups, tokens.text)
-    alone = replace(brief, folded=(), earlier=())
-    room = _free_tokens(window, alone, tokens)
+    room = _free_tokens(window, replace(brief, folded=(), earlier=()), tokens)
     # A merge reads two texts and writes one, each of up to twice the requested length.
     longest_prose = room // 6
     if longest_prose < LEAST_PROSE_TOKENS:
@@ -151,14 +147,15 @@ def plan_parts(
             kind="context",
         )
     prose = min(brief.prose_tokens, longest_prose)
-    brief, alone = replace(brief, prose_tokens=prose), replace(alone, prose_tokens=prose)
+    brief = replace(brief, prose_tokens=prose)
     limit = _answer_limit(brief)
     space = _free_tokens(window, brief, tokens) - limit
     if space < window * LEAST_TRANSCRIPT_SHARE:
         # Earlier summaries leave no room. Hide the summaries that stay in the view; show the
         # replaced summaries as messages.
         folded = [[_count_piece(Piece(text, 0, 0), tokens.text)] for text in brief.folded]
-        groups, brief, space = [*folded, *groups], alone, room - limit
+        groups, space = [*folded, *groups], room - limit
+        brief = replace(brief, folded=(), earlier=())
     most_parts = _most_parts(calls, (room - limit) // prose)
     return brief, pack(groups, tokens.text, space=space, most_parts=most_parts)
 
@@ -216,12 +213,12 @@ def pack(
     longest = int(min(MOST_MESSAGE_TOKENS, space))
     while True:
         shortened = [[_shorten_piece(piece, longest, count) for piece in group] for group in groups]
-        singly = [[piece] for group in shortened for piece in group]
-        for grouped in (shortened, singly):
-            parts = _fill_parts(grouped, space)
+        divided = [[piece] for group in shortened for piece in group]
+        for candidates in (shortened, divided):
+            parts = _fill_parts(candidates, space)
             if len(parts) <= most_parts:
                 return parts
-        sizes = [piece.tokens for [piece] in singly]
+        sizes = [piece.tokens for [piece] in divided]
         room = most_parts * space
         longest = min(common_limit(sizes, int(FILL_SHARE * room)), int(FILL_SHARE * max(sizes)))
         if longest < LEAST_MESSAGE_TOKENS:
@@ -273,8 +270,8 @@ def abridge(text: str, chars: int) -> str:
     if len(text) <= chars:
         return text
     edge = int(chars * EDGE_SHARE)
-    middle = text[edge : len(text) - edge]
-    data = deciding_line(None, middle) if chars - 2 * edge >= LEAST_LINE_CHARS else ""
-    line = f"{data[: chars - 2 * edge]}\n[…]\n" if data else ""
+    middle, room = text[edge : len(text) - edge], chars - 2 * edge
+    line = deciding_line(None, middle)[:room] if room >= LEAST_LINE_CHARS else ""
+    line = f"{line}\n[…]\n" if line else ""
     note = f"[… {len(middle) - len(line)} characters left out …]\n{line}"
     return f"{text[:edge]}\n{note}{text[len(text) - edge :]}"

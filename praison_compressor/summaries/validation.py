@@ -139,7 +139,7 @@ def is_copy(text: str, source: str) -> bool:
     places = range(0, len(text) - _COPY_CHARS + 1, max(_COPY_CHARS, len(text) // _PROBES))
     stretches = [text[at : at + _COPY_CHARS] for at in places]
     # The words of the stretches first: to join the lines of a long source takes longer.
-    if not _nearly_all(lambda one: all(map(source.__contains__, one.split())), stretches):
+    if not _nearly_all(lambda stretch: all(map(source.__contains__, stretch.split())), stretches):
         return False
     return _nearly_all(" ".join(source.split()).__contains__, stretches)
 

@@ -174,7 +174,6 @@ class SummaryWriter:
         return replace(written, model=tally.model), tally
 
     def _mask_by_policy(self, brief: Brief) -> Brief:
-        """Return the brief with outputs masked by tool policies."""
         if MASK not in self.config.tool_policies.values():
             return brief
         # Secrets were masked before, because a mask may cut a secret and show half.
