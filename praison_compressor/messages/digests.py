@@ -30,7 +30,7 @@ _BARE = frozenset({"role", "content", "name", "tool_call_id"})
 
 
 def canonical(plain: Message) -> Message:
-    """Return the part of a plain message that makes two messages equal.
+    """Return what two plain messages must share to count as equal.
 
     Omit private `_` keys, cache markers, ids, timestamps and keys without a value. A list with one
     text part equals its text.
@@ -233,8 +233,8 @@ class MessageCache:
             entry = self._young.get(texts)
             if entry is None:
                 size = sum(map(len, texts))
-                entry = self._keep(texts, CachedMessage(message.copy(), True, size))
-            self._know(message, entry)
+                entry = self._remember_content(texts, CachedMessage(message.copy(), True, size))
+            self._remember_object(message, entry)
             return entry
         members, is_own = dict(message), True
         try:
@@ -245,12 +245,12 @@ class MessageCache:
         key = hashlib.blake2b(data).digest()
         entry = self._young.get(key)
         if entry is None:
-            entry = self._keep(key, _nested_entry(members, len(data)))
+            entry = self._remember_content(key, _nested_entry(members, len(data)))
         if is_own and entry.comparable:
-            self._know(message, entry)
+            self._remember_object(message, entry)
         return entry
 
-    def _keep(self, key: Hashable, new: CachedMessage) -> CachedMessage:
+    def _remember_content(self, key: Hashable, new: CachedMessage) -> CachedMessage:
         entry = self._old.get(key, new)
         with self._lock:
             if len(self._young) >= self._max_messages or self._chars + new.size > self._max_chars:
@@ -262,7 +262,7 @@ class MessageCache:
         self._by_id[id(entry.plain)] = (entry, entry.plain)
         return entry
 
-    def _know(self, message: Mapping[str, Any], entry: CachedMessage) -> None:
+    def _remember_object(self, message: Mapping[str, Any], entry: CachedMessage) -> None:
         # No lock: each step is atomic, and an entry lost to a race is only read again. The bound
         # is for hosts that make new objects of old contents for each request.
         if len(self._by_id) > 3 * len(self._young) + SPARE_IDS:

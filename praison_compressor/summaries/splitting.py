@@ -167,7 +167,7 @@ def _free_tokens(window: int, brief: Brief, tokens: TokenCounter) -> int:
 
 
 def _most_parts(calls: int, merged: int) -> int:
-    """Return the most parts for these calls; a merge takes `merged` texts."""
+    """Return the most parts that `calls` can ask for and merge, `merged` texts at once."""
     merges = {n: -(-(n - 1) // (merged - 1)) for n in range(1, calls + 1)}
     return max((n for n in merges if n + merges[n] <= calls), default=1)
 
