@@ -127,7 +127,7 @@ class AgentCompressor:
 
     def kept_steps(self) -> KeptSteps:
         """Return the steps of earlier turns that a request would carry now."""
-        return count_kept_steps(self._next_request().back, self.engine())
+        return count_kept_steps(self._next_request().restored, self.engine())
 
     def context_use(self) -> ContextUse:
         """Return the window's parts, in tokens, for a request sent now."""
@@ -201,7 +201,7 @@ class AgentCompressor:
         """Compress the conversation now; the summary keeps the subject `focus`."""
         conversation, now = self.conversation, self._next_request()
         choices = replace(conversation.choices, focus=focus) if focus else conversation.choices
-        request = HostRequest(now.messages, restored=now.back)
+        request = HostRequest(now.messages, restored=now.restored)
         async with self._notices.during(request):
             engine = await asyncio.to_thread(self._compressors.with_focus, choices.focus)
             options = {**conversation.options, **choices.options(now.messages), "force": True}
@@ -241,7 +241,7 @@ class AgentCompressor:
         if undone:
             now = self._next_request()
             result = engine.best(now.messages, **conversation.options)
-            request = HostRequest(now.messages, conversation.model, restored=now.back)
+            request = HostRequest(now.messages, conversation.model, restored=now.restored)
             overhead = conversation.overhead_tokens
             conversation.remember(result, engine, request, overhead, is_sent=False)
         return undone

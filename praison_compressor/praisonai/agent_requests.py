@@ -157,7 +157,7 @@ class AgentRequests:
             with self._log_failure("sent without the steps of earlier turns"):
                 engine = self._compressors.for_model(None)
                 whole = conversation.journal.complete(request.messages, engine, turn)
-                restored, foreign = whole.back, whole.foreign
+                restored, foreign = whole.restored, whole.foreign
                 request = replace(
                     request, messages=whole.messages, restored=restored, foreign=foreign
                 )

@@ -211,7 +211,11 @@ class ModelCompressors:
             window = None if kind in model.vain else learned.learn_refusal(refused, size)
             if window is None:
                 return False
-            reserve, certain, answer = config.output_reserve, refused.certain, refused.answer or 0
+            reserve, certain, answer = (
+                config.output_reserve,
+                refused.certain,
+                refused.answer_tokens or 0,
+            )
             trial = model.trial or _Trial(reserve, sent, certain, kind)
             model.trial = replace(trial, certain=certain, kind=kind)
             if answer > max(_reserve(reserve, window), request.output_tokens):
@@ -231,7 +235,9 @@ class ModelCompressors:
         with self._lock:
             model = self._model(sent.request.model)
             trial, model.trial = model.trial, None
-            asked_tokens = None if model.learned.trial is None else model.learned.trial.asked
+            asked_tokens = (
+                None if model.learned.trial is None else model.learned.trial.prompt_tokens
+            )
             window = model.learned.learn_pass(self.size(sent))
             if trial is not None and asked_tokens is not None:
                 refused, view = trial.sent

@@ -176,10 +176,12 @@ def without_model_keys(message: Message) -> Message:
 
 
 def _without_item_id(call: Mapping[str, Any]) -> Message:
-    item = {key: value for key, value in (call.get(responses.ITEM) or {}).items() if key != "id"}
-    rest = {key: value for key, value in call.items() if key != responses.ITEM}
+    item = {
+        key: value for key, value in (call.get(responses.ITEM_REST) or {}).items() if key != "id"
+    }
+    rest = {key: value for key, value in call.items() if key != responses.ITEM_REST}
     # A built-in tool of the API has its type in the item.
-    return {**rest, responses.ITEM: item} if "type" in item else rest
+    return {**rest, responses.ITEM_REST: item} if "type" in item else rest
 
 
 # ------------------------------------------------------------ alternating roles
