@@ -136,7 +136,7 @@ class ConversationFinder:
                 return
             added = [message for message in seen if not is_system(message.plain)][length:]
             # Two people may begin with one page: their first question identifies nobody.
-            self.conversations.identify_by(conversation, added if entered.begun else added[1:])
+            conversation.identify_by(added if entered.begun else added[1:])
             conversation.end_turn(entered.offset, now)
             self.conversations.assign_history(conversation, history)
 
@@ -171,7 +171,7 @@ class ConversationFinder:
         with self.conversations.lock:
             conversation = Conversation(session_id, self.key, earlier, digests=digests)
             conversation.carry(digests, 0)
-            self.conversations.identify_by(conversation, seen)
+            conversation.identify_by(seen)
             self.conversations.assign_history(conversation, history)
             return self.conversations.keep(conversation)
 
@@ -208,7 +208,6 @@ class ConversationFinder:
     def _begin(self, key: str | None, before: Sequence[str], sent: Sequence[str]) -> Conversation:
         """Begin another conversation, or go on with a stored one."""
         conversations = self.conversations
-        conversations.share(sent)
         blank = conversations.find_unused(key)
         if blank is not None and blank.session_id != key:
             return blank

@@ -33,7 +33,7 @@ MOST_CONVERSATIONS = 256
 JOURNALED_TOKENS = 8_000_000
 """Tokens of all journals of an agent in memory; a store on disk has the others too."""
 
-IDENTIFYING_CHARS = 40
+LONG_CHARS = 40
 """Shorter messages ("hi", "yes, go on") occur in many conversations."""
 
 
@@ -144,6 +144,10 @@ class Conversation:
         """Return whether recall may read an entry: no message was taken back."""
         return self.taken_back.isdisjoint(entry.segment.run)
 
+    def has(self, digest: str) -> bool:
+        """Return whether a request of it, or an answer of its turns, had the message."""
+        return digest in self.carried or digest in self.identifying
+
     def is_continued_by(self, sent: Sequence[str]) -> bool:
         """Return whether `sent` contains the end of `digests` unbroken."""
         if not self.digests or self.digests[-1] not in sent:
@@ -228,6 +232,11 @@ class Conversation:
         """Forget the host's list, which another conversation uses or which was cut."""
         self.history = None
 
+    def identify_by(self, messages: Iterable[CachedMessage]) -> None:
+        """Take the long messages of its own turns as those that identify it."""
+        long = (message for message in messages if len(text_of(message.plain)) >= LONG_CHARS)
+        self.identifying.update(message.digest for message in long)
+
     # ------------------------------------------------------------ its user
 
     def choose(self, choices: Choices, shown: Preview | None) -> None:
@@ -251,7 +260,7 @@ class Conversation:
 
 
 class Conversations:
-    """The newest conversations of one agent and their identifying messages.
+    """The newest conversations of one agent.
 
     Callers hold `lock` while they decide and change more than one thing.
     """
@@ -259,8 +268,6 @@ class Conversations:
     def __init__(self) -> None:
         self.lock = renew_after_fork(threading.RLock())
         self._by_session: OrderedDict[str, Conversation] = OrderedDict()
-        self._owners: dict[str, str | None] = {}
-        """Digest of a long message -> session id; None where two conversations have it."""
 
     def get(self, session_id: str) -> Conversation | None:
         """Return the conversation of a ledger's session, if it is remembered."""
@@ -285,10 +292,7 @@ class Conversations:
             self._by_session[conversation.session_id] = conversation
             self._by_session.move_to_end(conversation.session_id)
             while len(self._by_session) > MOST_CONVERSATIONS:
-                _, oldest = self._by_session.popitem(last=False)
-                for digest in oldest.identifying:
-                    if self._owners.get(digest) == oldest.session_id:
-                        del self._owners[digest]
+                self._by_session.popitem(last=False)
         return conversation
 
     def forget(self, conversation: Conversation) -> None:
@@ -302,24 +306,11 @@ class Conversations:
                 other.release_history()
         conversation.history = history
 
-    def identify_by(self, conversation: Conversation, messages: Iterable[CachedMessage]) -> None:
-        """Record the long messages that this conversation's own turns added."""
-        for message in messages:
-            if len(text_of(message.plain)) < IDENTIFYING_CHARS:
-                continue
-            owner = self._owners.setdefault(message.digest, conversation.session_id)
-            if owner != conversation.session_id:
-                self._owners[message.digest] = None
-            conversation.identifying.add(message.digest)
-
-    def share(self, sent: Iterable[str]) -> None:
-        """Let messages of another conversation identify none from now on."""
-        self._owners.update(dict.fromkeys(self._owners.keys() & {*sent}))
-
     def count_hits(self, conversation: Conversation, before: Collection[str]) -> int:
-        """Return the number of messages that only this conversation has."""
-        common = conversation.identifying.intersection(before)
-        return sum(self._owners.get(digest) == conversation.session_id for digest in common)
+        """Return the number of messages that identify this conversation alone."""
+        others = [other for other in self.newest() if other is not conversation]
+        hits = conversation.identifying.intersection(before)
+        return sum(not any(other.has(digest) for other in others) for digest in hits)
 
     def bound_journals(self) -> None:
         """Drop the oldest conversations' journals, until the rest fits."""
