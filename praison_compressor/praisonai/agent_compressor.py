@@ -30,7 +30,6 @@ from .journal import KeptSteps, count_kept_steps
 from .model_compressors import ModelCompressors
 from .notices import Notices
 from .recall_tools import RecallTools, drop_copied, readable_archive, wants_recall
-from .request_shapes import HostRequest
 from .running_turn import Turn, bot_conversation
 from .status import Status, status_of
 
@@ -201,14 +200,13 @@ class AgentCompressor:
         """Compress the conversation now; the summary keeps the subject `focus`."""
         conversation, now = self.conversation, self._next_request()
         choices = replace(conversation.choices, focus=focus) if focus else conversation.choices
-        request = HostRequest(now.messages, restored=now.back)
-        async with self._notices.during(request):
+        async with self._notices.during(now.messages):
             engine = await asyncio.to_thread(self._compressors.with_focus, choices.focus)
             options = {**conversation.options, **choices.options(now.messages), "force": True}
             result = await engine.compress(now.messages, **options)
         conversation.choose(Choices(), None)
-        overhead = conversation.overhead_tokens
-        self.requests.remember(conversation, request, result, overhead, is_sent=False)
+        conversation.expect(result, now.back, engine)
+        self.requests.report(conversation, result, engine)
         return result
 
     def compress(self, focus: str | None = None) -> CompressResult:
@@ -241,9 +239,7 @@ class AgentCompressor:
         if undone:
             now = self._next_request()
             result = engine.best(now.messages, **conversation.options)
-            request = HostRequest(now.messages, conversation.model, restored=now.back)
-            overhead = conversation.overhead_tokens
-            conversation.remember(result, engine, request, overhead, is_sent=False)
+            conversation.expect(result, now.back, engine)
         return undone
 
     def new_session(self) -> str:
@@ -277,8 +273,7 @@ class AgentCompressor:
         earlier, history = self._finder.user_sessions(), self._resumed_history(root, result)
         agent.clear_history()
         agent.chat_history = history
-        request = HostRequest(result.messages)
-        self._finder.adopt(root, earlier).remember(result, engine, request, 0, is_sent=False)
+        self._finder.adopt(root, earlier).expect(result, (), engine)
         return root
 
     def _resumed_history(self, session_id: str, result: CompressResult) -> list[Message]:

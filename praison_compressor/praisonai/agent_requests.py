@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..compressor.bills import Bill, RequestUsage
+from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
 from ..concurrency import renew_after_fork
 from ..events import Event
@@ -36,7 +37,6 @@ from .provider_rules import (
 from .recall_tools import RecallTools
 from .request_shapes import HostRequest, SentRequest
 from .running_turn import Turn, running_turn
-from .status import status_of
 
 logger = logging.getLogger(__name__)
 
@@ -175,34 +175,26 @@ class AgentRequests:
     async def _compress(
         self, conversation: Conversation, request: HostRequest
     ) -> Sequence[Message]:
-        async with self._notices.during(request):
+        async with self._notices.during(request.messages):
             kept = Choices(keep=conversation.choices.keep)
             options = {**conversation.options, **kept.options(request.messages)}
             overhead = await asyncio.to_thread(self._compressors.overhead, request)
             engine = self._compressors.for_model(request.model)
             result = await engine.compress(request.messages, **options, overhead_tokens=overhead)
         conversation.drop_kept(len(kept.keep))
-        self.remember(conversation, request, result, self._compressors.schema_tokens(request))
+        conversation.send(result, request, engine, self._compressors.schema_tokens(request))
+        self.report(conversation, result, engine)
         return result.messages
 
-    def remember(
-        self,
-        conversation: Conversation,
-        request: HostRequest,
-        result: CompressResult,
-        overhead: int,
-        *,
-        is_sent: bool = True,
+    def report(
+        self, conversation: Conversation, result: CompressResult, engine: ContextCompressor
     ) -> None:
-        """Remember a result; give the recall tools, bill and report the compression."""
-        engine = self._compressors.for_model(request.model)
-        conversation.remember(result, engine, request, overhead, is_sent=is_sent)
+        """Give the recall tools; bill and report a compression."""
         if self._compressors.config.recall and (result.segments or result.masked):
             self._recall.give(self._agent())
         _charge(self._agent(), result.usage)
         if result.written or result.newly_masked:
-            line = self._notices.report_compression(status_of(conversation, engine))
-            conversation.notify(line)
+            self._notices.report_compression(conversation, engine)
 
     def _view_after_failure(
         self, conversation: Conversation | None, request: HostRequest, error: Exception
@@ -240,7 +232,7 @@ class AgentRequests:
         target = conversation or self._finder.running_or_blank
         result = engine.best(request.messages, **target.options, **options)
         if conversation is not None:
-            conversation.remember(result, engine, request, self._compressors.schema_tokens(request))
+            conversation.send(result, request, engine, self._compressors.schema_tokens(request))
         return result.messages
 
     def _is_new(self, failure: str) -> bool:

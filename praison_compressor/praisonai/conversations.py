@@ -15,6 +15,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
 from ..compressor.result import CompressResult
 from ..concurrency import renew_after_fork
+from ..errors import ConfigError
 from ..ledger.segments import Entry
 from ..messages import Message, content_digest, is_system, leading_count, text_of
 from ..messages.digests import CachedMessage
@@ -66,12 +67,20 @@ class Choices:
     def options(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the choices as options for a compression of these messages.
 
-        A message that the messages lack is not kept, and ends no range.
+        Messages to keep that have left the conversation are left out.
+
+        Raises:
+            ConfigError: a message that ends the range has left the conversation.
         """
         keep = [index for place in self.keep if (index := _index_now(place, messages)) is not None]
         named = {"since": self.since, "until": self.until}
         ends = {name: _index_now(place, messages) for name, place in named.items() if place}
-        return ({"keep": keep} if keep else {}) | ({} if None in ends.values() else ends)
+        if None in ends.values():
+            raise ConfigError(
+                "a message that ends the chosen range has left the conversation: choose the range "
+                "again, or clear it by /compact from"
+            )
+        return ({"keep": keep} if keep else {}) | ends
 
 
 def _index_now(place: MessagePlace, messages: Sequence[Message]) -> int | str | None:
@@ -105,8 +114,6 @@ class Conversation:
     """Tokens of the last request beside its messages."""
     tool_tokens: int = 0
     """Tokens of the last tools sent: some requests at the end of a turn have none."""
-    progress: tuple[int, int] = (0, 0)
-    """(User messages, messages // TURN_MESSAGES): a change gives recall a new token budget."""
     pinned: tuple[str, ...] = ()
     """Texts that every compressed view keeps word for word."""
     choices: Choices = field(default_factory=Choices)
@@ -139,6 +146,12 @@ class Conversation:
         """Return the options of every compression of this conversation."""
         pins = {"pinned": self.pinned} if self.pinned else {}
         return {"session_id": self.session_id, **pins}
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Return a value that changes with each turn, and within a long one."""
+        users = sum(message.get("role") == "user" for message in self.transcript)
+        return users, len(self.transcript) // TURN_MESSAGES
 
     def may_recall(self, entry: Entry) -> bool:
         """Return whether recall may read an entry: no message was taken back."""
@@ -203,22 +216,27 @@ class Conversation:
         self.carry(digests_of(request), begun)
         self.transcript = tuple(message.plain for message in request)
 
-    def remember(
+    def send(
         self,
         result: CompressResult,
-        engine: ContextCompressor,
         request: HostRequest,
+        engine: ContextCompressor,
         overhead_tokens: int,
-        *,
-        is_sent: bool = True,
     ) -> None:
-        """Take the result for a request; `is_sent` is False after a command."""
-        self.result, self.model, self.is_sent = result, request.model, is_sent
+        """Take the result whose view is sent for a request."""
+        self.expect(result, request.restored, engine)
+        self.is_sent = True
+        self.model = request.model
         self.overhead_tokens = overhead_tokens
         self.tool_tokens = overhead_tokens or self.tool_tokens
-        self.kept = count_kept_steps(request.restored, engine, result.messages)
-        users = sum(message.get("role") == "user" for message in request.messages)
-        self.progress = users, len(request.messages) // TURN_MESSAGES
+
+    def expect(
+        self, result: CompressResult, restored: Sequence[Message], engine: ContextCompressor
+    ) -> None:
+        """Take the result of a command, whose view the next request has."""
+        self.result = result
+        self.is_sent = False
+        self.kept = count_kept_steps(restored, engine, result.messages)
 
     def record_sent(self, sent: Sequence[str]) -> None:
         """Take the digests of the messages that the host sent."""

@@ -17,13 +17,13 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..compressor.bills import short_count
+from ..compressor.context_compressor import ContextCompressor
 from ..concurrency import begin
 from ..events import Event, Listener
 from ..messages import Message
 from ..messages.display import one_line
 from .conversations import Conversation
-from .request_shapes import HostRequest
-from .status import Status
+from .status import status_of
 
 logger = logging.getLogger(__name__)
 
@@ -80,9 +80,9 @@ class Notices:
         self._listeners.append(listener)
 
     @asynccontextmanager
-    async def during(self, request: HostRequest) -> AsyncIterator[None]:
-        """Run a block that compresses a request; wait for its hooks."""
-        hooks = _Hooks(request.messages)
+    async def during(self, messages: Sequence[Message]) -> AsyncIterator[None]:
+        """Run a block that compresses these messages; wait for its hooks."""
+        hooks = _Hooks(messages)
         token = _request_hooks.set(hooks)
         try:
             yield
@@ -115,19 +115,20 @@ class Notices:
         if event.name == "committed":
             before, after = event.data["tokens_before"], event.data["tokens_after"]
             sizes = f"{short_count(after)} instead of {short_count(before)}"
-            line = self._announce(f"Compressed: the next request has {sizes}, in the background")
-            if conversation is not None:
-                conversation.notify(line)
+            line = f"Compressed: the next request has {sizes}, in the background"
+            self._announce(line, conversation)
 
-    def report_compression(self, status: Status) -> str:
-        """Report a compression in one line; return the line."""
-        line = f"Compressed the conversation: {short_count(status.tokens_before)} → {status.parts}"
-        return self._announce(line + status.of_earlier)
+    def report_compression(self, conversation: Conversation, engine: ContextCompressor) -> None:
+        """Report a compression in one line, which the conversation keeps."""
+        status = status_of(conversation, engine)
+        sizes = f"{short_count(status.tokens_before)} → {status.parts}"
+        self._announce(f"Compressed the conversation: {sizes}{status.of_earlier}", conversation)
 
-    def _announce(self, words: str) -> str:
-        logger.info("%s", words)
-        self._print(words)
-        return words
+    def _announce(self, line: str, conversation: Conversation | None) -> None:
+        logger.info("%s", line)
+        self._print(line)
+        if conversation is not None:
+            conversation.notify(line)
 
     def _report(self, event: Event, messages: Sequence[Message]) -> None:
         """Report to the memory before a compression, to hooks after it."""
