@@ -100,7 +100,7 @@ class Conversation:
     """The ledger's session, of this conversation alone."""
     key: str | None = None
     """The host's id, if it gives one."""
-    earlier: tuple[str, ...] = ()
+    earlier_sessions: tuple[str, ...] = ()
     """Sessions from which the user came here, by `/new` or `/resume`."""
     transcript: tuple[Message, ...] = ()
     """Private copies of the messages of its last request, system messages included."""
@@ -127,11 +127,11 @@ class Conversation:
     """Digests of the history after the last turn, with a front that the host dropped."""
     identifying: set[str] = field(default_factory=set)
     """Digests of long messages of its own turns, which identify it."""
-    carried: dict[str, int] = field(default_factory=dict)
+    first_sent: dict[str, int] = field(default_factory=dict)
     """Digest of a message -> length of `digests` before the turn that first sent the message."""
     journal: Journal = field(init=False, repr=False)
     """All messages of its requests, with the tool steps that the host drops."""
-    kept: KeptSteps = field(default_factory=KeptSteps)
+    kept_steps: KeptSteps = field(default_factory=KeptSteps)
     """Steps of earlier turns in its last request."""
     last_sent: tuple[str, ...] = ()
     """Digests of the last request's messages, without those we added."""
@@ -159,7 +159,7 @@ class Conversation:
 
     def has(self, digest: str) -> bool:
         """Return whether a request of it, or an answer of its turns, had the message."""
-        return digest in self.carried or digest in self.identifying
+        return digest in self.first_sent or digest in self.identifying
 
     def is_continued_by(self, sent: Sequence[str]) -> bool:
         """Return whether `sent` contains the end of `digests` unbroken."""
@@ -172,15 +172,15 @@ class Conversation:
     # ------------------------------------------------------------ its turns
 
     def begin_turn(self, sent: Sequence[str]) -> tuple[int, int]:
-        """Take back what a turn's first request lacks.
+        """Take back the messages that a turn's first request lacks.
 
-        Return the number of messages before the request's first message, and of messages that stay.
+        Return the number of messages before the request's first one, and of messages that stay.
         """
-        offset, begun = self._align(sent)
-        if begun < len(self.digests):
-            self._rewind(begun, sent)
+        offset, length = self._align(sent)
+        if length < len(self.digests):
+            self._rewind(length, sent)
             self.choose(Choices(), None)
-        return offset, begun
+        return offset, length
 
     def _align(self, sent: Sequence[str]) -> tuple[int, int]:
         """Return where in `digests` `sent` begins, and how many digests stay."""
@@ -195,25 +195,25 @@ class Conversation:
 
     def _rewind(self, length: int, sent: Sequence[str]) -> None:
         """Take back the messages after the first `length` that `sent` lacks."""
-        gone = {digest for digest, mark in self.carried.items() if mark >= length}
+        gone = {digest for digest, before in self.first_sent.items() if before >= length}
         gone = (gone | set(self.digests[length:])) - set(sent)
         self.taken_back |= gone
         self.identifying -= gone
         self.digests = self.digests[:length]
         for digest in gone:
-            self.carried.pop(digest, None)
+            self.first_sent.pop(digest, None)
 
-    def carry(self, sent: Sequence[str], begun: int) -> None:
-        """Remember digests of a request; `begun`: `digests`' length before its turn."""
+    def add_sent(self, sent: Sequence[str], length_before: int) -> None:
+        """Add a request's digests; `length_before`: of `digests`, before its turn."""
         for digest in sent:
-            self.carried.setdefault(digest, begun)
-        while len(self.carried) > MOST_DIGESTS:
-            del self.carried[next(iter(self.carried))]
+            self.first_sent.setdefault(digest, length_before)
+        while len(self.first_sent) > MOST_DIGESTS:
+            del self.first_sent[next(iter(self.first_sent))]
         self.taken_back.difference_update(sent)
 
-    def receive(self, request: Sequence[CachedMessage], begun: int) -> None:
-        """Take a request's messages; `begun`: `digests`' length before its turn."""
-        self.carry(digests_of(request), begun)
+    def receive(self, request: Sequence[CachedMessage], length_before: int) -> None:
+        """Take a request's messages; `length_before` as in `add_sent`."""
+        self.add_sent(digests_of(request), length_before)
         self.transcript = tuple(message.plain for message in request)
 
     def send(
@@ -236,7 +236,7 @@ class Conversation:
         """Take the result of a command, whose view the next request has."""
         self.result = result
         self.is_sent = False
-        self.kept = count_kept_steps(restored, engine, result.messages)
+        self.kept_steps = count_kept_steps(restored, engine, result.messages)
 
     def record_sent(self, sent: Sequence[str]) -> None:
         """Take the digests of the messages that the host sent."""
@@ -301,8 +301,8 @@ class Conversations:
         return [conversation for conversation in self.newest() if conversation.key == key]
 
     def find_unused(self, key: str | None) -> Conversation | None:
-        """Return a conversation with that id which no request has carried yet."""
-        return next((some for some in self.with_key(key) if not some.carried), None)
+        """Return a conversation with that id which has sent no request."""
+        return next((unused for unused in self.with_key(key) if not unused.first_sent), None)
 
     def keep(self, conversation: Conversation) -> Conversation:
         """Remember a conversation as the newest; forget the oldest."""
@@ -314,7 +314,7 @@ class Conversations:
         return conversation
 
     def forget(self, conversation: Conversation) -> None:
-        """Forget a conversation that no request has carried."""
+        """Forget a conversation that has sent no request."""
         del self._by_session[conversation.session_id]
 
     def assign_history(self, conversation: Conversation, history: list[Any] | None) -> None:

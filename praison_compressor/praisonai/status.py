@@ -89,7 +89,7 @@ def status_of(
         tool_tokens=conversation.overhead_tokens,
         summaries=len(segments),
         store=store_place(engine.store),
-        earlier=conversation.kept,
+        earlier=conversation.kept_steps,
         is_sent=conversation.is_sent,
         bill=bill,
         pinned=tuple(dict.fromkeys((*config.pinned, *conversation.pinned))),
