@@ -38,17 +38,15 @@ class _Hooks:
     def __init__(self, messages: Sequence[Message]) -> None:
         self.messages = messages
         self._tasks: list[asyncio.Task[None]] = []
+        self._in_order = asyncio.Lock()
 
     def begin(self, work: Callable[[], None]) -> None:
         """Begin a hook, which runs after earlier hooks and beside the compression."""
-        before = self._tasks[-1:]
+        self._tasks.append(asyncio.ensure_future(self._run(work)))
 
-        async def run() -> None:
-            if before:
-                await asyncio.wait(before)
+    async def _run(self, work: Callable[[], None]) -> None:
+        async with self._in_order:
             await asyncio.to_thread(work)  # hooks must not find our loop
-
-        self._tasks.append(asyncio.ensure_future(run()))
 
     def cancel(self) -> None:
         """Cancel all hooks."""

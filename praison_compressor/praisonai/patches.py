@@ -27,11 +27,11 @@ class Replaced(NamedTuple):
     owner: str
     """A class, as `module:name` in `praisonaiagents`, or in another package after a slash."""
     name: str
-    by: Callable[..., Any]
-    """Makes the replacement from the host's own object and our `Agents`."""
+    make: Callable[..., Any]
+    """Returns the replacement of the host's own object; takes that object and our `Agents`."""
     kind: str = METHOD
     takes: str = ""
-    """A parameter that it must have, at any position; "**": any keyword."""
+    """A parameter that the host's method must have; "**": any keyword."""
     without: str = ""
     """The part that is left out if the name has moved; "" if it is essential."""
 
@@ -155,12 +155,12 @@ def probe(
     return [target for target in targets if target.row.without not in lacking], lacking
 
 
-def in_installed_packages() -> tuple[Replaced, ...]:
+def in_installed_packages() -> list[Replaced]:
     """Return `IN_OTHER_PACKAGES` of installed packages; import the bots' module."""
     rows = [r for r in IN_OTHER_PACKAGES if find_spec(r.owner[1:].partition(".")[0]) is not None]
     if any(row.owner == _BOTS for row in rows):
         _resolve(_BOTS)
-    return tuple(rows)
+    return rows
 
 
 def is_imported(row: Replaced) -> bool:
