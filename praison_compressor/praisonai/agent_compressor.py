@@ -31,7 +31,7 @@ from .model_compressors import ModelCompressors
 from .notices import Notices
 from .recall_tools import RecallTools, drop_copied, readable_archive, wants_recall
 from .running_turn import Turn, bot_conversation
-from .status import Status, status_of
+from .words import Status, status_of
 
 
 class AgentCompressor:

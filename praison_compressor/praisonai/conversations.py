@@ -64,6 +64,11 @@ class Choices:
     focus: str | None = None
     """A subject that the summary must keep."""
 
+    @property
+    def has_range(self) -> bool:
+        """Return whether the user chose which messages to compress."""
+        return (self.since, self.until) != (None, None)
+
     def options(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the choices as options for a compression of these messages.
 

@@ -16,14 +16,12 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from ..compressor.bills import short_count
 from ..compressor.context_compressor import ContextCompressor
 from ..concurrency import begin
 from ..events import Event, Listener
 from ..messages import Message
-from ..messages.display import one_line
 from .conversations import Conversation
-from .status import status_of
+from .words import describe_committed, describe_compressed, describe_event, status_of
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +93,7 @@ class Notices:
         """Pass an event of the compressor to listeners, screen, hooks and memory."""
         for listener in list(self._listeners):
             _call_listener(functools.partial(listener, event))
-        hooks, text = _request_hooks.get(), _event_words(event)
+        hooks, text = _request_hooks.get(), describe_event(event)
         if text and hooks is None:
             self._print(f"in the background: {text}")
         elif text:
@@ -111,16 +109,11 @@ class Notices:
         # Not here: this thread may wait for the hooks.
         begin(lambda: self._report(event, messages)).result()
         if event.name == "committed":
-            before, after = event.data["tokens_before"], event.data["tokens_after"]
-            sizes = f"{short_count(after)} instead of {short_count(before)}"
-            line = f"Compressed: the next request has {sizes}, in the background"
-            self._announce(line, conversation)
+            self._announce(describe_committed(event), conversation)
 
     def report_compression(self, conversation: Conversation, engine: ContextCompressor) -> None:
         """Report a compression in one line, which the conversation keeps."""
-        status = status_of(conversation, engine)
-        sizes = f"{short_count(status.tokens_before)} → {status.parts}"
-        self._announce(f"Compressed the conversation: {sizes}{status.of_earlier}", conversation)
+        self._announce(describe_compressed(status_of(conversation, engine)), conversation)
 
     def _announce(self, line: str, conversation: Conversation | None) -> None:
         logger.info("%s", line)
@@ -184,24 +177,3 @@ def _call_listener(work: Callable[[], Any]) -> None:
         work()
     except Exception:
         logger.warning("a listener to compressions failed", exc_info=True)
-
-
-_SKIP_REASONS = {
-    "veto": "a hook refused it",
-    "no gain": "it would free too little",
-    "price": "it costs more than it saves yet",
-}
-
-
-def _event_words(event: Event) -> str:
-    """Return an event's words for the screen, or ""."""
-    data = event.data
-    if event.name == "started":
-        return f"compressing {short_count(data['tokens'])} tokens"
-    if event.name != "skipped":
-        return ""
-    if data["reason"] == "cooldown":
-        return f"{one_line(str(data['model']))} rests after a failure and is not asked"
-    skipped = f"not compressed at {short_count(data['tokens'])} tokens"
-    too_small = f"what cannot be dropped takes more than {short_count(data.get('trigger', 0))}"
-    return f"{skipped}: {_SKIP_REASONS.get(data['reason'], too_small)}"

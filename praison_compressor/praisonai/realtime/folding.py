@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,6 @@ from ...errors import CompressorError, ConfigError
 from .items import (
     ADDED,
     DELETED,
-    EMPTY_SPEECH,
     TRUNCATED,
     Item,
     Items,
@@ -114,12 +112,7 @@ def choose(items: Items, marks: Marks) -> list[Item]:
         return not is_owed and all(other in old for other in pair)
 
     chosen = [item for item in old if is_whole(item)]
-    is_worth = len(chosen) >= marks.step and any(map(_says_something, chosen))
-    return chosen if is_worth else []
-
-
-def _says_something(item: Item) -> bool:
-    return bool(item.call_id) or (item.text != EMPTY_SPEECH and bool(re.search(r"\w", item.text)))
+    return chosen if len(chosen) >= marks.step else []
 
 
 # ------------------------------------------------------------ the work
@@ -301,45 +294,41 @@ class Folding:
                 await self._create(memory_item(text))
             if sent is not None:
                 sent.withdraw()
-        for together in deletions(self.items.obsolete()):
-            await self._delete(together)
+        for pair in deletions(self.items.obsolete()):
+            await self._delete(pair)
 
     async def _create(self, message: ServerEvent) -> None:
         item = self.items.add_sent(message, "root", is_memory=True)
         assert item is not None  # its id is new
         try:
-            event = create_event(message, ADD + item.id, in_front=True)
-            refusal = await self._answer(await self._send_expecting(event))
+            (refusal,) = await self._exchange([create_event(message, ADD + item.id, in_front=True)])
             if refusal is not None:
                 raise refusal
         except BaseException:
             item.withdraw()  # a late echo is deleted
             raise
 
-    async def _delete(self, together: Sequence[Item]) -> None:
+    async def _delete(self, pair: Sequence[Item]) -> None:
         """Delete a call and its output together: no response sees only one."""
-        coming = [
-            await self._send_expecting(delete_event(item.id, DELETE + item.id)) for item in together
-        ]
-        answers = [await self._answer(answer) for answer in coming]
-        for item, refusal in zip(together, answers, strict=True):
-            if refusal is not None and any(sign in str(refusal).lower() for sign in NO_SUCH_ITEM):
+        refusals = await self._exchange([delete_event(item.id, DELETE + item.id) for item in pair])
+        for item, refusal in zip(pair, refusals, strict=True):
+            if refusal is not None and any(words in str(refusal).lower() for words in NO_SUCH_ITEM):
                 self.items.remove(item.id)
             elif refusal is not None:
                 raise refusal
 
-    async def _send_expecting(self, event: ServerEvent) -> asyncio.Future[ServerRefused | None]:
-        """Send our event; return the answer to come: None, or a refusal."""
-        answer = self._waiting[event["event_id"]] = asyncio.get_running_loop().create_future()
-        if not await self._send(event):
-            raise ServerRefused("not connected", f"{event['type']} was not sent")
-        return answer
-
-    async def _answer(self, coming: asyncio.Future[ServerRefused | None]) -> ServerRefused | None:
-        try:
-            return await asyncio.wait_for(coming, self._ack_timeout)
-        except asyncio.TimeoutError:
-            return ServerRefused("timeout", f"no answer in {self._ack_timeout:g} s")
+    async def _exchange(self, events: Sequence[ServerEvent]) -> list[ServerRefused | None]:
+        """Send our events; return the server's answer to each: None, or a refusal."""
+        create_future = asyncio.get_running_loop().create_future
+        answers = {event["event_id"]: create_future() for event in events}
+        self._waiting.update(answers)
+        for event in events:
+            if not await self._send(event):
+                raise ServerRefused("not connected", f"{event['type']} was not sent")
+        _, unanswered = await asyncio.wait(answers.values(), timeout=self._ack_timeout)
+        if unanswered:
+            raise ServerRefused("timeout", f"no answer in {self._ack_timeout:g} s")
+        return [answer.result() for answer in answers.values()]
 
     # ------------------------------------------------------------ changes by the user
 
