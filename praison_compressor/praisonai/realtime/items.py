@@ -36,7 +36,12 @@ _FINAL_WORDS = frozenset(
     }
 )
 
-PCM_BYTES_PER_MS, G711_BYTES_PER_MS = 48, 8
+PCM_BYTES_PER_MS = 48
+
+
+def bytes_per_ms(audio_format: str) -> int:
+    """Return the bytes in a millisecond of audio."""
+    return 8 if "g711" in audio_format else PCM_BYTES_PER_MS
 
 
 @dataclass(eq=False)
