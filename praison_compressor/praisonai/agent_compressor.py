@@ -165,7 +165,7 @@ class AgentCompressor:
             CompressorError: as `preview` does; the choices are then as before.
         """
         conversation = self.conversation
-        shown, choices = conversation.shown or self.preview(), conversation.choices
+        shown, choices = conversation.last_preview or self.preview(), conversation.choices
         if keep:
             places = (place for name in keep if (place := _locate(shown, name)) is not None)
             keeps = dict.fromkeys((*choices.keep, *places))

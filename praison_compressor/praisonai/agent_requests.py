@@ -91,7 +91,7 @@ class AgentRequests:
                 with self._log_failure("the turn's answer is not remembered"):
                     engine, history = self._compressors.for_model(None), self._finder.history or ()
                     conversation.journal.end_turn(history, engine, has_failed=has_failed)
-        if self.request_count == before and self._is_new("unseen"):
+        if self.request_count == before and self._is_first("unseen"):
             logger.warning(
                 "agent %s: a turn ended and no request passed the compressor: something else "
                 "answered, or the host has changed; run `praison-compressor doctor`",
@@ -150,8 +150,8 @@ class AgentRequests:
                 *(agent_title(agent), len(request.messages), request.model),
             )
             return None, request
-        here, finder = running_turn(), self._finder
-        turn = here if here is not None and here.owner is self else None
+        running, finder = running_turn(), self._finder
+        turn = running if running is not None and running.owner is self else None
         conversation = finder.match_request(request.messages, turn or finder.turn_of(self))
         if self._compressors.config.keep_tool_steps:
             with self._log_failure("sent without the steps of earlier turns"):
@@ -205,7 +205,7 @@ class AgentRequests:
         """
         cause = f"{type(error).__name__}: {error}"
         # A failure that differs only in its numbers is logged once.
-        if self._is_new(re.sub(r"\d+", "#", cause)):
+        if self._is_first(re.sub(r"\d+", "#", cause)):
             is_logged = conversation is not None and conversation.journal.failure == str(error)
             reason = "the store's failure, as logged" if is_logged else cause
             logger.warning(
@@ -235,12 +235,12 @@ class AgentRequests:
             conversation.send(result, request, engine, self._compressors.schema_tokens(request))
         return result.messages
 
-    def _is_new(self, failure: str) -> bool:
+    def _is_first(self, failure: str) -> bool:
         """Return True the first time; remember it."""
         with self._lock:
-            is_new = failure not in self._failures
+            is_first = failure not in self._failures
             self._failures.add(failure)
-        return is_new
+        return is_first
 
     # ------------------------------------------------------------ answers
 

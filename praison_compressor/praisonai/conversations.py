@@ -122,7 +122,7 @@ class Conversation:
     pinned: tuple[str, ...] = ()
     """Texts that every compressed view keeps word for word."""
     choices: Choices = field(default_factory=Choices)
-    shown: Preview | None = None
+    last_preview: Preview | None = None
     """The last preview, to whose references the user's choices refer."""
     notice: str | None = None
     """The line that reported the last compression."""
@@ -262,9 +262,9 @@ class Conversation:
 
     # ------------------------------------------------------------ its user
 
-    def choose(self, choices: Choices, shown: Preview | None) -> None:
+    def choose(self, choices: Choices, preview: Preview | None) -> None:
         """Take the user's choices, and the preview that shows them."""
-        self.choices, self.shown = choices, shown
+        self.choices, self.last_preview = choices, preview
 
     def drop_kept(self, count: int) -> None:
         """Drop the first messages to keep, which the ledger has by now."""

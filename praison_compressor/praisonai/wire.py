@@ -20,7 +20,7 @@ from ..tokens.refusals import overflow_of
 from .agent_requests import AgentRequests
 from .agents import Agents, HostCall, Replacement, replacing
 from .request_shapes import CHAT, LITELLM_CHAT, RESPONSES, HostRequest, Params, SentRequest, Shape
-from .running_turn import current_requests
+from .running_turn import running_requests
 
 ATTEMPTS = 8
 """A provider may refuse keys, then the order of roles, then the length several times: a refusal
@@ -118,24 +118,24 @@ def open_trip(requests: AgentRequests | None, shape: Shape, params: Params) -> R
     return None if request is None else RoundTrip(requests, shape, params, request)
 
 
-def send(trip: RoundTrip, go: Callable[..., Any]) -> Any:
+def send(trip: RoundTrip, call_host: Callable[..., Any]) -> Any:
     """Send a request as its view; send another after a refusal."""
     sent = run(trip.begin())
     while True:
         try:
-            answer = go(sent)
+            answer = call_host(sent)
             break
         except (Exception, _TooLong) as error:
             sent = run(trip.retry(error))
     return run(trip.on_answer(answer, _SyncStream))
 
 
-async def asend(trip: RoundTrip, go: Callable[..., Any]) -> Any:
+async def asend(trip: RoundTrip, call_host: Callable[..., Any]) -> Any:
     """Send as `send` does, without blocking the event loop."""
     sent = await trip.begin()
     while True:
         try:
-            answer = await go(sent)
+            answer = await call_host(sent)
             break
         except (Exception, _TooLong) as error:
             sent = await trip.retry(error)
@@ -250,7 +250,7 @@ def _call_with_retry(transmit: Transmit) -> Replacement:
     @replacing
     def call_with_retry(call: HostCall) -> Any:
         shape = RESPONSES if "input" in call.kwargs else LITELLM_CHAT
-        trip = open_trip(current_requests(), shape, call.kwargs)
+        trip = open_trip(running_requests(), shape, call.kwargs)
         if trip is None:
             return call.go_on()
         complete, *rest = call.args
@@ -316,7 +316,7 @@ def _stream_responses(transmit: Transmit) -> Replacement:
 
     @replacing
     def stream_responses(call: HostCall) -> Any:
-        trip = open_trip(current_requests(), RESPONSES, call.argument("params"))
+        trip = open_trip(running_requests(), RESPONSES, call.argument("params"))
         if trip is None:
             return call.go_on()
         return transmit(trip, lambda sent: call.with_argument("params", sent).go_on())
@@ -336,7 +336,7 @@ def _client(transmit: Transmit, original: property, agents: Agents) -> property:
 
     def client(self: Any) -> Any:
         own = original.__get__(self, type(self))
-        requests = current_requests()
+        requests = running_requests()
         return own if requests is None else ViewClient(requests, _SENDS, own, transmit)
 
     return property(client, original.fset, original.fdel, original.__doc__)

@@ -92,7 +92,7 @@ class Marks:
         return max(1, (self.trigger_items - self.max_history_items) // 2)
 
 
-def choose(items: Items, marks: Marks) -> list[Item]:
+def choose_items(items: Items, marks: Marks) -> list[Item]:
     """Return the oldest items above the low mark, [] if too few.
 
     Leading system messages stay. Speech without a transcript, a call without its output and a call
@@ -136,7 +136,7 @@ class Folding:
         self._ack_timeout = ack_timeout_seconds
         self._waiting: dict[str, asyncio.Future[ServerRefused | None]] = {}
         """Id of our event -> the server's answer: None, or a refusal."""
-        self._work: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None
         self._resume_at = 0
 
     # ------------------------------------------------------------ events
@@ -160,7 +160,7 @@ class Folding:
                 "the session does not transcribe the user, whose words cannot be remembered; "
                 "set transcription_model to a model that the server has"
             )
-        self.consider()
+        self.start_due_work()
         return False
 
     def prepare(self, event: ServerEvent) -> ServerEvent:
@@ -177,29 +177,29 @@ class Folding:
         if item is not None and not item.is_on_server:
             self.items.remove(item.id)
 
-    def consider(self) -> None:
+    def start_due_work(self) -> None:
         """Start the task if work is due and none is running."""
-        if self._work is not None or not self._marks.on or self.items.sequence < self._resume_at:
+        if self._task is not None or not self._marks.on or self.items.sequence < self._resume_at:
             return
-        if self._memory.outdated or self._out_of_step() or choose(self.items, self._marks):
-            self._work = asyncio.get_running_loop().create_task(self._work_off())
+        if self._memory.outdated or self._out_of_step() or choose_items(self.items, self._marks):
+            self._task = asyncio.get_running_loop().create_task(self._run_task())
 
     async def wait_settled(self) -> None:
         """Wait until no work is running."""
-        while self._work is not None:
-            await asyncio.wait([self._work])
+        while self._task is not None:
+            await asyncio.wait([self._task])
 
     async def stop(self) -> None:
         """Cancel running work, after the connection has ended."""
         for answer in self._waiting.values():
             answer.cancel()
         self._waiting.clear()
-        while (work := self._work) is not None:
-            work.cancel()
+        while (task := self._task) is not None:
+            task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await work
-            if self._work is work:  # cancelled before its first step
-                self._work = None
+                await task
+            if self._task is task:  # cancelled before its first step
+                self._task = None
         self._resume_at = 0
         self.items.on_disconnect()
 
@@ -245,24 +245,24 @@ class Folding:
         sent = self.items.memory
         return (sent.text if sent else "") != self._memory.text or bool(self.items.obsolete())
 
-    async def _work_off(self) -> None:
+    async def _run_task(self) -> None:
         try:
-            await self._keep_up()
+            await self._do_due_work()
         except Exception as error:
             # The server still has every item that the memory lacks: retry after `step` items.
             self._resume_at = self.items.sequence + self._marks.step
             logger.warning("nothing folded for now: %s: %s", type(error).__name__, error)
         finally:
-            self._work = None
-        self.consider()
+            self._task = None
+        self.start_due_work()
 
-    async def _keep_up(self) -> None:
+    async def _do_due_work(self) -> None:
         while True:
             if self._memory.outdated:
                 await self._memory.fold()
             elif self._out_of_step():
                 await self._update()
-            elif batch := choose(self.items, self._marks):
+            elif batch := choose_items(self.items, self._marks):
                 await self._fold(batch)
             else:
                 return
@@ -336,7 +336,7 @@ class Folding:
         """Forget an item; return the server's event, if it needs one."""
         item = self.items.get(item_id)
         if (item is None or item.is_folded) and self._memory.replace(item_id, None):
-            self.consider()
+            self.start_due_work()
             return None
         if item is not None:
             if item is self.items.memory:
@@ -366,7 +366,7 @@ class Folding:
         item = self.items.get(item_id)
         if item is not None and item.is_folded:
             self._memory.replace(item_id, messages_of([item])[0])
-            self.consider()
+            self.start_due_work()
 
 
 def _transcribes(event: ServerEvent) -> bool:
