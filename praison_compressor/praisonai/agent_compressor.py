@@ -19,7 +19,7 @@ from ..events import Listener
 from ..ledger.segments import Segment, Session
 from ..ledger.stores import SessionInfo, Store, as_durable_store
 from ..messages import Message, content_digest, leading_count
-from ..messages.dropped_steps import CarriedHistory, CompletedRequest, history_from
+from ..messages.dropped_steps import CompletedRequest, history_from
 from ..recall.tools import recall_tools
 from .agent_ledger import Forgotten, erase, host_session
 from .agent_requests import AgentRequests
@@ -190,8 +190,6 @@ class AgentCompressor:
         # The host keeps no system messages in its history.
         transcript, history = conversation.transcript, self._finder.history or []
         messages = [*transcript[: leading_count(transcript)], *history[leading_count(history) :]]
-        if not self.config.keep_tool_steps:
-            return CompletedRequest(messages, CarriedHistory(), [], [])
         return conversation.journal.peek(messages, self.engine())
 
     # ------------------------------------------------------------ compression and sessions

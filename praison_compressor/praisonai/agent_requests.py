@@ -106,9 +106,8 @@ class AgentRequests:
         with self._log_failure("the turn's answer is not recorded"):
             engine = self._compressors.for_model(None)
             engine.account(conversation.session_id).settle(engine.store)
-            if engine.config.keep_tool_steps:
-                conversation.journal.settle(engine)
-                self._finder.conversations.bound_journals()
+            conversation.journal.settle(engine)
+            self._finder.conversations.bound_journals()
 
     @contextmanager
     def _log_failure(self, what: str) -> Iterator[None]:
@@ -153,14 +152,12 @@ class AgentRequests:
         running, finder = running_turn(), self._finder
         turn = running if running is not None and running.owner is self else None
         conversation = finder.match_request(request.messages, turn or finder.turn_of(self))
-        if self._compressors.config.keep_tool_steps:
-            with self._log_failure("sent without the steps of earlier turns"):
-                engine = self._compressors.for_model(None)
-                whole = conversation.journal.complete(request.messages, engine, turn)
-                restored, foreign = whole.back, whole.foreign
-                request = replace(
-                    request, messages=whole.messages, restored=restored, foreign=foreign
-                )
+        with self._log_failure("sent without the steps of earlier turns"):
+            engine = self._compressors.for_model(None)
+            messages, _, restored, foreign = conversation.journal.complete(
+                request.messages, engine, turn
+            )
+            request = replace(request, messages=messages, restored=restored, foreign=foreign)
         return conversation, request
 
     def _adapt_to_model(self, request: HostRequest, view: Sequence[Message]) -> Sequence[Message]:
@@ -253,10 +250,8 @@ class AgentRequests:
     async def on_calls(self, request: HostRequest, message: Message) -> None:
         """Record an answer's calls: the turn may stop before their results."""
         conversation = self._finder.running
-        if conversation is None or not self._compressors.config.keep_tool_steps:
-            return
         with self._log_failure("the calls of an answer are not recorded"):
-            if carries_conversation(self._agent(), request.messages):
+            if conversation and carries_conversation(self._agent(), request.messages):
                 engine = self._compressors.for_model(request.model)
                 await asyncio.to_thread(conversation.journal.add_calls, message, engine)
 
