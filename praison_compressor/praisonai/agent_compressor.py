@@ -165,7 +165,8 @@ class AgentCompressor:
             CompressorError: as `preview` does; the choices are then as before.
         """
         conversation = self.conversation
-        shown, choices = conversation.last_preview or self.preview(), conversation.choices
+        shown = conversation.last_preview or self.preview()
+        choices = conversation.choices
         if keep:
             places = (place for name in keep if (place := _locate(shown, name)) is not None)
             keeps = dict.fromkeys((*choices.keep, *places))
@@ -177,7 +178,8 @@ class AgentCompressor:
 
     def _show_preview(self, choices: Choices, *, write: bool = False) -> Preview:
         """Return the preview with these choices; keep both."""
-        conversation, messages = self.conversation, self._next_request().messages
+        conversation = self.conversation
+        messages = self._next_request().messages
         options = {**conversation.options, **choices.options(messages)}
         engine = self._compressors.with_focus(choices.focus)
         preview = engine.preview(messages, write=write, force=True, **options)
@@ -196,7 +198,8 @@ class AgentCompressor:
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
         """Compress the conversation now; the summary keeps the subject `focus`."""
-        conversation, now = self.conversation, self._next_request()
+        conversation = self.conversation
+        now = self._next_request()
         choices = replace(conversation.choices, focus=focus) if focus else conversation.choices
         async with self._notices.during(now.messages):
             engine = await asyncio.to_thread(self._compressors.with_focus, choices.focus)
@@ -220,7 +223,8 @@ class AgentCompressor:
         begun = 0
         for conversation in self._conversations.newest():
             if messages := conversation.journal.transcript or conversation.transcript:
-                engine, overhead = self.engine(conversation.model), conversation.tool_tokens
+                engine = self.engine(conversation.model)
+                overhead = conversation.tool_tokens
                 begun += engine.idle(messages, **conversation.options, overhead_tokens=overhead)
         return begun
 
@@ -232,7 +236,8 @@ class AgentCompressor:
 
     def undo(self) -> tuple[Segment, ...]:
         """Take the conversation's last compression back, as `ContextCompressor.undo` does."""
-        conversation, engine = self.conversation, self.engine()
+        conversation = self.conversation
+        engine = self.engine()
         undone = engine.undo(conversation.session_id)
         if undone:
             now = self._next_request()
@@ -242,7 +247,8 @@ class AgentCompressor:
 
     def new_session(self) -> str:
         """Begin a conversation with an empty archive; return its session id."""
-        agent, earlier = self._agent(), self._finder.user_sessions()
+        agent = self._agent()
+        earlier = self._finder.user_sessions()
         if agent is not None:
             agent.clear_history()
         return self._finder.start(earlier).session_id
@@ -268,7 +274,8 @@ class AgentCompressor:
             return root
         engine = self.engine()
         result = engine.resume(root)
-        earlier, history = self._finder.user_sessions(), self._resumed_history(root, result)
+        earlier = self._finder.user_sessions()
+        history = self._resumed_history(root, result)
         agent.clear_history()
         agent.chat_history = history
         self._finder.adopt(root, earlier).expect(result, (), engine)

@@ -78,7 +78,8 @@ class AgentRequests:
     @contextmanager
     def turn(self) -> Iterator[Turn]:
         """Run a turn of the agent; log once if no request passed."""
-        before, turn = self.request_count, self._finder.turn_of(self)
+        before = self.request_count
+        turn = self._finder.turn_of(self)
         has_failed = False
         try:
             yield turn
@@ -89,7 +90,8 @@ class AgentRequests:
             self._finder.end(turn)
             if (conversation := self._finder.conversation_of(turn)) is not None:
                 with self._log_failure("the turn's answer is not remembered"):
-                    engine, history = self._compressors.for_model(None), self._finder.history or ()
+                    engine = self._compressors.for_model(None)
+                    history = self._finder.history or ()
                     conversation.journal.end_turn(history, engine, has_failed=has_failed)
         if self.request_count == before and self._is_first("unseen"):
             logger.warning(
@@ -149,7 +151,8 @@ class AgentRequests:
                 *(agent_title(agent), len(request.messages), request.model),
             )
             return None, request
-        running, finder = running_turn(), self._finder
+        running = running_turn()
+        finder = self._finder
         turn = running if running is not None and running.owner is self else None
         conversation = finder.match_request(request.messages, turn or finder.turn_of(self))
         with self._log_failure("sent without the steps of earlier turns"):
@@ -263,7 +266,8 @@ class AgentRequests:
         with self._log_failure("nothing learned from the usage"):
             if not before.input:
                 self._compressors.on_usage(sent, usage.input)
-            conversation, request = self._finder.running, sent.request
+            conversation = self._finder.running
+            request = sent.request
             if conversation is not None and usage != before:
                 engine = self._compressors.for_model(request.model)
                 bill = self._bill_report(request, conversation, usage, before)
@@ -331,7 +335,8 @@ class AgentRequests:
             thinking = frozenset[str]().union(*map(signatures, view)) - self._invalid_thinking
             self._invalid_thinking |= thinking
             return bool(thinking)
-        name, key = agent_title(self._agent()), refused_key(error)
+        name = agent_title(self._agent())
+        key = refused_key(error)
         if key is not None and key not in self.refused_keys(request):
             logger.info("agent %s: %s does not take %s", name, request.model, key)
             self._refused.add((request.model, key))

@@ -116,7 +116,8 @@ class HostCall(NamedTuple):
 
     def with_argument(self, name: str, value: Any) -> HostCall:
         """Return the call with another value for an argument."""
-        index, args = _position_of(self.original, name), [*self.args]
+        index = _position_of(self.original, name)
+        args = [*self.args]
         if index >= len(args):
             return self._replace(kwargs={**self.kwargs, name: value})
         args[index] = value
@@ -229,7 +230,8 @@ _ALIASES = {
 @replacing
 def parse_workflow_data(call: HostCall) -> Any:
     """Replace the workflow parser: keep `context: summarize` and our keys."""
-    workflow, data = call.go_on(), call.argument("data")
+    workflow = call.go_on()
+    data = call.argument("data")
     param = data.get("context") if isinstance(data, Mapping) else None
     mapping = param if isinstance(param, Mapping) else {"strategy": param}
     if call.agents.is_active and context_param.is_summarize(mapping.get("strategy")):

@@ -43,7 +43,8 @@ class Typed(NamedTuple):
 
 
 def _show(preview: Preview, compressor: AgentCompressor) -> str:
-    use, tools = compressor.context_use(), compressor.conversation.tool_tokens
+    use = compressor.context_use()
+    tools = compressor.conversation.tool_tokens
     return words.describe_preview(preview, use, tools, compressor.kept_steps())
 
 
@@ -85,7 +86,8 @@ def _undo(compressor: AgentCompressor, argument: str) -> str:
     segments = compressor.undo()
     if not segments:
         return "Nothing to take back."
-    use, count = compressor.context_use(), compressor.engine().tokens.message
+    use = compressor.context_use()
+    count = compressor.engine().tokens.message
     return words.describe_undo(segments, compressor.next_messages(), use, count)
 
 

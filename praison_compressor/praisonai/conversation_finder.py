@@ -113,7 +113,8 @@ class ConversationFinder:
             return self.conversations.keep(start.conversation)
 
     def _start_turn(self, turn: Turn, seen: Sequence[CachedMessage]) -> _TurnStart:
-        key, sent = self.key, digests_of(seen)
+        key = self.key
+        sent = digests_of(seen)
         # The user's newest message is new to every conversation.
         is_question = bool(seen) and seen[-1].plain.get("role") == "user"
         before = digests_of(seen[:-1] if is_question else seen)
@@ -124,11 +125,14 @@ class ConversationFinder:
 
     def end(self, turn: Turn) -> None:
         """Remember the host's history after a turn, if still that turn's."""
-        start, history = self._starts.get(turn), self.history
+        start = self._starts.get(turn)
+        history = self.history
         if start is None:
             return
-        conversation, seen = start.conversation, self._digest_messages(history)
-        digests, length = digests_of(seen), len(turn.digests)
+        conversation = start.conversation
+        seen = self._digest_messages(history)
+        digests = digests_of(seen)
+        length = len(turn.digests)
         with self.conversations.lock:
             if digests[:length] != turn.digests:
                 conversation.release_history()  # another conversation's by now, or cut
@@ -178,7 +182,9 @@ class ConversationFinder:
     # -------------------------------------------------------- decided by messages
 
     def _conversation_at_rest(self) -> Conversation:
-        key, history, conversations = self.key, self.history, self.conversations
+        key = self.key
+        history = self.history
+        conversations = self.conversations
         digests = digests_of(self._digest_messages(history))
         with conversations.lock:
             conversation = self._find(key, digests, history) or conversations.find_unused(key)
@@ -215,7 +221,8 @@ class ConversationFinder:
             conversations.forget(blank)
         if key is None or conversations.get(key) is not None:
             return Conversation(new_session_id(key), key)
-        store, pins = self._compressors.open_ledger(), () if blank is None else blank.pinned
+        store = self._compressors.open_ledger()
+        pins = () if blank is None else blank.pinned
         stored = [*stored_sessions(store, self._compressors.config.namespace, key)]
         for session in () if conversations.with_key(key) else stored:
             if has_any_message(store, session, before):

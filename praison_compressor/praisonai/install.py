@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import Field, dataclass, field, fields, make_dataclass
+from dataclasses import dataclass, field, fields, make_dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -135,12 +135,6 @@ def installed() -> Installation | None:
 # ------------------------------------------------------------ one agent
 
 
-def _option_fields() -> list[tuple[str, Any, Field[Any]]]:
-    """Return our options that the host's configuration lacks, for `make_dataclass`."""
-    names, options = OUR_OPTIONS - HOST_OPTIONS, fields(CompressorConfig)
-    return [(option.name, option.type, copy(option)) for option in options if option.name in names]
-
-
 if TYPE_CHECKING:
 
     @dataclass
@@ -148,7 +142,9 @@ if TYPE_CHECKING:
         """The fields as type checkers and editors see them."""
 
 else:
-    _Options = make_dataclass("_Options", _option_fields(), bases=(ContextConfig,))
+    _names = OUR_OPTIONS - HOST_OPTIONS
+    _fields = [(o.name, o.type, copy(o)) for o in fields(CompressorConfig) if o.name in _names]
+    _Options = make_dataclass("_Options", _fields, bases=(ContextConfig,))
 
 
 @dataclass

@@ -85,7 +85,9 @@ class Journal:
         """Return a request with the messages the host left out; record it."""
         if not engine.config.keep_tool_steps:
             return _unchanged(messages)
-        session, cache, model = self._session(engine), engine.tokens.cache, engine.config.model
+        session = self._session(engine)
+        cache = engine.tokens.cache
+        model = engine.config.model
         bound = 0 if turn is None else turn.bound
         with self._lock:
             carried = self._load(messages, engine, session)
@@ -175,7 +177,8 @@ class Journal:
         if session is None or self._carried is None or store is None:
             return
         record = self._carried.record
-        digests, messages = _content_digests(record), [message.plain for message in record]
+        digests = _content_digests(record)
+        messages = [message.plain for message in record]
         common = common_length(self._recorded, digests)
         if common == len(digests) == len(self._recorded):
             return

@@ -123,12 +123,12 @@ class ModelCompressors:
             if name not in self._models:
                 window = self.config.context_window if name == own else None
                 config = replace(self.config, model=name, context_window=window)
-                window, reserve = _window_of(config), config.output_reserve
-                if _usable_reserve(reserve, window) != reserve:
+                reserve = config.output_reserve
+                if _usable_reserve(reserve, _window_of(config)) != reserve:
                     logger.warning(
                         "output_reserve=%d leaves nothing of the %d tokens that %s takes: the "
                         "usual reserve is kept; lower output_reserve",
-                        *(reserve, window, name or "the model"),
+                        *(reserve, _window_of(config), name or "the model"),
                     )
                     config = replace(config, output_reserve=None)
                 self._models[name] = _Model(self._make(config, TokenCounter(name)))
@@ -207,14 +207,17 @@ class ModelCompressors:
 
         `text` is the refusal's. After a vain try, the same uncertain words start no other.
         """
-        words, request = re.sub(r"\d+", "#", text), sent.request
+        words = re.sub(r"\d+", "#", text)
+        request = sent.request
         with self._lock:
-            model, size = self._model(request.model), self.size(sent)
-            config, learned = model.engine.config, model.learned
-            window = None if words in model.vain else learned.learn_refusal(refused, size)
+            model = self._model(request.model)
+            learned = model.learned
+            is_vain = words in model.vain
+            window = None if is_vain else learned.learn_refusal(refused, self.size(sent))
             if window is None:
                 return False
-            reserve, answer = config.output_reserve, refused.answer or 0
+            reserve = model.engine.config.output_reserve
+            answer = refused.answer or 0
             model.trial = replace(model.trial or _Trial(reserve, sent, ""), words=words)
             if answer > max(_reserve(reserve, window), request.output_tokens):
                 # litellm asks Claude for its longest answer if the caller named no length.

@@ -93,7 +93,8 @@ class Notices:
         """Pass an event of the compressor to listeners, screen, hooks and memory."""
         for listener in list(self._listeners):
             _call_listener(functools.partial(listener, event))
-        hooks, text = _request_hooks.get(), describe_event(event)
+        hooks = _request_hooks.get()
+        text = describe_event(event)
         if text and hooks is None:
             self._print(f"in the background: {text}")
         elif text:

@@ -82,7 +82,8 @@ def status_of(
     conversation: Conversation, engine: ContextCompressor, bill: Bill = NO_BILL
 ) -> Status:
     """Return the status of the last request, with zeros before the first."""
-    config, result = engine.config, conversation.result
+    config = engine.config
+    result = conversation.result
     messages, segments = (result.messages, result.segments) if result else ((), ())
     system = sum(map(engine.tokens.message, filter(is_system, messages)))
     summaries = sum(segment.tokens for segment in segments)
@@ -210,7 +211,8 @@ def _describe_part(preview: Preview, part: Part) -> list[str]:
     inside = range(part.start, part.start + part.messages)
     named = [n for n in inside if preview.references[n] and (part.reference or n in preview.masks)]
     for n in named[:MOST_MESSAGES_SHOWN]:
-        message, tokens = preview.messages[n], short_count(preview.message_tokens[n])
+        message = preview.messages[n]
+        tokens = short_count(preview.message_tokens[n])
         calls = ", ".join(call.name for call in tool_calls_of(message))
         words = preview.lines.get(n) or text_of(message) or calls
         role = str(message.get("role"))
@@ -235,7 +237,8 @@ def describe_sizes(before: ContextUse, after: ContextUse) -> str:
 def describe_compression(result: CompressResult, messages: int, focus: str = "") -> str:
     """Return the counts of summarized, masked and kept messages, in words."""
     models = [text.model or "a model" for text in result.written if text.method == "model"]
-    by_model, outcomes = result.summarized_by_model, []
+    by_model = result.summarized_by_model
+    outcomes = []
     if by_model:
         outcomes.append(f"{pluralize(by_model, 'message')} summarized by {models[0]}")
     if by_rules := result.newly_summarized - by_model:
@@ -288,7 +291,8 @@ def describe_undo(
         if remaining[digest(message)] > 0:
             remaining[digest(message)] -= 1
             restored.append(message)
-    tokens, dropped = sum(map(count, restored)), remaining.total()
+    tokens = sum(map(count, restored))
+    dropped = remaining.total()
     after = short_count(sum(segment.tokens for segment in segments))
     text = (
         f"Taken back: {pluralize(len(restored), 'message')} ({short_count(tokens)}) that stood in "

@@ -288,7 +288,8 @@ class Folding:
         Raises:
             ServerRefused: the server refused an event; the next work repeats it.
         """
-        sent, text = self.items.memory, self._memory.text
+        sent = self.items.memory
+        text = self._memory.text
         if (sent.text if sent else "") != text:
             if text:
                 await self._create(memory_item(text))
