@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import logging
@@ -58,6 +57,8 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         ConfigError: invalid marks, URL or options.
     """
 
+    _ws: Any
+
     def __init__(
         self,
         name: str = "RealtimeAgent",
@@ -84,7 +85,6 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         super().__init__(name, llm, model, realtime, instructions, verbose, **kwargs)
         if not hasattr(self._realtime_config, "to_session"):
             raise ConfigError("praisonaiagents speaks the beta protocol; install 1.7.17 or newer")
-        self._ws: Any = None
         self.url = _server_url(url or OPENAI_URL, self.llm)
         self._headers = {**_authorization(url, api_key), **(headers or {})}
         self.session_id = session_id or f"voice-{uuid.uuid4().hex}"
@@ -93,14 +93,10 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         options = memory_options((config or CompressorConfig()).with_environment(), self.llm)
         engine = ContextCompressor(options, summarizer=summarizer, store=store, on_event=on_fold)
         self.store = engine.store
-        self._tokens = engine.tokens
         self._memory = VoiceMemory(engine, self.session_id)
+        items = Items(bytes_per_ms(self._realtime_config.output_audio_format))
         self._folding = Folding(
-            Items(bytes_per_ms(self._realtime_config.output_audio_format)),
-            self._memory,
-            self.marks,
-            self._transmit,
-            ack_timeout_seconds,
+            items, self._memory, self.marks, self._transmit, ack_timeout_seconds
         )
         self._on_event_callbacks: list[Callable[[ServerEvent], Any]] = []
 
@@ -166,7 +162,6 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             ) from error
         if self.marks.on:
             await self._memory.open()
-            await asyncio.to_thread(self._tokens.text, "")  # loads the vocabulary
         if self.url.startswith(OPENAI_URL) and "Authorization" not in self._headers:
             raise ConfigError("no key for OpenAI: set OPENAI_API_KEY or pass api_key=")
         self._ws = await connect(
