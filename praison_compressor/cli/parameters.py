@@ -16,6 +16,7 @@ import click
 from ..config import MOST_TOKENS, CompressorConfig
 from ..messages.display import one_line
 from ..tokens.models import GUESSED_WINDOW
+from .store_access import Tenant, open_ledger
 from .terminal import Unusable
 from .transcripts import load_transcript
 
@@ -171,15 +172,13 @@ AS_JSON = click.option(
 )
 
 
-@dataclass(frozen=True)
-class Tenant:
-    """A store, and the tenant in it."""
-
-    store_url: str | None
-    namespace: str
+def _open_tenant(store_url: str | None, namespace: str | None) -> Tenant:
+    """Return the tenant; its store is closed when the command ends."""
+    store = click.get_current_context().with_resource(open_ledger(store_url))
+    return Tenant(store, namespace or CompressorConfig.namespace, store_url)
 
 
-with_tenant = _bundle_options("tenant", Tenant, store_url=STORE, namespace=NAMESPACE)
+with_tenant = _bundle_options("tenant", _open_tenant, store_url=STORE, namespace=NAMESPACE)
 
 
 @dataclass(frozen=True)

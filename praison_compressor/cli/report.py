@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -21,25 +21,17 @@ from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..ledger.memory_store import MemoryStore
 from ..messages.display import clean, pluralize, utc_time
-from ..tokens.counter import TokenCounter
 from .compressing import summary_of
 from .parameters import (
     AS_JSON,
     CONVERSATION,
-    Tenant,
     command,
     with_config,
     with_guessed_window,
     with_tenant,
 )
-from .report_data import (
-    ReportData,
-    data_of_session,
-    data_of_transcript,
-    window_and_trigger,
-    with_preview,
-)
-from .store_access import open_ledger, remembered_session
+from .report_data import ReportData, data_of_session, data_of_transcript
+from .store_access import Tenant, open_ledger
 from .store_commands import tree_rows
 from .terminal import Unusable, money, mute_log, number, print_answer, progress_bar, undone_note
 from .transcripts import load_transcript, write_text
@@ -79,7 +71,7 @@ def report(
         "out": out,
         "requests": data.requests,
         "compressions": data.compressions,
-        "taken_back": data.taken_back,
+        "taken_back": data.undone,
         "summaries": len(data.cards),
         "masks": len(data.masks),
         "tokens_whole": data.tokens,
@@ -88,7 +80,7 @@ def report(
         "bill": asdict(data.bill),
     }
     written = "" if out == "-" else f"Written to {out}; "
-    made = f"{pluralize(data.compressions, 'compression')}{undone_note(data.taken_back)}"
+    made = f"{pluralize(data.compressions, 'compression')}{undone_note(data.undone)}"
     shown = [f"{written}{made}", *data.bill_lines]
     print_answer(value, shown, as_json, file=sys.stderr if out == "-" else None)
 
@@ -105,11 +97,12 @@ def bill(session: str, tenant: Tenant, as_json: bool) -> None:
 
     $ praison-compressor bill audit --store ledger.db
     """
-    with open_ledger(tenant.store_url) as opened:
-        total = stored_bill(opened, remembered_session(opened, tenant.namespace, session))
-    none = f"No request of {session} is known. An agent's requests are billed, and those that an "
-    none += "application passes to `record_usage`; `compress` sends none."
-    print_answer(asdict(total), total.lines() if total.requests else [none], as_json)
+    total = stored_bill(tenant.store, tenant.find_readable_session(session))
+    empty = (
+        f"No request of {session} is known. An agent's requests are billed, and those that an "
+        "application passes to `record_usage`; `compress` sends none."
+    )
+    print_answer(asdict(total), total.lines() if total.requests else [empty], as_json)
 
 
 def _load_session(what: str, config: CompressorConfig) -> ReportData:
@@ -119,14 +112,9 @@ def _load_session(what: str, config: CompressorConfig) -> ReportData:
         Unusable: the name looks like a file, and neither file nor session exists.
     """
     try:
-        with open_ledger(config.store_url) as opened:
-            remembered_session(opened, config.namespace, what)
-            data = data_of_session(opened, config.namespace, what, TokenCounter(config.model))
-            data = replace(data, lines=window_and_trigger(config))
-            if not data.lines or not data.points:
-                return data
-            messages = opened.transcript(opened.open(config.namespace, what))
-            return with_preview(data, messages, ContextCompressor(config, store=opened), what)
+        with open_ledger(config.store_url) as store:
+            Tenant(store, config.namespace, config.store_url).find_readable_session(what)
+            return data_of_session(ContextCompressor(config, store=store), what)
     except (SessionNotFound, StoreUnavailable) as error:
         if os.sep not in what and not what.endswith((".json", ".jsonl")):
             raise
@@ -158,8 +146,8 @@ def render(data: ReportData) -> str:
         last=data.last,
         largest=max((point.view for point in data.points), default=0),
         columns=_columns(data),
-        standing=[card for card in data.cards if card.standing],
-        folded=[card for card in data.cards if not card.standing],
+        in_view=[card for card in data.cards if card.in_view],
+        folded=[card for card in data.cards if not card.in_view],
         family=list(tree_rows(data.epochs)),
         next=[(part, summary_of(part)) for part in data.next.parts] if data.next else [],
         style=_page_file("page.css") + _page_file("uPlot.min.css"),
@@ -179,7 +167,7 @@ def _columns(data: ReportData) -> dict[str, Any]:
         "requests": [point.request for point in data.points],
         "whole": [point.whole for point in data.points],
         "view": [point.view for point in data.points],
-        "lines": dict(data.lines),
+        "limits": dict(data.limits),
         "compressed": [n for n, point in enumerate(data.points) if point.compressed],
     }
 

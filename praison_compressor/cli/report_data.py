@@ -5,7 +5,6 @@ The session is read from a store, or a transcript is sent again as it grew.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,9 +15,7 @@ from ..compressor.bills import Bill
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
 from ..config import CompressorConfig
-from ..errors import SessionNotFound
 from ..ledger.segments import Entry, Epoch, Segment, Usage
-from ..ledger.stores import Store
 from ..messages import Message, content_digest, read_transcript, text_of
 from ..recall.outlines import references_in_order
 from ..summaries.prompts import render_messages
@@ -28,7 +25,9 @@ from ..view.budget import Budget
 from ..view.frame import is_framed, unframe
 from .show import FOLDED, IN_VIEW, UNDONE, segment_states
 
-WHOLE_NOTE = "The transcript that the store has; each answer of the model ends a request."
+REPLAY_NOTE = "The transcript, sent again as it grew, with these options."
+
+STORED_NOTE = "The transcript that the store has; each answer of the model ends a request."
 
 UNDONE_NOTE = "Undone compressions are not drawn, so a request may look larger than it was."
 
@@ -66,8 +65,8 @@ class Card:
     segment: Segment
     epoch: str
     """The epoch that the segment opened."""
-    standing: bool
-    """Whether the segment is in the view now: neither folded nor forgotten."""
+    in_view: bool
+    """Whether the segment is in the view now; a later summary replaced it if not."""
     text: str
     messages: Sequence[Message]
     """The originals."""
@@ -77,7 +76,7 @@ class Card:
 
         A folded segment yields nothing: the segment that replaced it has the same originals.
         """
-        if self.standing:
+        if self.in_view:
             texts = render_messages([dict(message) for message in self.messages])
             names = references_in_order(self.number, self.messages)
             for name, message, text in zip(names, self.messages, texts, strict=True):
@@ -102,19 +101,20 @@ class ReportData:
     epochs: tuple[Epoch, ...] = ()
     compressions: int = 0
     """Compressions, with the undone ones."""
-    taken_back: int = 0
+    undone: int = 0
     """Compressions that were undone."""
     forgotten: int = 0
+    """Segments whose text was erased."""
     usage: Usage = field(default_factory=Usage)
     bill: Bill = field(default_factory=Bill)
     """What the session has cost; nothing of a transcript."""
     price: float | None = None
     """US dollars that the reading model's provider lists for one input token."""
-    requests_of: Mapping[str, int] = field(default_factory=dict)
+    epoch_requests: Mapping[str, int] = field(default_factory=dict)
     """Epoch → the request at which the epoch began."""
     next: Preview | None = None
     """The compression that `/compact` would make now; None if nothing is to gain."""
-    lines: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict)
     """Tokens of "window" and "trigger", where they are known."""
 
     @property
@@ -141,7 +141,7 @@ class ReportData:
     def secrets(self) -> int:
         """Count the secrets redacted in the originals of the view."""
         cards = (*self.cards, *self.masks)
-        return sum(card.segment.secrets for card in cards if card.standing)
+        return sum(card.segment.secrets for card in cards if card.in_view)
 
     @property
     def not_sent(self) -> int:
@@ -157,7 +157,7 @@ class ReportData:
 def data_of_transcript(
     messages: Sequence[Any], compressor: ContextCompressor, *, title: str
 ) -> ReportData:
-    """Send the transcript as it grew through the compressor.
+    """Send the transcript as it grew through the compressor; return that session's data.
 
     Raises:
         CompressorError: as `ContextCompressor.compress`.
@@ -165,25 +165,53 @@ def data_of_transcript(
     session = compressor.session_id
     for end in requests_in(messages).values():
         compressor.compress_sync(messages[:end], session_id=session)
-    note = "The transcript, sent again as it grew, with these options."
-    data = ReportData("", "")
-    with contextlib.suppress(SessionNotFound):  # what was never compressed is not stored
-        data = _read_session(compressor.store, compressor.config.namespace, session)
-    data = replace(data, title=title, note=note, lines=window_and_trigger(compressor.config))
-    return _with_points(
-        with_preview(data, messages, compressor, session), messages, compressor.tokens
+    compressor.save(messages, session_id=session)
+    return replace(data_of_session(compressor, session), title=title, note=REPLAY_NOTE)
+
+
+def data_of_session(compressor: ContextCompressor, session_id: str) -> ReportData:
+    """Return the data of a session in the compressor's store.
+
+    Raises:
+        LedgerError: the store cannot be read, or has no such session.
+    """
+    store, namespace = compressor.store, compressor.config.namespace
+    session = store.open(namespace, session_id)
+    states = segment_states(session.entries)
+    # An undone segment counts as paid for, and is not shown.
+    cards = [
+        _card(number, entry, state == IN_VIEW, store.originals(session, entry) or [])
+        for number, (entry, state) in enumerate(zip(session.entries, states, strict=True), 1)
+        if state in (IN_VIEW, FOLDED)
+    ]
+    undos = sum(entry.segment.kind == "undo" for entry in session.entries)
+    data = ReportData(
+        title=session.id,
+        note=f"{STORED_NOTE} {UNDONE_NOTE}" if UNDONE in states else STORED_NOTE,
+        cards=tuple(card for card in cards if card.segment.kind == "summary"),
+        masks=tuple(card for card in cards if card.segment.kind in ("mask", "excerpt")),
+        # A database knows the whole family; the store in memory only the chain.
+        epochs=tuple(getattr(store, "tree", store.lineage)(namespace, session_id)),
+        compressions=len({entry.epoch for entry in session.entries}) - undos,
+        undone=undos,
+        forgotten=sum(entry.forgotten for entry in session.entries),
+        usage=sum((entry.segment.usage for entry in session.entries), Usage()),
+        bill=stored_bill(store, session),
+        price=prices_of(compressor.tokens.model).input,
+        limits=_window_and_trigger(compressor.config),
     )
+    messages = store.transcript(session)
+    lengths = [card.segment.transcript_length for card in cards]
+    if not messages or 0 in lengths or max(lengths, default=0) > len(messages):
+        return replace(data, note=PARTIAL_NOTE)
+    following = None
+    if data.limits:
+        following = compressor.preview(messages, session_id=session_id, force=True)
+        following = following if following.would_compress else None
+    return replace(_with_points(data, messages, compressor.tokens), next=following)
 
 
-def with_preview(
-    data: ReportData, messages: Sequence[Any], compressor: ContextCompressor, session: str
-) -> ReportData:
-    """Return the data with the next compression."""
-    seen = compressor.preview(messages, session_id=session, force=True)
-    return replace(data, next=seen if seen.would_compress else None)
-
-
-def window_and_trigger(config: CompressorConfig) -> dict[str, int]:
+def _window_and_trigger(config: CompressorConfig) -> dict[str, int]:
     """Return window and trigger; nothing where neither window nor model is known."""
     if config.context_window is None and config.model is None:
         return {}
@@ -191,56 +219,10 @@ def window_and_trigger(config: CompressorConfig) -> dict[str, int]:
     return {"window": window, "trigger": Budget.of(config, window).trigger}
 
 
-def data_of_session(
-    store: Store, namespace: str, session_id: str, tokens: TokenCounter
-) -> ReportData:
-    """Return the data of a stored session.
-
-    Raises:
-        LedgerError: the store cannot be read, or has no such session.
-    """
-    data = _read_session(store, namespace, session_id)
-    session = store.open(namespace, session_id)
-    messages = store.transcript(session)
-    lengths = [card.segment.transcript_length for card in (*data.cards, *data.masks)]
-    if not messages or 0 in lengths or max(lengths, default=0) > len(messages):
-        return replace(data, note=PARTIAL_NOTE, price=prices_of(tokens.model).input)
-    is_undone = UNDONE in segment_states(session.entries)
-    note = f"{WHOLE_NOTE} {UNDONE_NOTE}" if is_undone else WHOLE_NOTE
-    return _with_points(replace(data, note=note), messages, tokens)
-
-
-def _read_session(store: Store, namespace: str, session_id: str) -> ReportData:
-    """Return a session's data without points."""
-    # A database knows the whole family; the store in memory only the chain.
-    epochs = getattr(store, "tree", store.lineage)(namespace, session_id)
-    session = store.open(namespace, session_id)
-    numbered = enumerate(zip(session.entries, segment_states(session.entries), strict=True), 1)
-    # An undone segment counts as paid for, and is not shown.
-    cards = [
-        _card(n, entry, state == IN_VIEW, store.originals(session, entry) or [])
-        for n, (entry, state) in numbered
-        if state in (IN_VIEW, FOLDED)
-    ]
-    undos = sum(entry.segment.kind == "undo" for entry in session.entries)
-    return ReportData(
-        title=session.id,
-        note="",
-        cards=tuple(card for card in cards if card.segment.kind == "summary"),
-        masks=tuple(card for card in cards if card.segment.kind in ("mask", "excerpt")),
-        epochs=tuple(epochs),
-        compressions=len({entry.epoch for entry in session.entries}) - undos,
-        taken_back=undos,
-        forgotten=sum(entry.forgotten for entry in session.entries),
-        usage=sum((entry.segment.usage for entry in session.entries), Usage()),
-        bill=stored_bill(store, session),
-    )
-
-
-def _card(number: int, entry: Entry, standing: bool, messages: Sequence[Message]) -> Card:
+def _card(number: int, entry: Entry, in_view: bool, messages: Sequence[Message]) -> Card:
     rendered = entry.segment.rendered
     text = unframe(rendered) if is_framed(rendered) else text_of(rendered)
-    return Card(number, entry.segment, entry.epoch, standing, text.strip(), messages)
+    return Card(number, entry.segment, entry.epoch, in_view, text.strip(), messages)
 
 
 # ---------------------------------------------------------------- its size over time
@@ -263,7 +245,7 @@ def requests_in(messages: Sequence[Message]) -> dict[int, int]:
 
 
 def _with_points(data: ReportData, messages: Sequence[Message], tokens: TokenCounter) -> ReportData:
-    """Return the data with its points and the price of a token."""
+    """Return the data with the size of each request."""
     cards = sorted((*data.cards, *data.masks), key=lambda card: card.number)
     sizes = map(tokens.message, messages)
     whole = [*itertools.accumulate(sizes, initial=tokens.messages([]))]
@@ -273,7 +255,7 @@ def _with_points(data: ReportData, messages: Sequence[Message], tokens: TokenCou
         requests[max(requests) + 1] = len(messages)
     saved: dict[frozenset[str], int] = {}
     points: list[Point] = []
-    begun: dict[str, int] = {}
+    epoch_requests: dict[str, int] = {}
     for request, end in requests.items():
         now = [card for cut, card in waiting if cut <= end]
         del waiting[: len(now)]
@@ -281,15 +263,14 @@ def _with_points(data: ReportData, messages: Sequence[Message], tokens: TokenCou
             run = frozenset(card.segment.run)
             saved = {other: size for other, size in saved.items() if not other <= run}
             saved[run] = sum(map(tokens.message, card.messages)) - card.segment.tokens
-            begun.setdefault(card.epoch, request)
+            epoch_requests.setdefault(card.epoch, request)
         points.append(Point(request, end, whole[end], whole[end] - sum(saved.values()), bool(now)))
     return replace(
         data,
         messages=len(messages),
         tokens=whole[-1],
         points=tuple(points),
-        requests_of=begun,
-        price=prices_of(tokens.model).input,
+        epoch_requests=epoch_requests,
     )
 
 

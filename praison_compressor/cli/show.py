@@ -16,8 +16,8 @@ from ..recall.layout import split_lines
 from ..recall.references import REFERENCE_HELP, Reference, parse_reference
 from ..summaries.prompts import render_messages
 from ..view.frame import unframe
-from .parameters import AS_JSON, Tenant, command, with_tenant
-from .store_access import SCREEN_TOKENS, existing_session, open_ledger, recall_for_shell
+from .parameters import AS_JSON, command, with_tenant
+from .store_access import SCREEN_TOKENS, Tenant
 from .terminal import Block, Table, Unusable, print_answer, with_title
 
 if TYPE_CHECKING:
@@ -51,69 +51,67 @@ def show(
     """
     if full and (reference is None or "." in reference):
         raise Unusable(f"{reference or ''} --full: expected a segment, such as s2".strip())
-    value: Any
-    blocks: Iterable[Block]
-    with open_ledger(tenant.store_url) as opened:
-        stored = existing_session(opened, tenant.namespace, session)
-        if reference is None:
-            every = map(_Listed, itertools.count(1), stored.entries, segment_states(stored.entries))
-            listed = [
-                row
-                for row in every
-                if (row.state == IN_VIEW or not live) and (row.kind == "summary" or not summaries)
-            ]
-            value, blocks = list(map(_row_json, listed)), [_table(stored, listed)]
-        else:
-            value, blocks = _read(opened, stored, reference, full, tenant.store_url)
-    print_answer(value, blocks, as_json)
+    stored = tenant.find_session(session)
+    if reference is not None:
+        value, blocks = _read(tenant, stored, reference, full)
+        print_answer(value, blocks, as_json)
+        return
+    every = map(_NumberedEntry, itertools.count(1), stored.entries, segment_states(stored.entries))
+    listed = [
+        row
+        for row in every
+        if (row.state == IN_VIEW or not live) and (row.kind == "summary" or not summaries)
+    ]
+    print_answer(list(map(_row_json, listed)), [_table(stored, listed)], as_json)
 
 
 def _read(
-    store: SqlStore, session: Session, reference: str, full: bool, url: str | None
+    tenant: Tenant, session: Session, text: str, full: bool
 ) -> tuple[dict[str, Any], Iterable[Block]]:
     """Return what a reference names, as a value and for a person."""
-    target = _parse_reference(session.id, reference, session.entries)
-    entry = session.entries[target.segment - 1]
+    reference = _parse_reference(session.id, text, session.entries)
+    number, entry = reference.segment, session.entries[reference.segment - 1]
     if full or entry.forgotten:
-        originals = store.originals(session, entry)
-        value = {**_segment_json(target.segment, entry), "originals": originals}
-        return value, _whole_segment(target.segment, entry, originals)
-    _check_line(store, session, target)
-    text = recall_for_shell(store, session, url).read(str(target), SCREEN_TOKENS)
-    return {"session": session.id, "reference": str(target), "text": text}, [text]
+        originals = tenant.store.originals(session, entry)
+        value = {**_segment_json(number, entry), "originals": originals}
+        return value, _whole_segment(number, entry, originals)
+    _check_line(tenant.store, session, reference)
+    shown = tenant.recall(session).read(str(reference), SCREEN_TOKENS)
+    return {"session": session.id, "reference": str(reference), "text": shown}, [shown]
 
 
-def _parse_reference(session: str, reference: str, entries: Sequence[Entry]) -> Reference:
+def _parse_reference(session: str, text: str, entries: Sequence[Entry]) -> Reference:
     """Parse a reference that the session has.
 
     Raises:
         Unusable: it is no reference, or the session has no such segment or message.
     """
-    named = parse_reference(reference)
-    if named is None:
-        raise Unusable(f"{one_line(reference)!r} is no reference; {REFERENCE_HELP}")
-    if not 1 <= named.segment <= len(entries):
+    reference = parse_reference(text)
+    if reference is None:
+        raise Unusable(f"{one_line(text)!r} is no reference; {REFERENCE_HELP}")
+    number, message = reference.segment, reference.message
+    if not 1 <= number <= len(entries):
         verb = "is" if len(entries) == 1 else "are"
         there = pluralize(len(entries), "segment")
-        raise Unusable(f"{session}: no segment s{named.segment}, there {verb} {there}")
-    entry = entries[named.segment - 1]
+        raise Unusable(f"{session}: no segment s{number}, there {verb} {there}")
+    entry = entries[number - 1]
     count = len(entry.segment.run)
-    if named.message is not None and not entry.forgotten and not 1 <= named.message <= count:
+    if message is not None and not entry.forgotten and not 1 <= message <= count:
         there = pluralize(count, "message")
-        raise Unusable(f"{session}: no message {named}, s{named.segment} has {there}")
-    return named
+        raise Unusable(f"{session}: no message {reference}, s{number} has {there}")
+    return reference
 
 
-def _check_line(store: SqlStore, session: Session, named: Reference) -> None:
-    """Raise `Unusable` if a message has fewer lines than a reference names."""
-    if named.line is None or named.message is None:
+def _check_line(store: SqlStore, session: Session, reference: Reference) -> None:
+    """Raise `Unusable` if a message has fewer lines than the reference names."""
+    if reference.line is None or reference.message is None:
         return
-    entry = session.entries[named.segment - 1]
-    message = (store.originals(session, entry, named.messages) or [])[named.message - 1]
+    entry = session.entries[reference.segment - 1]
+    message = (store.originals(session, entry, reference.messages) or [])[reference.message - 1]
     lines = len(split_lines(message_as_text(message)))
-    if named.line > lines:
-        where = named.of_message(named.message)
-        raise Unusable(f"{session.id}: no line {named}, {where} has {pluralize(lines, 'line')}")
+    if reference.line > lines:
+        where = reference.of_message(reference.message)
+        raise Unusable(f"{session.id}: no line {reference}, {where} has {pluralize(lines, 'line')}")
 
 
 IN_VIEW, FOLDED, UNDONE, GONE = "in view", "folded", "undone", "forgotten"
@@ -135,7 +133,7 @@ def segment_states(entries: Sequence[Entry]) -> list[str]:
     return states[::-1]
 
 
-class _Listed(NamedTuple):
+class _NumberedEntry(NamedTuple):
     """A segment with its number and state."""
 
     number: int
@@ -148,12 +146,12 @@ class _Listed(NamedTuple):
         return self.entry.segment.kind
 
 
-def _row_json(row: _Listed) -> dict[str, Any]:
+def _row_json(row: _NumberedEntry) -> dict[str, Any]:
     value = _segment_json(row.number, row.entry)
     return {**value, "in_view": row.state == IN_VIEW, "state": row.state}
 
 
-def _table(session: Session, listed: Sequence[_Listed]) -> Block:
+def _table(session: Session, listed: Sequence[_NumberedEntry]) -> Block:
     """Return the rows; neighbouring masks share one, and so do forgotten segments."""
     rows = [_row(list(run), kind) for (kind, _), run in itertools.groupby(listed, _kind_of_row)]
     columns = ("reference", "kind", "by", "messages#", "tokens#", "after#", "begins")
@@ -164,7 +162,7 @@ def _table(session: Session, listed: Sequence[_Listed]) -> Block:
     return f"{session.id}: {pluralize(len(session.entries), 'segment')}, none of this kind."
 
 
-def _kind_of_row(row: _Listed) -> tuple[str, int]:
+def _kind_of_row(row: _NumberedEntry) -> tuple[str, int]:
     """Return a segment's kind and number; number 0 shares a row."""
     if row.state == GONE:
         return GONE, 0
@@ -172,7 +170,7 @@ def _kind_of_row(row: _Listed) -> tuple[str, int]:
     return shown, 0 if row.kind in ("mask", "excerpt") else row.number
 
 
-def _row(run: Sequence[_Listed], kind: str) -> tuple[str | int | None, ...]:
+def _row(run: Sequence[_NumberedEntry], kind: str) -> tuple[str | int | None, ...]:
     first, segment = run[0], run[0].entry.segment
     name = f"s{first.number}" if len(run) == 1 else f"s{first.number} to s{run[-1].number}"
     if first.entry.forgotten:

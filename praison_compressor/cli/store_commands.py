@@ -11,6 +11,7 @@ import click
 from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
 from ..ledger.segments import Epoch, Session
+from ..ledger.stores import SessionInfo
 from ..ledger.words import Hit, distinct_words
 from ..messages import Message
 from ..messages.display import message_as_text, one_line, pluralize, utc_time
@@ -19,15 +20,8 @@ from ..recall.matches import few_words
 from ..recall.passages import query_terms
 from ..recall.references import Reference
 from ..view.frame import is_framed
-from .parameters import AS_JSON, NUMBER, STORE, Tenant, command, with_tenant
-from .store_access import (
-    SCREEN_TOKENS,
-    STORED_WHEN,
-    existing_session,
-    open_ledger,
-    recall_for_shell,
-    remembered_session,
-)
+from .parameters import AS_JSON, NUMBER, STORE, command, with_tenant
+from .store_access import SCREEN_TOKENS, STORED_WHEN, Tenant, open_ledger
 from .terminal import (
     FOUND_FAULT,
     Block,
@@ -53,19 +47,27 @@ def sessions(tenant: Tenant, as_json: bool) -> None:
 
     $ praison-compressor sessions --store ledger.db
     """
-    with open_ledger(tenant.store_url) as opened:
-        infos = opened.sessions(tenant.namespace)
-        where, others = opened.place, [] if infos else opened.namespaces()
-    made = [f"{number(info.compressions)}{undone_note(info.taken_back)}" for info in infos]
+    infos = tenant.store.sessions(tenant.namespace)
+    print_answer(infos, [_sessions_table(infos)] if infos else _no_sessions(tenant), as_json)
+
+
+def _sessions_table(infos: Iterable[SessionInfo]) -> Table:
     rows = [
-        (info.id, info.parent_id, compressions, utc_time(info.updated) or "-")
-        for info, compressions in zip(infos, made, strict=True)
+        (
+            info.id,
+            info.parent_id,
+            f"{number(info.compressions)}{undone_note(info.taken_back)}",
+            utc_time(info.updated) or "-",
+        )
+        for info in infos
     ]
-    table = Table(("session", "parent", "compressions#", "last used"), rows, spare=("parent",))
-    elsewhere = f"Sessions exist in: {', '.join(others)} (--namespace NAME)."
-    none = [f"No sessions in namespace {tenant.namespace!r} of {where}."]
-    none.append(elsewhere if others else STORED_WHEN)
-    print_answer(infos, [table] if infos else none, as_json)
+    return Table(("session", "parent", "compressions#", "last used"), rows, spare=("parent",))
+
+
+def _no_sessions(tenant: Tenant) -> Iterator[str]:
+    yield f"No sessions in namespace {tenant.namespace!r} of {tenant.store.place}."
+    others = tenant.store.namespaces()
+    yield f"Sessions exist in: {', '.join(others)} (--namespace NAME)." if others else STORED_WHEN
 
 
 @command
@@ -80,9 +82,8 @@ def lineage(session: str, forks: bool, tenant: Tenant, as_json: bool) -> None:
 
     $ praison-compressor lineage audit --forks --store ledger.db
     """
-    with open_ledger(tenant.store_url) as opened:
-        existing_session(opened, tenant.namespace, session)
-        epochs = (opened.tree if forks else opened.lineage)(tenant.namespace, session)
+    tenant.find_session(session)
+    epochs = (tenant.store.tree if forks else tenant.store.lineage)(tenant.namespace, session)
     lines = (
         f"{'    ' * depth}{epoch.id}  ({how} {utc_time(epoch.created) or '-'})"
         for depth, how, epoch in tree_rows(epochs)
@@ -127,28 +128,26 @@ def search(query: str, session: str | None, limit: int, tenant: Tenant, as_json:
     """
     if not distinct_words(query):
         raise Unusable(f"{one_line(query)!r}: expected words to find")
-    with open_ledger(tenant.store_url) as opened:
-        if session is not None:
-            remembered_session(opened, tenant.namespace, session)
-        hits = opened.search(tenant.namespace, query, session, limit)
-        names = dict.fromkeys(hit.session_id for hit in hits)
-        stored = {name: opened.open(tenant.namespace, name) for name in names}
-        blocks: list[Block] = []
-        for name in names:
-            blocks.append(Line(name, "bold"))
-            own = [hit for hit in hits if hit.session_id == name]
-            if any(hit.entry for hit in own):
-                recall = recall_for_shell(opened, stored[name], tenant.store_url)
-                blocks.append(recall.search(query, limit, SCREEN_TOKENS))
-            blocks += [_message_in_view(hit, query) for hit in own if not hit.entry]
+    if session is not None:
+        tenant.find_readable_session(session)
+    hits = tenant.store.search(tenant.namespace, query, session, limit)
+    names = dict.fromkeys(hit.session_id for hit in hits)
+    stored = {name: tenant.store.open(tenant.namespace, name) for name in names}
+    blocks: list[Block] = []
+    for name in names:
+        blocks.append(Line(name, "bold"))
+        own = [hit for hit in hits if hit.session_id == name]
+        if any(hit.entry for hit in own):
+            blocks.append(tenant.recall(stored[name]).search(query, limit, SCREEN_TOKENS))
+        blocks += [_uncompressed_hit(hit, query) for hit in own if not hit.entry]
     value = [{**asdict(hit), "reference": _reference(hit, stored[hit.session_id])} for hit in hits]
     print_answer(value, blocks or ["Nothing found."], as_json)
 
 
-MOST_LINE_CHARS = 240  # of a message in view
+MOST_LINE_CHARS = 240  # of a message that was never compressed
 
 
-def _message_in_view(hit: Hit, query: str) -> str:
+def _uncompressed_hit(hit: Hit, query: str) -> str:
     text = few_words(message_as_text(hit.message), query_terms(query), MOST_LINE_CHARS)
     return f"(not compressed) {hit.message.get('role')}: {text}"
 
@@ -175,11 +174,11 @@ def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: b
 
     $ praison-compressor restore audit --store ledger.db --out whole.jsonl
     """
-    with open_ledger(tenant.store_url) as opened:
-        remembered_session(opened, tenant.namespace, session)
-        compressor = ContextCompressor(CompressorConfig(namespace=tenant.namespace), store=opened)
-        view_messages = None if view is None else load_transcript(view)
-        messages = compressor.verbatim(view_messages, session_id=session)
+    tenant.find_readable_session(session)
+    config = CompressorConfig(namespace=tenant.namespace)
+    compressor = ContextCompressor(config, store=tenant.store)
+    view_messages = None if view is None else load_transcript(view)
+    messages = compressor.verbatim(view_messages, session_id=session)
     write_messages(out, messages, source=view or "-")
     differences = list(_differences(messages))
     if out == "-":
@@ -216,12 +215,12 @@ def verify(
 
     $ praison-compressor verify audit --store ledger.db
     """
-    with open_ledger(store_url) as opened:
+    with open_ledger(store_url) as store:
         if session is not None:
             namespace = namespace or CompressorConfig.namespace
-            remembered_session(opened, namespace, session)
-        faults = opened.verify(namespace, session)
-        what = session or opened.place
+            Tenant(store, namespace, store_url).find_readable_session(session)
+        faults = store.verify(namespace, session)
+        what = session or store.place
     sound = f"Sound: every hash and every original of {what} agrees."
     shown: list[Block] = [Line(str(fault), "red") for fault in faults]
     print_answer({"sound": not faults, "faults": faults}, shown or [sound], as_json)
@@ -247,23 +246,22 @@ def forget(target: str | None, yes: bool, tenant: Tenant, as_json: bool) -> None
 
     $ praison-compressor forget audit --yes --store ledger.db
     """
-    with open_ledger(tenant.store_url) as opened:
-        if target is None:
-            cleared = opened.clear_pages()
-            line = "No freed page holds old bytes." if cleared else Line(_PAGES_LEFT, "yellow")
-            print_answer({"pages_cleared": cleared}, [line], as_json)
-            return
-        # A target that does not exist is an error before any question.
-        if target.startswith("sha256:"):
-            opened.check_message(tenant.namespace, target)
-        else:
-            remembered_session(opened, tenant.namespace, target)
-        question = f"Erase {one_line(target)} for good, and with it what its forks inherited?"
-        if not yes and not click.confirm(question, err=True):
-            raise Unusable("nothing was erased")
-        from ..praisonai.agent_ledger import default_host, erase
+    if target is None:
+        cleared = tenant.store.clear_pages()
+        line = "No freed page holds old bytes." if cleared else Line(_PAGES_LEFT, "yellow")
+        print_answer({"pages_cleared": cleared}, [line], as_json)
+        return
+    # A target that does not exist is an error before any question.
+    if target.startswith("sha256:"):
+        tenant.store.check_message(tenant.namespace, target)
+    else:
+        tenant.find_readable_session(target)
+    question = f"Erase {one_line(target)} for good, and with it what its forks inherited?"
+    if not yes and not click.confirm(question, err=True):
+        raise Unusable("nothing was erased")
+    from ..praisonai.agent_ledger import default_host, erase
 
-        erasure = erase(opened, tenant.namespace, target, default_host())
+    erasure = erase(tenant.store, tenant.namespace, target, default_host())
     print_answer({**asdict(erasure.erased), "left": erasure.left}, _erasure_lines(erasure), as_json)
 
 

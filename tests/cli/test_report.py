@@ -149,22 +149,22 @@ def test_a_replayed_transcript_shows_growth_and_cuts():
     assert data.not_paid == pytest.approx(data.not_sent * data.price)
     text = Page(render(data)).text
     assert "at the listed price" in text
-    standing = [card for card in data.cards if card.standing]
+    standing = [card for card in data.cards if card.in_view]
     assert standing
     assert all(len([*card.originals()]) == len(card.segment.run) > 0 for card in standing)
     assert all(card.text.splitlines()[0] in text for card in data.cards)
     assert len(standing) < len(data.cards)
     assert text.index(standing[0].text.splitlines()[0]) < text.index("folded into later ones")
-    assert all(f"at request {data.requests_of[card.epoch]}" in text for card in data.cards)
+    assert all(f"at request {data.epoch_requests[card.epoch]}" in text for card in data.cards)
 
 
 def test_window_and_trigger_are_drawn_where_they_are_known():
     """The page has window and trigger where the window or the model is known."""
     known = lived(audit())
-    assert (known.lines["window"], 0 < known.lines["trigger"] < 8_000) == (8_000, True)
-    assert max(point.view for point in known.points) <= known.lines["window"]
+    assert (known.limits["window"], 0 < known.limits["trigger"] < 8_000) == (8_000, True)
+    assert max(point.view for point in known.points) <= known.limits["window"]
     unknown = lived(audit(), model=None, context_window=None)
-    assert unknown.lines == {}
+    assert unknown.limits == {}
     assert "of the window" not in Page(render(unknown)).text
 
 
@@ -231,13 +231,13 @@ def test_a_stored_sessions_page_is_as_good_as_the_transcripts(tmp_path, policies
     ours = made(store_url=f"sqlite:///{tmp_path / 'ledger.db'}", tool_policies=policies)
     data = data_of_transcript(audit(60), ours, title="An audit")
     assert ours.save(audit(60))
-    stored = data_of_session(ours.store, "default", ours.session_id, ours.tokens)
+    stored = data_of_session(ours, ours.session_id)
     ours.close()
     assert data.compressions > 1
     assert stored.points == data.points
     assert (stored.not_sent, stored.not_paid) == (data.not_sent, data.not_paid)
-    begun = {epoch: at for epoch, at in data.requests_of.items() if epoch != ours.session_id}
-    assert stored.requests_of == begun
+    begun = {epoch: at for epoch, at in data.epoch_requests.items() if epoch != ours.session_id}
+    assert stored.epoch_requests == begun
     assert "each answer of the model ends a request" in Page(render(stored)).text
 
 
@@ -246,7 +246,7 @@ def test_a_store_that_has_only_what_was_compressed_says_so(tmp_path):
     ours = made(store_url=f"sqlite:///{tmp_path / 'ledger.db'}")
     ours.compress_sync(audit(40), session_id=SESSION)
     assert ours.save(audit(40)[:3], session_id=SESSION)
-    stored = data_of_session(ours.store, "default", SESSION, ours.tokens)
+    stored = data_of_session(ours, SESSION)
     ours.close()
     assert (stored.points, stored.not_sent, stored.not_paid) == ((), 0, None)
     assert stored.cards or stored.masks
