@@ -30,7 +30,7 @@ FIRST_SHOWN, LAST_SHOWN = 4, 2
 SUMMARY_LINES = 12
 """Lines shown of a summary."""
 
-METHOD_STYLES = {"masked": "bold cyan", "summarized": "bold yellow"}
+METHOD_STYLES = {"masked": "cyan", "summarized": "yellow"}
 
 
 @command

@@ -7,16 +7,16 @@ plain when piped. A bug keeps its traceback.
 from __future__ import annotations
 
 import contextlib
-import io
 import itertools
 import json
 import logging
 import os
 import re
+import shutil
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import IO, Any, NamedTuple
 
@@ -47,8 +47,14 @@ class Table:
     """Whether the last column goes on in further lines, instead of being cut."""
 
 
+STYLES: dict[str, dict[str, Any]] = {
+    "bold": {"bold": True},
+    **{colour: {"fg": colour} for colour in ("red", "green", "yellow", "cyan")},
+}
+
+
 class Line(NamedTuple):
-    """A text in a style."""
+    """A text in one of `STYLES`."""
 
     text: str
     style: str = ""
@@ -71,34 +77,26 @@ def print_answer(
 
 def print_blocks(blocks: Iterable[Block], file: IO[str]) -> None:
     """Print each block as it comes, in colour in a terminal."""
-    draw, width = _line_drawer(file)
+    in_terminal = file.isatty() or "FORCE_COLOR" in os.environ
+    in_colour = in_terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    width = shutil.get_terminal_size().columns if in_terminal else None
     for block in blocks:
-        if isinstance(block, Table):
-            for line in _lay_out(block, width):
-                file.write(draw(line, True))
-        else:
-            text, style = block if isinstance(block, Line) else Line(block)
-            file.write(draw(Line(clean(text), style), False))
+        lines = _lay_out(block, width) if isinstance(block, Table) else _wrap_text(block, width)
+        for text, style in lines:
+            styled = click.style(text, **STYLES[style]) if style and in_colour else text
+            click.echo(styled, file, color=in_colour)
 
 
-def _line_drawer(file: IO[str]) -> tuple[Callable[[Line, bool], str], int | None]:
-    """Return a line formatter, and the terminal's width or None."""
-    if file.isatty() or "FORCE_COLOR" in os.environ:
-        from rich.console import Console  # a pipe does not wait for it
-        from rich.text import Text
-
-        console = Console(file=file, markup=False, highlight=False, emoji=False)
-        if console.is_terminal:
-            # Only to draw: rich flushes its file, and ends with code 1 at a closed pipe.
-            console.file = io.StringIO()
-
-            def draw(line: Line, is_row: bool) -> str:
-                with console.capture() as captured:
-                    console.print(Text(*line), soft_wrap=is_row)
-                return captured.get()
-
-            return draw, console.width
-    return lambda line, is_row: f"{line.text}\n", None
+def _wrap_text(block: str | Line, width: int | None) -> Iterator[Line]:
+    """Yield the clean lines of a text within a width; None for any width."""
+    text, style = block if isinstance(block, Line) else Line(block)
+    if width is None:
+        yield Line(clean(text), style)
+        return
+    for line in clean(text).split("\n"):
+        is_long = cell_len(line) > width
+        parts = textwrap.wrap(line, width, break_on_hyphens=False) if is_long else [line]
+        yield from (Line(part, style) for part in parts)
 
 
 def with_title(title: str, text: str) -> Iterator[Line]:
