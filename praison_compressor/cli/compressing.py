@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import click
-
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Part, Preview
 from ..compressor.result import CompressResult
@@ -24,6 +22,7 @@ from .parameters import (
     CallOptions,
     TranscriptFile,
     command,
+    option,
     with_call,
     with_config,
     with_guessed_window,
@@ -46,10 +45,8 @@ from .transcripts import check_writable, write_messages
 
 @command
 @with_transcript
-@click.option(
-    "--out", metavar="FILE", help="Write the view there (.jsonl: JSON Lines); - is stdout."
-)
-@click.option("--show", is_flag=True, help="Print the summaries too.")
+@option("--out FILE", "Write the view there (.jsonl: JSON Lines); - is stdout.")
+@option("--show", "Print the summaries too.")
 @with_call
 @with_config
 @AS_JSON
@@ -213,7 +210,7 @@ def summary_of(part: Part) -> str | None:
 
 @command
 @with_transcript
-@click.option("--messages", is_flag=True, help="Print a line for each message.")
+@option("--messages", "Print a line for each message.")
 @with_call
 @with_config
 @AS_JSON

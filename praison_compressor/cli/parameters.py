@@ -62,6 +62,14 @@ def command(function: Function) -> click.Command:
     return click.command(help=text, epilog=f"$ {example}")(function)
 
 
+def option(spelling: str, meaning: str, *names: str, **settings: Any) -> Decorator:
+    """Declare an option as its help spells it: `--window TOKENS`, or `--force`."""
+    flag, _, metavar = spelling.partition(" ")
+    kind = NUMBER if metavar in ("TOKENS", "N") else None
+    settings |= {"metavar": metavar} if metavar else {"is_flag": True}
+    return click.option(flag, *names, type=kind, help=meaning, **settings)
+
+
 def _bundle_options(bundle: str, make: Function, **options: Decorator) -> Decorator:
     """Return a decorator that reads several options into one value.
 
@@ -151,25 +159,17 @@ def with_guessed_window(config: CompressorConfig) -> CompressorConfig:
     return config if is_known else replace(config, context_window=GUESSED_WINDOW)
 
 
-STORE = click.option(
-    "--store",
-    "store_url",
-    metavar="URL",
-    help="The ledger: sqlite:///ledger.db, a path, or a PostgreSQL URL. Default: "
+STORE = option(
+    "--store URL",
+    "The ledger: sqlite:///ledger.db, a path, or a PostgreSQL URL. Default: "
     "PRAISON_COMPRESSOR_STORE. PRAISONAI_SESSION_KEY opens an encrypted one.",
+    "store_url",
 )
-NAMESPACE = click.option(
-    "--namespace",
-    metavar="NAME",
-    default=CompressorConfig.namespace,
-    help="The tenant. Default: default.",
+NAMESPACE = option(
+    "--namespace NAME", "The tenant. Default: default.", default=CompressorConfig.namespace
 )
-CONVERSATION = click.option(
-    "--conversation", type=NUMBER, metavar="N", help="The conversation to take, of several."
-)
-AS_JSON = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON value, for a program."
-)
+CONVERSATION = option("--conversation N", "The conversation to take, of several.")
+AS_JSON = option("--json", "Print one JSON value, for a program.", "as_json")
 
 
 def _open_tenant(store_url: str | None, namespace: str | None) -> Tenant:
@@ -200,66 +200,44 @@ with_transcript = _bundle_options(
 with_call = _bundle_options(
     "call",
     CallOptions,
-    target=click.option(
-        "--target", type=NUMBER, metavar="TOKENS", help="Make a view of at most TOKENS."
-    ),
-    force=click.option("--force", is_flag=True, help="Compress although the transcript fits."),
-    keep=click.option(
-        "--keep",
-        multiple=True,
-        metavar="MESSAGE",
-        help="Keep a message verbatim: a reference that `inspect --messages` prints, or an index. "
+    target=option("--target TOKENS", "Make a view of at most TOKENS."),
+    force=option("--force", "Compress although the transcript fits."),
+    keep=option(
+        "--keep MESSAGE",
+        "Keep a message verbatim: a reference that `inspect --messages` prints, or an index. "
         "Repeatable.",
+        multiple=True,
     ),
-    since=click.option("--since", metavar="MESSAGE", help="Compress nothing before this message."),
-    until=click.option("--until", metavar="MESSAGE", help="Compress nothing from this message on."),
-    session=click.option(
-        "--session", metavar="ID", help="The session in the store that it belongs to."
-    ),
+    since=option("--since MESSAGE", "Compress nothing before this message."),
+    until=option("--until MESSAGE", "Compress nothing from this message on."),
+    session=option("--session ID", "The session in the store that the transcript belongs to."),
 )
 
 with_config = _bundle_options(
     "config",
     _make_config,
-    model=click.option(
-        "--model",
-        metavar="MODEL",
-        help="The model that reads the view: its window and tokenizer.",
+    model=option("--model MODEL", "The model that reads the view: its window and tokenizer."),
+    context_window=option(
+        "--window TOKENS", "The model's window (context_window).", "context_window"
     ),
-    context_window=click.option(
-        "--window",
-        "context_window",
-        type=NUMBER,
-        metavar="TOKENS",
-        help="The model's window (context_window).",
-    ),
-    protect_last_n_tokens=click.option(
-        "--keep-tokens",
+    protect_last_n_tokens=option(
+        "--keep-tokens TOKENS",
+        "Newest tokens kept verbatim (protect_last_n_tokens).",
         "protect_last_n_tokens",
-        type=NUMBER,
-        metavar="TOKENS",
-        help="Newest tokens kept verbatim (protect_last_n_tokens).",
     ),
-    auxiliary_model=click.option(
-        "--auxiliary-model",
-        metavar="MODEL",
-        help="The model that writes summaries. Default: PRAISONAI_AUXILIARY_MODEL, else static "
-        "text.",
+    auxiliary_model=option(
+        "--auxiliary-model MODEL",
+        "The model that writes summaries. Default: PRAISONAI_AUXILIARY_MODEL, else static text.",
     ),
-    pinned=click.option(
-        "--pin",
-        "pinned",
-        multiple=True,
-        metavar="TEXT",
-        help="Keep TEXT in the view, word for word. Repeatable.",
+    pinned=option(
+        "--pin TEXT", "Keep TEXT in the view, word for word. Repeatable.", "pinned", multiple=True
     ),
-    settings=click.option(
-        "--set",
+    settings=option(
+        "--set OPTION=VALUE",
+        "Set any option of CompressorConfig: trigger_ratio=0.7, tool_policies=keep_none. "
+        "VALUE is a number, a text or JSON. Repeatable.",
         "settings",
         multiple=True,
-        metavar="OPTION=VALUE",
-        help="Set any option of CompressorConfig: trigger_ratio=0.7, tool_policies=keep_none. "
-        "VALUE is a number, a text or JSON. Repeatable.",
     ),
     store_url=STORE,
     namespace=NAMESPACE,

@@ -26,6 +26,7 @@ from .parameters import (
     AS_JSON,
     CONVERSATION,
     command,
+    option,
     with_config,
     with_guessed_window,
     with_tenant,
@@ -39,9 +40,7 @@ from .transcripts import load_transcript, write_text
 
 @command
 @click.argument("what", metavar="SESSION|FILE")
-@click.option(
-    "--out", metavar="FILE", help="Write the page there; - is stdout.", default="report.html"
-)
+@option("--out FILE", "Write the page there; - is stdout.", default="report.html")
 @CONVERSATION
 @with_config
 @AS_JSON

@@ -16,7 +16,7 @@ from ..recall.layout import split_lines
 from ..recall.references import REFERENCE_HELP, Reference, parse_reference
 from ..summaries.prompts import render_messages
 from ..view.frame import unframe
-from .parameters import AS_JSON, command, with_tenant
+from .parameters import AS_JSON, command, option, with_tenant
 from .store_access import SCREEN_TOKENS, Tenant
 from .terminal import Block, Table, Unusable, print_answer, with_title
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 @command
 @click.argument("session")
 @click.argument("reference", required=False)
-@click.option("--full", is_flag=True, help="With s2: its text and all its originals.")
-@click.option("--summaries", is_flag=True, help="List no masks.")
-@click.option("--live", is_flag=True, help="List only what is in the view now.")
+@option("--full", "With s2: its text and all its originals.")
+@option("--summaries", "List no masks.")
+@option("--live", "List only what is in the view now.")
 @with_tenant
 @AS_JSON
 def show(

@@ -20,7 +20,7 @@ from ..recall.matches import few_words
 from ..recall.passages import query_terms
 from ..recall.references import Reference
 from ..view.frame import is_framed
-from .parameters import AS_JSON, NUMBER, STORE, command, with_tenant
+from .parameters import AS_JSON, STORE, command, option, with_tenant
 from .store_access import SCREEN_TOKENS, STORED_WHEN, Tenant, open_ledger
 from .terminal import (
     FOUND_FAULT,
@@ -72,7 +72,7 @@ def _no_sessions(tenant: Tenant) -> Iterator[str]:
 
 @command
 @click.argument("session")
-@click.option("--forks", is_flag=True, help="Include its forks.")
+@option("--forks", "Include its forks.")
 @with_tenant
 @AS_JSON
 def lineage(session: str, forks: bool, tenant: Tenant, as_json: bool) -> None:
@@ -113,8 +113,8 @@ def tree_rows(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
 
 @command
 @click.argument("query")
-@click.option("--session", metavar="ID", help="Search only this session.")
-@click.option("--limit", type=NUMBER, metavar="N", help="Show at most N passages.", default=10)
+@option("--session ID", "Search only this session.")
+@option("--limit N", "Show at most N passages.", default=10)
 @with_tenant
 @AS_JSON
 def search(query: str, session: str | None, limit: int, tenant: Tenant, as_json: bool) -> None:
@@ -162,8 +162,8 @@ def _reference(hit: Hit, session: Session) -> str | None:
 
 @command
 @click.argument("session")
-@click.option("--view", metavar="FILE", help="A view of it: originals replace its summaries.")
-@click.option("--out", metavar="FILE", help="Write there; - is stdout.", default="-")
+@option("--view FILE", "A view of the session: originals replace its summaries.")
+@option("--out FILE", "Write there; - is stdout.", default="-")
 @with_tenant
 @AS_JSON
 def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: bool) -> None:
@@ -204,7 +204,7 @@ def _differences(messages: Sequence[Message]) -> Iterator[str]:
 @command
 @click.argument("session", required=False)
 @STORE
-@click.option("--namespace", metavar="NAME", help="Only this tenant.")
+@option("--namespace NAME", "Only this tenant.")
 @AS_JSON
 def verify(
     session: str | None, store_url: str | None, namespace: str | None, as_json: bool
@@ -233,7 +233,7 @@ def verify(
 
 @command
 @click.argument("target", required=False)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@option("--yes", "Do not ask.")
 @with_tenant
 @AS_JSON
 def forget(target: str | None, yes: bool, tenant: Tenant, as_json: bool) -> None:
