@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
@@ -99,10 +99,10 @@ def _compress(
     events: list[Event] = []
     with progress_bar("Compressing"), mute_log():  # the failures are printed
         compressor = ContextCompressor(with_guessed_window(config), on_event=events.append)
-        if call.choices:  # a preview gives references to messages
-            compressor.preview(messages, **call.options)
-        result = compressor.compress_sync(messages, **call.options, **call.choices)
-        # Of an empty range: the view as it is now, and no compression to come.
+        if call.selection:  # a preview gives references to messages
+            compressor.preview(messages, **call.arguments)
+        result = compressor.compress_sync(messages, **call.arguments, **call.selection)
+        # An empty range: the preview shows the view as it is now.
         preview = compressor.preview(messages, session_id=call.session, until=0)
     failures = [one_line(str(e.data["reason"])) for e in events if e.name == "fell_back"]
     return result, replace(preview, parts=tuple(_mark_written(preview.parts, result))), failures
@@ -119,17 +119,17 @@ RESULT_FIELDS = (
 
 
 def _mark_written(parts: Iterable[Part], result: CompressResult) -> Iterator[Part]:
-    """Yield the parts; a summary that this command wrote has that reason."""
-    by = {unframe(text.message): text.model or text.method for text in result.written}
+    """Yield the parts; name the writer of each summary that was written now."""
+    writers = {unframe(text.message): text.model or text.method for text in result.written}
     for part in parts:
-        how = by.get(unframe(part.segment.rendered)) if part.segment else None
-        yield part if how is None else replace(part, why=f"summarized now ({how})")
+        writer = writers.get(unframe(part.segment.rendered)) if part.segment else None
+        yield part if writer is None else replace(part, why=f"summarized now ({writer})")
 
 
 def _session_notes(
     session: str | None, result: CompressResult, config: CompressorConfig, messages: Sequence[Any]
 ) -> Iterator[str]:
-    """Yield where the session is kept, and under which name."""
+    """Yield where the session is stored, and under which name."""
     if config.store_url is None:
         if session is not None:
             yield f"Session {session} is kept nowhere; --store names a place for it."
@@ -233,23 +233,23 @@ def inspect(
         # `inspect` does not create a missing store.
         store = MemoryStore() if missing_store else None
         compressor = ContextCompressor(with_guessed_window(config), store=store)
-        if call.choices:
-            compressor.preview(transcript.messages, **call.options)
-        preview = compressor.preview(transcript.messages, **call.options, **call.choices)
+        if call.selection:
+            compressor.preview(transcript.messages, **call.arguments)
+        preview = compressor.preview(transcript.messages, **call.arguments, **call.selection)
     tokens, rows = compressor.tokens, list(_message_rows(preview)) if messages or as_json else []
     value = {
         "file": transcript.path,
         "tokenizer": {"source": tokens.source, "exact": tokens.exact},
         **{name: getattr(preview, name) for name in PREVIEW_FIELDS},
         "parts": list(map(_part_json, preview.parts)),
-        "messages": [dict(zip(MESSAGE_COLUMNS, row, strict=True)) for row in rows],
+        "messages": rows,
     }
-    sizes = (1 if part.segment or part.to_write else part.messages for part in preview.parts)
+    view_sizes = (1 if part.segment or part.to_write else part.messages for part in preview.parts)
     blocks: Iterable[Block] = itertools.chain(
         [_size_line(preview, call, config)],
         [f"There is no {missing_store} yet: no segment is found again."] if missing_store else (),
         [f"Tokens: {tokens.source}{', exact' if tokens.exact else ''}."],
-        [_parts_table(preview, sum(sizes)), _verdict(preview)],
+        [_parts_table(preview, sum(view_sizes)), _verdict(preview)],
         [str(preview.balance)] if preview.balance is not None else (),
         [_messages_table(rows)] if messages else (),
         _summary_texts(preview),
@@ -262,9 +262,6 @@ PREVIEW_FIELDS = (
 )
 """Fields of a preview that `--json` prints."""
 
-MESSAGE_COLUMNS = ("index", "reference", "role", "fate", "tokens", "text")
-"""Of a message: its fate is "keep", "mask" or the name of its summary."""
-
 
 def _missing_store(url: str | None) -> str | None:
     """Return the place of a missing store, or None."""
@@ -274,16 +271,26 @@ def _missing_store(url: str | None) -> str | None:
         return None if store.exists() else store.place
 
 
-def _message_rows(preview: Preview) -> Iterator[tuple[int, str, str, str, int, str]]:
-    """Yield a row of `MESSAGE_COLUMNS` for each message.
+@dataclass(frozen=True)
+class MessageRow:
+    """A message of the transcript, and its form in the view."""
 
-    The text is the line that replaces a masked output, else the message's beginning.
-    """
+    index: int
+    reference: str
+    role: str
+    fate: str
+    """ "keep", "mask" or the name of its summary."""
+    tokens: int
+    text: str
+    """The line that replaces a masked output, else the message's beginning."""
+
+
+def _message_rows(preview: Preview) -> Iterator[MessageRow]:
     for index, fate in preview.fates():
         message, tokens = preview.messages[index], preview.message_tokens[index]
         line = preview.lines.get(index) if fate == "mask" else None
-        text = line or message_line(message, 80)
-        yield index, preview.references[index], str(message.get("role")), fate, tokens, text
+        text, role = line or message_line(message, 80), str(message.get("role"))
+        yield MessageRow(index, preview.references[index], role, fate, tokens, text)
 
 
 def message_line(message: Message, width: int) -> str:
@@ -292,10 +299,10 @@ def message_line(message: Message, width: int) -> str:
     return truncate_line(" ".join([*calls, text_of(message)]), width)
 
 
-def _messages_table(rows: Sequence[tuple[int, str, str, str, int, str]]) -> Table:
-    styles = [{"keep": "", "mask": "cyan"}.get(row[3], "yellow") for row in rows]
+def _messages_table(rows: Sequence[MessageRow]) -> Table:
+    styles = [{"keep": "", "mask": "cyan"}.get(row.fate, "yellow") for row in rows]
     heads = ("index#", "reference", "role", "fate", "tokens#", "text")
-    return Table(heads, rows, styles, spare=("role",))
+    return Table(heads, list(map(astuple, rows)), styles, spare=("role",))
 
 
 def _summary_texts(preview: Preview) -> Iterator[Block]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import platform
@@ -103,8 +104,8 @@ def _effective_config(config: CompressorConfig) -> tuple[CompressorConfig, Findi
 
     The command line overrides the host's files; the files override the environment.
     """
-    plain = vars(CompressorConfig().with_environment())
-    options = {name: value for name, value in vars(config).items() if value != plain[name]}
+    defaults = vars(CompressorConfig().with_environment())
+    options = {name: value for name, value in vars(config).items() if value != defaults[name]}
     sources = dict.fromkeys(options, "the command line")
     # `_check_plugin` reports the failure.
     with contextlib.suppress(ImportError, AttributeError, ConfigError):
@@ -114,10 +115,10 @@ def _effective_config(config: CompressorConfig) -> tuple[CompressorConfig, Findi
     for name, variable in (("store_url", STORE_VARIABLE), ("store_key", KEY_VARIABLE)):
         if getattr(config, name) is not None:
             sources.setdefault(name, variable)
-    names: dict[str, list[str]] = {}
-    for name in sorted(sources):
-        names.setdefault(sources[name], []).append(name)
-    summary = "; ".join(f"{', '.join(theirs)}: {source}" for source, theirs in names.items())
+    by_source = itertools.groupby(
+        sorted(sources, key=lambda name: (sources[name], name)), sources.get
+    )
+    summary = "; ".join(f"{', '.join(names)}: {source}" for source, names in by_source)
     return config, Finding(OK, summary or "the defaults")
 
 
@@ -127,19 +128,14 @@ def _host_options(options: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
     from ..praisonai.plugin import OPTION_KEYS, configuration_file, read_host_configuration
 
     request = read_host_configuration()
-    values = {}
-    if request.on:
-        values = {
-            name: (value, configuration_file(*OPTION_KEYS, name))
-            for name, value in request.options.items()
-        }
+    values = dict(request.options) if request.on else {}
+    files = {name: configuration_file(*OPTION_KEYS, name) for name in values}
     if request.model:
-        values["model"] = request.model, configuration_file("defaults", "model")
-    additional = {name: value for name, value in values.items() if name not in options}
-    # The check of the plugin reports unusable ones.
-    given = {name: value for name, (value, _) in additional.items()}
-    accepted, _ = valid_options({**options, **given})
-    return {name: value for name, value in additional.items() if name in accepted}
+        values["model"], files["model"] = request.model, configuration_file("defaults", "model")
+    # The check of the plugin reports unusable options.
+    usable, _ = valid_options({**values, **options})
+    names = values.keys() & usable.keys() - options.keys()
+    return {name: (values[name], files[name]) for name in names}
 
 
 # ---------------------------------------------------------------- package, host, plugin

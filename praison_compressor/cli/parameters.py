@@ -57,7 +57,7 @@ NUMBER = _Number()
 
 
 def command(function: Function) -> click.Command:
-    """Make a command whose docstring is its help, ending in an example."""
+    """Make a command; its docstring is its help, and ends in an example."""
     text, _, example = cleandoc(function.__doc__ or "").rpartition("\n\n$ ")
     return click.command(help=text, epilog=f"$ {example}")(function)
 
@@ -71,10 +71,10 @@ def option(spelling: str, meaning: str, *names: str, **settings: Any) -> Decorat
 
 
 def _bundle_options(bundle: str, make: Function, **options: Decorator) -> Decorator:
-    """Return a decorator that reads several options into one value.
+    """Return a decorator that reads several options into one argument.
 
-    `options` has each option by the name of its parameter. `make` gets their values; what it
-    returns becomes the argument `bundle`.
+    `options` has click's decorators by parameter. `make` takes these parameters, and its result is
+    passed as the argument `bundle`.
     """
 
     def decorate(function: Function) -> Function:
@@ -106,8 +106,8 @@ class CallOptions:
     session: str | None
 
     @property
-    def options(self) -> dict[str, Any]:
-        """Return session, target and force, as the compressor takes them."""
+    def arguments(self) -> dict[str, Any]:
+        """Return session, target and force as arguments of `compress`."""
         return {
             "session_id": self.session,
             "target_tokens": self.target,
@@ -115,12 +115,11 @@ class CallOptions:
         }
 
     @property
-    def choices(self) -> dict[str, Any]:
-        """Return the given options that choose messages, by reference or index."""
+    def selection(self) -> dict[str, Any]:
+        """Return keep, since and until as arguments of `compress`, if given."""
         edges = {"since": self.since, "until": self.until}
-        choices = {name: _reference_or_index(text) for name, text in edges.items() if text}
         keep = {"keep": list(map(_reference_or_index, self.keep))} if self.keep else {}
-        return {**keep, **choices}
+        return keep | {name: _reference_or_index(text) for name, text in edges.items() if text}
 
 
 def _reference_or_index(text: str) -> str | int:

@@ -34,7 +34,7 @@ UNDONE_NOTE = "Undone compressions are not drawn, so a request may look larger t
 PARTIAL_NOTE = "The store has not the whole transcript, so its size over time is not shown."
 
 MOST_POINTS = 600
-"""Points of the chart: a screen has no more columns, and each costs a call of the compressor."""
+"""Points of the chart; each costs a call of the compressor, and a screen shows no more."""
 
 LONGEST_TEXT = 20_000
 """Characters of one original on the page."""
@@ -74,7 +74,7 @@ class Card:
     def originals(self) -> Iterator[tuple[str, str, str]]:
         """Yield reference, role and text of each original.
 
-        A folded segment yields nothing: the segment that replaced it has the same originals.
+        A folded segment yields nothing, because the later segment has the same originals.
         """
         if self.in_view:
             texts = render_messages([dict(message) for message in self.messages])
@@ -94,7 +94,7 @@ class ReportData:
     tokens: int = 0
     """Of the whole transcript."""
     points: tuple[Point, ...] = ()
-    """One for each request; none where the store has only what was compressed."""
+    """One for each request; none if the store has only compressed messages."""
     cards: tuple[Card, ...] = ()
     """Summaries."""
     masks: tuple[Card, ...] = ()
@@ -107,13 +107,13 @@ class ReportData:
     """Segments whose text was erased."""
     usage: Usage = field(default_factory=Usage)
     bill: Bill = field(default_factory=Bill)
-    """What the session has cost; nothing of a transcript."""
+    """What the session has cost; empty for a transcript."""
     price: float | None = None
     """US dollars that the reading model's provider lists for one input token."""
     epoch_requests: Mapping[str, int] = field(default_factory=dict)
     """Epoch → the request at which the epoch began."""
     next: Preview | None = None
-    """The compression that `/compact` would make now; None if nothing is to gain."""
+    """The compression that `/compact` would make now; None if it would gain nothing."""
     limits: Mapping[str, int] = field(default_factory=dict)
     """Tokens of "window" and "trigger", where they are known."""
 
@@ -229,9 +229,9 @@ def _card(number: int, entry: Entry, in_view: bool, messages: Sequence[Message])
 
 
 def requests_in(messages: Sequence[Message]) -> dict[int, int]:
-    """Return requests by number; thin them in a long transcript.
+    """Return each request's number and count of messages; sample a long transcript.
 
-    An assistant message answers a request. What comes after the last answer waits for one.
+    An assistant message answers a request. Messages after the last answer are one more request.
     """
     transcript = read_transcript(messages)
     firsts = (step[0] for step in transcript.steps)
@@ -249,22 +249,24 @@ def _with_points(data: ReportData, messages: Sequence[Message], tokens: TokenCou
     cards = sorted((*data.cards, *data.masks), key=lambda card: card.number)
     sizes = map(tokens.message, messages)
     whole = [*itertools.accumulate(sizes, initial=tokens.messages([]))]
-    waiting, requests = list(_cuts(messages, cards)), requests_in(messages)
-    if waiting and waiting[-1][0] > max(requests.values()):
-        # Compressed behind the last answer: the next request will show it.
+    pending, requests = list(_cuts(messages, cards)), requests_in(messages)
+    if pending and pending[-1][0] > max(requests.values()):
+        # Compressed after the last answer: one more request shows it.
         requests[max(requests) + 1] = len(messages)
     saved: dict[frozenset[str], int] = {}
     points: list[Point] = []
     epoch_requests: dict[str, int] = {}
     for request, end in requests.items():
-        now = [card for cut, card in waiting if cut <= end]
-        del waiting[: len(now)]
-        for card in now:
+        written = [card for length, card in pending if length <= end]
+        del pending[: len(written)]
+        for card in written:
             run = frozenset(card.segment.run)
             saved = {other: size for other, size in saved.items() if not other <= run}
             saved[run] = sum(map(tokens.message, card.messages)) - card.segment.tokens
             epoch_requests.setdefault(card.epoch, request)
-        points.append(Point(request, end, whole[end], whole[end] - sum(saved.values()), bool(now)))
+        points.append(
+            Point(request, end, whole[end], whole[end] - sum(saved.values()), bool(written))
+        )
     return replace(
         data,
         messages=len(messages),
@@ -275,17 +277,16 @@ def _with_points(data: ReportData, messages: Sequence[Message], tokens: TokenCou
 
 
 def _cuts(messages: Sequence[Message], cards: Sequence[Card]) -> Iterator[tuple[int, Card]]:
-    """Yield each segment with the number of messages at its time.
+    """Yield each segment with the transcript's length when it was written.
 
-    That number is at least the place of its last original. A segment is left out where one of its
-    originals was edited away since.
+    A segment is left out if one of its originals was edited since.
     """
-    first: dict[str, int] = {}
+    first: dict[str, int] = {}  # by digest
     for index, message in enumerate(messages):
         first.setdefault(content_digest(message), index)
-    before = 0
+    length = 0
     for card in cards:
-        places = [first.get(content_digest(message), -1) for message in card.messages]
-        if places and min(places) >= 0:
-            before = max(before, card.segment.transcript_length, max(places) + 1)
-            yield before, card
+        indices = [first.get(content_digest(message), -1) for message in card.messages]
+        if indices and min(indices) >= 0:
+            length = max(length, card.segment.transcript_length, max(indices) + 1)
+            yield length, card

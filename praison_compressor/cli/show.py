@@ -153,7 +153,7 @@ def _row_json(row: _NumberedEntry) -> dict[str, Any]:
 
 def _table(session: Session, listed: Sequence[_NumberedEntry]) -> Block:
     """Return the rows; neighbouring masks share one, and so do forgotten segments."""
-    rows = [_row(list(run), kind) for (kind, _), run in itertools.groupby(listed, _kind_of_row)]
+    rows = [_row(list(run), kind) for (kind, _), run in itertools.groupby(listed, _row_key)]
     columns = ("reference", "kind", "by", "messages#", "tokens#", "after#", "begins")
     if rows:
         return Table(columns, rows, spare=("by",))
@@ -162,8 +162,8 @@ def _table(session: Session, listed: Sequence[_NumberedEntry]) -> Block:
     return f"{session.id}: {pluralize(len(session.entries), 'segment')}, none of this kind."
 
 
-def _kind_of_row(row: _NumberedEntry) -> tuple[str, int]:
-    """Return a segment's kind and number; number 0 shares a row."""
+def _row_key(row: _NumberedEntry) -> tuple[str, int]:
+    """Return a segment's kind and number; neighbours with equal keys share a row."""
     if row.state == GONE:
         return GONE, 0
     shown = row.kind if row.state == IN_VIEW or row.kind == "undo" else f"{row.kind}, {row.state}"
@@ -183,19 +183,21 @@ def _row(run: Sequence[_NumberedEntry], kind: str) -> tuple[str | int | None, ..
     return name, kind, by, messages, before, after, truncate_line(text, 60)
 
 
-def _segment_json(n: int, entry: Entry) -> dict[str, Any]:
-    value: dict[str, Any] = {"reference": f"s{n}", "forgotten": entry.forgotten}
+def _segment_json(number: int, entry: Entry) -> dict[str, Any]:
+    value: dict[str, Any] = {"reference": f"s{number}", "forgotten": entry.forgotten}
     value |= {"epoch": entry.epoch, "hash": entry.hash}
     return value if entry.forgotten else value | asdict(entry.segment)
 
 
-def _whole_segment(n: int, entry: Entry, messages: Sequence[Any] | None) -> Iterator[Block]:
-    """Yield the text of a segment, then its originals."""
+def _whole_segment(number: int, entry: Entry, messages: Sequence[Any] | None) -> Iterator[Block]:
+    """Yield a segment's text, then its originals."""
     if entry.forgotten:
-        yield f"Segment s{n} was forgotten; only its link in the chain is left."
+        yield f"Segment s{number} was forgotten; only its link in the chain is left."
         return
     segment = entry.segment
-    title = f"s{n}: {pluralize(len(segment.run), 'message')}, {segment.model or segment.method}"
+    title = (
+        f"s{number}: {pluralize(len(segment.run), 'message')}, {segment.model or segment.method}"
+    )
     yield from with_title(title, text_of(segment.rendered))
     if messages is not None:
         originals = "\n\n".join(render_messages(messages))

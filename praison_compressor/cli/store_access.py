@@ -39,8 +39,8 @@ def open_ledger(url: str | None, *, new: bool = False) -> Iterator[SqlStore]:
 
     config = CompressorConfig(store_url=url).with_environment()
     encrypted = config.store_key is not None and not default_path().exists()
-    place = config.store_url or default_path(encrypted=encrypted)
-    store = open_store(place, key=config.store_key)
+    address = config.store_url or default_path(encrypted=encrypted)
+    store = open_store(address, key=config.store_key)
     try:
         if not new and not store.exists():
             raise StoreUnavailable(

@@ -32,7 +32,7 @@ from ..messages.display import clean, one_line
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns, one line a row unless it wraps.
+    """Rows under columns, one line for each row unless it wraps.
 
     A column whose name ends in `#` holds numbers; the mark is not shown.
     """
@@ -42,9 +42,9 @@ class Table:
     styles: Sequence[str] = ()
     """Styles of the rows, in their order."""
     spare: Sequence[str] = ()
-    """Columns of words that a narrow terminal leaves out, the first one first."""
+    """Columns that a narrow terminal leaves out, in this order."""
     wraps: bool = False
-    """Whether the last column goes on in further lines, instead of being cut."""
+    """Whether the last column is wrapped; it is cut if not."""
 
 
 STYLES: dict[str, dict[str, Any]] = {
@@ -111,7 +111,7 @@ def number(value: int | None) -> str:
 
 
 def undone_note(count: int) -> str:
-    """Return how many compressions were undone, to stand behind their number."""
+    """Return ", 2 undone", or "" for none."""
     return f", {number(count)} undone" if count else ""
 
 
@@ -132,8 +132,8 @@ def _to_json(value: Any) -> Any:
 # ---------------------------------------------------------------- tables
 
 GAP = "  "
-LEAST_TEXT = 36  # cells of the last column; with fewer, a spare column is left out
-LEAST_WORD = 6  # cells of the last column; with fewer, it is left out itself
+LEAST_TEXT_CELLS = 36  # with less room for the last column, a spare column is left out
+LEAST_WORD_CELLS = 6  # with less room, the last column is left out
 
 
 def _lay_out(table: Table, width: int | None) -> Iterator[Line]:
@@ -165,12 +165,12 @@ def _fit(table: Table, sizes: Sequence[int], width: int) -> dict[int, int]:
     *others, last = range(len(sizes))
     room = width - sum(sizes[index] + len(GAP) for index in others)
     for name in table.spare:
-        if room < min(sizes[last], LEAST_TEXT):
+        if room < min(sizes[last], LEAST_TEXT_CELLS):
             index = list(table.columns).index(name)
             others.remove(index)
             room += sizes[index] + len(GAP)
     widths = {index: sizes[index] for index in others}
-    if room >= min(sizes[last], LEAST_WORD) or not others:
+    if room >= min(sizes[last], LEAST_WORD_CELLS) or not others:
         widths[last] = max(1, min(sizes[last], room))
     return widths
 
@@ -179,11 +179,11 @@ def _cell(value: str | int | None) -> str:
     return one_line(value) if isinstance(value, str) else number(value)
 
 
-def _pad(text: str, width: int, to_the_right: bool) -> str:
+def _pad(text: str, width: int, is_number: bool) -> str:
     if cell_len(text) > width:
         text = set_cell_size(text, width - 1) + "…"
     padding = " " * (width - cell_len(text))
-    return padding + text if to_the_right else text + padding
+    return padding + text if is_number else text + padding
 
 
 # ---------------------------------------------------------------- waiting
@@ -194,7 +194,7 @@ SECONDS_BEFORE_BAR = 2.0
 
 @contextlib.contextmanager
 def progress_bar(title: str) -> Iterator[None]:
-    """Draw a pulsing bar on stderr after two seconds, in a terminal."""
+    """Draw a bar on stderr after two seconds, in a terminal."""
     if not sys.stderr.isatty():
         yield
         return
@@ -220,7 +220,7 @@ DONE, FOUND_FAULT, BAD_INPUT, DOES_NOT_FIT, LEDGER, INTERRUPTED = 0, 1, 2, 3, 4,
 
 EXIT_CODES = {
     DONE: "done, also when there was nothing to do",
-    FOUND_FAULT: "something that is needed does not work (`doctor`) or does not hold (`verify`)",
+    FOUND_FAULT: "a part that is needed does not work (`doctor`), or a hash disagrees (`verify`)",
     BAD_INPUT: "the command line, an option, or the file cannot be used",
     DOES_NOT_FIT: "what cannot be dropped does not fit the window or `--target`",
     LEDGER: (
@@ -228,11 +228,11 @@ EXIT_CODES = {
     ),
     INTERRUPTED: "interrupted",
 }
-"""Exit codes of every command; the table of the documentation is made from them."""
+"""Exit code → meaning, for every command; the documentation has the same table."""
 
 
 class Unusable(CompressorError):
-    """A file or an option that the command cannot work with."""
+    """A file or an option that the command cannot use."""
 
 
 FLAGS = {
@@ -302,7 +302,7 @@ def _exit_code(error: CompressorError) -> int:
 
 @contextlib.contextmanager
 def mute_log() -> Iterator[None]:
-    """Disable warnings of the log where the command itself reports the same."""
+    """Disable log warnings, because the command itself reports the same."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
