@@ -114,7 +114,7 @@ def tree_rows(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
 @command
 @click.argument("query")
 @option("--session ID", "Search only this session.")
-@option("--limit N", "Show at most N passages.", default=10)
+@option("--limit N", "Show at most N passages. Default: 10.", default=10)
 @with_tenant
 @AS_JSON
 def search(query: str, session: str | None, limit: int, tenant: Tenant, as_json: bool) -> None:
@@ -163,7 +163,7 @@ def _reference(hit: Hit, session: Session) -> str | None:
 @command
 @click.argument("session")
 @option("--view FILE", "A view of the session: originals replace its summaries.")
-@option("--out FILE", "Write there; - is stdout.", default="-")
+@option("--out FILE", "Write there. Default: -, which is stdout.", default="-")
 @with_tenant
 @AS_JSON
 def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: bool) -> None:
