@@ -40,7 +40,9 @@ from .transcripts import load_transcript, write_text
 
 @command
 @click.argument("what", metavar="SESSION|FILE")
-@option("--out FILE", "Write the page there; - is stdout. Default: report.html.", default="report.html")
+@option(
+    "--out FILE", "Write the page there; - is stdout. Default: report.html.", default="report.html"
+)
 @CONVERSATION
 @with_config
 @AS_JSON
