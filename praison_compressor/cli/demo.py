@@ -19,7 +19,7 @@ from .parameters import AS_JSON, command
 from .terminal import Block, Line, Table, money, number, print_answer, with_title
 
 if TYPE_CHECKING:
-    from .demo_agent import Sent, TurnOutcome
+    from .demo_agent import SentRequest, TurnOutcome
 
 WIDTH = 38
 """Most columns of each half of a picture."""
@@ -110,7 +110,7 @@ def _describe_turns(turns: Iterator[TurnOutcome]) -> Iterator[Block]:
     yield from _closing(outcomes)
 
 
-def _requests(sent: Sequence[Sent], first: int) -> Table:
+def _requests(sent: Sequence[SentRequest], first: int) -> Table:
     rows: list[tuple[str | int, ...]] = []
     for place, request in enumerate(sent, first):
         remark = f"refused: {truncate_line(request.refused, 60)}" if request.refused else ""
@@ -124,7 +124,7 @@ def _requests(sent: Sequence[Sent], first: int) -> Table:
     )
 
 
-def picture(request: Sent, tokens: TokenCounter, half: int = WIDTH) -> Iterator[str]:
+def picture(request: SentRequest, tokens: TokenCounter, half: int = WIDTH) -> Iterator[str]:
     """Draw transcript and request side by side in `half` columns each."""
     halves = (
         ("whole", request.whole, request.transcript_tokens),
