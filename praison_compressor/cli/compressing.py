@@ -19,14 +19,12 @@ from ..messages.display import one_line, pluralize, truncate_line
 from ..view.frame import is_framed, unframe
 from .parameters import (
     AS_JSON,
-    CallOptions,
-    TranscriptFile,
+    Request,
     command,
     option,
-    with_call,
     with_config,
     with_guessed_window,
-    with_transcript,
+    with_request,
 )
 from .store_access import open_ledger
 from .terminal import (
@@ -44,17 +42,15 @@ from .transcripts import check_writable, write_messages
 
 
 @command
-@with_transcript
+@with_request
 @option("--out FILE", "Write the view there (.jsonl: JSON Lines); - is stdout.")
 @option("--show", "Print the summaries too.")
-@with_call
 @with_config
 @AS_JSON
 def compress(
-    transcript: TranscriptFile,
+    request: Request,
     out: str | None,
     show: bool,
-    call: CallOptions,
     config: CompressorConfig,
     as_json: bool,
 ) -> None:
@@ -68,24 +64,23 @@ def compress(
 
     $ praison-compressor compress talk.jsonl --window 32k --out view.jsonl
     """
-    file, messages = transcript.path, transcript.messages
     if out is not None:
-        check_writable(out, source=file)
-    result, preview, failures = _compress(messages, call, config)
+        check_writable(out, source=request.file)
+    result, preview, failures = _compress(request, config)
     if out is not None:
-        write_messages(out, result.messages, source=file)
+        write_messages(out, result.messages, source=request.file)
     value = {
-        "file": file,
+        "file": request.file,
         **{name: getattr(result, name) for name in RESULT_FIELDS},
         "failures": failures,
         "parts": list(map(_part_json, preview.parts)),
         "messages": None if out else result.messages,
     }
     blocks: Iterable[Block] = itertools.chain(
-        [_parts_table(preview, len(result.messages)), _method_sentence(result, call, config)],
+        [_parts_table(preview, len(result.messages)), _method_sentence(result, request, config)],
         (f"  {reason}" for reason in failures),
         _savings_lines(result),
-        _session_notes(call.session, result, config, messages),
+        _session_notes(request, result, config),
         _summary_blocks(result) if show else (),
         [f"View written {PLACES.get(out) or f'to {out}'}."],
     )
@@ -93,17 +88,19 @@ def compress(
 
 
 def _compress(
-    messages: Sequence[Message], call: CallOptions, config: CompressorConfig
+    request: Request, config: CompressorConfig
 ) -> tuple[CompressResult, Preview, list[str]]:
     """Return the result, its view, and why models failed."""
     events: list[Event] = []
     with progress_bar("Compressing"), mute_log():  # the failures are printed
         compressor = ContextCompressor(with_guessed_window(config), on_event=events.append)
-        if call.selection:  # a preview gives references to messages
-            compressor.preview(messages, **call.arguments)
-        result = compressor.compress_sync(messages, **call.arguments, **call.selection)
+        if request.selection:  # a preview gives references to messages
+            compressor.preview(request.messages, **request.arguments)
+        result = compressor.compress_sync(
+            request.messages, **request.arguments, **request.selection
+        )
         # An empty range: the preview shows the view as it is now.
-        preview = compressor.preview(messages, session_id=call.session, until=0)
+        preview = compressor.preview(request.messages, session_id=request.session, until=0)
     failures = [one_line(str(e.data["reason"])) for e in events if e.name == "fell_back"]
     return result, replace(preview, parts=tuple(_mark_written(preview.parts, result))), failures
 
@@ -127,19 +124,19 @@ def _mark_written(parts: Iterable[Part], result: CompressResult) -> Iterator[Par
 
 
 def _session_notes(
-    session: str | None, result: CompressResult, config: CompressorConfig, messages: Sequence[Any]
+    request: Request, result: CompressResult, config: CompressorConfig
 ) -> Iterator[str]:
     """Yield where the session is stored, and under which name."""
     if config.store_url is None:
-        if session is not None:
-            yield f"Session {session} is kept nowhere; --store names a place for it."
-        if any(map(is_framed, messages)):
+        if request.session is not None:
+            yield f"Session {request.session} is kept nowhere; --store names a place for it."
+        if any(map(is_framed, request.messages)):
             yield "The file holds a summary. Without its store (--store) it is ordinary text."
     elif result.context_status == "full":
         yield "Nothing was stored: a session is stored when it is first compressed."
     else:
-        named = "" if session else "; --session names it yourself"
-        yield f"Kept as session {session or result.session_id}{named}."
+        hint = "" if request.session else "; --session ID gives it another name"
+        yield f"Kept as session {request.session or result.session_id}{hint}."
 
 
 def _summary_blocks(result: CompressResult) -> Iterator[Block]:
@@ -163,13 +160,13 @@ def _parts_table(preview: Preview, view_messages: int) -> Table:
     return Table(("part", "messages#", "tokens#", "after#", "what"), rows, styles, wraps=True)
 
 
-def _method_sentence(result: CompressResult, call: CallOptions, config: CompressorConfig) -> str:
+def _method_sentence(result: CompressResult, request: Request, config: CompressorConfig) -> str:
     """Return a sentence on how the view was made."""
     used, model = result.usage, config.auxiliary_model
     if result.summary_method is None and result.context_status == "masked":
         return "Method: masks; no summary was needed, no model was asked."
     if result.summary_method is None:
-        is_requested = call.force or call.target
+        is_requested = request.force or request.target
         why = "nothing to gain" if is_requested else "it fits, so nothing was compressed"
         return f"Method: none; {why}. --target or --window ask for less, --force for it anyway."
     if result.summary_method == "reused":
@@ -209,15 +206,13 @@ def summary_of(part: Part) -> str | None:
 
 
 @command
-@with_transcript
+@with_request
 @option("--messages", "Print a line for each message.")
-@with_call
 @with_config
 @AS_JSON
 def inspect(
-    transcript: TranscriptFile,
+    request: Request,
     messages: bool,
-    call: CallOptions,
     config: CompressorConfig,
     as_json: bool,
 ) -> None:
@@ -233,12 +228,12 @@ def inspect(
         # `inspect` does not create a missing store.
         store = MemoryStore() if missing_store else None
         compressor = ContextCompressor(with_guessed_window(config), store=store)
-        if call.selection:
-            compressor.preview(transcript.messages, **call.arguments)
-        preview = compressor.preview(transcript.messages, **call.arguments, **call.selection)
+        if request.selection:
+            compressor.preview(request.messages, **request.arguments)
+        preview = compressor.preview(request.messages, **request.arguments, **request.selection)
     tokens, rows = compressor.tokens, list(_message_rows(preview)) if messages or as_json else []
     value = {
-        "file": transcript.path,
+        "file": request.file,
         "tokenizer": {"source": tokens.source, "exact": tokens.exact},
         **{name: getattr(preview, name) for name in PREVIEW_FIELDS},
         "parts": list(map(_part_json, preview.parts)),
@@ -246,7 +241,7 @@ def inspect(
     }
     view_sizes = (1 if part.segment or part.to_write else part.messages for part in preview.parts)
     blocks: Iterable[Block] = itertools.chain(
-        [_size_line(preview, call, config)],
+        [_size_line(preview, request, config)],
         [f"There is no {missing_store} yet: no segment is found again."] if missing_store else (),
         [f"Tokens: {tokens.source}{', exact' if tokens.exact else ''}."],
         [_parts_table(preview, sum(view_sizes)), _verdict(preview)],
@@ -314,9 +309,9 @@ def _summary_texts(preview: Preview) -> Iterator[Block]:
             yield f"{part.reference}: the auxiliary model writes the text when `compress` asks it."
 
 
-def _size_line(preview: Preview, call: CallOptions, config: CompressorConfig) -> str:
-    if call.target:
-        return f"Target {number(call.target)} tokens."
+def _size_line(preview: Preview, request: Request, config: CompressorConfig) -> str:
+    if request.target:
+        return f"Target {number(request.target)} tokens."
     budget, source = preview.budget, options_as_flags(preview.limits.source)
     if config.model is None and config.context_window is None:
         source = "assumed; set --model or --window"

@@ -95,9 +95,11 @@ def _bundle_options(bundle: str, make: Function, **options: Decorator) -> Decora
 
 
 @dataclass(frozen=True)
-class CallOptions:
-    """The options of one call of the compressor."""
+class Request:
+    """A transcript, and how the compressor is called with it."""
 
+    file: str
+    messages: list[Any]
     target: int | None
     force: bool
     keep: Sequence[str]
@@ -120,6 +122,10 @@ class CallOptions:
         edges = {"since": self.since, "until": self.until}
         keep = {"keep": list(map(_reference_or_index, self.keep))} if self.keep else {}
         return keep | {name: _reference_or_index(text) for name, text in edges.items() if text}
+
+
+def _load_request(file: str, conversation: int | None, **options: Any) -> Request:
+    return Request(file, load_transcript(file, conversation), **options)
 
 
 def _reference_or_index(text: str) -> str | int:
@@ -180,25 +186,11 @@ def _open_tenant(store_url: str | None, namespace: str | None) -> Tenant:
 with_tenant = _bundle_options("tenant", _open_tenant, store_url=STORE, namespace=NAMESPACE)
 
 
-@dataclass(frozen=True)
-class TranscriptFile:
-    """A transcript and its file."""
-
-    path: str
-    messages: list[Any]
-
-
-def _load(file: str, conversation: int | None) -> TranscriptFile:
-    return TranscriptFile(file, load_transcript(file, conversation))
-
-
-with_transcript = _bundle_options(
-    "transcript", _load, file=click.argument("file"), conversation=CONVERSATION
-)
-
-with_call = _bundle_options(
-    "call",
-    CallOptions,
+with_request = _bundle_options(
+    "request",
+    _load_request,
+    file=click.argument("file"),
+    conversation=CONVERSATION,
     target=option("--target TOKENS", "Make a view of at most TOKENS."),
     force=option("--force", "Compress although the transcript fits."),
     keep=option(
