@@ -207,17 +207,17 @@ def _check_agents(config: CompressorConfig) -> Finding:
 
 def _trial_sentence(result: Mapping[str, Any], *, keeps_steps: bool) -> str:
     """Return the result of a trial in words."""
-    who = "every Agent() that names no other strategy is compressed"
+    scope = "every Agent() that names no other strategy is compressed"
     if not result["plain"]:
-        who = "only an Agent(context=CompressorContext()) is compressed"
-    steps = "Tool steps are kept between turns"
+        scope = "only an Agent(context=CompressorContext()) is compressed"
+    steps_note = "Tool steps are kept between turns"
     if not keeps_steps:
-        steps = "Tool steps go when a turn ends, as in the host (keep_tool_steps=False)"
+        steps_note = "Tool steps go when a turn ends, as in the host (keep_tool_steps=False)"
     window, trigger = number(result["window"]), number(result["trigger"])
     return (
-        f"{who}: with model {result['model']}, above {trigger} of {window} tokens "
+        f"{scope}: with model {result['model']}, above {trigger} of {window} tokens "
         f"({result['source']}). Trial: a conversation of {number(result['tokens'])} tokens was "
-        f"sent as {number(result['sent'])}. {steps}"
+        f"sent as {number(result['sent'])}. {steps_note}"
     )
 
 
@@ -276,8 +276,8 @@ def _check_summaries(config: CompressorConfig) -> Finding:
     """Ask the model one small question, as for a summary."""
     model = config.auxiliary_model
     if model is None:
-        usual = "static outside an agent; in an agent, the agent's model writes summaries"
-        return Finding(OK, f"{usual} (--auxiliary-model tries one)")
+        text = "static outside an agent; in an agent, the agent's model writes summaries"
+        return Finding(OK, f"{text} (--auxiliary-model tries one)")
     from ..concurrency import run
     from ..summaries.litellm_client import LiteLLMSummarizer
 

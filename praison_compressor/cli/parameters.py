@@ -45,8 +45,8 @@ class _Number(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         """Parse a number."""
         number = parse_number(str(value))
         if number is None:
-            wrong = f"{value!s:.60}: expected a whole number such as 32000 or 32k"
-            self.fail(wrong, param, ctx)
+            message = f"{value!s:.60}: expected a whole number such as 32000 or 32k"
+            self.fail(message, param, ctx)
         return number
 
 
@@ -80,8 +80,8 @@ def _bundle_options(bundle: str, make: Function, **options: Decorator) -> Decora
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
         def wrapper(**values: Any) -> Any:
-            own = {name: values.pop(name) for name in options}
-            return function(**values, **{bundle: make(**own)})
+            bundled = {name: values.pop(name) for name in options}
+            return function(**values, **{bundle: make(**bundled)})
 
         declared: Function = wrapper
         for option in reversed(options.values()):

@@ -39,7 +39,7 @@ from .transcripts import load_transcript, write_text
 
 
 @command
-@click.argument("what", metavar="SESSION|FILE")
+@click.argument("session_or_file", metavar="SESSION|FILE")
 @option(
     "--out FILE", "Write the page there; - is stdout. Default: report.html.", default="report.html"
 )
@@ -47,7 +47,11 @@ from .transcripts import load_transcript, write_text
 @with_config
 @AS_JSON
 def report(
-    what: str, out: str, conversation: int | None, config: CompressorConfig, as_json: bool
+    session_or_file: str,
+    out: str,
+    conversation: int | None,
+    config: CompressorConfig,
+    as_json: bool,
 ) -> None:
     """Write one self-contained page that shows the life of a session.
 
@@ -57,17 +61,17 @@ def report(
 
     $ praison-compressor report talk.jsonl --window 32k --out page.html
     """
-    is_file = os.path.isfile(what)  # never raises, whatever a session is called
+    is_file = os.path.isfile(session_or_file)  # never raises, whatever a session is called
     with mute_log():
         if is_file:
             # Not the user's store: a report leaves no session behind.
             compressor = ContextCompressor(with_guessed_window(config), store=MemoryStore())
-            messages = load_transcript(what, conversation)
+            messages = load_transcript(session_or_file, conversation)
             with progress_bar("Sending it as it grew"):
-                data = data_of_transcript(messages, compressor, title=Path(what).name)
+                data = data_of_transcript(messages, compressor, title=Path(session_or_file).name)
         else:
-            data = _load_session(what, config)
-    write_text(out, render(data), source=what if is_file else "-")
+            data = _load_session(session_or_file, config)
+    write_text(out, render(data), source=session_or_file if is_file else "-")
     value = {
         "out": out,
         "requests": data.requests,
@@ -77,7 +81,7 @@ def report(
         "masks": len(data.masks),
         "tokens_whole": data.tokens,
         "tokens_view": data.last.view,
-        "tokens_not_sent": data.not_sent,
+        "tokens_not_sent": data.tokens_not_sent,
         "bill": asdict(data.bill),
     }
     written = "" if out == "-" else f"Written to {out}; "
@@ -106,7 +110,7 @@ def bill(session: str, tenant: Tenant, as_json: bool) -> None:
     print_answer(asdict(total), total.lines() if total.requests else [empty], as_json)
 
 
-def _load_session(what: str, config: CompressorConfig) -> ReportData:
+def _load_session(name: str, config: CompressorConfig) -> ReportData:
     """Return the data of a stored session.
 
     Raises:
@@ -114,12 +118,12 @@ def _load_session(what: str, config: CompressorConfig) -> ReportData:
     """
     try:
         with open_ledger(config.store_url) as store:
-            Tenant(store, config.namespace, config.store_url).find_readable_session(what)
-            return data_of_session(ContextCompressor(config, store=store), what)
+            Tenant(store, config.namespace, config.store_url).find_readable_session(name)
+            return data_of_session(ContextCompressor(config, store=store), name)
     except (SessionNotFound, StoreUnavailable) as error:
-        if os.sep not in what and not what.endswith((".json", ".jsonl")):
+        if os.sep not in name and not name.endswith((".json", ".jsonl")):
             raise
-        raise Unusable(f"{what}: there is no such file, and no session of that name") from error
+        raise Unusable(f"{name}: there is no such file, and no session of that name") from error
 
 
 # ---------------------------------------------------------------- the page

@@ -144,14 +144,14 @@ class ReportData:
         return sum(card.segment.secrets for card in cards if card.in_view)
 
     @property
-    def not_sent(self) -> int:
+    def tokens_not_sent(self) -> int:
         """Count the tokens that compression kept out of all requests together."""
         return sum(point.whole - point.view for point in self.points)
 
     @property
-    def not_paid(self) -> float | None:
+    def dollars_not_paid(self) -> float | None:
         """Return US dollars for the tokens not sent, at the listed price."""
-        return self.price * self.not_sent if self.price and self.points else None
+        return self.price * self.tokens_not_sent if self.price and self.points else None
 
 
 def data_of_transcript(
@@ -204,11 +204,11 @@ def data_of_session(compressor: ContextCompressor, session_id: str) -> ReportDat
     lengths = [card.segment.transcript_length for card in cards]
     if not messages or 0 in lengths or max(lengths, default=0) > len(messages):
         return replace(data, note=PARTIAL_NOTE)
-    following = None
-    if data.limits:
-        following = compressor.preview(messages, session_id=session_id, force=True)
-        following = following if following.would_compress else None
-    return replace(_with_points(data, messages, compressor.tokens), next=following)
+    data = _with_points(data, messages, compressor.tokens)
+    if not data.limits:
+        return data
+    preview = compressor.preview(messages, session_id=session_id, force=True)
+    return replace(data, next=preview if preview.would_compress else None)
 
 
 def _window_and_trigger(config: CompressorConfig) -> dict[str, int]:
@@ -234,9 +234,9 @@ def requests_in(messages: Sequence[Message]) -> dict[int, int]:
     An assistant message answers a request. Messages after the last answer are one more request.
     """
     transcript = read_transcript(messages)
-    firsts = (step[0] for step in transcript.steps)
-    answers = [at for at in firsts if transcript.messages[at].get("role") == "assistant"]
-    origins = [transcript.origins[at] for at in answers]
+    starts = (step[0] for step in transcript.steps)
+    answers = [start for start in starts if transcript.messages[start].get("role") == "assistant"]
+    origins = [transcript.origins[answer] for answer in answers]
     ends = [end for end in origins if end]  # a repair answers none
     if not ends or messages[-1].get("role") != "assistant":
         ends.append(len(messages))
@@ -249,7 +249,7 @@ def _with_points(data: ReportData, messages: Sequence[Message], tokens: TokenCou
     cards = sorted((*data.cards, *data.masks), key=lambda card: card.number)
     sizes = map(tokens.message, messages)
     whole = [*itertools.accumulate(sizes, initial=tokens.messages([]))]
-    pending, requests = list(_cuts(messages, cards)), requests_in(messages)
+    pending, requests = list(_transcript_lengths(messages, cards)), requests_in(messages)
     if pending and pending[-1][0] > max(requests.values()):
         # Compressed after the last answer: one more request shows it.
         requests[max(requests) + 1] = len(messages)
@@ -276,7 +276,9 @@ def _with_points(data: ReportData, messages: Sequence[Message], tokens: TokenCou
     )
 
 
-def _cuts(messages: Sequence[Message], cards: Sequence[Card]) -> Iterator[tuple[int, Card]]:
+def _transcript_lengths(
+    messages: Sequence[Message], cards: Sequence[Card]
+) -> Iterator[tuple[int, Card]]:
     """Yield each segment with the transcript's length when it was written.
 
     A segment is left out if one of its originals was edited since.

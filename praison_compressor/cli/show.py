@@ -62,7 +62,7 @@ def show(
         for row in every
         if (row.state == IN_VIEW or not live) and (row.kind == "summary" or not summaries)
     ]
-    print_answer(list(map(_row_json, listed)), [_table(stored, listed)], as_json)
+    print_answer(list(map(_row_json, listed)), [_segments_table(stored, listed)], as_json)
 
 
 def _read(
@@ -151,9 +151,9 @@ def _row_json(row: _NumberedEntry) -> dict[str, Any]:
     return {**value, "in_view": row.state == IN_VIEW, "state": row.state}
 
 
-def _table(session: Session, listed: Sequence[_NumberedEntry]) -> Block:
+def _segments_table(session: Session, listed: Sequence[_NumberedEntry]) -> Block:
     """Return the rows; neighbouring masks share one, and so do forgotten segments."""
-    rows = [_row(list(run), kind) for (kind, _), run in itertools.groupby(listed, _row_key)]
+    rows = [_segment_row(list(run), kind) for (kind, _), run in itertools.groupby(listed, _row_key)]
     columns = ("reference", "kind", "by", "messages#", "tokens#", "after#", "begins")
     if rows:
         return Table(columns, rows, spare=("by",))
@@ -170,7 +170,7 @@ def _row_key(row: _NumberedEntry) -> tuple[str, int]:
     return shown, 0 if row.kind in ("mask", "excerpt") else row.number
 
 
-def _row(run: Sequence[_NumberedEntry], kind: str) -> tuple[str | int | None, ...]:
+def _segment_row(run: Sequence[_NumberedEntry], kind: str) -> tuple[str | int | None, ...]:
     first, segment = run[0], run[0].entry.segment
     name = f"s{first.number}" if len(run) == 1 else f"s{first.number} to s{run[-1].number}"
     if first.entry.forgotten:

@@ -85,8 +85,8 @@ def lineage(session: str, forks: bool, tenant: Tenant, as_json: bool) -> None:
     tenant.find_session(session)
     epochs = (tenant.store.tree if forks else tenant.store.lineage)(tenant.namespace, session)
     lines = (
-        f"{'    ' * depth}{epoch.id}  ({how} {utc_time(epoch.created) or '-'})"
-        for depth, how, epoch in tree_rows(epochs)
+        f"{'    ' * depth}{epoch.id}  ({origin} {utc_time(epoch.created) or '-'})"
+        for depth, origin, epoch in tree_rows(epochs)
     )
     print_answer(epochs, lines, as_json)
 
@@ -101,11 +101,10 @@ def tree_rows(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
     for epoch in epochs:
         before = last.get(epoch.session_id)
         is_fork = before is None and epoch.parent_id in depth
-        above = depth.get(before or epoch.parent_id or "", 0)
-        depth[epoch.id] = above + is_fork
+        depth[epoch.id] = depth.get(before or epoch.parent_id or "", 0) + is_fork
         last[epoch.session_id] = epoch.id
-        how = "undo" if epoch.undoes else "compressed" if before else "began"
-        yield depth[epoch.id], "fork" if is_fork else how, epoch
+        origin = "undo" if epoch.undoes else "compressed" if before else "began"
+        yield depth[epoch.id], "fork" if is_fork else origin, epoch
 
 
 # ---------------------------------------------------------------- search
@@ -136,10 +135,10 @@ def search(query: str, session: str | None, limit: int, tenant: Tenant, as_json:
     blocks: list[Block] = []
     for name in names:
         blocks.append(Line(name, "bold"))
-        own = [hit for hit in hits if hit.session_id == name]
-        if any(hit.entry for hit in own):
+        session_hits = [hit for hit in hits if hit.session_id == name]
+        if any(hit.entry for hit in session_hits):
             blocks.append(tenant.recall(stored[name]).search(query, limit, SCREEN_TOKENS))
-        blocks += [_uncompressed_hit(hit, query) for hit in own if not hit.entry]
+        blocks += [_uncompressed_hit(hit, query) for hit in session_hits if not hit.entry]
     value = [{**asdict(hit), "reference": _reference(hit, stored[hit.session_id])} for hit in hits]
     print_answer(value, blocks or ["Nothing found."], as_json)
 
@@ -180,7 +179,7 @@ def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: b
     view_messages = None if view is None else load_transcript(view)
     messages = compressor.verbatim(view_messages, session_id=session)
     write_messages(out, messages, source=view or "-")
-    differences = list(_differences(messages))
+    differences = list(_difference_notes(messages))
     if out == "-":
         for difference in differences:
             print_complaint(difference, kind="note: ")
@@ -191,7 +190,7 @@ def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: b
     print_answer(value, [written, *notes], as_json)
 
 
-def _differences(messages: Sequence[Message]) -> Iterator[str]:
+def _difference_notes(messages: Sequence[Message]) -> Iterator[str]:
     """Yield how the messages differ from the originals."""
     summaries = sum(map(is_framed, messages))
     if summaries:
@@ -220,8 +219,8 @@ def verify(
             namespace = namespace or CompressorConfig.namespace
             Tenant(store, namespace, store_url).find_readable_session(session)
         faults = store.verify(namespace, session)
-        what = session or store.place
-    sound = f"Sound: every hash and every original of {what} agrees."
+        checked = session or store.place
+    sound = f"Sound: every hash and every original of {checked} agrees."
     shown: list[Block] = [Line(str(fault), "red") for fault in faults]
     print_answer({"sound": not faults, "faults": faults}, shown or [sound], as_json)
     if faults:
@@ -273,8 +272,8 @@ def _erasure_lines(erasure: Forgotten) -> Iterator[Block]:
     messages = pluralize(erased.messages, "message")
     yield f"Erased: {messages}, {pluralize(erased.segments, 'segment')}."
     for name in erased.still_in:
-        held = "holds some of the same messages itself, or was forked from it and lacks them now"
-        yield Line(f"Session {name} {held}.", "yellow")
+        reason = "holds some of the same messages itself, or was forked from it and lacks them now"
+        yield Line(f"Session {name} {reason}.", "yellow")
     for sentence in erasure.left:
         yield Line(f"Left: {sentence}.", "yellow")
     if not erased.pages_cleared:

@@ -139,13 +139,13 @@ LEAST_WORD_CELLS = 6  # with less room, the last column is left out
 def _lay_out(table: Table, width: int | None) -> Iterator[Line]:
     """Lay out a table within a width; None for any width."""
     heads = [name.rstrip("#") for name in table.columns]
-    rows = [heads, *([_cell(value) for value in row] for row in table.rows)]
+    rows = [heads, *([_cell_text(value) for value in row] for row in table.rows)]
     sizes = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    widths = dict(enumerate(sizes)) if width is None else _fit(table, sizes, width)
+    widths = dict(enumerate(sizes)) if width is None else _fit_widths(table, sizes, width)
     last = widths.get(len(sizes) - 1) if table.wraps else None
     for row, style in itertools.zip_longest(rows, ["bold", *table.styles], fillvalue=""):
         for line in [row] if last is None else _wrap_cells(row, last):
-            cells = [_pad(line[at], widths[at], table.columns[at].endswith("#")) for at in widths]
+            cells = [_pad(line[i], widths[i], table.columns[i].endswith("#")) for i in widths]
             yield Line(GAP.join(cells).rstrip(), style)
 
 
@@ -157,7 +157,7 @@ def _wrap_cells(row: Sequence[str], width: int) -> Iterator[Sequence[str]]:
         cells = [""] * len(cells)
 
 
-def _fit(table: Table, sizes: Sequence[int], width: int) -> dict[int, int]:
+def _fit_widths(table: Table, sizes: Sequence[int], width: int) -> dict[int, int]:
     """Return the widths of the columns that fit, by index.
 
     First spare columns are left out, then the last column is cut or left out.
@@ -175,7 +175,7 @@ def _fit(table: Table, sizes: Sequence[int], width: int) -> dict[int, int]:
     return widths
 
 
-def _cell(value: str | int | None) -> str:
+def _cell_text(value: str | int | None) -> str:
     return one_line(value) if isinstance(value, str) else number(value)
 
 

@@ -114,8 +114,8 @@ def _check_message(message: Any, path: str, rules: Rules) -> None:
 
 def _check_content(message: JSON, role: str, path: str) -> None:
     content = message.get("content")
-    instead = ("tool_calls", "function_call", "refusal", "audio")
-    if content in (None, "") and role == "assistant" and any(map(message.get, instead)):
+    alternatives = ("tool_calls", "function_call", "refusal", "audio")
+    if content in (None, "") and role == "assistant" and any(map(message.get, alternatives)):
         return
     if content is None:
         text = "Invalid value for 'content': expected a string, got null."
@@ -227,18 +227,18 @@ def refuse_missing(param: str) -> NoReturn:
     raise Refusal(text, param=param, code="missing_required_parameter")
 
 
-def refuse_type(param: str, expected: str, got: Any) -> NoReturn:
+def refuse_type(param: str, expected: str, value: Any) -> NoReturn:
     """Refuse a value of the wrong JSON type."""
     names = {dict: "an object", list: "an array", str: "a string", type(None): "null"}
-    found = names.get(type(got), "a number or boolean")
+    found = names.get(type(value), "a number or boolean")
     text = f"Invalid type for '{param}': expected {expected}, but got {found} instead."
     raise Refusal(text, param=param, code="invalid_type")
 
 
-def refuse_value(param: str, got: Any, supported: Iterable[str]) -> NoReturn:
+def refuse_value(param: str, value: Any, supported: Iterable[str]) -> NoReturn:
     """Refuse a value outside an enumeration."""
     names = ", ".join(f"'{name}'" for name in supported)
-    text = f"Invalid value: '{got}'. Supported values are: {names}."
+    text = f"Invalid value: '{value}'. Supported values are: {names}."
     raise Refusal(text, param=param, code="invalid_value")
 
 
