@@ -59,8 +59,8 @@ def compress(
     Head and tail stay verbatim, the middle becomes a summary. The file itself is never changed.
 
     FILE holds a JSON list of chat messages, {"messages": [...]}, or JSON Lines with one message a
-    line or one conversation a line; - is standard input. With `--set tool_policies=keep_none`
-    old tool outputs become one line each; where that is enough, no summary is written.
+    line or one conversation a line; - is standard input. `--set tool_policies=keep_none` replaces
+    each old tool output by one line. If that is enough, no summary is written.
 
     $ praison-compressor compress talk.jsonl --window 32k --out view.jsonl
     """
@@ -90,7 +90,7 @@ def compress(
 def _compress(
     request: Request, config: CompressorConfig
 ) -> tuple[CompressResult, Preview, list[str]]:
-    """Return the result, its view, and why models failed."""
+    """Return the result, its view's preview, and the reasons of failures."""
     events: list[Event] = []
     with progress_bar("Compressing"), mute_log():  # the failures are printed
         compressor = ContextCompressor(with_guessed_window(config), on_event=events.append)
@@ -116,7 +116,7 @@ RESULT_FIELDS = (
 
 
 def _mark_written(parts: Iterable[Part], result: CompressResult) -> Iterator[Part]:
-    """Yield the parts; name the writer of each summary that was written now."""
+    """Yield the parts; name the writer of each new summary."""
     writers = {unframe(text.message): text.model or text.method for text in result.written}
     for part in parts:
         writer = writers.get(unframe(part.segment.rendered)) if part.segment else None
@@ -218,8 +218,8 @@ def inspect(
 ) -> None:
     """Show what would be kept, masked and summarized, and why.
 
-    Prints references, tokens and the replacement texts. Calls no model and writes nothing. Takes
-    FILE and the options of `compress`; `compress` with the same options does what was shown.
+    Prints references, tokens and the replacement texts. Calls no model and writes nothing. FILE
+    and the options are those of `compress`. `compress` with the same options does what was shown.
 
     $ praison-compressor inspect talk.jsonl --window 32k --messages
     """
@@ -259,7 +259,7 @@ PREVIEW_FIELDS = (
 
 
 def _missing_store(url: str | None) -> str | None:
-    """Return the place of a missing store, or None."""
+    """Return the address of a missing store, or None."""
     if url is None:
         return None
     with open_ledger(url, new=True) as store:

@@ -71,14 +71,14 @@ class DoctorCheck(NamedTuple):
 def doctor(config: CompressorConfig, as_json: bool) -> None:
     """Check host, configuration, window, store and models.
 
-    Reads PRAISONAI_PLUGINS and .praisonai/config.yaml as the host does. Options given here override
-    those of the files. An agent outgrows its window against a local server; the result shows which
-    agents are compressed, and above how many tokens. Exit code 1 when something that is configured
-    does not work.
+    Reads PRAISONAI_PLUGINS and .praisonai/config.yaml as the host does. Options on the command line
+    override those of the files. An agent outgrows its window against a local server. The result
+    shows which agents are compressed, and above how many tokens. Exits with code 1 when a
+    configured part does not work.
 
     $ praison-compressor doctor --window 32k
     """
-    # Each check's line says what the log would.
+    # A check's line repeats what would be logged.
     with mute_log(), progress_bar("Checking"):
         config, sources = _effective_config(config)
         checks = {"options": sources}
@@ -100,7 +100,7 @@ def _finding_lines(checks: Mapping[str, Finding]) -> Iterator[Line]:
 
 
 def _effective_config(config: CompressorConfig) -> tuple[CompressorConfig, Finding]:
-    """Return the options in force, and where each comes from.
+    """Return the options in force, and the source of each.
 
     The command line overrides the host's files; the files override the environment.
     """
@@ -185,7 +185,7 @@ def _check_plugin(config: CompressorConfig) -> Finding:
 
 
 def _check_agents(config: CompressorConfig) -> Finding:
-    """Find which agents are compressed, and have one outgrow its window."""
+    """Find which agents are compressed; let one outgrow its window."""
     from ..praisonai.context_param import STRATEGY_VARIABLE
     from ..praisonai.plugin import read_host_configuration
 

@@ -57,7 +57,7 @@ NUMBER = _Number()
 
 
 def command(function: Function) -> click.Command:
-    """Make a command; its docstring is its help, and ends in an example."""
+    """Make a command whose help is its docstring, with an example last."""
     text, _, example = cleandoc(function.__doc__ or "").rpartition("\n\n$ ")
     return click.command(help=text, epilog=f"$ {example}")(function)
 

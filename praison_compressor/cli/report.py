@@ -55,9 +55,9 @@ def report(
 ) -> None:
     """Write one self-contained page that shows the life of a session.
 
-    Context size over time with each compression, each summary beside its originals, masked outputs,
-    lineage, cost. FILE is a transcript as `compress` takes it. The transcript is replayed turn by
-    turn to the compressor with these options. Without an auxiliary model no model is called.
+    The page has the context's size at each request, each summary beside its originals, masked
+    outputs, lineage and cost. FILE is a transcript as `compress` takes it, and is replayed request
+    by request with these options. Without an auxiliary model no model is called.
 
     $ praison-compressor report talk.jsonl --window 32k --out page.html
     """
@@ -130,7 +130,7 @@ def _load_session(name: str, config: CompressorConfig) -> ReportData:
 
 
 def render(data: ReportData) -> str:
-    """Return the page."""
+    """Return the page's HTML."""
     from jinja2 import Environment, StrictUndefined  # the other commands do not wait for it
 
     environment = Environment(

@@ -115,26 +115,26 @@ class ReportData:
     next: Preview | None = None
     """The compression that `/compact` would make now; None if it would gain nothing."""
     limits: Mapping[str, int] = field(default_factory=dict)
-    """Tokens of "window" and "trigger", where they are known."""
+    """Tokens of "window" and "trigger", if known."""
 
     @property
     def bill_lines(self) -> list[str]:
-        """Return the bill in lines, none without a request."""
+        """Return the bill in lines, or [] without a request."""
         return self.bill.lines() if self.bill.requests else []
 
     @property
     def last(self) -> Point:
-        """Return the last request; zeros where none is known."""
+        """Return the last request, or zeros."""
         return self.points[-1] if self.points else Point(0, 0, 0, 0)
 
     @property
     def requests(self) -> int:
-        """Return the number of requests: the bill's, where there is one."""
+        """Return the number of requests, by the bill if there is one."""
         return self.bill.requests or self.last.request
 
     @property
     def summaries_cost(self) -> Usage:
-        """Return what the summaries cost: by the bill, where there is one."""
+        """Return the summaries' cost, by the bill if there is one."""
         return self.bill.summaries if self.bill.requests else self.usage
 
     @property
@@ -157,7 +157,7 @@ class ReportData:
 def data_of_transcript(
     messages: Sequence[Any], compressor: ContextCompressor, *, title: str
 ) -> ReportData:
-    """Send the transcript as it grew through the compressor; return that session's data.
+    """Replay the transcript through the compressor; return the session's data.
 
     Raises:
         CompressorError: as `ContextCompressor.compress`.
@@ -178,7 +178,7 @@ def data_of_session(compressor: ContextCompressor, session_id: str) -> ReportDat
     store, namespace = compressor.store, compressor.config.namespace
     session = store.open(namespace, session_id)
     states = segment_states(session.entries)
-    # An undone segment counts as paid for, and is not shown.
+    # An undone segment is not shown; its cost still counts.
     cards = [
         _card(number, entry, state == IN_VIEW, store.originals(session, entry) or [])
         for number, (entry, state) in enumerate(zip(session.entries, states, strict=True), 1)
@@ -190,7 +190,7 @@ def data_of_session(compressor: ContextCompressor, session_id: str) -> ReportDat
         note=f"{STORED_NOTE} {UNDONE_NOTE}" if UNDONE in states else STORED_NOTE,
         cards=tuple(card for card in cards if card.segment.kind == "summary"),
         masks=tuple(card for card in cards if card.segment.kind in ("mask", "excerpt")),
-        # A database knows the whole family; the store in memory only the chain.
+        # A database has the forks too; the store in memory only the chain.
         epochs=tuple(getattr(store, "tree", store.lineage)(namespace, session_id)),
         compressions=len({entry.epoch for entry in session.entries}) - undos,
         undone=undos,
@@ -212,7 +212,7 @@ def data_of_session(compressor: ContextCompressor, session_id: str) -> ReportDat
 
 
 def _window_and_trigger(config: CompressorConfig) -> dict[str, int]:
-    """Return window and trigger; nothing where neither window nor model is known."""
+    """Return window and trigger; {} if neither window nor model is known."""
     if config.context_window is None and config.model is None:
         return {}
     window = model_limits(config.model, config.context_window).window

@@ -84,7 +84,7 @@ def _parse_reference(session: str, text: str, entries: Sequence[Entry]) -> Refer
     """Parse a reference that the session has.
 
     Raises:
-        Unusable: it is no reference, or the session has no such segment or message.
+        Unusable: the text is not a reference, or the session lacks the segment or message.
     """
     reference = parse_reference(text)
     if reference is None:
@@ -163,7 +163,7 @@ def _segments_table(session: Session, listed: Sequence[_NumberedEntry]) -> Block
 
 
 def _row_key(row: _NumberedEntry) -> tuple[str, int]:
-    """Return a segment's kind and number; neighbours with equal keys share a row."""
+    """Return a key; neighbouring segments with equal keys share a row."""
     if row.state == GONE:
         return GONE, 0
     shown = row.kind if row.state == IN_VIEW or row.kind == "undo" else f"{row.kind}, {row.state}"

@@ -93,11 +93,10 @@ class Tenant:
         def command_to_read(reference: str) -> str:
             first = reference.partition(",")[0]  # `show` takes one
             words = ["praison-compressor", "show", session.id, first]
-            words += (
-                ["--store", self.url] if self.url and "@" not in self.url else []
-            )  # no password
-            is_default = self.namespace == CompressorConfig.namespace
-            words += [] if is_default else ["--namespace", self.namespace]
+            if self.url and "@" not in self.url:  # it may have a password
+                words += ["--store", self.url]
+            if self.namespace != CompressorConfig.namespace:
+                words += ["--namespace", self.namespace]
             return shlex.join(words)
 
         return Recall(

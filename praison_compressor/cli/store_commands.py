@@ -119,9 +119,9 @@ def tree_rows(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
 def search(query: str, session: str | None, limit: int, tenant: Tenant, as_json: bool) -> None:
     """Find messages of stored sessions by their words, best first.
 
-    QUERY is words to find. Each session is searched as the agent's search tool searches it. `show
-    SESSION REFERENCE` reads a reference. A message that was never compressed has none; `restore`
-    writes it. With --json each message has the digest that `forget` takes.
+    QUERY has the words to find. Each session is searched as the agent's search tool does it. `show
+    SESSION REFERENCE` reads a reference. A message that was never compressed has no reference;
+    `restore` writes it. With --json each message has the digest that `forget` takes.
 
     $ praison-compressor search "port 9090" --session audit --store ledger.db
     """
@@ -168,8 +168,8 @@ def _reference(hit: Hit, session: Session) -> str | None:
 def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: bool) -> None:
     """Write a session's transcript, as of its last request or `save`.
 
-    With --view the command writes the transcript that the view represents. Secrets that the
-    ledger masked stay masked.
+    With --view the command writes the transcript of that view. Secrets that the ledger masked stay
+    masked.
 
     $ praison-compressor restore audit --store ledger.db --out whole.jsonl
     """
@@ -191,7 +191,7 @@ def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: b
 
 
 def _difference_notes(messages: Sequence[Message]) -> Iterator[str]:
-    """Yield how the messages differ from the originals."""
+    """Yield each difference between the messages and the originals."""
     summaries = sum(map(is_framed, messages))
     if summaries:
         yield f"{pluralize(summaries, 'summary', 'summaries')} left: not of this session's ledger"
@@ -238,10 +238,10 @@ def verify(
 def forget(target: str | None, yes: bool, tenant: Tenant, as_json: bool) -> None:
     """Erase a session or a message, and every summary of it.
 
-    TARGET is a session, or a message's digest sha256:... There is no way back. Every summary that
-    covered an erased message goes too, and so do later summaries, whose writer was shown the erased
-    ones. The chain keeps a tombstone and still verifies. A fork loses what it inherited. Without
-    TARGET the command clears freed pages that an earlier run could not clear.
+    TARGET is a session, or a message's digest sha256:... Nothing brings the messages back. Each
+    summary of an erased message is erased too, and so is each later summary, whose writer read the
+    erased ones. The chain keeps a tombstone and still verifies. A fork loses the messages that it
+    inherited. Without TARGET the command clears freed pages that an earlier run could not clear.
 
     $ praison-compressor forget audit --yes --store ledger.db
     """

@@ -88,7 +88,7 @@ def print_blocks(blocks: Iterable[Block], file: IO[str]) -> None:
 
 
 def _wrap_text(block: str | Line, width: int | None) -> Iterator[Line]:
-    """Yield the clean lines of a text within a width; None for any width."""
+    """Yield a text's clean lines, wrapped at a width unless None."""
     text, style = block if isinstance(block, Line) else Line(block)
     if width is None:
         yield Line(clean(text), style)

@@ -45,7 +45,7 @@ def _parse_values(text: str) -> list[Any]:
         value = json.loads(text)
     except ValueError as error:
         value = _parse_lines(text, error)
-    # A list with any message is a conversation: the error names the items that are no message.
+    # A list with any message is a conversation: the error names its other items.
     is_several = isinstance(value, list) and value and not any(map(_is_message, value))
     return value if is_several else [value]
 
@@ -116,7 +116,7 @@ def _open_private(path: str, flags: int) -> int:
 
 
 def check_writable(path: str, *, source: str = "-") -> None:
-    """Refuse a path that cannot be written, a database, and the source itself."""
+    """Refuse an unwritable path, a database, and the source itself."""
     target = Path(path)
     with _refuse_unusable(path):
         if not target.absolute().parent.is_dir():

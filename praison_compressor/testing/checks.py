@@ -129,7 +129,7 @@ def _check_content(message: JSON, role: str, path: str) -> None:
 
 
 def check_content(parts: Any, allowed: Mapping[str, set[str]], path: str) -> None:
-    """Refuse content that is no array of the allowed parts."""
+    """Refuse content that is not an array of the allowed parts."""
     for index, part in enumerate(as_array(parts, path)):
         where = f"{path}[{index}]"
         kind = string_under(as_object(part, where), "type", where)
@@ -187,7 +187,7 @@ def _check_pairs(messages: Sequence[JSON]) -> None:
 
 
 def check_alternation(messages: Sequence[JSON]) -> None:
-    """Refuse roles that do not alternate, calls, results and system messages aside."""
+    """Refuse roles that do not alternate, without calls, results and system messages."""
     roles = [m["role"] for m in messages if not m.get("tool_calls")]
     roles = [role for role in roles if role in ("user", "assistant")]
     if any(role != ("user", "assistant")[index % 2] for index, role in enumerate(roles)):
@@ -199,7 +199,7 @@ def check_alternation(messages: Sequence[JSON]) -> None:
 
 # ---------------------------------------------------------------- tools
 def check_tools(body: JSON) -> None:
-    """Refuse tools that are no functions, and a choice without tools."""
+    """Refuse tools that are not functions, and a choice without tools."""
     tools = body.get("tools")
     if tools is None and body.get("tool_choice") not in (None, "none"):
         text = "'tool_choice' is only allowed when 'tools' are specified."
@@ -284,7 +284,7 @@ def check_not_empty(value: str | list[Any], path: str) -> None:
 
 
 def check_call_arguments(holder: Mapping[str, Any], path: str) -> None:
-    """Refuse a call's arguments that are no text of a JSON object."""
+    """Refuse a call's arguments unless they are a JSON object's text."""
     param = f"{path}.arguments"
     try:
         parsed = json.loads(string_under(holder, "arguments", path))
