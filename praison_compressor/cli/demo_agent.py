@@ -1,6 +1,6 @@
 """Let an agent read a harbour's logs, against a strict local provider.
 
-Agent, tools and HTTP are real. Two models are scripted: the agent's follows `SCRIPT` and answers
+Agent, tools and HTTP are real. Two models are scripted: the agent's follows `script` and answers
 only from what it is shown; the summarizer's takes notes. No key, no network.
 """
 
@@ -37,29 +37,6 @@ FACT = "01-23 Marigold, 14 crates of tea: mast broken, towed in by the Otter"
 """Line of a log that the last question asks for."""
 
 
-def pier_log(pier: int) -> list[str]:
-    """Return the lines of a pier's log, the same on every machine."""
-    lines = []
-    for n in range(MONTH_LINES * len(MONTHS)):
-        late = f", {n % 5 + 1} h late" if n % 29 == 0 else ""
-        ship, goods = SHIPS[(n * pier + n // 7) % len(SHIPS)], GOODS[(n + pier) % len(GOODS)]
-        day = f"{n // MONTH_LINES + 1:02}-{n // 2 % 28 + 1:02}"
-        lines.append(f"{day} {ship}, {(n * 11 + pier) % 60 + 3} crates of {goods}{late}")
-    if pier == 3:
-        lines[44] = FACT
-    return lines
-
-
-def search(pier: int, word: str) -> str:
-    """Search the log of a pier for a word.
-
-    Args:
-        pier: 1 to 3
-        word: what to look for
-    """
-    return "\n".join(line for line in pier_log(pier) if word in line)
-
-
 def read_month(pier: int, month: int) -> str:
     """Read a month in the log of a pier.
 
@@ -67,45 +44,37 @@ def read_month(pier: int, month: int) -> str:
         pier: 1 to 3
         month: 1 to 10
     """
-    return "\n".join(pier_log(pier)[MONTH_LINES * (month - 1) : MONTH_LINES * month])
+    lines = []
+    for n in range(MONTH_LINES * (month - 1), MONTH_LINES * month):
+        ship, goods = SHIPS[(n * pier + n // 7) % len(SHIPS)], GOODS[(n + pier) % len(GOODS)]
+        day = f"{month:02}-{n // 2 % 28 + 1:02}"
+        lines.append(f"{day} {ship}, {(n * 11 + pier) % 60 + 3} crates of {goods}")
+    if (pier, month) == (3, 1):
+        lines[44] = FACT
+    return "\n".join(lines)
 
 
 # ---------------------------------------------------------------- the two models
 
 
-@dataclass(frozen=True)
-class DemoTurn:
-    """What the user says, which logs the model reads, what it answers."""
-
-    user: str
-    calls: tuple[Call, ...]
-    answer: str
-
-
-def _month_calls(pier: int, *months: int) -> tuple[Call, ...]:
-    return tuple(Call("read_month", {"pier": pier, "month": month}) for month in months)
+def script() -> Iterator[tuple[str, Answers]]:
+    """Yield each of the user's messages with the answers of the agent's model."""
+    reads = [_read(pier, month) for pier in (1, 2) for month in range(1, 7)]
+    yield FIRST_QUESTION, [*reads, Reply("Both piers: most ships bring tea, salt or timber.")]
+    for month, name in enumerate(MONTHS, 1):
+        listed = read_month(3, month).replace("\n", "\n- ")
+        answer = Reply(f"Pier-3 in {name}: {MONTH_LINES} ships.\n- {listed}")
+        yield f"What came to pier-3 in {name}?", [_read(3, month), answer]
+    yield LAST_QUESTION, answer_last
 
 
-def _question(number: int, month: str) -> DemoTurn:
-    """Return a question that one read answers."""
-    listed = read_month(3, number).replace("\n", "\n- ")
-    answer = f"Pier-3 in {month}: {MONTH_LINES} ships.\n- {listed}"
-    return DemoTurn(f"What came to pier-3 in {month}?", _month_calls(3, number), answer)
+def _read(pier: int, month: int) -> Reply:
+    return Reply(calls=(Call("read_month", {"pier": pier, "month": month}),))
 
 
-SCRIPT = (
-    DemoTurn(
-        "I write the harbour's yearly report in notes/harbour.md: read the logs of pier-1 and "
-        "pier-2, then I ask you about pier-3. Rule QX-417: no captain's name goes into it.",
-        (
-            Call("search", {"pier": 1, "word": "late"}),
-            *_month_calls(1, 1, 2, 3, 4),
-            Call("search", {"pier": 2, "word": "late"}),
-            *_month_calls(2, 1, 2, 3, 4),
-        ),
-        "Both piers: most ships bring tea, salt or timber, and every 29th entry is late.",
-    ),
-    *(_question(number, month) for number, month in enumerate(MONTHS, 1)),
+FIRST_QUESTION = (
+    "I write the harbour's yearly report in notes/harbour.md: read the logs of pier-1 and "
+    "pier-2, then I ask you about pier-3. Rule QX-417: no captain's name goes into it."
 )
 
 LAST_QUESTION = (
@@ -128,12 +97,10 @@ def take_notes(request: Asked) -> Reply:
     text = request.last_user
     goals = re.findall(r"^\[user\]\n(.+)$", text, re.MULTILINE)
     done = re.findall(r"^\[assistant\]\n(.+)$", text, re.MULTILINE)
-    calls = re.findall(r"^(?:\[calls )?(search|read_month)\]? (\{.+\})$", text, re.MULTILINE)
+    calls = re.findall(r"^(?:\[calls )?(read_month)\]? (\{.+\})$", text, re.MULTILINE)
     done += [" ".join(call) for call in calls]
-    notes = {"## Goal": goals, "## Done": done}
-    return Reply(
-        "\n".join(line for name, lines in notes.items() if lines for line in (name, *lines))
-    )
+    notes = (["## Goal", *goals], ["## Done", *done])
+    return Reply("\n".join(line for section in notes if section[1:] for line in section))
 
 
 # ---------------------------------------------------------------- what happens
@@ -196,10 +163,8 @@ def run_turns() -> Iterator[TurnOutcome]:
             install()
             try:
                 demo = _Demo(provider)
-                for turn in SCRIPT:
-                    replies = [Reply(calls=(call,)) for call in turn.calls]
-                    yield demo.ask(turn.user, [*replies, Reply(turn.answer)])
-                yield demo.ask(LAST_QUESTION, answer_last)
+                for question, answers in script():
+                    yield demo.ask(question, answers)
             finally:
                 uninstall()
 
@@ -258,7 +223,7 @@ def _agent() -> Any:
         instructions="You keep a harbour's books. Look things up with your tools before you "
         "answer, and be brief.",
         llm=MODEL,
-        tools=[search, read_month],
+        tools=[read_month],
         context={
             "strategy": "summarize",
             "context_window": WINDOW,
