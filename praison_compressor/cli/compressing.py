@@ -162,7 +162,7 @@ def _parts_table(preview: Preview, view_messages: int) -> Table:
 
 def _method_sentence(result: CompressResult, request: Request, config: CompressorConfig) -> str:
     """Return a sentence on how the view was made."""
-    used, model = result.usage, config.auxiliary_model
+    model = config.auxiliary_model
     if result.summary_method is None and result.context_status == "masked":
         return "Method: masks; no summary was needed, no model was asked."
     if result.summary_method is None:
@@ -172,8 +172,9 @@ def _method_sentence(result: CompressResult, request: Request, config: Compresso
     if result.summary_method == "reused":
         return "Method: reused from the store; nothing was summarized again."
     if result.summary_method == "model":
-        cost = "" if used.cost is None else f", {money(used.cost)}"
-        numbers = f"{number(used.prompt_tokens)} tokens read, {number(used.completion_tokens)}"
+        usage = result.usage
+        cost = "" if usage.cost is None else f", {money(usage.cost)}"
+        numbers = f"{number(usage.prompt_tokens)} tokens read, {number(usage.completion_tokens)}"
         return f"Method: model ({model}: {numbers} written{cost})."
     if model is None:
         return "Method: static (no model was given; --auxiliary-model has one write the summary)."
@@ -231,7 +232,8 @@ def inspect(
         if request.selection:
             compressor.preview(request.messages, **request.arguments)
         preview = compressor.preview(request.messages, **request.arguments, **request.selection)
-    tokens, rows = compressor.tokens, list(_message_rows(preview)) if messages or as_json else []
+    tokens = compressor.tokens
+    rows = list(_message_rows(preview)) if messages or as_json else []
     value = {
         "file": request.file,
         "tokenizer": {"source": tokens.source, "exact": tokens.exact},
@@ -282,10 +284,16 @@ class MessageRow:
 
 def _message_rows(preview: Preview) -> Iterator[MessageRow]:
     for index, fate in preview.fates():
-        message, tokens = preview.messages[index], preview.message_tokens[index]
+        message = preview.messages[index]
         line = preview.lines.get(index) if fate == "mask" else None
-        text, role = line or message_line(message, 80), str(message.get("role"))
-        yield MessageRow(index, preview.references[index], role, fate, tokens, text)
+        yield MessageRow(
+            index=index,
+            reference=preview.references[index],
+            role=str(message.get("role")),
+            fate=fate,
+            tokens=preview.message_tokens[index],
+            text=line or message_line(message, 80),
+        )
 
 
 def message_line(message: Message, width: int) -> str:
@@ -312,7 +320,8 @@ def _summary_texts(preview: Preview) -> Iterator[Block]:
 def _size_line(preview: Preview, request: Request, config: CompressorConfig) -> str:
     if request.target:
         return f"Target {number(request.target)} tokens."
-    budget, source = preview.budget, options_as_flags(preview.limits.source)
+    budget = preview.budget
+    source = options_as_flags(preview.limits.source)
     if config.model is None and config.context_window is None:
         source = "assumed; set --model or --window"
     return (

@@ -163,7 +163,8 @@ def _list_messages(messages: Sequence[Message], tokens: TokenCounter, width: int
 
 
 def _closing_lines(outcomes: Sequence[TurnOutcome]) -> Iterator[Block]:
-    check, totals = outcomes[-1].check, _totals(outcomes)
+    check = outcomes[-1].check
+    totals = _totals(outcomes)
     figures = {name: number(n) if isinstance(n, int) else n for name, n in totals.items()}
     where = "what was sent still held it"
     if not check["in_view"]:

@@ -197,7 +197,8 @@ class _Demo:
         return TurnOutcome(question, answer, sent, len(records) - len(sent))
 
     def _sent_request(self, record: Recorded, commit: Mapping[str, Any]) -> SentRequest:
-        compressor, view = self._agent.context_compressor, record.messages
+        view = record.messages
+        compressor = self._agent.context_compressor
         engine = compressor.engine()
         whole = engine.verbatim(view, session_id=compressor.session_id)
         left_out = engine.tokens.messages(whole) - engine.tokens.messages(view)

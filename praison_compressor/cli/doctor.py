@@ -152,10 +152,11 @@ def _check_host(config: CompressorConfig) -> Finding:
     """Replace every name of the host that we replace; restore it."""
     from ..praisonai import install, installed, uninstall
 
-    host, before = f"praisonaiagents {version('praisonaiagents')}", installed()
+    host = f"praisonaiagents {version('praisonaiagents')}"
+    was_installed = installed() is not None
     installation = install()
     count = len(installation.patches)  # `uninstall` empties them
-    if before is None:
+    if not was_installed:
         uninstall()
     if installation.lacking:
         parts = "; ".join(f"{part} ({reason})" for part, reason in installation.lacking.items())
@@ -167,7 +168,8 @@ def _check_plugin(config: CompressorConfig) -> Finding:
     """Read what the host's configuration asks of the plugin."""
     from ..praisonai.plugin import PLUGIN, read_host_configuration
 
-    request, names = read_host_configuration(), os.environ.get("PRAISONAI_PLUGINS")
+    request = read_host_configuration()
+    names = os.environ.get("PRAISONAI_PLUGINS")
     sources = [f"PRAISONAI_PLUGINS={names}" if names else "no PRAISONAI_PLUGINS"]
     sources_read = ", ".join([*sources, *(request.files or ["no .praisonai/config.yaml"])])
     if request.faults:
@@ -190,7 +192,8 @@ def _check_agents(config: CompressorConfig) -> Finding:
     from ..praisonai.plugin import read_host_configuration
 
     is_enabled = read_host_configuration().on
-    result, strategy = _run_trial(config), os.environ.get(STRATEGY_VARIABLE)
+    result = _run_trial(config)
+    strategy = os.environ.get(STRATEGY_VARIABLE)
     sentence = _trial_sentence(result, keeps_steps=config.keep_tool_steps)
     if result["sent"] >= result["tokens"] or result["sent"] > result["window"]:
         return Finding(FAIL, sentence, "report it, with this output")
@@ -246,7 +249,8 @@ _NAME_IT = "--model names it"
 
 
 def _check_tokenizer(config: CompressorConfig) -> Finding:
-    tokens, model = TokenCounter(config.model), config.model or "no model named"
+    tokens = TokenCounter(config.model)
+    model = config.model or "no model named"
     tokens.text("one two three")
     if tokens.exact:
         return Finding(OK, f"{model}: counted with {tokens.source}")

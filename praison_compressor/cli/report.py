@@ -72,8 +72,15 @@ def report(
         else:
             data = _load_session(session_or_file, config)
     write_text(out, render(data), source=session_or_file if is_file else "-")
-    value = {
-        "out": out,
+    written = "" if out == "-" else f"Written to {out}; "
+    made = f"{pluralize(data.compressions, 'compression')}{undone_note(data.undone)}"
+    shown = [f"{written}{made}", *data.bill_lines]
+    value = {"out": out, **_report_json(data)}
+    print_answer(value, shown, as_json, file=sys.stderr if out == "-" else None)
+
+
+def _report_json(data: ReportData) -> dict[str, Any]:
+    return {
         "requests": data.requests,
         "compressions": data.compressions,
         "taken_back": data.undone,
@@ -84,10 +91,6 @@ def report(
         "tokens_not_sent": data.tokens_not_sent,
         "bill": asdict(data.bill),
     }
-    written = "" if out == "-" else f"Written to {out}; "
-    made = f"{pluralize(data.compressions, 'compression')}{undone_note(data.undone)}"
-    shown = [f"{written}{made}", *data.bill_lines]
-    print_answer(value, shown, as_json, file=sys.stderr if out == "-" else None)
 
 
 @command

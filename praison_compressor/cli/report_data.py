@@ -249,7 +249,8 @@ def _with_points(data: ReportData, messages: Sequence[Message], tokens: TokenCou
     cards = sorted((*data.cards, *data.masks), key=lambda card: card.number)
     sizes = map(tokens.message, messages)
     whole = [*itertools.accumulate(sizes, initial=tokens.messages([]))]
-    pending, requests = list(_transcript_lengths(messages, cards)), requests_in(messages)
+    pending = list(_transcript_lengths(messages, cards))
+    requests = requests_in(messages)
     if pending and pending[-1][0] > max(requests.values()):
         # Compressed after the last answer: one more request shows it.
         requests[max(requests) + 1] = len(messages)

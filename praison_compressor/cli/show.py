@@ -171,7 +171,8 @@ def _row_key(row: _NumberedEntry) -> tuple[str, int]:
 
 
 def _segment_row(run: Sequence[_NumberedEntry], kind: str) -> tuple[str | int | None, ...]:
-    first, segment = run[0], run[0].entry.segment
+    first = run[0]
+    segment = first.entry.segment
     name = f"s{first.number}" if len(run) == 1 else f"s{first.number} to s{run[-1].number}"
     if first.entry.forgotten:
         return name, kind, None, None, None, None, ""

@@ -91,10 +91,13 @@ def _describe_kind(value: Any) -> str:
 
 def write_messages(path: str, messages: Sequence[Any], *, source: str) -> None:
     """Write messages as JSON, or as JSON Lines to a `.jsonl` file."""
-    by_line = path.endswith(".jsonl")
-    values, indent = (messages, None) if by_line else ([messages], 2)
-    lines = [json.dumps(value, ensure_ascii=False, indent=indent) for value in values]
-    write_text(path, "".join(f"{escape_controls(line)}\n" for line in lines), source=source)
+    is_jsonl = path.endswith(".jsonl")
+    indent = None if is_jsonl else 2
+    texts = (
+        json.dumps(value, ensure_ascii=False, indent=indent)
+        for value in (messages if is_jsonl else [messages])
+    )
+    write_text(path, "".join(f"{escape_controls(text)}\n" for text in texts), source=source)
 
 
 def write_text(path: str, text: str, *, source: str = "-") -> None:
