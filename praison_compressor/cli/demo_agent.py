@@ -58,7 +58,7 @@ def read_month(pier: int, month: int) -> str:
 
 
 def script() -> Iterator[tuple[str, Answers]]:
-    """Yield each of the user's messages with the answers of the agent's model."""
+    """Yield each message of the user with the model's answers."""
     reads = [_read(pier, month) for pier in (1, 2) for month in range(1, 7)]
     yield FIRST_QUESTION, [*reads, Reply("Both piers: most ships bring tea, salt or timber.")]
     for month, name in enumerate(MONTHS, 1):
