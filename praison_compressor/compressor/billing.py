@@ -38,7 +38,7 @@ class Billing:
         return account.bill
 
     def record(self, answer: Any, session_id: str | None) -> Bill:
-        """Add the usage in a provider's answer to the bill; return the bill."""
+        """Add the usage of a provider's answer; return the bill."""
         usage = usage_reported(answer)
         state = self._state(session_id)
         account = state.account

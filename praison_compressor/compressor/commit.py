@@ -142,9 +142,7 @@ class Committer:
         view = decision.view
         entries = self.texts.make_segments(decision, texts)
         after = view.with_segments(segment for segment, _ in entries)
-        session = self.store.commit(view.session, entries, skeleton_of(after))
-        self.stored.trim()
-        return session
+        return self.store.commit(view.session, entries, skeleton_of(after))
 
     # -------------------------------------------------------------- without a commit
 

@@ -15,9 +15,8 @@ from ..config import CompressorConfig, whole_number
 from ..errors import CompressorError
 from ..events import Hook, Listener
 from ..ledger.segments import Segment
-from ..ledger.stores import Store
+from ..ledger.stores import Store, redacts_secrets
 from ..messages import Message
-from ..messages.secrets import redacts_secrets
 from ..summaries.protocol import as_summarizer
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter

@@ -16,10 +16,9 @@ from ..ledger.segments import (
     Skeleton,
     segments_in_force,
 )
-from ..ledger.stores import Store
+from ..ledger.stores import Store, redacts_secrets
 from ..messages import Message, digest, read_transcript
 from ..messages.digests import CachedMessage, MessageCache, Originals
-from ..messages.secrets import redacts_secrets
 from ..messages.thinking import binds_thinking, signatures, without_thinking
 from ..tokens.counter import TokenCounter
 from ..view.frame import BRIDGE, is_framed, is_pinned, without_recall_tools
@@ -162,7 +161,7 @@ def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:
     """Return the session's entries by the digests of their renderings."""
     entries: dict[str, list[Entry]] = {}
     for entry in session.entries:
-        if not entry.forgotten and entry.segment.kind not in ("keep", "undo"):
+        if not entry.is_forgotten and entry.segment.kind not in ("keep", "undo"):
             entries.setdefault(cache(entry.segment.rendered).digest, []).append(entry)
             plain = without_recall_tools(entry.segment)
             if plain is not entry.segment:

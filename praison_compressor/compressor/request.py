@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -22,6 +21,7 @@ from ..config import (
 )
 from ..errors import ConfigError
 from ..ledger.segments import Segment
+from ..ledger.stores import Store
 from ..messages import as_list
 from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter
@@ -261,7 +261,7 @@ def check_constructor(config: Any, store: Any, tokens: Any, *functions: Any) -> 
     url = "a store; a URL belongs in CompressorConfig(store_url=...)"
     for name, value, fits, wanted in (
         ("config", config, isinstance(config, CompressorConfig), mapping),
-        ("store", store, not isinstance(store, (str, os.PathLike)), url),
+        ("store", store, isinstance(store, Store), url),
         ("tokens", tokens, isinstance(tokens, TokenCounter), "a TokenCounter"),
         *(("a listener or hook", f, callable(f), "a function") for f in functions),
     ):

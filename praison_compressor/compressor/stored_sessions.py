@@ -11,7 +11,7 @@ from ..config import CompressorConfig, whole_number
 from ..errors import CompressorError, ConfigError
 from ..ledger.memory_store import MemoryStore
 from ..ledger.segments import Segment, Session, undo_segment
-from ..ledger.stores import Store, as_bounded_store
+from ..ledger.stores import BoundedStore, Store
 from ..messages import Message, to_plain
 from ..recall.answers import Recall
 from ..recall.tools import recall_tools
@@ -44,7 +44,7 @@ class StoredSessions:
         key = self.requests.key(session_id)
         self.store.lineage(*key)  # `open` accepts an unknown name
         session = self.store.open(*key)
-        if gone := sum(entry.forgotten for entry in session.entries):
+        if gone := sum(entry.is_forgotten for entry in session.entries):
             logger.warning("session %s: %d of its segments were forgotten", key[1], gone)
         return self.store.transcript(session)
 
@@ -76,7 +76,9 @@ class StoredSessions:
     def _record(self, request: Request, session: Session) -> bool:
         if not request.messages:
             return False
-        return self.store.keep(session, skeleton_of(self.projector.look(request, session)))
+        return self.store.record_transcript(
+            session, skeleton_of(self.projector.look(request, session))
+        )
 
     # -------------------------------------------------------------- the archive
 
@@ -105,32 +107,22 @@ class StoredSessions:
         self.store.commit(session, [(undo, ())])
         return tuple(entry.segment for entry in session.entries if entry.hash in undo.run)
 
-    # -------------------------------------------------------------- the archive's limit
-
     def make_room(self, view: View, plan: Plan) -> frozenset[int]:
-        """Trim the archive, so that the plan's originals fit its limit.
+        """Drop old originals, so that the plan's originals fit the archive's limit.
 
         Return the indices, in the caller's list, of messages dropped from the archive: no reference
         may name them.
         """
-        bounded = as_bounded_store(self.store)
-        if bounded is None:
+        if not isinstance(self.store, BoundedStore):
             return frozenset()
         archived = {i for start, end, _ in view.all_tiles for i in range(start, end)}
         replaced = plan.summarized.union(plan.masks, plan.excerpts)
         new = view.transcript.origins_of(replaced - archived)
-        self.trim(free=sum(view.given_messages.at(new).sizes()))
+        size = sum(view.given_messages.at(new).sizes())
         places = view.transcript.origins_of(replaced)
         digests = view.given_messages.at(places).content_digests()
-        gone = bounded.find_dropped(self.requests.config.namespace, digests)
+        gone = self.store.make_room(self.requests.config.namespace, size, digests)
         return frozenset(n for n, d in zip(places, digests, strict=True) if d in gone)
-
-    def trim(self, *, free: int = 0) -> None:
-        """Trim the archive to its limit less `free` bytes."""
-        bounded = as_bounded_store(self.store)
-        if bounded is not None:
-            most = int(bounded.limit_mb * 1_000_000)
-            bounded.trim(self.requests.config.namespace, max(0, most - free))
 
 
 def default_store(config: CompressorConfig) -> Store:
