@@ -11,11 +11,13 @@ from itertools import accumulate
 from ..messages import Message, ToolCall, calls, is_result, result_text, text_of
 from ..messages.shortening import cut_line
 from . import speakers, user, work
+from .outline import Outline
 from .rendering import CountText, Renderer
 from .todos import TODO_TOOLS, TodoList
 from .user import UserText
 
 LEAST_DUPLICATE_CHARS = 24  # a shorter text is quoted even where the view shows it already
+LEAST_OUTLINE, MOST_OUTLINE = 0.075, 0.36  # shares of the budget
 CHARS_PER_TOKEN = 6  # at most, in prose of any language
 ASKING_CHARS, DECIDED_CHARS = 160, 80  # of the call whose result has the user's words
 _ANY_TAG = re.compile(r"<[^>]*>")
@@ -50,18 +52,17 @@ class Quotes:
         references: Sequence[str] = (),
         visible: str = "",
         beside_prose: bool = False,
-        rows: Sequence[str] = (),
     ) -> str:
         """Return quotations of at most `budget_tokens`, in a fixed order.
 
         `references` name the messages. Texts of `visible` are not quoted again. `beside_prose`: a
-        model's prose takes the place of reports, outline and counts.
+        model's prose takes the place of reports and counts.
         """
         is_new = _novelty_test(visible)
         texts = [text for text in self.user_texts if is_new(text.text)]
         instructions = {k: v for k, v in self.instructions.items() if is_new(v[1])}
-        wanted = sum(len(text.text) for text in texts) // CHARS_PER_TOKEN
-        beside = budget_tokens - min(wanted, int(user.USER_SHARE * budget_tokens))
+        chars = sum(len(text.text) for text in texts)
+        beside = budget_tokens - min(chars // CHARS_PER_TOKEN, int(user.USER_SHARE * budget_tokens))
         sections = [
             user.user_section(texts, budget_tokens),
             user.others_section(texts),
@@ -72,12 +73,21 @@ class Quotes:
         ]
         if not beside_prose:
             others = sorted(set(self.texts).difference(at for at, _ in self.reports))
-            sections += [
-                user.reports_section([x for x in self.reports if is_new(x[1])], others),
-                user.rows_section(rows),
-                user.counts_section(self.roles, self.tools),
-            ]
-        return Renderer(count, references).render(sections, budget_tokens)
+            reports = [report for report in self.reports if is_new(report[1])]
+            sections.append(user.reports_section(reports, others))
+            sections.append(user.counts_section(self.roles, self.tools))
+        renderer = Renderer(count, references)
+        outline = Outline(count, renderer.reference)
+        runs = (*self.files.values(), *self.runs.values())
+        records = dict.fromkeys(record for run in runs for record in run)
+        # The user's words come first: at 60 % of the budget they still are whole.
+        room = max(LEAST_OUTLINE * budget_tokens, MOST_OUTLINE * budget_tokens - chars / 8)
+        reserved = count(outline.text(records, int(room)))
+        text, shown = renderer.render(sections, budget_tokens - reserved)
+        for entry in shown:
+            records.pop(entry.record, None)
+        rest = outline.text(records, budget_tokens - count(text) - 1)
+        return "\n".join(filter(None, (text, rest)))
 
     # -------------------------------------------------------------- reading
 

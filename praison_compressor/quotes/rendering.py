@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
+from ..messages.calls import CallRecord
 from ..messages.shortening import common_limit, keep_ends, share_budget
 
 CountText = Callable[[str], int]
@@ -28,7 +28,7 @@ class SectionKind(NamedTuple):
     """Tokens to which an entry may be cut so that others fit."""
 
 
-USER = SectionKind("The user said", 0.65, "message{s} of the user")
+USER = SectionKind("The user said", 0.67, "message{s} of the user")
 OTHERS = SectionKind(
     "In the user's role, from hosts, environments and other agents",
     *(0.03, "text{s} in the user's role"),
@@ -38,14 +38,12 @@ INSTRUCTIONS_READ = SectionKind(
 )
 PLAN = SectionKind("Plan (as last given)", 0.055, "item{s} of the plan")
 FILES = SectionKind("Files: newest changing call of each -> its result", 0.06, "file{s}", 80)
-COMMANDS = SectionKind("Commands and calls: newest run of each -> its output", 0.06, "call{s}", 80)
+COMMANDS = SectionKind("Commands and calls: newest run of each -> its output", 0.06, least=80)
 REPORTS = SectionKind("Reports of the assistant", 0.06, "text{s} of the assistant", 60)
-OUTLINE = SectionKind("Outline", 0.025, least=60)
-COUNTS = SectionKind("Counts", 0.015, least=100)
-TITLES = tuple(
-    kind.title
-    for kind in (USER, OTHERS, INSTRUCTIONS_READ, PLAN, FILES, COMMANDS, REPORTS, OUTLINE, COUNTS)
-)
+COUNTS = SectionKind("Counts", 0.02, least=100)
+OUTLINE = "Outline: other calls, by tool"
+_KINDS = (USER, OTHERS, INSTRUCTIONS_READ, PLAN, FILES, COMMANDS, REPORTS, COUNTS)
+TITLES = (*(kind.title for kind in _KINDS), OUTLINE)
 
 
 class QuoteEntry(NamedTuple):
@@ -60,6 +58,8 @@ class QuoteEntry(NamedTuple):
     """Words before the body, which are never cut."""
     also: int = -1
     """The position of a second message that has some of the words, or -1."""
+    record: CallRecord | None = None
+    """The call that is quoted."""
 
 
 class Section(NamedTuple):
@@ -69,11 +69,8 @@ class Section(NamedTuple):
     entries: Sequence[QuoteEntry]
     unlisted: Sequence[int] = ()
     """Positions of entries that are left out in any case."""
-    tools: Mapping[int, str] = {}
-    """Position -> tool: entries left out are counted by tool."""
 
 
-TOOLS_IN_NOTE = 4  # tools named among the calls left out
 NOTE_TOKENS = 20  # tokens of the line that counts what is left out
 TRIES = 4  # to print a section within its room
 HEADING_TOKENS = 14
@@ -109,8 +106,8 @@ class Renderer:
     count: CountText
     references: Sequence[str] = ()
 
-    def render(self, sections: Sequence[Section], budget: int) -> str:
-        """Return the sections' text of at most `budget` tokens."""
+    def render(self, sections: Sequence[Section], budget: int) -> tuple[str, list[QuoteEntry]]:
+        """Return the sections' text of at most `budget` tokens, and the entries in it."""
         parts = [self._part(each) for each in sections if each.entries or each.unlisted]
         # Each section can count what it leaves out, whatever room the others take.
         spare = budget - NOTE_TOKENS * len(parts)
@@ -132,7 +129,9 @@ class Renderer:
         is_over = sum(part.tokens for part in parts) > budget
         while is_over and texts and self.count("\n".join(texts)) > budget:
             del texts[-1]  # Less than the counts of all sections fit.
-        return "\n".join(texts)
+        printed = [part for part in parts if part.text in texts]
+        shown = [x for part in printed for x in part.entries[: len(part.entries) - len(part.left)]]
+        return "\n".join(texts), shown
 
     def _part(self, section: Section) -> _Part:
         some = section.entries[:: len(section.entries) // 24 + 1]
@@ -182,19 +181,13 @@ class Renderer:
         """Return the line that counts the entries left out, or ""."""
         places, counts = list[int](), list[str]()
         for part in (part for part in parts if part.section.kind.noun):
-            section = part.section
-            own = [*section.unlisted, *(entry.at for entry in part.left)]
-            # Tools are named beside calls that are printed; less room has better uses.
-            known = section.tools if len(part.left) < len(part.entries) else {}
-            tools = Counter(known[at] for at in own if at in known).most_common(TOOLS_IN_NOTE)
-            if own:
-                named = ", ".join(f"{name} {n:,}" for name, n in tools)
-                noun = section.kind.noun.format(s="" if len(own) == 1 else "s")
-                counts.append(f"{len(own):,} more {noun} not shown{f' ({named})' if named else ''}")
+            if own := [*part.section.unlisted, *(entry.at for entry in part.left)]:
+                noun = part.section.kind.noun.format(s="" if len(own) == 1 else "s")
+                counts.append(f"{len(own):,} more {noun} not shown")
                 places += own
-        ends = map(self._reference, (min(places), max(places))) if places else ()
-        where = " to ".join(dict.fromkeys(filter(None, ends)))
-        return f"({', '.join(counts)}{f': {where}' if where else ''})" if counts else ""
+        return left_out_note(
+            counts, map(self.reference, (min(places), max(places))) if places else ()
+        )
 
     def _cut_entry(self, entry: QuoteEntry, cost: int, most: int) -> str:
         if cost <= most:
@@ -204,13 +197,14 @@ class Renderer:
 
     def _print_entry(self, entry: QuoteEntry, body: str) -> str:
         """Return an entry as printed, its further lines indented."""
-        references = dict.fromkeys(map(self._reference, (entry.at, entry.also)))
+        references = dict.fromkeys(map(self.reference, (entry.at, entry.also)))
         marks = "".join(f"[{reference}] " for reference in references if reference)
         # In a quoted text no line may read as a heading of ours.
         body = _OUR_HEADING.sub(r"\1\\", body) if HEADING in body else body
         return f"- {marks}{entry.lead}" + "\n  ".join(body.split("\n"))
 
-    def _reference(self, at: int) -> str:
+    def reference(self, at: int) -> str:
+        """Return the reference of the message at a position, or ""."""
         return self.references[at] if 0 <= at < len(self.references) else ""
 
 
@@ -219,3 +213,9 @@ def _bytes(text: str) -> int:
 
 
 _OUR_HEADING = re.compile(rf"^(\s*)(?={HEADING}(?:{'|'.join(map(re.escape, TITLES))}))", re.M)
+
+
+def left_out_note(counts: Sequence[str], references: Iterable[str]) -> str:
+    """Return the line that counts what is left out, from its first place to its last."""
+    where = " to ".join(dict.fromkeys(filter(None, references)))
+    return f"({', '.join(counts)}{f': {where}' if where else ''})" if counts else ""

@@ -101,11 +101,6 @@ def reports_section(reports: Sequence[tuple[int, str]], others: Sequence[int]) -
     return Section(rendering.REPORTS, entries, others)
 
 
-def rows_section(rows: Sequence[str]) -> Section:
-    """Return the outline's rows as a section; the newest rank first."""
-    return Section(rendering.OUTLINE, [QuoteEntry(-1, (-n,), row) for n, row in enumerate(rows)])
-
-
 def counts_section(roles: Mapping[str, int], tools: Counter[str]) -> Section:
     """Return the number of messages by role and of calls by tool."""
     by_role = ", ".join(f"{n:,} {role}" for role, n in roles.items())

@@ -41,24 +41,24 @@ def _entry(records: Records, rank: tuple[int, ...], title: str, path: str = "") 
         code = calls.exit_code(calls.unwrap_output(output)) if kind == calls.ACTS else ""
         lead += ["exit code 0:"] if code == "0" and "exit" not in words else []
     body = words.replace(path, "…") if path else words
-    return QuoteEntry(record.where, rank, body, " ".join(lead) + (" " if words else ""))
+    head = " ".join(lead) + (" " if words else "")
+    return QuoteEntry(record.where, rank, body, head, record=record)
 
 
 def commands_section(runs: Mapping[str, Records], budget: int) -> Section:
     """Return the section of calls; calls that only look rank last."""
-    ranked = sorted(runs.items(), key=lambda run: _call_rank(run[1]), reverse=True)
+    ranked = sorted(runs.items(), key=lambda run: call_rank(run[1][-1]), reverse=True)
     most = max(LEAST_ENTRIES, budget // ENTRY_TOKENS)
     entries = [
-        _entry(records, _call_rank(records), cut_line(line, COMMAND_LINE_CHARS))
+        _entry(records, call_rank(records[-1]), cut_line(line, COMMAND_LINE_CHARS))
         for line, records in sorted(ranked[-most:], key=lambda run: run[1][-1].at)
     ]
-    left = [records[-1].where for _, records in ranked[:-most]]
-    tools = {x.where: cut_line(x.call.name, 40) for _, (*_, x) in ranked if x.call.id}
-    return Section(COMMANDS, entries, left, tools)
+    return Section(COMMANDS, entries)
 
 
-def _call_rank(records: Records) -> tuple[int, ...]:
-    return calls.kind_of(records[-1].call) != calls.ACTS, -records[-1].at
+def call_rank(record: calls.CallRecord) -> tuple[int, ...]:
+    """Return a call's rank: those that only look are last."""
+    return calls.kind_of(record.call) != calls.ACTS, -record.at
 
 
 def files_section(files: Mapping[str, Records], budget: int) -> Section:

@@ -9,7 +9,6 @@ from ..ledger.segments import Segment
 from ..messages import Message
 from ..messages.secrets import Redactor
 from ..quotes import read_quotes, user_words_exceed
-from ..recall.outlines import outline_rows
 from ..tokens.counter import TokenCounter
 from .budget import Budget
 from .frame import frame_summary
@@ -111,12 +110,10 @@ class Texts:
         references: Sequence[str] = ()
         if self._config.recall:
             references = [f"s99.{place}" for place in range(1, len(messages) + 1)]
-        has_outline = references and not budget.has_model
         text = read_quotes(messages, self._config.rule_sources).text(
             left,
             self._tokens.text,
             references=references,
             beside_prose=budget.has_model,
-            rows=outline_rows(messages, references, users=False) if has_outline else (),
         )
         return beside + self._tokens.text(text)
