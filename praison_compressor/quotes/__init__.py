@@ -10,6 +10,6 @@ In the order in which data passes them:
 """
 
 from .output_lines import deciding_line
-from .quoting import Quotes, read_calls, read_quotes, user_words_exceed
+from .quoting import Quotes, read_calls, read_quotes
 
-__all__ = ["Quotes", "deciding_line", "read_calls", "read_quotes", "user_words_exceed"]
+__all__ = ["Quotes", "deciding_line", "read_calls", "read_quotes"]

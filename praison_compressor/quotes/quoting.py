@@ -6,12 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 
 from ..messages import Message, ToolCall, calls, is_result, result_text, text_of
 from ..messages.shortening import cut_line
 from . import speakers, user, work
-from .outline import Outline
 from .rendering import CountText, Renderer
 from .todos import TODO_TOOLS, TodoList
 from .user import UserText
@@ -62,31 +60,29 @@ class Quotes:
         texts = [text for text in self.user_texts if is_new(text.text)]
         instructions = {k: v for k, v in self.instructions.items() if is_new(v[1])}
         chars = sum(len(text.text) for text in texts)
-        beside = budget_tokens - min(chars // CHARS_PER_TOKEN, int(user.USER_SHARE * budget_tokens))
         sections = [
             user.user_section(texts, budget_tokens),
             user.others_section(texts),
             work.instructions_section(instructions),
             self.plan.section(),
-            work.files_section(self.files, beside),
-            work.commands_section(self.runs, beside),
+            work.files_section(self.files, budget_tokens),
+            work.commands_section(self.runs, budget_tokens),
         ]
         if not beside_prose:
-            others = sorted(set(self.texts).difference(at for at, _ in self.reports))
+            unlisted = sorted(set(self.texts).difference(at for at, _ in self.reports))
             reports = [report for report in self.reports if is_new(report[1])]
-            sections.append(user.reports_section(reports, others))
+            sections.append(user.reports_section(reports, unlisted))
             sections.append(user.counts_section(self.roles, self.tools))
         renderer = Renderer(count, references)
-        outline = Outline(count, renderer.reference)
         runs = (*self.files.values(), *self.runs.values())
         records = dict.fromkeys(record for run in runs for record in run)
         # The user's words come first: at 60 % of the budget they still are whole.
         room = max(LEAST_OUTLINE * budget_tokens, MOST_OUTLINE * budget_tokens - chars / 8)
-        reserved = count(outline.text(records, int(room)))
+        reserved = count(renderer.render_outline(records, int(room)))
         text, shown = renderer.render(sections, budget_tokens - reserved)
-        for entry in shown:
-            records.pop(entry.record, None)
-        rest = outline.text(records, budget_tokens - count(text) - 1)
+        quoted = {entry.record for entry in shown}
+        others = [record for record in records if record not in quoted]
+        rest = renderer.render_outline(others, budget_tokens - count(text) - 1)
         return "\n".join(filter(None, (text, rest)))
 
     # -------------------------------------------------------------- reading
@@ -201,11 +197,3 @@ def read_quotes(messages: Sequence[Message], rule_sources: tuple[str, ...] = ())
 def read_calls(messages: Sequence[Message]) -> list[calls.CallRecord]:
     """Return the calls of messages, each with its result."""
     return read_quotes(messages).pairs.calls
-
-
-def user_words_exceed(messages: Sequence[Message], budget_tokens: int) -> bool:
-    """Return whether the user's words alone exceed a budget."""
-    own = (message for message in messages if message.get("role") == "user")
-    parts = (part for message in own for part in speakers.spoken_parts(message))
-    sizes = accumulate(len(part.text) for part in parts if part.source == "user")
-    return any(size > budget_tokens * CHARS_PER_TOKEN for size in sizes)

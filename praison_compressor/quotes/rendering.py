@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from ..messages.calls import CallRecord
+from ..messages.calls import ACTS, CallRecord, kind_of
+from ..messages.display import pluralize, short_names
 from ..messages.shortening import common_limit, keep_ends, share_budget
 
 CountText = Callable[[str], int]
@@ -71,6 +73,8 @@ class Section(NamedTuple):
     """Positions of entries that are left out in any case."""
 
 
+TOOLS_IN_NOTE = 4  # tools named among the calls left out
+NAME_CHARS, PLACE_TOKENS = 48, 5  # of a call in the outline: its arguments, its reference
 NOTE_TOKENS = 20  # tokens of the line that counts what is left out
 TRIES = 4  # to print a section within its room
 HEADING_TOKENS = 14
@@ -133,6 +137,37 @@ class Renderer:
         shown = [x for part in printed for x in part.entries[: len(part.entries) - len(part.left)]]
         return "\n".join(texts), shown
 
+    def render_outline(self, records: Iterable[CallRecord], room: int) -> str:
+        """Return a line for each tool with its calls' arguments and places, the rest counted."""
+        looks = {r: kind_of(r.call) != ACTS for r in records}
+        ranked = sorted(looks, key=lambda record: (looks[record], -record.at))
+        # Without a place, what a call was given is of little use.
+        named = ranked[: max(0, room) // PLACE_TOKENS] if self.references else []
+        while named:
+            note = self._calls_note(ranked[len(named) :], TOOLS_IN_NOTE)
+            text = "\n".join(filter(None, (HEADING + OUTLINE, *self._tool_lines(named), note)))
+            tokens = self.count(text)
+            if tokens <= room:
+                return text
+            del named[min(len(named) - 1, len(named) * room // tokens) :]
+        notes = (self._calls_note(ranked, tools) for tools in (TOOLS_IN_NOTE, 0))
+        return next((note for note in notes if self.count(note) <= room), "")
+
+    def _tool_lines(self, records: Iterable[CallRecord]) -> Iterator[str]:
+        in_order = sorted(records, key=lambda record: record.where)
+        lines: dict[str, dict[str, str]] = {}
+        names = short_names([record.call for record in in_order], NAME_CHARS)
+        for name, record in zip(names, in_order, strict=True):
+            line = lines.setdefault(record.call.name, {})
+            line[name] = f"{line.get(name, name)} {self._reference(record.where)}".strip()
+        yield from (f"- {tool}: {', '.join(line.values())}" for tool, line in lines.items())
+
+    def _calls_note(self, records: Sequence[CallRecord], most_tools: int) -> str:
+        tools = Counter(record.call.name for record in records).most_common(most_tools)
+        named = ", ".join(f"{name} {n:,}" for name, n in tools)
+        counts = [f"{pluralize(len(records), 'more call')} not shown" + f" ({named})" * bool(named)]
+        return self._note(counts if records else [], [record.where for record in records])
+
     def _part(self, section: Section) -> _Part:
         some = section.entries[:: len(section.entries) // 24 + 1]
         sample = "\n".join(self._print_entry(entry, entry.body[:200]) for entry in some)
@@ -185,9 +220,13 @@ class Renderer:
                 noun = part.section.kind.noun.format(s="" if len(own) == 1 else "s")
                 counts.append(f"{len(own):,} more {noun} not shown")
                 places += own
-        return left_out_note(
-            counts, map(self.reference, (min(places), max(places))) if places else ()
-        )
+        return self._note(counts, places)
+
+    def _note(self, counts: Sequence[str], places: Sequence[int]) -> str:
+        """Return the line that counts what is left out, from its first place to its last."""
+        ends = map(self._reference, (min(places), max(places))) if places else ()
+        where = " to ".join(dict.fromkeys(filter(None, ends)))
+        return f"({', '.join(counts)}{f': {where}' if where else ''})" if counts else ""
 
     def _cut_entry(self, entry: QuoteEntry, cost: int, most: int) -> str:
         if cost <= most:
@@ -197,14 +236,13 @@ class Renderer:
 
     def _print_entry(self, entry: QuoteEntry, body: str) -> str:
         """Return an entry as printed, its further lines indented."""
-        references = dict.fromkeys(map(self.reference, (entry.at, entry.also)))
+        references = dict.fromkeys(map(self._reference, (entry.at, entry.also)))
         marks = "".join(f"[{reference}] " for reference in references if reference)
         # In a quoted text no line may read as a heading of ours.
         body = _OUR_HEADING.sub(r"\1\\", body) if HEADING in body else body
         return f"- {marks}{entry.lead}" + "\n  ".join(body.split("\n"))
 
-    def reference(self, at: int) -> str:
-        """Return the reference of the message at a position, or ""."""
+    def _reference(self, at: int) -> str:
         return self.references[at] if 0 <= at < len(self.references) else ""
 
 
@@ -213,9 +251,3 @@ def _bytes(text: str) -> int:
 
 
 _OUR_HEADING = re.compile(rf"^(\s*)(?={HEADING}(?:{'|'.join(map(re.escape, TITLES))}))", re.M)
-
-
-def left_out_note(counts: Sequence[str], references: Iterable[str]) -> str:
-    """Return the line that counts what is left out, from its first place to its last."""
-    where = " to ".join(dict.fromkeys(filter(None, references)))
-    return f"({', '.join(counts)}{f': {where}' if where else ''})" if counts else ""

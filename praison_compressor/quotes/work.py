@@ -47,17 +47,16 @@ def _entry(records: Records, rank: tuple[int, ...], title: str, path: str = "") 
 
 def commands_section(runs: Mapping[str, Records], budget: int) -> Section:
     """Return the section of calls; calls that only look rank last."""
-    ranked = sorted(runs.items(), key=lambda run: call_rank(run[1][-1]), reverse=True)
+    ranked = sorted(runs.items(), key=lambda run: _call_rank(run[1][-1]), reverse=True)
     most = max(LEAST_ENTRIES, budget // ENTRY_TOKENS)
     entries = [
-        _entry(records, call_rank(records[-1]), cut_line(line, COMMAND_LINE_CHARS))
+        _entry(records, _call_rank(records[-1]), cut_line(line, COMMAND_LINE_CHARS))
         for line, records in sorted(ranked[-most:], key=lambda run: run[1][-1].at)
     ]
     return Section(COMMANDS, entries)
 
 
-def call_rank(record: calls.CallRecord) -> tuple[int, ...]:
-    """Return a call's rank: those that only look are last."""
+def _call_rank(record: calls.CallRecord) -> tuple[int, ...]:
     return calls.kind_of(record.call) != calls.ACTS, -record.at
 
 
@@ -66,21 +65,15 @@ def files_section(files: Mapping[str, Records], budget: int) -> Section:
 
     Whether the call changed the file is for its quoted result to say.
     """
-    grouped, entries = _group_by_call(files), []
-    most = max(LEAST_ENTRIES, budget // ENTRY_TOKENS)
-    for n, (paths, records) in enumerate(grouped[-most:]):
+    newest: dict[calls.CallRecord, list[str]] = {}  # a move names two paths
+    for path, records in files.items():
+        newest.setdefault(records[-1], []).append(path)
+    in_order = sorted(newest.items(), key=lambda item: item[0].at)
+    most, entries = max(LEAST_ENTRIES, budget // ENTRY_TOKENS), []
+    for n, (record, paths) in enumerate(in_order[-most:]):
         own = paths[0] if len(paths) == 1 and "/" in paths[0] else ""
-        entries.append(_entry(records, (-n,), _files_and_call(paths, records[-1].call), own))
-    left = [records[-1].where for paths, records in grouped[:-most] for _ in paths]
-    return Section(FILES, entries, left)
-
-
-def _group_by_call(files: Mapping[str, Records]) -> list[tuple[list[str], Records]]:
-    """Return the paths of each newest call; a move names two."""
-    grouped: dict[int, tuple[list[str], Records]] = {}
-    for path, records in sorted(files.items(), key=lambda item: item[1][-1].at):
-        grouped.setdefault(id(records[-1]), ([], records))[0].append(path)
-    return list(grouped.values())
+        entries.append(_entry(files[paths[0]], (-n,), _files_and_call(paths, record.call), own))
+    return Section(FILES, entries, [r.where for r, paths in in_order[:-most] for _ in paths])
 
 
 def _files_and_call(paths: Sequence[str], call: ToolCall) -> str:

@@ -119,21 +119,6 @@ def test_the_outline_names_what_calls_look_at():
     assert "- get_order: #W0 s1.5, #W1 s1.7, #W2 s1.9, #W3 s1.11" in held
 
 
-def test_paths_in_the_outline_are_told_apart():
-    """A path keeps the folders that tell it from another, and equal names one line."""
-    paths = [
-        "/srv/app/one/models.py",
-        "/srv/app/two/models.py",
-        "/srv/app/two/models.py",
-        "/srv/a.md",
-    ]
-    looks = [m for path in paths for m in step(path, "y\n" * 500, "read_file", path=path)]
-    held = section(
-        quoted([user("Go."), *looks, *step("b", "ok", "bash", command="make")], 120), "Outline"
-    )
-    assert "- read_file: …/one/models.py s1.3, …/two/models.py s1.5 s1.7, …/a.md s1.9" in held
-
-
 def test_a_count_in_a_tiny_room_names_the_first_place_too():
     """Sections without a line share one count, from the first place to the last."""
     assert quoted(busy(3, 60), 60).endswith(
