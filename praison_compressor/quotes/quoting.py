@@ -16,6 +16,7 @@ from .user import UserText
 
 LEAST_DUPLICATE_CHARS = 24  # a shorter text is quoted even where the view shows it already
 LEAST_OUTLINE, MOST_OUTLINE = 0.075, 0.36  # shares of the budget
+CALL_TOKENS = 13  # of a call in the outline
 CHARS_PER_TOKEN = 6  # at most, in prose of any language
 ASKING_CHARS, DECIDED_CHARS = 160, 80  # of the call whose result has the user's words
 _ANY_TAG = re.compile(r"<[^>]*>")
@@ -78,7 +79,7 @@ class Quotes:
         records = dict.fromkeys(record for run in runs for record in run)
         # The user's words come first: at 60 % of the budget they still are whole.
         room = max(LEAST_OUTLINE * budget_tokens, MOST_OUTLINE * budget_tokens - chars / 8)
-        reserved = count(renderer.render_outline(records, int(room)))
+        reserved = min(int(room), CALL_TOKENS * len(records)) if references else 0
         text, shown = renderer.render(sections, budget_tokens - reserved)
         quoted = {entry.record for entry in shown}
         others = [record for record in records if record not in quoted]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
@@ -40,9 +40,9 @@ INSTRUCTIONS_READ = SectionKind(
 )
 PLAN = SectionKind("Plan (as last given)", 0.055, "item{s} of the plan")
 FILES = SectionKind("Files: newest changing call of each -> its result", 0.06, "file{s}", 80)
-COMMANDS = SectionKind("Commands and calls: newest run of each -> its output", 0.06, least=80)
-REPORTS = SectionKind("Reports of the assistant", 0.06, "text{s} of the assistant", 60)
-COUNTS = SectionKind("Counts", 0.02, least=100)
+COMMANDS = SectionKind("Commands and calls: newest run of each -> its output", 0.08, least=80)
+REPORTS = SectionKind("Reports of the assistant", 0.045, "text{s} of the assistant", 60)
+COUNTS = SectionKind("Counts", 0.015, least=100)
 OUTLINE = "Outline: other calls, by tool"
 _KINDS = (USER, OTHERS, INSTRUCTIONS_READ, PLAN, FILES, COMMANDS, REPORTS, COUNTS)
 TITLES = (*(kind.title for kind in _KINDS), OUTLINE)
@@ -74,7 +74,7 @@ class Section(NamedTuple):
 
 
 TOOLS_IN_NOTE = 4  # tools named among the calls left out
-NAME_CHARS, PLACE_TOKENS = 48, 5  # of a call in the outline: its arguments, its reference
+NAME_CHARS, CALL_TOKENS = 48, 8  # of a call in the outline, at least
 NOTE_TOKENS = 20  # tokens of the line that counts what is left out
 TRIES = 4  # to print a section within its room
 HEADING_TOKENS = 14
@@ -142,10 +142,13 @@ class Renderer:
         looks = {r: kind_of(r.call) != ACTS for r in records}
         ranked = sorted(looks, key=lambda record: (looks[record], -record.at))
         # Without a place, what a call was given is of little use.
-        named = ranked[: max(0, room) // PLACE_TOKENS] if self.references else []
+        named = ranked[: max(0, room) // CALL_TOKENS] if self.references else []
+        names = dict(zip(named, short_names([x.call for x in named], NAME_CHARS), strict=True))
         while named:
             note = self._calls_note(ranked[len(named) :], TOOLS_IN_NOTE)
-            text = "\n".join(filter(None, (HEADING + OUTLINE, *self._tool_lines(named), note)))
+            text = "\n".join(
+                filter(None, (HEADING + OUTLINE, *self._tool_lines(named, names), note))
+            )
             tokens = self.count(text)
             if tokens <= room:
                 return text
@@ -153,12 +156,12 @@ class Renderer:
         notes = (self._calls_note(ranked, tools) for tools in (TOOLS_IN_NOTE, 0))
         return next((note for note in notes if self.count(note) <= room), "")
 
-    def _tool_lines(self, records: Iterable[CallRecord]) -> Iterator[str]:
-        in_order = sorted(records, key=lambda record: record.where)
+    def _tool_lines(
+        self, records: Iterable[CallRecord], names: Mapping[CallRecord, str]
+    ) -> Iterator[str]:
         lines: dict[str, dict[str, str]] = {}
-        names = short_names([record.call for record in in_order], NAME_CHARS)
-        for name, record in zip(names, in_order, strict=True):
-            line = lines.setdefault(record.call.name, {})
+        for record in sorted(records, key=lambda record: record.where):
+            line, name = lines.setdefault(record.call.name, {}), names[record]
             line[name] = f"{line.get(name, name)} {self._reference(record.where)}".strip()
         yield from (f"- {tool}: {', '.join(line.values())}" for tool, line in lines.items())
 

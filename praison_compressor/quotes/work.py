@@ -16,7 +16,7 @@ from .speakers import IN_USER_ROLE, without_notes
 UNANSWERED = "no result was recorded"
 AGENT_TEXT = "assistant"  # the name of a call that an agent without native calls wrote in its text
 COMMAND_LINE_CHARS = 200
-LEAST_ENTRIES, ENTRY_TOKENS = 24, 60  # calls with results that a section is made from
+LEAST_ENTRIES, ENTRY_TOKENS = 24, 150  # calls with results that a section is made from
 Records = Sequence[calls.CallRecord]
 """Equal calls, the newest last."""
 
