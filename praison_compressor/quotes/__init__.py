@@ -5,7 +5,7 @@ In the order in which data passes them:
 - `speakers`: who wrote which text of a message; the user's words inside results
 - `output_lines`: which words of an output are quoted
 - `user`, `todos`, `work`: the sections
-- `rendering`: sections within a budget
+- `rendering`: sections within a budget, and the outline of the calls that no section quotes
 - `quoting`: `read_quotes`, one pass over the messages; `Quotes.text`; `read_calls`
 """
 

@@ -139,29 +139,25 @@ class Renderer:
 
     def render_outline(self, records: Iterable[CallRecord], room: int) -> str:
         """Return a line for each tool with its calls' arguments and places, the rest counted."""
-        looks = {r: kind_of(r.call) != ACTS for r in records}
-        ranked = sorted(looks, key=lambda record: (looks[record], -record.at))
+        ranked = sorted(records, key=lambda x: (kind_of(x.call) != ACTS, -x.at))
         # Without a place, what a call was given is of little use.
         named = ranked[: max(0, room) // CALL_TOKENS] if self.references else []
         names = dict(zip(named, short_names([x.call for x in named], NAME_CHARS), strict=True))
-        while named:
-            note = self._calls_note(ranked[len(named) :], TOOLS_IN_NOTE)
-            text = "\n".join(
-                filter(None, (HEADING + OUTLINE, *self._tool_lines(named, names), note))
-            )
+        while names:
+            note = self._calls_note(ranked[len(names) :], TOOLS_IN_NOTE)
+            lines = (HEADING + OUTLINE, *self._tool_lines(names), note)
+            text = "\n".join(filter(None, lines))
             tokens = self.count(text)
             if tokens <= room:
                 return text
-            del named[min(len(named) - 1, len(named) * room // tokens) :]
-        notes = (self._calls_note(ranked, tools) for tools in (TOOLS_IN_NOTE, 0))
+            names = dict([*names.items()][: min(len(names) - 1, len(names) * room // tokens)])
+        notes = (self._calls_note(ranked, tools) for tools in range(TOOLS_IN_NOTE, -1, -1))
         return next((note for note in notes if self.count(note) <= room), "")
 
-    def _tool_lines(
-        self, records: Iterable[CallRecord], names: Mapping[CallRecord, str]
-    ) -> Iterator[str]:
+    def _tool_lines(self, names: Mapping[CallRecord, str]) -> Iterator[str]:
         lines: dict[str, dict[str, str]] = {}
-        for record in sorted(records, key=lambda record: record.where):
-            line, name = lines.setdefault(record.call.name, {}), names[record]
+        for record, name in sorted(names.items(), key=lambda item: item[0].where):
+            line = lines.setdefault(record.call.name, {})
             line[name] = f"{line.get(name, name)} {self._reference(record.where)}".strip()
         yield from (f"- {tool}: {', '.join(line.values())}" for tool, line in lines.items())
 
