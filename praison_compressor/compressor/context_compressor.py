@@ -27,7 +27,7 @@ from .bills import Bill
 from .commit import Committer
 from .pipeline import Pipeline
 from .plan_texts import PlanTexts
-from .preview import ContextUse, Preview, context_use_of
+from .preview import ContextUse, Preview
 from .projection import Projector
 from .request import Mode, Options, RequestReader, check_constructor
 from .result import CompressResult
@@ -205,8 +205,7 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        request = self._requests.read(messages, options, Mode.READ_ONLY)
-        return context_use_of(request, self._pipeline.look(request), self.tokens)
+        return self._pipeline.context_use(self._requests.read(messages, options, Mode.READ_ONLY))
 
     def idle(self, messages: Sequence[Any] | None = None, **options: Unpack[Options]) -> bool:
         """Begin the next summary if the cache is cold; return whether begun.

@@ -25,7 +25,7 @@ from .billing import Billing
 from .commit import Committer, is_inside_hook
 from .decision import FIXED, NO_GAIN, PRICE, SOFT_RATIO, Decision, quiet_limit, trigger_of
 from .plan_texts import PlanTexts
-from .preview import Preview, preview_of
+from .preview import ContextUse, Preview, context_use_of, preview_of
 from .projection import Projector
 from .request import Mode, Request
 from .result import CompressResult
@@ -87,7 +87,7 @@ class Pipeline:
 
     def _start_in_full(self, request: Request, session: Session) -> CompressResult | Decision:
         """Return the result of all messages, or the compression to wait for."""
-        view = self.look(request, session)
+        view = self._look(request, session)
         # Signed thinking is only valid behind the messages that it was written behind: a text must
         # not come while a turn goes on.
         if request.mode is Mode.BACKGROUND and not view.signed_tokens:
@@ -149,9 +149,13 @@ class Pipeline:
 
     # -------------------------------------------------------------- without a commit
 
-    def look(self, request: Request, session: Session | None = None) -> View:
-        """Return the view of the request's messages by the newest ledger."""
-        session = session or self.projector.open(request)
+    def context_use(self, request: Request) -> ContextUse:
+        """Return the window's tokens by part."""
+        view = self._look(request, self.projector.open(request))
+        return context_use_of(request, view, self.tokens)
+
+    def _look(self, request: Request, session: Session) -> View:
+        """Return the view of the request's messages by the session's ledger."""
         return self.projector.look(request, session, self.sessions.state(session.key).previewed)
 
     def _finish_without_model(self, decision: Decision) -> CompressResult:
@@ -171,7 +175,7 @@ class Pipeline:
         """
         session = self.projector.open(request)
         request = self._with_prices(self._with_cache_state(request, session), session)
-        view = self.look(request, session)
+        view = self._look(request, session)
         last = self.sessions.state(session.key).previewed
         decision = replace(self.committer.decide(request, view), unarchived=frozenset())
         jobs = decision.plan.jobs
@@ -238,15 +242,16 @@ class Pipeline:
 
     def _with_placeholder(self, request: Request, view: View) -> View | None:
         """Return the view with the placeholder, if needed and large enough."""
-        held = self.sessions.state(view.session.key).placeholder
+        placeholder = self.sessions.state(view.session.key).placeholder
         limit = request.budget.limit
-        if held is None or view.size() <= limit:
+        if placeholder is None or view.size() <= limit:
             return None
-        if not view.session.is_unchanged_since(held.session):
+        if not view.session.is_unchanged_since(placeholder.session):
             return None
-        shown = {id(segment) for _, _, segment in held.all_tiles}
-        texts = held.segments[len(held.session.entries) :]
-        after = view.with_segments(self.projector.recount(s) for s in texts if id(s) in shown)
+        shown_ids = {id(tile.segment) for tile in placeholder.all_tiles}
+        unrecorded = placeholder.segments[len(placeholder.session.entries) :]
+        texts = [segment for segment in unrecorded if id(segment) in shown_ids]
+        after = view.with_segments(map(self.projector.recount, texts))
         if after.size() <= limit:
             return after
         with contextlib.suppress(BudgetTooSmall):
@@ -275,7 +280,7 @@ class Pipeline:
             return False
         messages = request.messages or self._last_messages(session)
         request = replace(request, is_cold=True, messages=messages)
-        view = self.look(request, session)
+        view = self._look(request, session)
         return view.size() > trigger_of(request, session) and self._prepare(request, view)
 
     def _last_messages(self, session: Session) -> list[Message]:
@@ -305,7 +310,7 @@ class Pipeline:
 
     def _best(self, request: Request, session: Session) -> CompressResult:
         """Return a view; shorten fixed messages that do not fit."""
-        view = self.look(request, session)
+        view = self._look(request, session)
         try:
             return self._finish_without_model(self.committer.decide(request, view))
         except BudgetTooSmall as error:

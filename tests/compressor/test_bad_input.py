@@ -1,6 +1,7 @@
 """Bad input gives a clear error and loses nothing; failing listeners end no turn."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -136,6 +137,7 @@ UNMADE = [
     *({"summarizer": wrong} for wrong in ("gpt-4o", object(), NotAsync())),
     *({name: "sqlite:///a.db"} for name in ("store", "on_event", "before_compression", "tokens")),
     {"config": {"context_window": 8_000}},
+    {"store": Path("a.db")},
 ]
 
 
