@@ -152,7 +152,8 @@ def complete_request(
         theirs = _extend_running(theirs, _open_exchange(carried.exchanges))
     matched = _match_exchanges(carried.exchanges, _without_open(theirs))
     front = _find_front(carried, theirs, matched, turn, bound)
-    exchanges, placed = [*front.exchanges], [(message, "") for message in messages[:leading]]
+    exchanges = [*front.exchanges]
+    placed: list[_Placed] = [(message, None) for message in messages[:leading]]
     for exchange in front.exchanges:
         placed += _copies(exchange, exchange.entries)
     own = iter(messages[leading + front.fragment :])
@@ -161,30 +162,33 @@ def complete_request(
         placed += _placed_exchange(theirs[at], exchanges[-1], own)
     length = len([*_entries(_without_open(theirs))])
     after = CarriedHistory(tuple(exchanges), turn, length, front.bound, front.doubtful, front.cuts)
-    restored = [message for message, writer in placed if writer]
-    own_writers = ("", UNKNOWN_WRITER, model)
-    foreign = [m for m, writer in placed if model is not None and writer not in own_writers]
-    return CompletedRequest([message for message, _ in placed], after, restored, foreign)
+    restored = [(message, exchange.model) for message, exchange in placed if exchange is not None]
+    return CompletedRequest(
+        messages=[message for message, _ in placed],
+        carried=after,
+        restored=[message for message, _ in restored],
+        foreign=[m for m, writer in restored if writer and model and writer != model],
+    )
 
 
-UNKNOWN_WRITER = "?"
-
-_Placed = Iterator[tuple[Message, str]]
-"""Messages of a request; beside a restored one its model or UNKNOWN_WRITER, else ""."""
+_Placed = tuple[Message, Exchange | None]
+"""A message of a request, and the exchange from which it is restored, or None."""
 
 
-def _placed_exchange(host: Exchange, exchange: Exchange, own: Iterator[Message]) -> _Placed:
+def _placed_exchange(
+    host: Exchange, exchange: Exchange, own: Iterator[Message]
+) -> Iterator[_Placed]:
     """Yield the host's next messages, with copies in place of shorter work."""
     for message in islice(own, host.question is not None):
-        yield message, ""
-    work = [(message, "") for message in islice(own, len(host.work))]
+        yield message, None
+    work: list[_Placed] = [(message, None) for message in islice(own, len(host.work))]
     yield from work if exchange.work is host.work else _copies(exchange, exchange.work)
     for message in islice(own, len(host.rest)):
-        yield message, ""
+        yield message, None
 
 
-def _copies(exchange: Exchange, entries: Iterable[CachedMessage]) -> _Placed:
-    return ((to_plain(entry.plain), exchange.model or UNKNOWN_WRITER) for entry in entries)
+def _copies(exchange: Exchange, entries: Iterable[CachedMessage]) -> Iterator[_Placed]:
+    return ((to_plain(entry.plain), exchange) for entry in entries)
 
 
 def _join_exchanges(ours: Exchange | None, theirs: Exchange, model: str | None) -> Exchange:
