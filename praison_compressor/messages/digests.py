@@ -81,7 +81,7 @@ def content_digest(message: Mapping[str, Any]) -> str:
 
 
 def is_bare(message: Any) -> bool:
-    """Return whether a message has only texts that are compared, as most have."""
+    """Return whether a message has only texts that are compared."""
     if type(message) is not dict:
         return False
     return message.keys() <= _BARE and set(map(type, message.values())) == {str}

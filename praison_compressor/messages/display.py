@@ -35,7 +35,7 @@ def clean(text: str) -> str:
 
 def escape_controls(json_text: str) -> str:
     """Escape control characters and lone surrogates; the JSON value stays equal."""
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", json_text)
 
 
 def one_line(text: str) -> str:
@@ -78,7 +78,7 @@ def pluralize(count: int, noun: str, plural: str = "") -> str:
 def utc_time(seconds: float) -> str:
     """Return a time in UTC, or "" if invalid."""
     try:
-        found = datetime.fromtimestamp(seconds, timezone.utc)
+        time = datetime.fromtimestamp(seconds, timezone.utc)
     except (OverflowError, ValueError, OSError):
         return ""
-    return found.strftime("%Y-%m-%d %H:%M:%S UTC") if seconds else ""
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC") if seconds else ""

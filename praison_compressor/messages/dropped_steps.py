@@ -140,8 +140,6 @@ def complete_request(
 
     Args:
         carried: the messages of earlier requests.
-        messages: the host's messages.
-        cache: the cache of messages.
         turn: names the turn that sends the request.
         bound: most messages in the host's list; 0 means unknown.
         model: the model that gets the request.
@@ -305,7 +303,9 @@ def _without_open(theirs: list[Exchange]) -> list[Exchange]:
 def _match_exchanges(ours: Sequence[Exchange], history: Sequence[Exchange]) -> dict[int, Exchange]:
     """Return place in the history -> carried exchange."""
     closed = [exchange for exchange in ours if not exchange.is_open]
-    pairs = _align_keys([each.key for each in history], [each.key for each in closed])
+    pairs = _align_keys(
+        [exchange.key for exchange in history], [exchange.key for exchange in closed]
+    )
     matched = {theirs: closed[place] for theirs, place in pairs}
     running = _open_exchange(ours)
     after = range(max(matched, default=-1) + 1, len(history))
@@ -357,8 +357,9 @@ def _find_front(
     # Before the first match only the end of a cut exchange is allowed.
     if first < 0 or first > 1 or (first == 1 and theirs[0].question is not None):
         return nothing
-    start = next(i for i, each in enumerate(ours) if each is matched[first])
-    first_known = next((i for i, each in enumerate(ours) if not each.is_cut), len(ours))
+    start = next(i for i, exchange in enumerate(ours) if exchange is matched[first])
+    uncut = (i for i, exchange in enumerate(ours) if not exchange.is_cut)
+    first_known = next(uncut, len(ours))
     before, missing = ours[: min(first_known, start)], ours[first_known:start]
     end = theirs[0].entries if first else ()
     if end and not _ends_with([*before, *missing], end):
@@ -372,14 +373,14 @@ def _find_front(
         missing = (*carried.doubtful, *_without_cut_end(missing, carried.doubtful))
         cuts = carried.cuts + 1
     if cuts >= LEAST_CUTS or length in (bound, carried.bound):
-        cut = [replace(each, is_cut=True) for each in (*before, *missing)]
+        cut = [replace(exchange, is_cut=True) for exchange in (*before, *missing)]
         return _Front(cut, length, fragment=len(end))
     return _Front(before, carried.bound, missing, cuts)
 
 
 def _ends_with(exchanges: Sequence[Exchange], end: Sequence[CachedMessage]) -> bool:
     last = exchanges[-1].entries[-len(end) :] if exchanges else ()
-    return [each.digest for each in last] == [each.digest for each in end]
+    return [entry.digest for entry in last] == [entry.digest for entry in end]
 
 
 def _without_cut_end(

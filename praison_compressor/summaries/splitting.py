@@ -166,9 +166,9 @@ def _free_tokens(window: int, brief: Brief, tokens: TokenCounter) -> int:
     return int(window * WINDOW_MARGIN) - tokens.messages(empty.messages)
 
 
-def _most_parts(calls: int, merged: int) -> int:
-    """Return the most parts that `calls` can ask for and merge, `merged` texts at once."""
-    merges = {n: -(-(n - 1) // (merged - 1)) for n in range(1, calls + 1)}
+def _most_parts(calls: int, texts_per_merge: int) -> int:
+    """Return the most parts that `calls` can ask for and merge."""
+    merges = {n: -(-(n - 1) // (texts_per_merge - 1)) for n in range(1, calls + 1)}
     return max((n for n in merges if n + merges[n] <= calls), default=1)
 
 

@@ -1,4 +1,4 @@
-"""Ask one model after another for a summary, else compose quotes alone; pause failing models."""
+"""Ask models in turn for a summary, else quote alone; pause failing models."""
 
 from __future__ import annotations
 

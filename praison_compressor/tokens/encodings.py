@@ -118,7 +118,7 @@ def split_pieces(text: str) -> Iterator[str]:
     start = 0
     while len(text) - start > PIECE_CHARS:
         end = start + PIECE_CHARS
-        seams = [found.start() for found in _SEAM.finditer(text, end - SEAM_CHARS, end)]
+        seams = [match.start() for match in _SEAM.finditer(text, end - SEAM_CHARS, end)]
         end = seams[-1] if seams else end
         yield text[start:end]
         start = end
@@ -169,7 +169,7 @@ def _joint_counter(encoding: Any, end: int) -> CountPieces | None:
 
     def count(texts: Sequence[str]) -> list[int]:
         numbers = bytes(memoryview(encode(END.join(texts), {END})))
-        return [len(each) // NUMBER_BYTES for each in numbers.split(mark)]
+        return [len(part) // NUMBER_BYTES for part in numbers.split(mark)]
 
     return count
 
