@@ -101,12 +101,10 @@ class Drafter:
         window, limit = self.caller.window, _answer_limit(brief)
         space = math.inf if window is None else int(window * WINDOW_MARGIN) - limit
         while len(texts) > 1 and tally.calls < MOST_CALLS:
-            count = len(texts)
-            while True:
+            for count in range(len(texts), 1, -1):
                 request = merge_request(texts[:count], brief.prose_tokens, brief.instructions)
-                if count == 2 or tokens.messages(request.messages) <= space:
+                if tokens.messages(request.messages) <= space:
                     break
-                count -= 1
             merged, tally = await self.caller.ask(request, tokens, limit, tally)
             texts = [merged, *texts[count:]]
         return "\n\n".join(texts), tally

@@ -49,7 +49,8 @@ def model_limits(model: str | None, context_window: int | None = None) -> Limits
     (`openrouter/anthropic/`), tag, region and date. Then the window is guessed, with one warning
     for each model.
     """
-    listed = _listed_limits(model)
+    entries = (_limits(entry, source) for entry, source in _table_entries(model))
+    listed = next(filter(None, entries), None)
     if context_window is not None:
         return Limits(context_window, listed.output if listed else None, "context_window", False)
     if listed is None:
@@ -99,11 +100,6 @@ def _warn_unknown(model: str | None) -> None:
         "model call litellm.register_model",
         *(subject, f"{GUESSED_WINDOW:,}"),
     )
-
-
-def _listed_limits(model: str | None) -> Limits | None:
-    limits = (_limits(entry, source) for entry, source in _table_entries(model))
-    return next(filter(None, limits), None)
 
 
 def _table_entries(model: str | None) -> Iterator[tuple[Mapping[str, Any], str]]:
