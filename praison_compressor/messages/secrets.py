@@ -219,11 +219,6 @@ _STRUCTURE_KEYS = frozenset("role id tool_call_id tool_use_id call_id type name 
 """Keys of a message whose values are no secrets."""
 
 
-def redacts_secrets(store: object) -> bool:
-    """Return whether a store writes to a disk, with secrets redacted."""
-    return bool(getattr(store, "redact_secrets", False))
-
-
 def redactions_in(value: Any) -> int:
     """Return the number of redactions in a text or a nested value."""
     if isinstance(value, str):

@@ -90,7 +90,7 @@ SCHEMAS = (
         "Find a detail (path, id, number, error, wording) of earlier, summarized messages: counts "
         "all matches, quotes the best, names each as s2.14. Each answer stays in the context and "
         "is paid for on every later turn: ask once, and only what the context does not say",
-        query="Two to five words or names as in the text, no question",
+        query="Two to five words or names as in the text, no question; several ids at once",
     ),
     _tool_schema(
         READ,
