@@ -67,7 +67,10 @@ class Vocabulary:
                 return
             with suppress(Exception):  # `finish_count` counts a missing size and raises the error
                 for at in range(0, len(places), TEXTS_PER_CALL):
-                    joint = [n for n in places[at : at + TEXTS_PER_CALL] if _is_joint(texts[n])]
+                    batch = places[at : at + TEXTS_PER_CALL]
+                    joint = [
+                        n for n in batch if len(texts[n]) <= PIECE_CHARS and END not in texts[n]
+                    ]
                     sizes.update(zip(joint, count([texts[n] for n in joint]), strict=True))
 
         ahead: Future[None] | None = None
@@ -96,11 +99,6 @@ AHEAD_SHARE = 0.55
 TEXTS_PER_CALL = 1_024
 """Texts of one call. Passing Python's lock takes as long as counting one text
 (tests/benchmarks/latency.py)."""
-
-
-def _is_joint(text: str) -> bool:
-    """Return whether a text can be counted among others."""
-    return len(text) <= PIECE_CHARS and END not in text
 
 
 # A vocabulary's own pattern starts a new piece at these places, so a cut here changes no count:

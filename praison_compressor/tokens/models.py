@@ -167,13 +167,13 @@ def _candidate_names(model: str | None) -> Iterator[str]:
         routed = routed.partition("/")[2]
 
 
-_REGION = re.compile(r"^(us|eu|apac|au|jp|global|us-gov)\.(?=[a-z]+\.)")
-
-_VENDOR = re.compile(r"^(anthropic|openai|meta|mistral|amazon|cohere|deepseek|qwen)\.(?=[a-z])")
-
-_DATE = re.compile(r"[-@](20\d\d-?[01]\d-?[0-3]\d|latest|default)$")
-
-_MODEL_VERSION = re.compile(r"(-v\d+)?:[\w.-]*$")
+_EXTRAS = (
+    re.compile(r"^(us|eu|apac|au|jp|global|us-gov)\.(?=[a-z]+\.)"),
+    re.compile(r"(-v\d+)?:[\w.-]*$"),
+    re.compile(r"^(anthropic|openai|meta|mistral|amazon|cohere|deepseek|qwen)\.(?=[a-z])"),
+    re.compile(r"[-@](20\d\d-?[01]\d-?[0-3]\d|latest|default)$"),
+)
+"""Parts around a model's name, removed in this order: region, version, vendor, date."""
 
 
 def _spellings(name: str) -> Iterator[str]:
@@ -184,8 +184,8 @@ def _spellings(name: str) -> Iterator[str]:
         yield f"ft:{base}"
         yield from _spellings(base)
         return
-    for pattern in (_REGION, _MODEL_VERSION, _VENDOR, _DATE):
-        shorter = pattern.sub("", name)
+    for extra in _EXTRAS:
+        shorter = extra.sub("", name)
         if shorter != name:
             name = shorter
             yield name
