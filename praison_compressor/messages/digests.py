@@ -19,7 +19,7 @@ from typing import Any, overload
 from ..concurrency import renew_after_fork
 from .shapes import Message, calls_list, is_flat, plain_value, read_call, to_plain
 
-_VOLATILE = frozenset(
+_NOT_COMPARED = frozenset(
     "id cache_control prompt_cache_breakpoint timestamp created_at created index".split()
 )
 
@@ -35,7 +35,8 @@ def canonical(plain: Message) -> Message:
     Omit private `_` keys, cache markers, ids, timestamps and keys without a value. A list with one
     text part equals its text.
     """
-    members = {key: value for key, value in plain.items() if _is_compared(key)}
+    named = ((key, value) for key, value in plain.items() if key not in _NOT_COMPARED)
+    members = {key: value for key, value in named if not key.startswith("_")}
     content, calls = members.pop("content", None), members.pop("tool_calls", None)
     valued = ((key, value) for key, value in members.items() if value not in (None, [], {}))
     result: Message = {key: without_cache_markers(value) for key, value in valued}
@@ -44,10 +45,6 @@ def canonical(plain: Message) -> Message:
     if calls:
         result["tool_calls"] = [list(read_call(call)) for call in calls_list(calls)]
     return result
-
-
-def _is_compared(key: str) -> bool:
-    return key not in _VOLATILE and not key.startswith("_")
 
 
 def _canonical_content(content: Any) -> Any:
@@ -81,7 +78,7 @@ def content_digest(message: Mapping[str, Any]) -> str:
 
 
 def is_bare(message: Any) -> bool:
-    """Return whether a message has only texts that are compared, as most have."""
+    """Return whether a message has only texts that are compared."""
     if type(message) is not dict:
         return False
     return message.keys() <= _BARE and set(map(type, message.values())) == {str}

@@ -45,7 +45,7 @@ def clean(text: str) -> str:
 
 def escape_controls(json_text: str) -> str:
     """Escape control characters and lone surrogates; the JSON value stays equal."""
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", json_text)
 
 
 def one_line(text: str) -> str:
@@ -85,19 +85,19 @@ _FOLDERS = [re.compile(".*/(?=%s[^/]+$)" % ("[^/]+/" * kept)) for kept in range(
 
 
 def short_names(calls: Sequence[ToolCall], width: int) -> list[str]:
-    """Return what each call was given, on one line without its tool.
+    """Return each call's arguments on one line, without its tool.
 
-    A path keeps no more folders than tell it from another.
+    A path keeps only the folders that distinguish it from others.
     """
-    given = [_arguments_and_paths(call, width) for call in calls]
+    pairs = [_arguments_and_paths(call, width) for call in calls]
     names: dict[tuple[str, ...], str] = {}
     for folders in _FOLDERS:
-        times = Counter(names.values())
-        for values, paths in given:
-            if times[names.get(values, "")] != 1:
+        uses = Counter(names.values())
+        for values, paths in pairs:
+            if uses[names.get(values, "")] != 1:
                 shorter = (folders.sub("…/", x) if x in paths else x for x in values)
                 names[values] = truncate_line(" ".join(shorter), width)
-    return [names[values] for values, _ in given]
+    return [names[values] for values, _ in pairs]
 
 
 def _arguments_and_paths(call: ToolCall, width: int) -> tuple[tuple[str, ...], Sequence[str]]:
@@ -117,7 +117,7 @@ def pluralize(count: int, noun: str, plural: str = "") -> str:
 def utc_time(seconds: float) -> str:
     """Return a time in UTC, or "" if invalid."""
     try:
-        found = datetime.fromtimestamp(seconds, timezone.utc)
+        time = datetime.fromtimestamp(seconds, timezone.utc)
     except (OverflowError, ValueError, OSError):
         return ""
-    return found.strftime("%Y-%m-%d %H:%M:%S UTC") if seconds else ""
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC") if seconds else ""

@@ -93,10 +93,11 @@ def _as_mapping(index: int, item: Any) -> Mapping[str, Any]:
 
 def _item_kind(index: int, item: Mapping[str, Any]) -> str:
     kind = item.get("type") or ("message" if "role" in item else None)
-    if str(kind) in {"message", *_CALL_ITEMS, *_OTHER_ITEMS} or _is_output(kind):
+    kinds = {"message", *_CALL_ITEMS, *_OTHER_ITEMS}
+    if str(kind) in kinds or _is_output(kind):
         return str(kind)
-    kinds = ", ".join(sorted({"message", *_CALL_ITEMS, *_OTHER_ITEMS}))
-    raise InvalidMessages(index, f"an item of type {kind!r}", f"one of {kinds}, or a call's output")
+    expected = f"one of {', '.join(sorted(kinds))}, or a call's output"
+    raise InvalidMessages(index, f"an item of type {kind!r}", expected)
 
 
 def _is_output(kind: Any) -> bool:

@@ -207,9 +207,9 @@ class Redactor:
                 text = "".join(parts)
         return text
 
-    def _replace(self, kind: str, found: re.Match[str]) -> str:
-        whole = found[0]
-        secret = found["secret"] if "secret" in found.re.groupindex else whole
+    def _replace(self, kind: str, match: re.Match[str]) -> str:
+        whole = match[0]
+        secret = match["secret"] if "secret" in match.re.groupindex else whole
         data = secret.encode("utf-8", "surrogatepass")
         short = hashlib.blake2s(data, key=self._key, digest_size=4).hexdigest()
         return whole.replace(secret, f"[secret:{kind}:{short}]")

@@ -213,7 +213,7 @@ class Bodies(NamedTuple):
 
 
 def without_bodies(value: Any) -> tuple[Any, Bodies]:
-    """Return the value without files and sealed text, and the sizes of both."""
+    """Return the value without files and sealed text, and their sizes."""
     if isinstance(value, str):
         return ("", Bodies(len(value))) if is_payload(value) else (value, Bodies())
     if isinstance(value, Mapping):

@@ -49,11 +49,12 @@ class Composition:
         room = min(brief.room_tokens, size + brief.quotes_tokens)
         if room - size <= SEAM_TOKENS:
             return SegmentText(self._frame(prose), self.method)
-        return SegmentText(self._add_quotes(prose, self._read_quotes(), room), self.method)
+        quotes = read_quotes(brief.messages, self.rule_sources)
+        return SegmentText(self._add_quotes(prose, quotes, room), self.method)
 
     def without_model(self) -> SegmentText:
         """Return quotes, after the prose of folded summaries."""
-        quotes, prose = self._read_quotes(), ""
+        quotes, prose = read_quotes(self.brief.messages, self.rule_sources), ""
         if self.brief.folded:
             # Few quotes leave more room for carried prose.
             room = self.brief.room_tokens - self._size("")
@@ -70,9 +71,6 @@ class Composition:
             return "\n\n".join(texts)
         shortened = [cut_text(text, room // len(texts), self.tokens.text) for text in texts]
         return "\n\n".join(filter(None, shortened))
-
-    def _read_quotes(self) -> Quotes:
-        return read_quotes(self.brief.messages, self.rule_sources)
 
     def _add_quotes(self, prose: str, quotes: Quotes, room: int) -> Message:
         """Return the framed prose with the quotes that fit the room."""

@@ -111,8 +111,8 @@ class LiteLLMSummarizer:
         if not self.api_base:
             return {"model": model, **key}
         prefix, slash, _ = model.partition("/")
-        known = {str(getattr(name, "value", name)) for name in litellm.provider_list}
-        by_name = prefix if slash and prefix in known else "openai"
+        providers = {str(getattr(name, "value", name)) for name in litellm.provider_list}
+        by_name = prefix if slash and prefix in providers else "openai"
         provider = self.extra.get("custom_llm_provider") or by_name
         if provider not in HONOURS_API_BASE:
             raise SummarizerUnavailable(

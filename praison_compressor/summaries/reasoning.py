@@ -149,7 +149,7 @@ def _mark_outside_code(mark: re.Pattern[str], text: str, start: int) -> re.Match
 
 
 def _end_of_reasoning(nested: re.Pattern[str], text: str, start: int) -> int:
-    """Return the place of the matching closing, else the last closing, else the text's end."""
+    """Return the end of the matching or last closing, or the text's end."""
     depth, end = 1, len(text)
     for match in nested.finditer(text, start):
         if match.lastgroup == "opens":
@@ -162,7 +162,7 @@ def _end_of_reasoning(nested: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _final_channel(text: str) -> str:
-    """Return the final channel of a harmony answer, or the whole text of another answer."""
+    """Return a harmony answer's final channel, or another answer whole."""
     finals = list(_FINAL.finditer(text))
     if not finals:
         return "" if _CHANNEL.match(text) else text

@@ -101,12 +101,10 @@ class Drafter:
         window, limit = self.caller.window, _answer_limit(brief)
         space = math.inf if window is None else int(window * WINDOW_MARGIN) - limit
         while len(texts) > 1 and tally.calls < MOST_CALLS:
-            count = len(texts)
-            while True:
+            for count in range(len(texts), 1, -1):
                 request = merge_request(texts[:count], brief.prose_tokens, brief.instructions)
-                if count == 2 or tokens.messages(request.messages) <= space:
+                if tokens.messages(request.messages) <= space:
                     break
-                count -= 1
             merged, tally = await self.caller.ask(request, tokens, limit, tally)
             texts = [merged, *texts[count:]]
         return "\n\n".join(texts), tally
@@ -166,9 +164,9 @@ def _free_tokens(window: int, brief: Brief, tokens: TokenCounter) -> int:
     return int(window * WINDOW_MARGIN) - tokens.messages(empty.messages)
 
 
-def _most_parts(calls: int, merged: int) -> int:
-    """Return the most parts that `calls` can ask for and merge, `merged` texts at once."""
-    merges = {n: -(-(n - 1) // (merged - 1)) for n in range(1, calls + 1)}
+def _most_parts(calls: int, texts_per_merge: int) -> int:
+    """Return the most parts that `calls` can ask for and merge."""
+    merges = {n: -(-(n - 1) // (texts_per_merge - 1)) for n in range(1, calls + 1)}
     return max((n for n in merges if n + merges[n] <= calls), default=1)
 
 

@@ -1,4 +1,4 @@
-"""Ask one model after another for a summary, else compose quotes alone; pause failing models."""
+"""Ask models in turn for a summary, else quote alone; pause failing models."""
 
 from __future__ import annotations
 
@@ -116,6 +116,7 @@ class SummaryWriter:
         size, words = await asyncio.to_thread(self._compose(brief, "model").measure)
         if words < LEAST_PROSE_WORDS:
             return None, Usage()
+        brief = await asyncio.to_thread(self._mask_by_policy, brief)
         brief = replace(brief, prose_tokens=min(brief.prose_tokens, tokens_of_words(words)))
         tally = Tally()
         for name in (model or self.config.auxiliary_model, *self.config.fallback_models):
@@ -137,15 +138,22 @@ class SummaryWriter:
         self, brief: Brief, caller: ModelCaller, size: int, tally: Tally
     ) -> tuple[SegmentText | None, Tally]:
         """Return one model's summary or None, and the new tally."""
+        calls = tally.calls
         try:
-            written, after = await self._ask_model(brief, caller, size, tally)
+            prose, tally = await Drafter(caller, self.tokens).draft(brief, tally)
+            compose = self._compose(brief, "model").with_prose
+            written = await asyncio.to_thread(compose, mark_headings(prose), size)
         except NoUsableAnswer as failure:
-            # If earlier models left too few calls, this model did not fail.
-            if not tally.calls or failure.tally.calls > tally.calls:
-                self._report_failure(caller, failure.error, size)
-            return None, failure.tally
-        self.breaker.record_success(caller.session_id, caller.model)
-        return written, after
+            error, tally = failure.error, failure.tally
+        except SummaryRejected as rejection:
+            error = rejection
+        else:
+            self.breaker.record_success(caller.session_id, caller.model)
+            return replace(written, model=tally.model), tally
+        # If earlier models left too few calls, this model did not fail.
+        if not calls or tally.calls > calls:
+            self._report_failure(caller, error, size)
+        return None, tally
 
     def _report_failure(self, caller: ModelCaller, error: SummaryError, size: int) -> None:
         kind = getattr(error, "kind", "rejected")
@@ -155,23 +163,6 @@ class SummaryWriter:
         logger.warning("no summary from %s, not retried for %g s%s: %s", who, rest, unless, error)
         data = {"model": caller.model, "reason": str(error)}
         self.emit(Event("fell_back", caller.session_id, data))
-
-    async def _ask_model(
-        self, brief: Brief, caller: ModelCaller, size: int, tally: Tally
-    ) -> tuple[SegmentText, Tally]:
-        """Return one model's summary and the new tally.
-
-        Raises:
-            NoUsableAnswer: the model gave no usable text.
-        """
-        shown = await asyncio.to_thread(self._mask_by_policy, brief)
-        prose, tally = await Drafter(caller, self.tokens).draft(shown, tally)
-        try:
-            compose = self._compose(brief, "model").with_prose
-            written = await asyncio.to_thread(compose, mark_headings(prose), size)
-        except SummaryRejected as error:
-            raise NoUsableAnswer(error, tally) from error
-        return replace(written, model=tally.model), tally
 
     def _mask_by_policy(self, brief: Brief) -> Brief:
         if MASK not in self.config.tool_policies.values():

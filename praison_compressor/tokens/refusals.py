@@ -278,7 +278,7 @@ def _check_numbers(named: Overflow, text: str, sent: int) -> Overflow:
 
 
 def error_chain(error: BaseException, *, contexts: bool = False) -> Iterator[BaseException]:
-    """Yield an error and its causes; with `contexts` also errors during whose handling it came."""
+    """Yield an error and its causes; with `contexts` also its contexts."""
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen:

@@ -164,9 +164,6 @@ ATTRIBUTES: dict[str, dict[str, object]] = {
 
 REPLIES: dict[str, dict[str, object]] = {
     "model: 7": {"model": 7},
-    "text: bytes": {"text": PROSE.encode()},
-    "text: a list": {"text": [PROSE]},
-    "text: a dictionary": {"text": {"content": PROSE}},
     "usage: a dictionary": {"usage": {"prompt_tokens": 5}},
     "usage: of texts": {"usage": Usage(prompt_tokens="5")},
     "cost: of text": {"usage": Usage(cost="$ 1")},
