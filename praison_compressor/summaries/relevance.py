@@ -19,6 +19,9 @@ UNSPACED_SCRIPTS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\
 EVIDENCE_BITS = 16.0
 """Bits required of a text. In 61 recorded sessions ordinary words reach 15.3 by chance."""
 
+PHRASE_WORDS, PHRASE_CHARS = 6, 20
+"""Consecutive words, and their characters, that unrelated texts do not share."""
+
 FEW_WORDS = 64  # different words of a short source, in which each shared word counts
 SHARED_SHARE = 0.4  # of the text's words, or of its numbers, that a short source must have
 
@@ -49,6 +52,9 @@ def is_about(text: str, source: str) -> bool:
         counts = Counter(stems_of(part))
         if _evidence(words, counts, counts.total()) >= EVIDENCE_BITS:
             return True
+    phrases = {*_phrases(text)}
+    if phrases and not phrases.isdisjoint(_phrases(source)):
+        return True
     return _shares_few_words(words, {*stems_of(source[:SAMPLE_CHARS])} - _REQUEST_WORDS)
 
 
@@ -60,6 +66,15 @@ def _shares_few_words(words: set[str], source_words: set[str]) -> bool:
         len(ours) >= least and len(ours & theirs) >= SHARED_SHARE * len(ours)
         for ours, theirs, least in ((plain, source_plain, 1), (numbers, source_numbers, 2))
     )
+
+
+def _phrases(text: str) -> Iterator[tuple[str, ...]]:
+    """Yield each PHRASE_WORDS consecutive words that are long enough."""
+    words = [*_word_tokens(text)]
+    for at in range(len(words) - PHRASE_WORDS + 1):
+        phrase = tuple(words[at : at + PHRASE_WORDS])
+        if sum(map(len, phrase)) >= PHRASE_CHARS:
+            yield phrase
 
 
 def _plain_and_numbers(words: set[str]) -> tuple[set[str], set[str]]:
@@ -124,3 +139,15 @@ _REQUEST_WORDS = frozenset(
     )
 )
 """Words of the request, which are no evidence."""
+
+
+def _word_tokens(text: str) -> Iterator[str]:
+    """Yield words without outer punctuation, and each sign of unspaced scripts."""
+    folded = text.casefold()
+    tokens = folded.split() if folded.isascii() else _WORD_TOKEN.findall(folded)
+    return filter(None, (token.strip(_OUTER_SIGNS) for token in tokens))
+
+
+_WORD_TOKEN = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\s{UNSPACED_SCRIPTS}]+")
+
+_OUTER_SIGNS = ".,;:!?()[]{}\"'`*#|-–—>…“”„«»"
