@@ -43,10 +43,11 @@ def host_session(agent: Any) -> tuple[Any, str] | None:
     A database adapter (`db=`) or a store without a directory may be on another machine. Its
     conversations must not be written to a disk of this one.
     """
-    session_id, nothing = host_session_id(agent), object()
-    store = getattr(agent, "_session_store", nothing)
-    if session_id is None or store is nothing or getattr(agent, "_db", nothing) is not None:
+    session_id = host_session_id(agent)
+    is_known = hasattr(agent, "_session_store") and hasattr(agent, "_db")
+    if session_id is None or not is_known or agent._db is not None:
         return None
+    store = agent._session_store
     if store is None:
         if getattr(agent, "_session_store_initialized", False):
             return None  # the host found none
@@ -83,21 +84,22 @@ def _open_store(config: CompressorConfig, agent: Any) -> Store:
     session = host_session(agent)
     if config.store_url is None and session is None:
         return MemoryStore()
-    url, codec = config.store_url, None
-    hosts = session[0] if session is not None else getattr(agent, "_session_store", None)
-    if any("encrypt" in kind.__name__.lower() for kind in type(hosts).__mro__):
-        codec, url = _codec_of(hosts), url or str(default_path(encrypted=True))
+    url = config.store_url
+    codec = None
+    host_store = session[0] if session is not None else getattr(agent, "_session_store", None)
+    if any("encrypt" in kind.__name__.lower() for kind in type(host_store).__mro__):
+        codec = _codec_of(host_store)
+        url = url or str(default_path(encrypted=True))
     elif url is not None:
         return default_store(config)
     return open_store(url, codec=codec, redact_secrets=config.redact_secrets is not False)
 
 
-def _codec_of(hosts: Any) -> Any:
-    """Return the codec of the host's encrypted store."""
-    codec = getattr(hosts, "_fernet", None)
+def _codec_of(host_store: Any) -> Any:
+    codec = getattr(host_store, "_fernet", None)
     if hasattr(codec, "encrypt") and hasattr(codec, "decrypt"):
         return codec
-    name = type(hosts).__name__
+    name = type(host_store).__name__
     raise ConfigError(
         f"the agent's sessions are encrypted by a {name}, which has no usable key; name store_url"
     )

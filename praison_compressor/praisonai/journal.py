@@ -83,7 +83,11 @@ class Journal:
         self, messages: Sequence[Message], engine: ContextCompressor, turn: Turn | None
     ) -> CompletedRequest:
         """Return a request with the messages the host left out; record it."""
-        session, cache, model = self._session(engine), engine.tokens.cache, engine.config.model
+        if not engine.config.keep_tool_steps:
+            return _unchanged(messages)
+        session = self._session(engine)
+        cache = engine.tokens.cache
+        model = engine.config.model
         bound = 0 if turn is None else turn.bound
         with self._lock:
             carried = self._load(messages, engine, session)
@@ -95,6 +99,8 @@ class Journal:
 
     def peek(self, messages: Sequence[Message], engine: ContextCompressor) -> CompletedRequest:
         """Return the messages with those that the host left out; record nothing."""
+        if not engine.config.keep_tool_steps:
+            return _unchanged(messages)
         session = self._session(engine)
         with self._lock:
             carried = self._load(messages, engine, session)
@@ -118,7 +124,7 @@ class Journal:
     def end_turn(
         self, history: Sequence[Message], engine: ContextCompressor, *, has_failed: bool
     ) -> None:
-        """Add the answer in the host's history; drop a failed turn."""
+        """Add the answer in the host's history; drop the work of a failed turn."""
         with self._lock:
             if self._carried is not None and has_failed:
                 self._carried = dropped_steps.drop_work(self._carried)
@@ -128,10 +134,11 @@ class Journal:
 
     def settle(self, engine: ContextCompressor) -> None:
         """Write new messages to the store; never raise."""
+        if self._carried is None:
+            return
         session = self._session(engine)
         with self._lock:
-            if self._carried is not None:
-                self.tokens = sum(engine.tokens.each(self._carried.entries))
+            self.tokens = sum(engine.tokens.each(self._carried.entries))
             self._record(engine, session)
 
     # ------------------------------------------------------------ the store
@@ -170,7 +177,8 @@ class Journal:
         if session is None or self._carried is None or not isinstance(store, DurableStore):
             return
         record = self._carried.record
-        digests, messages = _content_digests(record), [message.plain for message in record]
+        digests = _content_digests(record)
+        messages = [message.plain for message in record]
         common = common_length(self._recorded, digests)
         if common == len(digests) == len(self._recorded):
             return
@@ -191,6 +199,10 @@ class Journal:
         level = logging.DEBUG if self.failure else logging.WARNING
         self.failure = str(error)
         logger.log(level, "session %s: not recorded for now: %s", self._session_id, error)
+
+
+def _unchanged(messages: Sequence[Message]) -> CompletedRequest:
+    return CompletedRequest(list(messages), CarriedHistory(), [], [])
 
 
 def _content_digests(seen: Sequence[CachedMessage]) -> tuple[str, ...]:
