@@ -98,7 +98,7 @@ class WordIndex:
         """Return words of a band's messages as they are indexed."""
         # Distant bands may share a mark.
         high, low = divmod(band, len(_MARKS))
-        mark = _MARKS[low % len(_MARKS)]
+        mark = _MARKS[low]
         if not self._is_sqlite:
             return [mark + word for word in words]
         mark = _MARKS[high % len(_MARKS)] + mark

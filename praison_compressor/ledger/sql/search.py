@@ -214,7 +214,7 @@ def _keys_beside(archive: SqlArchive, keys: Iterable[int], first: int, last: int
 
 
 # ---------------------------------------------------------------- what a search reaches
-_EVERY_KEY = 1 << 62  # each key
+_EVERY_KEY = 1 << 62  # larger than each key
 
 
 @dataclass(frozen=True)

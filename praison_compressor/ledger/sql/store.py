@@ -60,7 +60,7 @@ class SqlStore:
         accepts_plain: bool = False,
         redact_secrets: bool = True,
     ) -> None:
-        """Take `open_store`'s options; `accepts_plain`: accept plain stores despite a codec."""
+        """Take `open_store`'s options; `accepts_plain` allows a plain store too."""
         self.redact_secrets = redact_secrets
         self._lock = renew_after_fork(threading.Lock())
         self._snapshots: OrderedDict[tuple[str, str], Session] = OrderedDict()
