@@ -101,9 +101,9 @@ class BoundedStore(Protocol):
     """A store whose archive has a size limit, as `MemoryStore`."""
 
     def make_room(self, namespace: str, size: int, digests: Iterable[str]) -> frozenset[str]:
-        """Drop originals until `size` more bytes fit; entries and views do not change.
+        """Drop originals until `size` more bytes fit.
 
-        Return which of these content digests name dropped originals.
+        Return which of these content digests name dropped originals. Entries and views stay.
         """
 
 
