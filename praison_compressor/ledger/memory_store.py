@@ -291,7 +291,7 @@ class MemoryStore:
         """See `Store.search`."""
         with self._lock:
             if session_id is None:
-                searched = [each for key, each in self._sessions.items() if key[0] == namespace]
+                searched = [s for (space, _), s in self._sessions.items() if space == namespace]
             else:
                 searched = [self._require_session(namespace, session_id)]
         documents: dict[str, Document] = {}

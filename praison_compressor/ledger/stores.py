@@ -101,10 +101,9 @@ class BoundedStore(Protocol):
     """A store whose archive has a size limit, as `MemoryStore`."""
 
     def make_room(self, namespace: str, size: int, digests: Iterable[str]) -> frozenset[str]:
-        """Drop originals until `size` more bytes fit; return the dropped ones.
+        """Drop originals until `size` more bytes fit.
 
-        `digests` are the content digests of the originals to look up. Entries and views do not
-        change.
+        Return which of these content digests name dropped originals. Entries and views stay.
         """
 
 

@@ -65,13 +65,10 @@ class Packer:
         return zlib.decompress(packed)
 
     def stored_digest(self, digest: str) -> bytes:
-        """Return a content digest as it is stored: algorithm and raw bytes.
-
-        In an encrypted store the bytes are an HMAC, so that nobody can guess the message.
-        """
+        """Return a content digest as it is stored: algorithm and raw bytes."""
         algorithm, _, digits = digest.partition(":")
         raw = bytes.fromhex(digits)
-        if self._pepper:
+        if self._pepper:  # nobody can guess a message of an encrypted store
             raw = hmac.digest(self._pepper, raw, hashlib.sha256)
         return algorithm.encode() + b":" + raw
 

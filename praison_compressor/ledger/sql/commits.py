@@ -63,13 +63,7 @@ def append_segments(
     archive: SqlArchive, session: Session, segments: Sequence[SegmentRun], skeleton: Skeleton | None
 ) -> None:
     """Seal the segments into the chain, archive originals, open an epoch."""
-    row = _lock_session(archive, session) or _create_locked(archive, session)
-    if row is None or row.head != session.head_hash:
-        tip = "gone" if row is None else "another now"
-        raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
-    if row.erasures != session.erasures:
-        # A summary written before may repeat what was forgotten since.
-        raise LedgerConflict(f"session {session.id}: a part was forgotten; read it again")
+    row = _lock_unchanged(archive, session)
     epoch = f"{row.id}.c{row.commits + 1}-{secrets.token_hex(4)}"
     head = row.head
     keys = archive.add(row.namespace, [message for _, run in segments for message in run])
@@ -89,8 +83,9 @@ def append_segments(
 
 def record_transcript(archive: SqlArchive, session: Session, skeleton: Skeleton) -> bool:
     """Record the transcript, unless the session changed since it was read."""
-    row = _lock_session(archive, session) or _create_locked(archive, session)
-    if row is None or (row.head, row.erasures) != (session.head_hash, session.erasures):
+    try:
+        row = _lock_unchanged(archive, session)
+    except LedgerConflict:
         return False
     record_skeleton(archive, row.key, skeleton)
     _write_session(archive, row)
@@ -158,15 +153,23 @@ def _lock_session(archive: SqlArchive, session: Session) -> Row[Any] | None:
     return find_session(archive, session.namespace, session.id)
 
 
-def _create_locked(archive: SqlArchive, session: Session) -> Row[Any] | None:
-    """Create and lock a new session's row.
+def _lock_unchanged(archive: SqlArchive, session: Session) -> Row[Any]:
+    """Return the session's row, locked; create it for a new session.
 
-    Return None if `session` has epochs: its row was deleted.
+    Raises:
+        LedgerConflict: the session changed since it was read.
     """
-    if session.tip != session.id:
-        return None
-    create_session(archive, session.namespace, session.id, session.parent)
-    return _lock_session(archive, session)
+    row = _lock_session(archive, session)
+    if row is None and session.tip == session.id:
+        create_session(archive, session.namespace, session.id, session.parent)
+        row = _lock_session(archive, session)
+    if row is None or row.head != session.head_hash:
+        tip = "gone" if row is None else "another now"
+        raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
+    if row.erasures != session.erasures:
+        # A summary written before may repeat what was forgotten since.
+        raise LedgerConflict(f"session {session.id}: a part was forgotten; read it again")
+    return row
 
 
 def create_session(

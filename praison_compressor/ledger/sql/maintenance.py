@@ -268,9 +268,9 @@ def _block_commits(archive: SqlArchive) -> None:
         archive.execute(text("LOCK TABLE compressor_sessions IN EXCLUSIVE MODE"))
 
 
-def _make_tombstones(archive: SqlArchive, these: ColumnElement[bool]) -> int:
+def _make_tombstones(archive: SqlArchive, where: ColumnElement[bool]) -> int:
     """Turn entries into tombstones; return how many changed."""
-    statement = update(entries).where(these, entries.c.sealed.is_not(None)).values(sealed=None)
+    statement = update(entries).where(where, entries.c.sealed.is_not(None)).values(sealed=None)
     # SQLite's driver has no `rowcount` for a statement with a CTE.
     return len(archive.execute(statement.returning(entries.c.key)).all())
 
@@ -304,8 +304,8 @@ def _session_ids(archive: SqlArchive, keys: Iterable[int]) -> tuple[str, ...]:
 
 def _mark_stale(archive: SqlArchive, keys: Iterable[int]) -> None:
     """Mark every process's snapshots of these sessions as stale."""
-    these = sessions.c.key.in_(list(keys))
-    archive.execute(update(sessions).where(these).values(erasures=sessions.c.erasures + 1))
+    statement = update(sessions).where(sessions.c.key.in_(list(keys)))
+    archive.execute(statement.values(erasures=sessions.c.erasures + 1))
 
 
 # ---------------------------------------------------------------- freed pages

@@ -173,16 +173,16 @@ def read_chain(
     return chain[::-1]
 
 
-def read_session(archive: SqlArchive, row: Row[Any], known: Session | None) -> Session:
-    """Return the session of a row; read only entries that `known` lacks."""
-    if known is not None and known.erasures == row.erasures:
-        before, after = known.entries, known.head_hash
+def read_session(archive: SqlArchive, row: Row[Any], snapshot: Session | None) -> Session:
+    """Return the session of a row; read only entries that `snapshot` lacks."""
+    if snapshot is not None and snapshot.erasures == row.erasures:
+        before, after = snapshot.entries, snapshot.head_hash
     else:
         before, after = (), GENESIS
     new = read_chain(archive, row.namespace, row.head, after)
     start = new[0].parent if new else row.head
     if start != after and before:
-        return read_session(archive, row, None)  # `known` is newer than the row
+        return read_session(archive, row, None)  # `snapshot` is newer than the row
     if start != after:
         raise LedgerCorrupt(f"session {row.id}: its chain has no entry {start}")
     chained = (*before, *(unpack_entry(archive.packer, entry) for entry in new))

@@ -33,14 +33,14 @@ from .index import KeyRange, merge_ranges
 from .queries import ancestors, read_skeletons, require_session
 from .schema import entries, links, messages, sessions, spans
 
-_FEW = 400  # messages in reach that are all read, without the index
-_LISTED = 1_000  # newest messages that are listed for each word
-_AT_ONCE = 200  # messages that are read between two checks whether more are needed
-_SPREAD = 1 << 17  # keys; in a wider range, messages are read faster than a frequent word's index
-_RANKED = 400  # messages with all words that are ranked at most
-_IN_PART = 100  # messages with some words that are ranked at most
-_PAIRED = 100  # messages with a frequent word whose calls or results are read
-_PARALLEL = 8  # parallel calls whose results are paired at most
+_MOST_WITHOUT_INDEX = 400  # messages; with more in reach, the index is read
+_MOST_LISTED = 1_000  # newest messages of each word's list
+_BATCH_MESSAGES = 200  # messages read before the ranked ones are counted again
+_WIDE_RANGE_KEYS = 1 << 17  # in a wider range, messages are read faster than a word's list
+_MOST_RANKED = 400  # messages with all words
+_MOST_PARTIAL = 100  # messages with some words
+_MOST_PAIRED = 100  # messages with a frequent word whose calls or results are read
+_MOST_PARALLEL = 8  # parallel calls whose results are read
 
 
 def search(
@@ -66,14 +66,14 @@ def search(
     else:
         indexed = (word for word in asked if word not in STOP_WORDS)
         lists = [_Postings(archive, reader.reach, word) for word in indexed]
-        reader.read_complete(sorted(lists, key=_Postings.rarity))
+        reader.read_matches(sorted(lists, key=_Postings.rarity))
     hits = reader.hits(limit)
     if hits and hits[0].is_whole:
         return hits
     # Messages with some of the words count only where none has all.
-    if reader.read(islice(_with_some_words(lists), _IN_PART)):
+    if reader.read(islice(_with_some_words(lists), _MOST_PARTIAL)):
         hits = reader.hits(limit)
-    return hits[:_IN_PART]
+    return hits[:_MOST_PARTIAL]
 
 
 class _Reader:
@@ -136,7 +136,7 @@ class _Reader:
         if all(phrase in document.text for phrase in self._phrases):
             self._whole.add(key)
 
-    def read_complete(self, lists: Sequence[_Postings]) -> None:
+    def read_matches(self, lists: Sequence[_Postings]) -> None:
         """Read the newest messages that have all words.
 
         A call may have some of the words, its result the rest. `lists` are those of the words, the
@@ -146,11 +146,11 @@ class _Reader:
         floor = max((postings.newest[-1] for postings in lists if postings.newest), default=0)
         if rarest.is_read_faster():
             floor = rarest.newest[-1] if rarest.newest else 0
-            for batch in batches(rarest.newest, _AT_ONCE):
+            for batch in batches(rarest.newest, _BATCH_MESSAGES):
                 self.read(batch if self._room() else ())
         else:
             shared = set(rarest.newest).intersection(*(postings.newest for postings in others))
-            self.read(sorted((key for key in shared if key >= floor), reverse=True), _RANKED)
+            self.read(sorted((key for key in shared if key >= floor), reverse=True), _MOST_RANKED)
         is_complete = rarest.is_whole
         if (room := self._room()) and not rarest.is_whole:
             words = [postings.word for postings in lists]
@@ -159,20 +159,20 @@ class _Reader:
             is_complete = self.read(older, room) < room and not others
         self._is_complete = is_complete or not self._room()
         if self._room() and others:
-            self._read_partners(islice(rarest, _LISTED if rarest.is_whole else _PAIRED))
+            self._read_partners(islice(rarest, _MOST_LISTED if rarest.is_whole else _MOST_PAIRED))
 
     def _room(self) -> int:
         """Return how many messages with every phrase may still be ranked."""
-        return max(0, _RANKED - len(self._whole))
+        return max(0, _MOST_RANKED - len(self._whole))
 
     def _read_partners(self, keys: Iterable[int]) -> None:
         """Read the calls and results of messages that lack a phrase."""
         lacking = [key for key in keys if key not in self._whole]
-        self.read(lacking[:_RANKED])
-        self._is_complete &= len(lacking) <= _RANKED
+        self.read(lacking[:_MOST_RANKED])
+        self._is_complete &= len(lacking) <= _MOST_RANKED
         results: list[int] = []
         by_calls = defaultdict[int, list[int]](list)
-        for key in lacking[:_RANKED]:
+        for key in lacking[:_MOST_RANKED]:
             message = self._message(key)
             if _has_result(message):
                 results.append(key)
@@ -181,7 +181,7 @@ class _Reader:
                 by_calls[len(tool_calls_of(message)) or 1].append(key)
         for count, callers in by_calls.items():
             self.read(_keys_beside(self._archive, callers, 1, count))
-        for _ in range(_PARALLEL):
+        for _ in range(_MOST_PARALLEL):
             # Between a call and its last result are the results of parallel calls.
             above = _keys_beside(self._archive, results, -1, -1)
             self.read(above)
@@ -214,7 +214,7 @@ def _keys_beside(archive: SqlArchive, keys: Iterable[int], first: int, last: int
 
 
 # ---------------------------------------------------------------- what a search reaches
-_EVERY_KEY = 1 << 62  # each key
+_EVERY_KEY = 1 << 62  # larger than each key
 
 
 @dataclass(frozen=True)
@@ -273,7 +273,7 @@ def _newest_without_index(
 ) -> list[int] | None:
     """Return the newest messages, or None if the index finds better ones."""
     is_indexed = not archive.packer.encrypts and not STOP_WORDS.issuperset(asked)
-    most = _EVERY_KEY if archive.packer.encrypts else _FEW + 1
+    most = _EVERY_KEY if archive.packer.encrypts else _MOST_WITHOUT_INDEX + 1
     newest = _newest_keys(archive, reach, most)
     return None if is_indexed and len(newest) == most else newest
 
@@ -297,8 +297,8 @@ class _Postings:
         self._index = archive.index
         self._ranges = reach.ranges
         self.word = word
-        self.newest = list(islice(self._index.keys_with([word], reach.ranges), _LISTED))
-        self.is_whole = len(self.newest) < _LISTED
+        self.newest = list(islice(self._index.keys_with([word], reach.ranges), _MOST_LISTED))
+        self.is_whole = len(self.newest) < _MOST_LISTED
 
     def rarity(self) -> tuple[int, int]:
         """Return a sort key that puts rare words first."""
@@ -313,7 +313,7 @@ class _Postings:
 
     def is_read_faster(self) -> bool:
         """Return whether reading these messages costs less than another look-up."""
-        return self.is_whole or self.newest[0] - self.newest[-1] > _SPREAD
+        return self.is_whole or self.newest[0] - self.newest[-1] > _WIDE_RANGE_KEYS
 
 
 def _ranges_below(ranges: Iterable[KeyRange], key: int) -> list[KeyRange]:
@@ -325,6 +325,6 @@ def _with_some_words(lists: Iterable[_Postings]) -> Iterator[int]:
     """Yield messages with any of the words, those with rare words first."""
     weights: Counter[int] = Counter()
     for postings in lists:
-        weight = math.log(1 + _LISTED / max(1, len(postings.newest)))
+        weight = math.log(1 + _MOST_LISTED / max(1, len(postings.newest)))
         weights.update(dict.fromkeys(postings.newest, weight))
     yield from sorted(weights, key=lambda key: (-weights[key], -key))

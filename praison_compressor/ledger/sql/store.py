@@ -60,7 +60,7 @@ class SqlStore:
         accepts_plain: bool = False,
         redact_secrets: bool = True,
     ) -> None:
-        """Take `open_store`'s options; `accepts_plain`: accept plain stores despite a codec."""
+        """Take `open_store`'s options; `accepts_plain` allows a plain store too."""
         self.redact_secrets = redact_secrets
         self._lock = renew_after_fork(threading.Lock())
         self._snapshots: OrderedDict[tuple[str, str], Session] = OrderedDict()
@@ -192,15 +192,15 @@ class SqlStore:
         if not isinstance(row.updated, (int, float)):
             raise LedgerCorrupt(f"session {row.id}: the time of its last write is no number")
         with self._lock:
-            known = self._snapshots.get((namespace, row.id))
-        if known is None or (known.head_hash, known.erasures) != (row.head, row.erasures):
-            known = queries.read_session(archive, row, known)
+            snapshot = self._snapshots.get((namespace, row.id))
+        if snapshot is None or (snapshot.head_hash, snapshot.erasures) != (row.head, row.erasures):
+            snapshot = queries.read_session(archive, row, snapshot)
         with self._lock:
-            self._snapshots[namespace, row.id] = known
+            self._snapshots[namespace, row.id] = snapshot
             self._snapshots.move_to_end((namespace, row.id))
             while len(self._snapshots) > _MOST_SNAPSHOTS:
                 self._snapshots.popitem(last=False)
-        return replace(known, updated=row.updated)
+        return replace(snapshot, updated=row.updated)
 
 
 def open_store(
