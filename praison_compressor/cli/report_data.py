@@ -16,6 +16,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
 from ..config import CompressorConfig
 from ..ledger.segments import Entry, Epoch, Segment, Usage
+from ..ledger.stores import DurableStore
 from ..messages import Message, content_digest, read_transcript, text_of
 from ..recall.outlines import references_in_order
 from ..summaries.prompts import render_messages
@@ -185,16 +186,17 @@ def data_of_session(compressor: ContextCompressor, session_id: str) -> ReportDat
         if state in (IN_VIEW, FOLDED)
     ]
     undos = sum(entry.segment.kind == "undo" for entry in session.entries)
+    # A database has the forks too; the store in memory only the chain.
+    read_epochs = store.tree if isinstance(store, DurableStore) else store.lineage
     data = ReportData(
         title=session.id,
         note=f"{STORED_NOTE} {UNDONE_NOTE}" if UNDONE in states else STORED_NOTE,
         cards=tuple(card for card in cards if card.segment.kind == "summary"),
         masks=tuple(card for card in cards if card.segment.kind in ("mask", "excerpt")),
-        # A database has the forks too; the store in memory only the chain.
-        epochs=tuple(getattr(store, "tree", store.lineage)(namespace, session_id)),
+        epochs=tuple(read_epochs(namespace, session_id)),
         compressions=len({entry.epoch for entry in session.entries}) - undos,
         undone=undos,
-        forgotten=sum(entry.forgotten for entry in session.entries),
+        forgotten=sum(entry.is_forgotten for entry in session.entries),
         usage=sum((entry.segment.usage for entry in session.entries), Usage()),
         bill=stored_bill(store, session),
         price=prices_of(compressor.tokens.model).input,

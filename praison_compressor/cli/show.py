@@ -71,7 +71,7 @@ def _read(
     """Return what a reference names, as a value and for a person."""
     reference = _parse_reference(session.id, text, session.entries)
     number, entry = reference.segment, session.entries[reference.segment - 1]
-    if full or entry.forgotten:
+    if full or entry.is_forgotten:
         originals = tenant.store.originals(session, entry)
         value = {**_segment_json(number, entry), "originals": originals}
         return value, _whole_segment(number, entry, originals)
@@ -96,7 +96,7 @@ def _parse_reference(session: str, text: str, entries: Sequence[Entry]) -> Refer
         raise Unusable(f"{session}: no segment s{number}, there {verb} {there}")
     entry = entries[number - 1]
     count = len(entry.segment.run)
-    if message is not None and not entry.forgotten and not 1 <= message <= count:
+    if message is not None and not entry.is_forgotten and not 1 <= message <= count:
         there = pluralize(count, "message")
         raise Unusable(f"{session}: no message {reference}, s{number} has {there}")
     return reference
@@ -123,7 +123,7 @@ def segment_states(entries: Sequence[Entry]) -> list[str]:
     states: list[str] = []
     for entry, segment in zip(reversed(entries), reversed(segments_in_force(entries)), strict=True):
         run = frozenset(segment.run)
-        if entry.forgotten:
+        if entry.is_forgotten:
             states.append(GONE)
         elif segment.kind == FORGOTTEN.kind:
             states.append(UNDONE)
@@ -174,7 +174,7 @@ def _segment_row(run: Sequence[_NumberedEntry], kind: str) -> tuple[str | int | 
     first = run[0]
     segment = first.entry.segment
     name = f"s{first.number}" if len(run) == 1 else f"s{first.number} to s{run[-1].number}"
-    if first.entry.forgotten:
+    if first.entry.is_forgotten:
         return name, kind, None, None, None, None, ""
     segments = [row.entry.segment for row in run]
     messages = sum(len(s.run) for s in segments)
@@ -185,14 +185,14 @@ def _segment_row(run: Sequence[_NumberedEntry], kind: str) -> tuple[str | int | 
 
 
 def _segment_json(number: int, entry: Entry) -> dict[str, Any]:
-    value: dict[str, Any] = {"reference": f"s{number}", "forgotten": entry.forgotten}
+    value: dict[str, Any] = {"reference": f"s{number}", "forgotten": entry.is_forgotten}
     value |= {"epoch": entry.epoch, "hash": entry.hash}
-    return value if entry.forgotten else value | asdict(entry.segment)
+    return value if entry.is_forgotten else value | asdict(entry.segment)
 
 
 def _whole_segment(number: int, entry: Entry, messages: Sequence[Any] | None) -> Iterator[Block]:
     """Yield a segment's text, then its originals."""
-    if entry.forgotten:
+    if entry.is_forgotten:
         yield f"Segment s{number} was forgotten; only its link in the chain is left."
         return
     segment = entry.segment

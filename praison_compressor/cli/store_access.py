@@ -82,7 +82,7 @@ class Tenant:
             SessionNotFound: there is no such session, or only its tombstones.
         """
         session = self.find_session(name)
-        is_gone = session.entries and all(entry.forgotten for entry in session.entries)
+        is_gone = session.entries and all(entry.is_forgotten for entry in session.entries)
         if is_gone and not self.store.transcript(session):
             raise SessionNotFound(f"session {name!r} was forgotten; only its tombstones are left")
         return session

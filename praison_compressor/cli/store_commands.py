@@ -252,7 +252,7 @@ def forget(target: str | None, yes: bool, tenant: Tenant, as_json: bool) -> None
         return
     # A target that does not exist is an error before any question.
     if target.startswith("sha256:"):
-        tenant.store.check_message(tenant.namespace, target)
+        tenant.store.find_message(tenant.namespace, target)
     else:
         tenant.find_readable_session(target)
     question = f"Erase {one_line(target)} for good, and with it what its forks inherited?"

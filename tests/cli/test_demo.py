@@ -118,7 +118,7 @@ def test_doctor_says_where_the_ledger_of_an_agents_own_session_is(tmp_path, monk
     assert not default_path().exists()
     (tmp_path / "file").touch()
     below = the_store(CompressorConfig(store_url=str(tmp_path / "file" / "ledger.db")))
-    assert (below.state, "no writable directory" in below.found) == ("fail", True)
+    assert (below.state, "check the path and its rights" in below.found) == ("fail", True)
     committed(open_store(), "s", talk(4))
     found = the_store(CompressorConfig(namespace=NAMESPACE)).found
     assert f"sqlite:{default_path()}: 1 session in namespace" in found
