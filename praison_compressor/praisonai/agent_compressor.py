@@ -24,7 +24,7 @@ from ..recall.tools import recall_tools
 from .agent_ledger import Forgotten, erase, host_session
 from .agent_requests import AgentRequests
 from .context_param import HostSettings, RequestedContext
-from .conversation_finder import ConversationFinder, is_under
+from .conversation_finder import ConversationFinder, is_under, new_session_id
 from .conversations import Choices, Conversation, Conversations, MessagePlace, ShownMessage
 from .journal import KeptSteps, count_kept_steps
 from .model_compressors import ModelCompressors
@@ -247,11 +247,7 @@ class AgentCompressor:
 
     def new_session(self) -> str:
         """Begin a conversation with an empty archive; return its session id."""
-        agent = self._agent()
-        earlier = self._finder.user_sessions()
-        if agent is not None:
-            agent.clear_history()
-        return self._finder.start(earlier).session_id
+        return self._finder.switch_to(new_session_id(self._finder.key), ()).session_id
 
     def resume(self, session_id: str) -> str:
         """Go on with a stored session; return its id.
@@ -274,18 +270,14 @@ class AgentCompressor:
             return root
         engine = self.engine()
         result = engine.resume(root)
-        earlier = self._finder.user_sessions()
         history = self._resumed_history(root, result)
-        agent.clear_history()
-        agent.chat_history = history
-        self._finder.adopt(root, earlier).expect(result, (), engine)
+        self._finder.switch_to(root, history).expect(result, (), engine)
         return root
 
     def _resumed_history(self, session_id: str, result: CompressResult) -> list[Message]:
         messages = result.messages
         if self.config.keep_tool_steps:
-            session = self.ledger.open(self.config.namespace, session_id)
-            transcript = self.ledger.transcript(session)
+            transcript = self.ledger.transcript(self.ledger.open(self.config.namespace, session_id))
             messages = history_from(transcript, self.engine().tokens.cache).spoken
         return list(messages[leading_count(messages) :])
 

@@ -157,26 +157,25 @@ class ConversationFinder:
         history = getattr(self._agent(), "chat_history", None)
         return history if isinstance(history, list) else None
 
-    def start(self, earlier_sessions: tuple[str, ...]) -> Conversation:
-        """Begin an empty conversation, after `earlier_sessions` of its user."""
-        conversation = Conversation(new_session_id(self.key), self.key, earlier_sessions)
-        return self.conversations.keep(conversation)
-
     def user_sessions(self) -> tuple[str, ...]:
         """Return the sessions of this conversation's user, for the next conversation."""
         current = self.current
         return tuple(dict.fromkeys((*current.earlier_sessions, current.session_id)))
 
-    def adopt(self, session_id: str, earlier_sessions: tuple[str, ...]) -> Conversation:
-        """Go on with a stored session, whose messages the agent's history has."""
-        history = self.history
+    def switch_to(self, session_id: str, history: Sequence[Message]) -> Conversation:
+        """Begin a session, or go on with it; `history` becomes the host's."""
+        earlier_sessions = self.user_sessions()
+        agent = self._agent()
+        if agent is not None:
+            agent.clear_history()
+            agent.chat_history = list(history)
         seen = self._digest_messages(history)
         digests = digests_of(seen)
         with self.conversations.lock:
             conversation = Conversation(session_id, self.key, earlier_sessions, digests=digests)
             conversation.add_sent(digests, 0)
             conversation.identify_by(seen)
-            self.conversations.assign_history(conversation, history)
+            self.conversations.assign_history(conversation, self.history)
             return self.conversations.keep(conversation)
 
     # -------------------------------------------------------- decided by messages

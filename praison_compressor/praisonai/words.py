@@ -184,8 +184,7 @@ def describe_preview(preview: Preview, use: ContextUse, tools: int, kept_steps: 
         lines = [f"With /compact the next request has {sizes}; it commits what is shown here:"]
         tokens = sum(part.tokens_after for part in preview.parts)
         trigger = min(use.trigger, preview.budget.trigger)  # the first is the limit after an undo
-        remedy = "keep less, or clear a range by /compact from"
-        lines += describe_excess(tokens, trigger, remedy)
+        lines += describe_excess(tokens, trigger, "keep less, or clear a range by /compact from")
     for part in preview.parts:
         lines += _describe_part(preview, part)
     lines += [str(kept_steps)] if kept_steps.steps else []

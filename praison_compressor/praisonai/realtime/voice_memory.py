@@ -140,5 +140,4 @@ def _text_of(view: CompressResult, count: int) -> str:
         parts += (
             map(unframe, messages) if is_summary else [escape("\n".join(render_messages(messages)))]
         )
-    words = "\n\n".join(parts)
-    return f"{opening}\n{words}\n{closing}"
+    return "\n".join([opening, "\n\n".join(parts), closing])
