@@ -199,14 +199,14 @@ class AgentCompressor:
     async def acompress(self, focus: str | None = None) -> CompressResult:
         """Compress the conversation now; the summary keeps the subject `focus`."""
         conversation = self.conversation
-        now = self._next_request()
+        messages, _, restored, _ = self._next_request()
         choices = replace(conversation.choices, focus=focus) if focus else conversation.choices
-        async with self._notices.during(now.messages):
+        async with self._notices.during(messages):
             engine = await asyncio.to_thread(self._compressors.with_focus, choices.focus)
-            options = {**conversation.options, **choices.options(now.messages), "force": True}
-            result = await engine.compress(now.messages, **options)
+            options = {**conversation.options, **choices.options(messages), "force": True}
+            result = await engine.compress(messages, **options)
         conversation.choose(Choices(), None)
-        conversation.expect(result, now.back, engine)
+        conversation.expect(result, restored, engine)
         self.requests.report(conversation, result, engine)
         return result
 
@@ -220,13 +220,13 @@ class AgentCompressor:
         A conversation rests once its provider's cache is cold. Its summary begins, in another
         thread, if the view is above `idle_trigger_ratio` of the trigger.
         """
-        begun = 0
+        count = 0
         for conversation in self._conversations.newest():
             if messages := conversation.journal.transcript or conversation.transcript:
                 engine = self.engine(conversation.model)
                 overhead = conversation.tool_tokens
-                begun += engine.idle(messages, **conversation.options, overhead_tokens=overhead)
-        return begun
+                count += engine.idle(messages, **conversation.options, overhead_tokens=overhead)
+        return count
 
     def pin(self, text: str) -> tuple[str, ...]:
         """Keep a text in every view word for word; return all pins."""
@@ -240,9 +240,9 @@ class AgentCompressor:
         engine = self.engine()
         undone = engine.undo(conversation.session_id)
         if undone:
-            now = self._next_request()
-            result = engine.best(now.messages, **conversation.options)
-            conversation.expect(result, now.back, engine)
+            messages, _, restored, _ = self._next_request()
+            result = engine.best(messages, **conversation.options)
+            conversation.expect(result, restored, engine)
         return undone
 
     def new_session(self) -> str:

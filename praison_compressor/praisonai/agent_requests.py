@@ -112,12 +112,12 @@ class AgentRequests:
             self._finder.conversations.bound_journals()
 
     @contextmanager
-    def _log_failure(self, what: str) -> Iterator[None]:
+    def _log_failure(self, outcome: str) -> Iterator[None]:
         """Log a failure of ours, which must not end the turn."""
         try:
             yield
         except Exception:
-            logger.exception("agent %s: %s", agent_title(self._agent()), what)
+            logger.exception("agent %s: %s", agent_title(self._agent()), outcome)
 
     # ------------------------------------------------------------ views
 
@@ -300,8 +300,8 @@ class AgentRequests:
         common = common_length([message.digest for message in messages], conversation.last_sent)
         # A provider that caches only marked parts would cache nothing of the host's request.
         is_warm = usage.cached > 0 and not (usage.written or usage.written_1h)
-        whole = sum(sizes) + self._compressors.schema_tokens(request)
-        return RequestUsage(whole, sum(sizes[:common]) if is_warm else 0)
+        all_tokens = sum(sizes) + self._compressors.schema_tokens(request)
+        return RequestUsage(all_tokens, sum(sizes[:common]) if is_warm else 0)
 
     def on_accepted(self, sent: SentRequest) -> None:
         """Learn from a request that the provider took."""
@@ -321,7 +321,7 @@ class AgentRequests:
 
     def refused_keys(self, request: HostRequest) -> frozenset[str]:
         """Return what the request's model has refused."""
-        return frozenset(what for model, what in self._refused if model == request.model)
+        return frozenset(key for model, key in self._refused if model == request.model)
 
     async def next_view(self, sent: SentRequest, error: Exception) -> Sequence[Message] | None:
         """Return another view after a refusal, or None if none may pass."""

@@ -252,8 +252,7 @@ class Conversation:
 
     def identify_by(self, messages: Iterable[CachedMessage]) -> None:
         """Take the long messages of its own turns as those that identify it."""
-        long = (message for message in messages if len(text_of(message.plain)) >= LONG_CHARS)
-        self.identifying.update(message.digest for message in long)
+        self.identifying.update(m.digest for m in messages if len(text_of(m.plain)) >= LONG_CHARS)
 
     # ------------------------------------------------------------ its user
 

@@ -185,8 +185,8 @@ class Journal:
         try:
             is_written = bool(self._recorded) and store.extend(session, common, messages[common:])
             if not is_written:
-                whole = [*self._system, *messages]
-                is_written = engine.save(whole, session_id=self._session_id)
+                transcript = [*self._system, *messages]
+                is_written = engine.save(transcript, session_id=self._session_id)
         except CompressorError as error:
             self._log_failure(error)
             return
@@ -204,9 +204,9 @@ def _unchanged(messages: Sequence[Message]) -> CompletedRequest:
     return CompletedRequest(list(messages), CarriedHistory(), [], [])
 
 
-def _content_digests(seen: Sequence[CachedMessage]) -> tuple[str, ...]:
+def _content_digests(cached: Sequence[CachedMessage]) -> tuple[str, ...]:
     # Digests of whole messages: a call read from an answer may have keys that the host omits.
-    return tuple(message.content_digest for message in seen)
+    return tuple(message.content_digest for message in cached)
 
 
 def _restore_secrets(

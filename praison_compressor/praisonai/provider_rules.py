@@ -152,8 +152,8 @@ def without_calls(messages: Sequence[Message]) -> list[Message]:
 def _calls_as_text(message: Message) -> Message:
     if is_result(message):
         name = message.get("name")
-        by = f" of {name}" if isinstance(name, str) and name else ""
-        return {"role": "user", "content": f"[tool result{by}]\n{message_as_text(message)}"}
+        tool = f" of {name}" if isinstance(name, str) and name else ""
+        return {"role": "user", "content": f"[tool result{tool}]\n{message_as_text(message)}"}
     if tool_calls_of(message):
         return {"role": "assistant", "content": message_as_text(message)}
     return message
