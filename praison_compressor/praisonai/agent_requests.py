@@ -140,7 +140,7 @@ class AgentRequests:
     def _complete_request(self, request: HostRequest) -> tuple[Conversation | None, HostRequest]:
         """Return a request's conversation, and the request with its dropped steps.
 
-        The conversation is None for a request that carries no part of one, such as a title's.
+        The conversation is None for a request outside any, such as one for a title.
         """
         agent = self._agent()
         request = replace(request, messages=without_window(agent, request.messages))

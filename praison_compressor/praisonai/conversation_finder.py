@@ -37,7 +37,7 @@ def is_under(session_id: str, key: str | None) -> bool:
 
 
 class _TurnStart(NamedTuple):
-    """The conversation of a turn, and its state at the turn's first request."""
+    """A turn's conversation, and its state at the turn's first request."""
 
     conversation: Conversation
     offset: int

@@ -124,7 +124,7 @@ class Journal:
     def end_turn(
         self, history: Sequence[Message], engine: ContextCompressor, *, has_failed: bool
     ) -> None:
-        """Add the answer in the host's history; drop the work of a failed turn."""
+        """Add the turn's answer, or drop the failed turn's work."""
         with self._lock:
             if self._carried is not None and has_failed:
                 self._carried = dropped_steps.drop_work(self._carried)

@@ -319,7 +319,7 @@ class Folding:
                 raise refusal
 
     async def _exchange(self, events: Sequence[ServerEvent]) -> list[ServerRefused | None]:
-        """Send our events; return the server's answer to each: None, or a refusal."""
+        """Send our events; return each one's refusal, or None."""
         create_future = asyncio.get_running_loop().create_future
         answers = {event["event_id"]: create_future() for event in events}
         self._waiting.update(answers)
