@@ -27,15 +27,16 @@ from .conversation_finder import ConversationFinder, carries_conversation, witho
 from .conversations import Choices, Conversation
 from .model_compressors import ModelCompressors
 from .notices import Notices
-from .provider_rules import (
+from .recall_tools import RecallTools
+from .request_shapes import (
     ROLE_ORDER,
+    HostRequest,
+    SentRequest,
     alternate_roles,
     is_thinking_refused,
     refused_key,
     without_model_keys,
 )
-from .recall_tools import RecallTools
-from .request_shapes import HostRequest, SentRequest
 from .running_turn import Turn, running_turn
 
 logger = logging.getLogger(__name__)
