@@ -206,7 +206,7 @@ class AgentCompressor:
             options = {**conversation.options, **choices.options(messages), "force": True}
             result = await engine.compress(messages, **options)
         conversation.choose(Choices(), None)
-        conversation.expect(result, restored, engine)
+        conversation.remember_next(result, restored, engine)
         self.requests.report(conversation, result, engine)
         return result
 
@@ -242,7 +242,7 @@ class AgentCompressor:
         if undone:
             messages, _, restored, _ = self._next_request()
             result = engine.best(messages, **conversation.options)
-            conversation.expect(result, restored, engine)
+            conversation.remember_next(result, restored, engine)
         return undone
 
     def new_session(self) -> str:
@@ -271,7 +271,7 @@ class AgentCompressor:
         engine = self.engine()
         result = engine.resume(root)
         history = self._resumed_history(root, result)
-        self._finder.switch_to(root, history).expect(result, (), engine)
+        self._finder.switch_to(root, history).remember_next(result, (), engine)
         return root
 
     def _resumed_history(self, session_id: str, result: CompressResult) -> list[Message]:

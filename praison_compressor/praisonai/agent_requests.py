@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,6 @@ from typing import Any
 from ..compressor.bills import Bill, RequestUsage
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
-from ..concurrency import renew_after_fork
 from ..events import Event
 from ..ledger.segments import Usage
 from ..messages import Message, text_of
@@ -72,7 +70,6 @@ class AgentRequests:
         self._refused: set[tuple[str | None, str]] = set()
         self._invalid_thinking: frozenset[str] = frozenset()
         """Signatures of thinking that a provider refused behind a changed prefix."""
-        self._lock = renew_after_fork(threading.Lock())
 
     # ------------------------------------------------------------ turns
 
@@ -183,7 +180,7 @@ class AgentRequests:
             engine = self._compressors.for_model(request.model)
             result = await engine.compress(request.messages, **options, overhead_tokens=overhead)
         conversation.drop_kept(len(kept.keep))
-        conversation.send(result, request, engine, self._compressors.schema_tokens(request))
+        conversation.remember_sent(result, request, engine)
         self.report(conversation, result, engine)
         return result.messages
 
@@ -233,14 +230,13 @@ class AgentRequests:
         target = conversation or self._finder.running_or_blank
         result = engine.best(request.messages, **target.options, **options)
         if conversation is not None:
-            conversation.send(result, request, engine, self._compressors.schema_tokens(request))
+            conversation.remember_sent(result, request, engine)
         return result.messages
 
     def _is_first(self, failure: str) -> bool:
         """Return True the first time; remember it."""
-        with self._lock:
-            is_first = failure not in self._failures
-            self._failures.add(failure)
+        is_first = failure not in self._failures
+        self._failures.add(failure)
         return is_first
 
     # ------------------------------------------------------------ answers
@@ -301,7 +297,7 @@ class AgentRequests:
         common = common_length([message.digest for message in messages], conversation.last_sent)
         # A provider that caches only marked parts would cache nothing of the host's request.
         is_warm = usage.cached > 0 and not (usage.written or usage.written_1h)
-        all_tokens = sum(sizes) + self._compressors.schema_tokens(request)
+        all_tokens = sum(sizes) + request.schema_tokens(tokens)
         return RequestUsage(all_tokens, sum(sizes[:common]) if is_warm else 0)
 
     def on_accepted(self, sent: SentRequest) -> None:

@@ -216,21 +216,17 @@ class Conversation:
         self.add_sent(digests_of(request), length_before)
         self.transcript = tuple(message.plain for message in request)
 
-    def send(
-        self,
-        result: CompressResult,
-        request: HostRequest,
-        engine: ContextCompressor,
-        overhead_tokens: int,
+    def remember_sent(
+        self, result: CompressResult, request: HostRequest, engine: ContextCompressor
     ) -> None:
         """Take the result whose view is sent for a request."""
-        self.expect(result, request.restored, engine)
+        self.remember_next(result, request.restored, engine)
         self.is_sent = True
         self.model = request.model
-        self.overhead_tokens = overhead_tokens
-        self.tool_tokens = overhead_tokens or self.tool_tokens
+        self.overhead_tokens = request.schema_tokens(engine.tokens)
+        self.tool_tokens = self.overhead_tokens or self.tool_tokens
 
-    def expect(
+    def remember_next(
         self, result: CompressResult, restored: Sequence[Message], engine: ContextCompressor
     ) -> None:
         """Take the result of a command, whose view the next request has."""

@@ -20,6 +20,7 @@ from ..messages.display import message_as_text
 from ..messages.shapes import ITEMS, MASK_OPENS
 from ..messages.thinking import is_thinking
 from ..summaries.litellm_client import route_of
+from ..tokens.counter import TokenCounter
 from ..view.frame import is_framed
 
 MARKS, USAGE = "cache_control", "stream_options"
@@ -45,6 +46,11 @@ class HostRequest:
     """Messages that the host had dropped and the journal restored."""
     foreign: Sequence[Message] = ()
     """Restored messages that another model wrote."""
+
+    def schema_tokens(self, counter: TokenCounter) -> int:
+        """Return the tokens of the tools and of the answer's format."""
+        tools = counter.tools(self.tools) if self.tools else 0
+        return tools + (counter.text(self.schema) if self.schema else 0)
 
 
 class SentRequest(NamedTuple):
