@@ -137,9 +137,7 @@ class Committer:
         """Append the segments; return the session after them."""
         view, entries = decision.view, self.texts.make_segments(decision, texts)
         after = view.with_segments(segment for segment, _ in entries)
-        session = self.store.commit(view.session, entries, skeleton_of(after))
-        self.projector.trim()
-        return session
+        return self.store.commit(view.session, entries, skeleton_of(after))
 
     # -------------------------------------------------------------- without a commit
 

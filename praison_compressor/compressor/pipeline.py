@@ -18,9 +18,8 @@ from ..config import CompressorConfig
 from ..errors import BudgetTooSmall, LedgerConflict, LedgerError
 from ..events import Event, Hook
 from ..ledger.segments import Session
-from ..ledger.stores import Store
+from ..ledger.stores import Store, redacts_secrets
 from ..messages import Message
-from ..messages.secrets import redacts_secrets
 from ..summaries.protocol import SegmentText, Summarizer
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter

@@ -18,10 +18,9 @@ from ..ledger.segments import (
     Skeleton,
     segments_in_force,
 )
-from ..ledger.stores import Store, as_bounded_store
+from ..ledger.stores import BoundedStore, Store, redacts_secrets
 from ..messages import Message, digest, read_transcript, to_plain
 from ..messages.digests import CachedMessage, MessageCache, Originals
-from ..messages.secrets import redacts_secrets
 from ..messages.thinking import binds_thinking, signatures, without_thinking
 from ..tokens.counter import TokenCounter
 from ..view.frame import BRIDGE, is_framed, is_pinned, without_recall_tools
@@ -46,7 +45,6 @@ class Projector:
         self._cache = tokens.cache
         self._namespace = config.namespace
         self._recall = bool(config.recall)
-        self._bounded = as_bounded_store(store)
 
     def open(self, request: Request) -> Session:
         """Return the request's session."""
@@ -163,7 +161,7 @@ class Projector:
         """Return the recorded transcript of a session."""
         self._store.lineage(self._namespace, session_id)  # `open` accepts an unknown name
         session = self._store.open(self._namespace, session_id)
-        if gone := sum(entry.forgotten for entry in session.entries):
+        if gone := sum(entry.is_forgotten for entry in session.entries):
             logger.warning("session %s: %d of its segments were forgotten", session_id, gone)
         return self._store.transcript(session)
 
@@ -177,38 +175,32 @@ class Projector:
         """Record the transcript; return whether it was recorded."""
         if not request.messages:
             return False
-        return self._store.keep(session, skeleton_of(self.look(request, session)))
+        return self._store.record_transcript(session, skeleton_of(self.look(request, session)))
 
     # -------------------------------------------------------------- the archive's limit
 
     def make_room(self, view: View, plan: Plan) -> frozenset[int]:
-        """Trim the archive, so that the plan's originals fit its limit.
+        """Drop old originals, so that the plan's originals fit the archive's limit.
 
         Return the indices, in the caller's list, of messages dropped from the archive: no reference
         may name them.
         """
-        if self._bounded is None:
+        if not isinstance(self._store, BoundedStore):
             return frozenset()
         archived = {i for start, end, _ in view.all_tiles for i in range(start, end)}
         new = plan.summarized.union(plan.masks, plan.excerpts) - archived
         origins = (view.transcript.origins[i] for i in new)
-        self.trim(free=sum(view.given_messages.at(o for o in origins if o is not None).sizes()))
+        size = sum(view.given_messages.at(o for o in origins if o is not None).sizes())
         digests = view.given_messages.content_digests()
-        gone = self._bounded.find_dropped(self._namespace, digests)
+        gone = self._store.make_room(self._namespace, size, digests)
         return frozenset(n for n, d in enumerate(digests) if d in gone)
-
-    def trim(self, *, free: int = 0) -> None:
-        """Trim the archive to its limit less `free` bytes."""
-        if self._bounded is not None:
-            most = int(self._bounded.limit_mb * 1_000_000)
-            self._bounded.trim(self._namespace, max(0, most - free))
 
 
 def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:
     """Return the session's entries by the digests of their renderings."""
     entries: dict[str, list[Entry]] = {}
     for entry in session.entries:
-        if not entry.forgotten and entry.segment.kind not in ("keep", "undo"):
+        if not entry.is_forgotten and entry.segment.kind not in ("keep", "undo"):
             entries.setdefault(cache(entry.segment.rendered).digest, []).append(entry)
             plain = without_recall_tools(entry.segment)
             if plain is not entry.segment:

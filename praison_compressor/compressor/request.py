@@ -21,6 +21,7 @@ from ..config import (
 )
 from ..errors import ConfigError
 from ..ledger.segments import Segment
+from ..ledger.stores import Store
 from ..messages import as_list
 from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter
@@ -238,7 +239,7 @@ def check_constructor(config: Any, store: Any, tokens: Any, *functions: Any) -> 
     url = "a store; a URL belongs in CompressorConfig(store_url=...)"
     for name, value, fits, wanted in (
         ("config", config, isinstance(config, CompressorConfig), mapping),
-        ("store", store, hasattr(store, "open"), url),
+        ("store", store, isinstance(store, Store), url),
         ("tokens", tokens, hasattr(tokens, "messages"), "a TokenCounter"),
         *(("a listener or hook", f, callable(f), "a function") for f in functions),
     ):

@@ -58,9 +58,9 @@ def read_transcript(messages: Any) -> Transcript:
 
 
 def find_repairs(messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the places that `read` would repair."""
-    got = read_transcript(messages)
-    placed = enumerate(zip(got.origins, got.messages, strict=True))
+    """Return the places that `read_transcript` would repair."""
+    sound = read_transcript(messages)
+    placed = enumerate(zip(sound.origins, sound.messages, strict=True))
     return [f"messages[{at}]" for at, (old, new) in placed if old != at or new != messages[at]]
 
 

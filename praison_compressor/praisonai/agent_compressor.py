@@ -17,7 +17,7 @@ from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..events import Listener
 from ..ledger.segments import Segment, Session
-from ..ledger.stores import SessionInfo, Store, as_durable_store
+from ..ledger.stores import DurableStore, SessionInfo, Store
 from ..messages import Message, content_digest, leading_count
 from ..messages.dropped_steps import CompletedRequest, history_from
 from ..recall.tools import recall_tools
@@ -126,7 +126,7 @@ class AgentCompressor:
 
     def kept_steps(self) -> KeptSteps:
         """Return the steps of earlier turns that a request would carry now."""
-        return count_kept_steps(self._next_request().back, self.engine())
+        return count_kept_steps(self._next_request().restored, self.engine())
 
     def context_use(self) -> ContextUse:
         """Return the window's parts, in tokens, for a request sent now."""
@@ -286,10 +286,11 @@ class AgentCompressor:
 
         These have the host's id, or the user left them by `/new` or `/resume`.
         """
-        store = as_durable_store(self.ledger)
+        if not isinstance(self.ledger, DurableStore):
+            return []
         key = self._finder.key
         own = self._finder.user_sessions()
-        stored = [] if store is None else store.sessions(self.config.namespace)
+        stored = self.ledger.sessions(self.config.namespace)
         listed = (s for s in stored if s.id in own or (key is not None and is_under(s.id, key)))
         return sorted(listed, key=lambda session: session.updated, reverse=True)
 
@@ -300,7 +301,7 @@ class AgentCompressor:
         call.
         """
         self.engine().sessions.settle(self.ledger)
-        if self.config.keep_tool_steps and as_durable_store(self.ledger):
+        if self.config.keep_tool_steps and isinstance(self.ledger, DurableStore):
             conversations = self._conversations.newest()
             engine = self.engine()
             for conversation in conversations:

@@ -14,7 +14,7 @@ from ..ledger.memory_store import MemoryStore
 from ..ledger.segments import Session
 from ..ledger.sql.database import default_path
 from ..ledger.sql.store import open_store
-from ..ledger.stores import Erased, Store, as_durable_store
+from ..ledger.stores import DurableStore, Erased, Store
 from ..messages import digest
 
 logger = logging.getLogger(__name__)
@@ -70,8 +70,8 @@ def open_agent_ledger(config: CompressorConfig, agent: Any) -> Store:
     name = agent_title(agent)
     try:
         store = _open_store(config, agent)
-        if (durable := as_durable_store(store)) is not None:
-            durable.check()
+        if isinstance(store, DurableStore):
+            store.check()
     except (ConfigError, LedgerError) as error:
         store = MemoryStore()
         warning = "agent %s: its ledger stays in memory and ends with this process: %s"
@@ -107,7 +107,7 @@ def _codec_of(host_store: Any) -> Any:
 
 def store_place(store: Store) -> str:
     """Return the place of a ledger in words without a secret."""
-    return str(getattr(store, "place", "memory"))
+    return store.place if isinstance(store, DurableStore) else "memory"
 
 
 @dataclass(frozen=True)
@@ -128,12 +128,11 @@ def erase(ledger: Store, namespace: str, target: str, host: Any = None) -> Forgo
         SessionNotFound: no such session or message in this namespace.
         StoreUnavailable: the ledger cannot be reached, or it is this process's memory.
     """
-    durable = as_durable_store(ledger)
-    if durable is None:
+    if not isinstance(ledger, DurableStore):
         raise StoreUnavailable(
             "the ledger is in memory: nothing of it is kept, and it ends with this process"
         )
-    erased = durable.forget(namespace, target)
+    erased = ledger.forget(namespace, target)
     left = [name for name in erased.sessions if host is not None and _is_stored(host, name)]
     sentence = "the host's own session {} has its transcript; delete it there"
     return Forgotten(erased, tuple(map(sentence.format, left)))
@@ -164,11 +163,10 @@ MOST_SESSIONS_COMPARED = 8
 
 def stored_sessions(store: Store, namespace: str, key: str) -> Iterator[Session]:
     """Yield a ledger's sessions under a host's id, the newest first."""
-    durable = as_durable_store(store)
-    newest: Sequence[str] = ()
-    if durable is not None:
-        newest = durable.ids_with_prefix(namespace, f"{key}~", MOST_SESSIONS_COMPARED)
-    for name in (*newest, key):
+    below: list[str] = []
+    if isinstance(store, DurableStore):
+        below = store.ids_with_prefix(namespace, f"{key}~", MOST_SESSIONS_COMPARED)
+    for name in (*below, key):
         session = store.open(namespace, name)
         if session.entries or store.transcript(session):
             yield session

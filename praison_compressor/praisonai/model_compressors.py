@@ -211,7 +211,7 @@ class ModelCompressors:
             if window is None:
                 return False
             reserve = model.engine.config.output_reserve
-            answer = refused.answer or 0
+            answer = refused.answer_tokens or 0
             model.trial = replace(model.trial or _Trial(reserve, sent, ""), words=words)
             if answer > max(_reserve(reserve, window), request.output_tokens):
                 # litellm asks Claude for its longest answer if the caller named no length.
@@ -230,7 +230,9 @@ class ModelCompressors:
         with self._lock:
             model = self._model(sent.request.model)
             trial, model.trial = model.trial, None
-            asked_tokens = None if model.learned.trial is None else model.learned.trial.asked
+            asked_tokens = (
+                None if model.learned.trial is None else model.learned.trial.prompt_tokens
+            )
             window = model.learned.learn_pass(self.size(sent))
             if trial is not None and asked_tokens is not None:
                 refused, view = trial.sent
