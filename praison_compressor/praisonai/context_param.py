@@ -222,8 +222,8 @@ class HostSettings:
         Each turn calls this: a program may have replaced the agent's settings.
         """
         if agent.execution is not self._uncompacted:
-            self._execution, self._uncompacted = agent.execution, copy.copy(agent.execution)
-            agent.execution = self._uncompacted
+            self._execution = agent.execution
+            agent.execution = self._uncompacted = copy.copy(agent.execution)
         self._uncompacted.context_compaction = False
 
     def restore(self, agent: Any) -> None:
