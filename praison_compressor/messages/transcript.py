@@ -33,6 +33,10 @@ class Transcript:
         numbered = enumerate(self.messages)
         return tuple(n for n, m in numbered if m.get("role") == "user" and has_user_part(m))
 
+    def origins_of(self, indices: Iterable[int]) -> list[int]:
+        """Return the caller's indices of messages, sorted; stubs have none."""
+        return sorted(o for index in indices if (o := self.origins[index]) is not None)
+
     @property
     def stub_count(self) -> int:
         """Number of inserted stubs."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..compressor.projection import default_store
+from ..compressor.stored_sessions import default_store
 from ..config import CompressorConfig
 from ..errors import ConfigError, LedgerError, StoreUnavailable
 from ..ledger.memory_store import MemoryStore

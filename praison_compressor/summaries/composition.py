@@ -10,7 +10,6 @@ from ..errors import SummaryRejected
 from ..messages import Message
 from ..quotes import Quotes, read_quotes
 from ..quotes.rendering import HEADING, TITLES
-from ..recall.outlines import outline_rows
 from ..tokens.counter import TokenCounter
 from ..view.frame import QUOTES_OPEN, frame_summary
 from .protocol import Brief, SegmentText
@@ -89,16 +88,12 @@ class Composition:
 
     def _quote(self, quotes: Quotes, prose: str, budget: int) -> str:
         brief, is_static = self.brief, self.method == "static"
-        rows: list[str] = []
-        if is_static and brief.references:
-            rows = outline_rows(brief.messages, brief.references, users=False)
         text = quotes.text(
             budget,
             self.tokens.text,
             references=brief.references,
             visible=f"{brief.visible}\n{prose}",
             beside_prose=not is_static,
-            rows=rows,
         )
         # A text without a heading has only the count of the entries left out.
         return text if is_static or HEADING in text else ""
