@@ -1,4 +1,4 @@
-"""Read the host's request as messages; write its view as API and provider take it.
+"""Read requests as messages; write views as API and provider take them.
 
 Two keys are added if the provider takes them: cache marks, and `stream_options` for the usage of a
 stream. A model that refuses a key does not get that key again (`refused_key`). A cache mark means

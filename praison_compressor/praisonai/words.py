@@ -1,4 +1,4 @@
-"""Describe a conversation in words: its status, the replies to commands, the reports of events."""
+"""Word the status of a conversation, replies to commands and reports of events."""
 
 from __future__ import annotations
 
