@@ -1,4 +1,4 @@
-"""Word the status of a conversation, replies to commands and reports of events."""
+"""Put statuses, replies to commands and reports of events into words."""
 
 from __future__ import annotations
 
