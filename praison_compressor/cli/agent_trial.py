@@ -56,7 +56,7 @@ def run_agent(settings: dict[str, Any], window: int) -> tuple[int, int]:
         return "Noted." if is_agents else SummaryModel(r"Ledger \d+").summary(asked)
 
     with LocalProvider(reply, window=sys.maxsize) as provider:
-        install({**install().defaults, **NOWHERE_ELSE, "context_window": window})
+        install({**install().agents.defaults, **NOWHERE_ELSE, "context_window": window})
         address = {"base_url": provider.base_url, "api_key": "local"}
         agent = Agent(model="openai/local", **address, **settings)
         agent.chat_history = _longer_than(window)

@@ -24,7 +24,7 @@ from ..recall.tools import recall_tools
 from .agent_ledger import Forgotten, erase, host_session
 from .agent_requests import AgentRequests
 from .context_param import HostSettings, RequestedContext
-from .conversation_finder import ConversationFinder, is_under
+from .conversation_finder import ConversationFinder, is_under, new_session_id
 from .conversations import Choices, Conversation, Conversations, MessagePlace, ShownMessage
 from .journal import KeptSteps, count_kept_steps
 from .model_compressors import ModelCompressors
@@ -199,14 +199,14 @@ class AgentCompressor:
     async def acompress(self, focus: str | None = None) -> CompressResult:
         """Compress the conversation now; the summary keeps the subject `focus`."""
         conversation = self.conversation
-        now = self._next_request()
+        messages, _, restored, _ = self._next_request()
         choices = replace(conversation.choices, focus=focus) if focus else conversation.choices
-        async with self._notices.during(now.messages):
+        async with self._notices.during(messages):
             engine = await asyncio.to_thread(self._compressors.with_focus, choices.focus)
-            options = {**conversation.options, **choices.options(now.messages), "force": True}
-            result = await engine.compress(now.messages, **options)
+            options = {**conversation.options, **choices.options(messages), "force": True}
+            result = await engine.compress(messages, **options)
         conversation.choose(Choices(), None)
-        conversation.expect(result, now.restored, engine)
+        conversation.remember_next(result, restored, engine)
         self.requests.report(conversation, result, engine)
         return result
 
@@ -220,13 +220,13 @@ class AgentCompressor:
         A conversation rests once its provider's cache is cold. Its summary begins, in another
         thread, if the view is above `idle_trigger_ratio` of the trigger.
         """
-        begun = 0
+        count = 0
         for conversation in self._conversations.newest():
             if messages := conversation.journal.transcript or conversation.transcript:
                 engine = self.engine(conversation.model)
                 overhead = conversation.tool_tokens
-                begun += engine.idle(messages, **conversation.options, overhead_tokens=overhead)
-        return begun
+                count += engine.idle(messages, **conversation.options, overhead_tokens=overhead)
+        return count
 
     def pin(self, text: str) -> tuple[str, ...]:
         """Keep a text in every view word for word; return all pins."""
@@ -240,18 +240,14 @@ class AgentCompressor:
         engine = self.engine()
         undone = engine.undo(conversation.session_id)
         if undone:
-            now = self._next_request()
-            result = engine.best(now.messages, **conversation.options)
-            conversation.expect(result, now.restored, engine)
+            messages, _, restored, _ = self._next_request()
+            result = engine.best(messages, **conversation.options)
+            conversation.remember_next(result, restored, engine)
         return undone
 
     def new_session(self) -> str:
         """Begin a conversation with an empty archive; return its session id."""
-        agent = self._agent()
-        earlier = self._finder.user_sessions()
-        if agent is not None:
-            agent.clear_history()
-        return self._finder.start(earlier).session_id
+        return self._finder.switch_to(new_session_id(self._finder.key), ()).session_id
 
     def resume(self, session_id: str) -> str:
         """Go on with a stored session; return its id.
@@ -274,18 +270,14 @@ class AgentCompressor:
             return root
         engine = self.engine()
         result = engine.resume(root)
-        earlier = self._finder.user_sessions()
         history = self._resumed_history(root, result)
-        agent.clear_history()
-        agent.chat_history = history
-        self._finder.adopt(root, earlier).expect(result, (), engine)
+        self._finder.switch_to(root, history).remember_next(result, (), engine)
         return root
 
     def _resumed_history(self, session_id: str, result: CompressResult) -> list[Message]:
         messages = result.messages
         if self.config.keep_tool_steps:
-            session = self.ledger.open(self.config.namespace, session_id)
-            transcript = self.ledger.transcript(session)
+            transcript = self.ledger.transcript(self.ledger.open(self.config.namespace, session_id))
             messages = history_from(transcript, self.engine().tokens.cache).spoken
         return list(messages[leading_count(messages) :])
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,6 @@ from typing import Any
 from ..compressor.bills import Bill, RequestUsage
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
-from ..concurrency import renew_after_fork
 from ..events import Event
 from ..ledger.segments import Usage
 from ..messages import Message, text_of
@@ -27,15 +25,16 @@ from .conversation_finder import ConversationFinder, carries_conversation, witho
 from .conversations import Choices, Conversation
 from .model_compressors import ModelCompressors
 from .notices import Notices
-from .provider_rules import (
+from .recall_tools import RecallTools
+from .request_shapes import (
     ROLE_ORDER,
+    HostRequest,
+    SentRequest,
     alternate_roles,
     is_thinking_refused,
     refused_key,
     without_model_keys,
 )
-from .recall_tools import RecallTools
-from .request_shapes import HostRequest, SentRequest
 from .running_turn import Turn, running_turn
 
 logger = logging.getLogger(__name__)
@@ -71,7 +70,6 @@ class AgentRequests:
         self._refused: set[tuple[str | None, str]] = set()
         self._invalid_thinking: frozenset[str] = frozenset()
         """Signatures of thinking that a provider refused behind a changed prefix."""
-        self._lock = renew_after_fork(threading.Lock())
 
     # ------------------------------------------------------------ turns
 
@@ -112,12 +110,12 @@ class AgentRequests:
             self._finder.conversations.bound_journals()
 
     @contextmanager
-    def _log_failure(self, what: str) -> Iterator[None]:
+    def _log_failure(self, outcome: str) -> Iterator[None]:
         """Log a failure of ours, which must not end the turn."""
         try:
             yield
         except Exception:
-            logger.exception("agent %s: %s", agent_title(self._agent()), what)
+            logger.exception("agent %s: %s", agent_title(self._agent()), outcome)
 
     # ------------------------------------------------------------ views
 
@@ -140,7 +138,7 @@ class AgentRequests:
     def _complete_request(self, request: HostRequest) -> tuple[Conversation | None, HostRequest]:
         """Return a request's conversation, and the request with its dropped steps.
 
-        The conversation is None for a request that carries no part of one, such as a title's.
+        The conversation is None for a request outside any, such as one for a title.
         """
         agent = self._agent()
         request = replace(request, messages=without_window(agent, request.messages))
@@ -182,7 +180,7 @@ class AgentRequests:
             engine = self._compressors.for_model(request.model)
             result = await engine.compress(request.messages, **options, overhead_tokens=overhead)
         conversation.drop_kept(len(kept.keep))
-        conversation.send(result, request, engine, self._compressors.schema_tokens(request))
+        conversation.remember_sent(result, request, engine)
         self.report(conversation, result, engine)
         return result.messages
 
@@ -232,14 +230,13 @@ class AgentRequests:
         target = conversation or self._finder.running_or_blank
         result = engine.best(request.messages, **target.options, **options)
         if conversation is not None:
-            conversation.send(result, request, engine, self._compressors.schema_tokens(request))
+            conversation.remember_sent(result, request, engine)
         return result.messages
 
     def _is_first(self, failure: str) -> bool:
         """Return True the first time; remember it."""
-        with self._lock:
-            is_first = failure not in self._failures
-            self._failures.add(failure)
+        is_first = failure not in self._failures
+        self._failures.add(failure)
         return is_first
 
     # ------------------------------------------------------------ answers
@@ -300,8 +297,8 @@ class AgentRequests:
         common = common_length([message.digest for message in messages], conversation.last_sent)
         # A provider that caches only marked parts would cache nothing of the host's request.
         is_warm = usage.cached > 0 and not (usage.written or usage.written_1h)
-        whole = sum(sizes) + self._compressors.schema_tokens(request)
-        return RequestUsage(whole, sum(sizes[:common]) if is_warm else 0)
+        all_tokens = sum(sizes) + request.schema_tokens(tokens)
+        return RequestUsage(all_tokens, sum(sizes[:common]) if is_warm else 0)
 
     def on_accepted(self, sent: SentRequest) -> None:
         """Learn from a request that the provider took."""
@@ -321,7 +318,7 @@ class AgentRequests:
 
     def refused_keys(self, request: HostRequest) -> frozenset[str]:
         """Return what the request's model has refused."""
-        return frozenset(what for model, what in self._refused if model == request.model)
+        return frozenset(key for model, key in self._refused if model == request.model)
 
     async def next_view(self, sent: SentRequest, error: Exception) -> Sequence[Message] | None:
         """Return another view after a refusal, or None if none may pass."""

@@ -31,7 +31,7 @@ class Agents:
         self.defaults: dict[str, Any] = {}
         """Options of `CompressorConfig` for agents that name no others."""
         self._in_code = False
-        """Whether `install()` was called, which counts beside a plugin that is switched off."""
+        """Whether a program called `install()`: then a disabled plugin changes nothing."""
         self._is_plugin_enabled: Callable[[], bool] = lambda: False
         self._lock = renew_after_fork(threading.RLock())
         self._open = True

@@ -37,7 +37,7 @@ def is_under(session_id: str, key: str | None) -> bool:
 
 
 class _TurnStart(NamedTuple):
-    """The conversation of a turn, and its state at the turn's first request."""
+    """A turn's conversation, and its state at the turn's first request."""
 
     conversation: Conversation
     offset: int
@@ -104,20 +104,20 @@ class ConversationFinder:
 
     def match_request(self, messages: Sequence[Message], turn: Turn) -> Conversation:
         """Return the conversation of a turn's request; remember the request in it."""
-        seen = self._digest_messages(messages)
+        cached = self._digest_messages(messages)
         with self.conversations.lock:
             start = self._starts.get(turn)
             if start is None:
-                start = self._starts[turn] = self._start_turn(turn, seen)
-            start.conversation.receive(seen, start.length)
+                start = self._starts[turn] = self._start_turn(turn, cached)
+            start.conversation.receive(cached, start.length)
             return self.conversations.keep(start.conversation)
 
-    def _start_turn(self, turn: Turn, seen: Sequence[CachedMessage]) -> _TurnStart:
+    def _start_turn(self, turn: Turn, cached: Sequence[CachedMessage]) -> _TurnStart:
         key = self.key
-        sent = digests_of(seen)
+        sent = digests_of(cached)
         # The user's newest message is new to every conversation.
-        is_question = bool(seen) and seen[-1].plain.get("role") == "user"
-        before = digests_of(seen[:-1] if is_question else seen)
+        is_question = bool(cached) and cached[-1].plain.get("role") == "user"
+        before = digests_of(cached[:-1] if is_question else cached)
         conversation = self._find(key, before, turn.history) or self._begin(key, before)
         offset, length = conversation.begin_turn(sent)
         self.conversations.assign_history(conversation, turn.history)
@@ -130,14 +130,14 @@ class ConversationFinder:
         if start is None:
             return
         conversation = start.conversation
-        seen = self._digest_messages(history)
-        digests = digests_of(seen)
+        cached = self._digest_messages(history)
+        digests = digests_of(cached)
         length = len(turn.digests)
         with self.conversations.lock:
             if digests[:length] != turn.digests:
                 conversation.release_history()  # another conversation's by now, or cut
                 return
-            added = [message for message in seen if not is_system(message.plain)][length:]
+            added = [message for message in cached if not is_system(message.plain)][length:]
             # Two people may begin with one page: their first question identifies nobody.
             conversation.identify_by(added if start.length else added[1:])
             conversation.end_turn(start.offset, digests)
@@ -157,26 +157,25 @@ class ConversationFinder:
         history = getattr(self._agent(), "chat_history", None)
         return history if isinstance(history, list) else None
 
-    def start(self, earlier_sessions: tuple[str, ...]) -> Conversation:
-        """Begin an empty conversation, after `earlier_sessions` of its user."""
-        conversation = Conversation(new_session_id(self.key), self.key, earlier_sessions)
-        return self.conversations.keep(conversation)
-
     def user_sessions(self) -> tuple[str, ...]:
         """Return the sessions of this conversation's user, for the next conversation."""
         current = self.current
         return tuple(dict.fromkeys((*current.earlier_sessions, current.session_id)))
 
-    def adopt(self, session_id: str, earlier_sessions: tuple[str, ...]) -> Conversation:
-        """Go on with a stored session, whose messages the agent's history has."""
-        history = self.history
-        seen = self._digest_messages(history)
-        digests = digests_of(seen)
+    def switch_to(self, session_id: str, history: Sequence[Message]) -> Conversation:
+        """Begin a session, or go on with it; `history` becomes the host's."""
+        earlier_sessions = self.user_sessions()
+        agent = self._agent()
+        if agent is not None:
+            agent.clear_history()
+            agent.chat_history = list(history)
+        cached = self._digest_messages(history)
+        digests = digests_of(cached)
         with self.conversations.lock:
             conversation = Conversation(session_id, self.key, earlier_sessions, digests=digests)
             conversation.add_sent(digests, 0)
-            conversation.identify_by(seen)
-            self.conversations.assign_history(conversation, history)
+            conversation.identify_by(cached)
+            self.conversations.assign_history(conversation, self.history)
             return self.conversations.keep(conversation)
 
     # -------------------------------------------------------- decided by messages

@@ -124,9 +124,9 @@ class Conversation:
     notice: str | None = None
     """The line that reported the last compression."""
     history: list[Any] | None = field(default=None, repr=False)
-    """The host's own list of messages; None once another conversation uses that list."""
+    """The host's list of messages; None once another conversation uses that list."""
     digests: tuple[str, ...] = ()
-    """Digests of the history after the last turn, with a front that the host dropped."""
+    """Digests of the history after the last turn. Those that the host dropped stay in front."""
     identifying: set[str] = field(default_factory=set)
     """Digests of long messages of its own turns, which identify it."""
     first_sent: dict[str, int] = field(default_factory=dict)
@@ -151,7 +151,7 @@ class Conversation:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Return a value that changes with each turn, and within a long one."""
+        """Return a value that grows with each turn and in long ones."""
         users = sum(message.get("role") == "user" for message in self.transcript)
         return users, len(self.transcript) // TURN_MESSAGES
 
@@ -160,7 +160,7 @@ class Conversation:
         return self.taken_back.isdisjoint(entry.segment.run)
 
     def has(self, digest: str) -> bool:
-        """Return whether a request of it, or an answer of its turns, had the message."""
+        """Return whether its requests or answers had the message."""
         return digest in self.first_sent or digest in self.identifying
 
     def is_continued_by(self, sent: Sequence[str]) -> bool:
@@ -216,21 +216,17 @@ class Conversation:
         self.add_sent(digests_of(request), length_before)
         self.transcript = tuple(message.plain for message in request)
 
-    def send(
-        self,
-        result: CompressResult,
-        request: HostRequest,
-        engine: ContextCompressor,
-        overhead_tokens: int,
+    def remember_sent(
+        self, result: CompressResult, request: HostRequest, engine: ContextCompressor
     ) -> None:
         """Take the result whose view is sent for a request."""
-        self.expect(result, request.restored, engine)
+        self.remember_next(result, request.restored, engine)
         self.is_sent = True
         self.model = request.model
-        self.overhead_tokens = overhead_tokens
-        self.tool_tokens = overhead_tokens or self.tool_tokens
+        self.overhead_tokens = request.schema_tokens(engine.tokens)
+        self.tool_tokens = self.overhead_tokens or self.tool_tokens
 
-    def expect(
+    def remember_next(
         self, result: CompressResult, restored: Sequence[Message], engine: ContextCompressor
     ) -> None:
         """Take the result of a command, whose view the next request has."""
@@ -251,9 +247,8 @@ class Conversation:
         self.history = None
 
     def identify_by(self, messages: Iterable[CachedMessage]) -> None:
-        """Take the long messages of its own turns as those that identify it."""
-        long = (message for message in messages if len(text_of(message.plain)) >= LONG_CHARS)
-        self.identifying.update(message.digest for message in long)
+        """Let the long messages of its own turns identify it."""
+        self.identifying.update(m.digest for m in messages if len(text_of(m.plain)) >= LONG_CHARS)
 
     # ------------------------------------------------------------ its user
 

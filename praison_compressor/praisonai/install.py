@@ -65,11 +65,6 @@ class Installation:
             self._not_imported = [row for row in self._not_imported if row not in rows]
             self._replace(rows)
 
-    @property
-    def defaults(self) -> dict[str, Any]:
-        """Return options of `CompressorConfig` for agents that name no others."""
-        return self.agents.defaults
-
     def close(self) -> None:
         """Restore the host's names and the agents' settings."""
         self._not_imported = []

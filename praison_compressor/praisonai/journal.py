@@ -124,7 +124,7 @@ class Journal:
     def end_turn(
         self, history: Sequence[Message], engine: ContextCompressor, *, has_failed: bool
     ) -> None:
-        """Add the answer in the host's history; drop the work of a failed turn."""
+        """Add the turn's answer, or drop the failed turn's work."""
         with self._lock:
             if self._carried is not None and has_failed:
                 self._carried = dropped_steps.drop_work(self._carried)
@@ -186,8 +186,8 @@ class Journal:
             added = messages[common:]
             is_written = bool(self._recorded) and store.extend_transcript(session, common, added)
             if not is_written:
-                whole = [*self._system, *messages]
-                is_written = engine.save(whole, session_id=self._session_id)
+                transcript = [*self._system, *messages]
+                is_written = engine.save(transcript, session_id=self._session_id)
         except CompressorError as error:
             self._log_failure(error)
             return
@@ -205,9 +205,9 @@ def _unchanged(messages: Sequence[Message]) -> CompletedRequest:
     return CompletedRequest(list(messages), CarriedHistory(), [], [])
 
 
-def _content_digests(seen: Sequence[CachedMessage]) -> tuple[str, ...]:
+def _content_digests(cached: Sequence[CachedMessage]) -> tuple[str, ...]:
     # Digests of whole messages: a call read from an answer may have keys that the host omits.
-    return tuple(message.content_digest for message in seen)
+    return tuple(message.content_digest for message in cached)
 
 
 def _restore_secrets(

@@ -178,15 +178,9 @@ class ModelCompressors:
 
     def overhead(self, request: HostRequest, window: int | None = None) -> int:
         """Return a request's tokens beside messages and the usual answer."""
-        config = self.for_model(request.model).config
-        usual = _reserve(config.output_reserve, window or _window_of(config))
-        return self.schema_tokens(request) + max(0, request.output_tokens - usual)
-
-    def schema_tokens(self, request: HostRequest) -> int:
-        """Return the tokens of a request's tools and of its answer's format."""
-        counter = self.for_model(request.model).tokens
-        tools = counter.tools(request.tools) if request.tools else 0
-        return tools + (counter.text(request.schema) if request.schema else 0)
+        engine = self.for_model(request.model)
+        usual = _reserve(engine.config.output_reserve, window or _window_of(engine.config))
+        return request.schema_tokens(engine.tokens) + max(0, request.output_tokens - usual)
 
     def room(self, request: HostRequest) -> int:
         """Return the tokens that a request's messages may take."""
@@ -197,8 +191,8 @@ class ModelCompressors:
     def size(self, sent: SentRequest) -> int:
         """Return a sent request's tokens, with its cap on the answer."""
         request, view = sent
-        message_tokens = self.for_model(request.model).tokens.messages(view)
-        return message_tokens + self.schema_tokens(request) + request.output_tokens
+        counter = self.for_model(request.model).tokens
+        return counter.messages(view) + request.schema_tokens(counter) + request.output_tokens
 
     # ------------------------------------------------------------ learned windows
 

@@ -33,8 +33,10 @@ class RoundTrip:
     def __init__(
         self, requests: AgentRequests, shape: Shape, params: Params, request: HostRequest
     ) -> None:
-        self._requests, self._shape = requests, shape
-        self._params, self._sent = params, SentRequest(request, ())
+        self._requests = requests
+        self._shape = shape
+        self._params = params
+        self._sent = SentRequest(request, ())
         self._attempts = 0
         self._asks_usage = False
         self._usage = RequestUsage()
@@ -69,7 +71,8 @@ class RoundTrip:
         refused = self._requests.refused_keys(self._sent.request)
         params = self._shape.write(self._params, view, refused, self._requests.cache_ttl)
         self._asks_usage = params.get("extra_body") != self._params.get("extra_body")
-        self._sent, self._attempts = self._sent._replace(view=view), self._attempts + 1
+        self._sent = self._sent._replace(view=view)
+        self._attempts += 1
         return params
 
     async def on_answer(self, answer: Any, pieces: type[_SyncStream | _AsyncStream]) -> Any:

@@ -1,4 +1,4 @@
-"""Describe a conversation in words: its status, the replies to commands, the reports of events."""
+"""Put statuses, replies to commands and reports of events into words."""
 
 from __future__ import annotations
 
@@ -184,8 +184,7 @@ def describe_preview(preview: Preview, use: ContextUse, tools: int, kept_steps: 
         lines = [f"With /compact the next request has {sizes}; it commits what is shown here:"]
         tokens = sum(part.tokens_after for part in preview.parts)
         trigger = min(use.trigger, preview.budget.trigger)  # the first is the limit after an undo
-        remedy = "keep less, or clear a range by /compact from"
-        lines += describe_excess(tokens, trigger, remedy)
+        lines += describe_excess(tokens, trigger, "keep less, or clear a range by /compact from")
     for part in preview.parts:
         lines += _describe_part(preview, part)
     lines += [str(kept_steps)] if kept_steps.steps else []
@@ -285,19 +284,14 @@ def describe_undo(
     count: Callable[[Message], int],
 ) -> str:
     """Return the answer to `/undo`: restored messages and the next request's size."""
-    remaining = Counter(name for segment in segments for name in segment.run)
-    restored = []
-    for message in messages:
-        if remaining[digest(message)] > 0:
-            remaining[digest(message)] -= 1
-            restored.append(message)
-    tokens = sum(map(count, restored))
-    dropped = remaining.total()
+    runs = Counter(name for segment in segments for name in segment.run)
+    sizes = {digest(message): count(message) for message in messages}
+    restored = runs & Counter(map(digest, messages))
+    tokens = sum(sizes[name] * times for name, times in restored.items())
+    dropped = (runs - restored).total()
     after = short_count(sum(segment.tokens for segment in segments))
-    text = (
-        f"Taken back: {pluralize(len(restored), 'message')} ({short_count(tokens)}) that stood in "
-        f"{after}."
-    )
+    messages_back = f"{pluralize(restored.total(), 'message')} ({short_count(tokens)})"
+    text = f"Taken back: {messages_back} that stood in {after}."
     if dropped:
         text += f" {dropped} more are no longer in the conversation."
     used = short_count(use.used)

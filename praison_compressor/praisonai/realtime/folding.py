@@ -72,12 +72,12 @@ class Marks:
         Raises:
             ConfigError: a mark is missing, or `trigger_items` is not above the other.
         """
+        if not any(vars(self).values()):
+            return
         for name, value in vars(self).items():
-            if type(value) is not int or value < 1 <= max(
-                self.max_history_items, self.trigger_items
-            ):
+            if type(value) is not int or value < 1:
                 raise ConfigError(f"{name}={value!r}: give both marks, as positive whole numbers")
-        if self.on and self.trigger_items <= self.max_history_items:
+        if self.trigger_items <= self.max_history_items:
             least = self.max_history_items + 1
             raise ConfigError(f"trigger_items={self.trigger_items}: expected {least} or more")
 
@@ -319,7 +319,7 @@ class Folding:
                 raise refusal
 
     async def _exchange(self, events: Sequence[ServerEvent]) -> list[ServerRefused | None]:
-        """Send our events; return the server's answer to each: None, or a refusal."""
+        """Send our events; return each one's refusal, or None."""
         create_future = asyncio.get_running_loop().create_future
         answers = {event["event_id"]: create_future() for event in events}
         self._waiting.update(answers)

@@ -131,7 +131,9 @@ class Item:
         self.is_done = True
         self.awaiting.clear()
         self.texts = {0: words} if words else {}
-        self.has_speech, self.audio_ms, self.heard_ms = False, 0.0, None
+        self.has_speech = False
+        self.audio_ms = 0.0
+        self.heard_ms = None
 
     def withdraw(self) -> None:
         """Note that the item's deletion was requested."""
@@ -259,7 +261,8 @@ class Items:
         if not item_id or self.get(item_id) is not None:
             return None
         item = self._insert(item_id, data, previous)
-        item.is_on_server, item.is_memory = False, is_memory
+        item.is_on_server = False
+        item.is_memory = is_memory
         item.fill(data)
         return item
 
