@@ -24,7 +24,7 @@ from ..messages.secrets import redacts_secrets
 from ..summaries.protocol import SegmentText, Summarizer
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
-from ..view.masks import shorten_messages
+from ..view.cuts import shorten_messages
 from ..view.view import View
 from .background import Background
 from .commit import Committer, is_inside_hook

@@ -147,16 +147,20 @@ def jobs_for(
     """
     sizes = [view.original_tokens(*run) for run in runs]
     main = max(range(len(runs)), key=lambda n: (sizes[n], n), default=0)
-    proses, jobs = [rooms.prose if n == main else 0 for n in range(len(runs))], []
+    proses = [rooms.prose if n == main else 0 for n in range(len(runs))]
     shares = _share_room(proses, needs, sizes, rooms.all)
-    for (start, end), share, prose in zip(runs, shares, proses, strict=True):
-        own, folds = min(share, view.shown_tokens(start, end) - 1), view.summaries_in((start, end))
-        # A fold's prose carries more than one segment's did.
-        prose *= 2 if any(segment.method == "model" for segment in folds) else 1
-        prose = max(1, min(prose, int(own * PROSE_SHARE))) if prose else 0
-        quotes = min(own, rooms.quotes)
-        jobs.append(Job(start, end, own, quotes, rooms.spare, prose, folds))
-    return tuple(jobs)
+    planned = zip(runs, shares, proses, strict=True)
+    return tuple(_job_for(view, run, share, prose, rooms) for run, share, prose in planned)
+
+
+def _job_for(view: View, run: Run, share: int, prose: int, rooms: Rooms) -> Job:
+    """Return a run's job in its share of the room; without `prose` no model is asked."""
+    room = min(share, view.shown_tokens(*run) - 1)
+    folds = view.summaries_in(run)
+    # A fold's prose carries more than one segment's did.
+    prose *= 2 if any(segment.method == "model" for segment in folds) else 1
+    prose = max(1, min(prose, int(room * PROSE_SHARE))) if prose else 0
+    return Job(*run, room, min(room, rooms.quotes), rooms.spare, prose, folds)
 
 
 def _share_room(

@@ -14,8 +14,9 @@ from ..quotes.quoting import CHARS_PER_TOKEN
 from ..quotes.speakers import spoken_parts
 from ..tokens.counter import TokenCounter
 from .budget import Budget
+from .excerpts import excerpt_results, large_results
 from .frame import frame_summary
-from .masks import SAMPLE_REFERENCE, excerpt_results, large_results, mask_results, maskable_results
+from .masks import SAMPLE_REFERENCE, mask_results, maskable_results
 from .view import Run, View
 
 Names = Mapping[int, str]
