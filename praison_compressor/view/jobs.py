@@ -190,7 +190,8 @@ def choose_cut(view: View, room: int, floor: int) -> int:
 
     A turn start never brings the tail below `floor` tokens.
     """
-    step, users = view.longest_tail(room), set(view.transcript.users)
+    step = view.longest_tail(room)
+    users = set(view.transcript.users)
     least = max(floor, view.tail_tokens(step) * (1 - TURN_START_COST))
     turns = (start for start in view.starts if start >= step and start in users)
     return next((start for start in turns if view.tail_tokens(start) >= least), step)
@@ -302,14 +303,14 @@ class Summaries:
 
     def _longest_split(self, goal: int, scope: Scope, reserve: int) -> Split:
         """Return the split with the longest requested tail that fits."""
-        view, starts, asked = self.view, self.view.starts, self._requested_tail
+        view, starts = self.view, self.view.starts
         if not starts:
             return self._split_at(len(view.tokens), scope, 0)
         at = bisect_left(
             starts, True, key=lambda start: self._split_at(start, scope, reserve).fits(goal)
         )
         fits = view.tail_tokens(starts[min(at, len(starts) - 1)])
-        share = self._tail_room(goal)
+        share, asked = self._tail_room(goal), self._requested_tail
         start = choose_cut(view, min(asked, fits), share if asked >= share else 0)
         return self._split_at(start, scope, reserve)
 
@@ -322,7 +323,8 @@ class Summaries:
 
     @lazy
     def _requested_tail(self) -> int:
-        users, turns = self.view.transcript.users, self.budget.recent_turns
+        users = self.view.transcript.users
+        turns = self.budget.recent_turns
         recent = self.view.tail_tokens(users[-turns:][0]) if turns and users else 0
         least = self._tail_room(self.budget.target) if self.budget.tail >= LARGE_TAIL else 0
         return max(self.budget.tail, recent, least)
@@ -420,7 +422,7 @@ class Summaries:
 
         Quotes of a shorter middle need less in proportion.
         """
-        view, tail = self.view, self.view.tail_tokens(split.tail_start)
+        view = self.view
 
         def shorten_middle(start: int) -> Split:
             shorter = self._split_at(start, split.scope, 0)
@@ -433,7 +435,8 @@ class Summaries:
         if longest == len(older):
             return split._replace(texts=prose + quotes)
         room = view.tail_tokens(older[longest])
-        longer = shorten_middle(choose_cut(view, room, max(tail + 1, int(room * LEAST_FILLED))))
+        floor = max(view.tail_tokens(split.tail_start) + 1, int(room * LEAST_FILLED))
+        longer = shorten_middle(choose_cut(view, room, floor))
         is_longer = len(longer.runs) == len(split.runs) and longer.fits(goal)
         return longer if is_longer else split._replace(texts=prose + quotes)
 

@@ -62,7 +62,8 @@ class Texts:
             # Secrets are masked before the text is cut: half a secret has no shape to know it by.
             (message,) = self._redact([messages[index]])
             name = SAMPLE_REFERENCE if names is None else names.get(index, "")
-            tokens, reads = view.tokens[index], bool(self._config.recall)
+            tokens = view.tokens[index]
+            reads = bool(self._config.recall)
             short = excerpt_results(large[index], message, tokens, name, reads=reads)
             if self._tokens.message(short) <= tokens // 2:
                 excerpts[index] = short
