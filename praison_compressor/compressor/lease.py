@@ -61,7 +61,9 @@ class _Lease:
 @contextlib.asynccontextmanager
 async def hold_lease(store: Store, session: Session) -> AsyncIterator[None]:
     """Hold the session's lease across processes; `SessionStates.enter` serves one process."""
-    lease, start, pause = _Lease(store, session), time.monotonic(), POLL_SECONDS
+    lease = _Lease(store, session)
+    start = time.monotonic()
+    pause = POLL_SECONDS
     try:
         while not await asyncio.to_thread(lease.claim):
             if time.monotonic() > start + LEASE_PATIENCE_SECONDS:
