@@ -166,9 +166,9 @@ def _novelty_test(visible: str) -> Callable[[str], bool]:
 
     def is_new(text: str) -> bool:
         # Some words are found ten times as fast; a cut text may end inside its last word.
-        own, some = text.strip(), text.split(None, 9)[1:-1]
-        is_short = len(own) < LEAST_DUPLICATE_CHARS
-        return is_short or not words.issuperset(some) or own not in visible
+        some, stripped = text.split(None, 9)[1:-1], text.strip()
+        is_short = len(stripped) < LEAST_DUPLICATE_CHARS
+        return is_short or not words.issuperset(some) or stripped not in visible
 
     return is_new
 

@@ -114,7 +114,7 @@ class Renderer:
     def render(
         self, sections: Sequence[Section], calls: Sequence[CallRecord], budget: int, outline: int
     ) -> str:
-        """Return the sections, and the outline of the calls that they do not quote.
+        """Return the sections and an outline of the other calls.
 
         All take at most `budget` tokens, of which `outline` are set aside where they are needed.
         """
@@ -128,7 +128,7 @@ class Renderer:
     def _render_sections(
         self, sections: Sequence[Section], budget: int
     ) -> tuple[str, list[QuoteEntry]]:
-        parts = [self._part(each) for each in sections if each.entries or each.unlisted]
+        parts = [self._part(section) for section in sections if section.entries or section.unlisted]
         # Each section can count what it leaves out, whatever room the others take.
         spare = budget - NOTE_TOKENS * len(parts)
         needs = [HEADING_TOKENS + int(SLACK * sum(part.costs())) for part in parts]
@@ -154,7 +154,7 @@ class Renderer:
         return "\n".join(texts), shown
 
     def _render_outline(self, records: Iterable[CallRecord], room: int) -> str:
-        """Return a line for each tool with its calls' arguments and places, the rest counted."""
+        """Return a line for each tool: its calls' arguments and places."""
         ranked = sorted(records, key=newest_act_first)
         # Without a place, what a call was given is of little use.
         named = ranked[: max(0, room) // NAMED_TOKENS] if self.references else []
@@ -231,14 +231,14 @@ class Renderer:
         """Return the line that counts the entries left out, or ""."""
         places, counts = list[int](), list[str]()
         for part in (part for part in parts if part.section.kind.noun):
-            if own := [*part.section.unlisted, *(entry.at for entry in part.left)]:
-                noun = part.section.kind.noun.format(s="" if len(own) == 1 else "s")
-                counts.append(f"{len(own):,} more {noun} not shown")
-                places += own
+            if left := [*part.section.unlisted, *(entry.at for entry in part.left)]:
+                noun = part.section.kind.noun.format(s="" if len(left) == 1 else "s")
+                counts.append(f"{len(left):,} more {noun} not shown")
+                places += left
         return self._note(counts, places)
 
     def _note(self, counts: Sequence[str], places: Sequence[int]) -> str:
-        """Return the line that counts what is left out, from its first place to its last."""
+        """Return the line that counts what is left out."""
         ends = map(self._reference, (min(places), max(places))) if places else ()
         where = " to ".join(dict.fromkeys(filter(None, ends)))
         return f"({', '.join(counts)}{f': {where}' if where else ''})" if counts else ""

@@ -38,7 +38,7 @@ def _entry(records: Records, rank: tuple[int, ...], title: str, path: str = "") 
 
 
 def _facts(record: calls.CallRecord, output: str, words: str) -> Iterator[str]:
-    """Yield what certifies a result: its role, its size, an exit code of 0."""
+    """Yield a result's role, its size and its exit code of 0."""
     kind = calls.kind_of(record.call)
     if record.call.name == AGENT_TEXT and not record.call.id:
         yield f"{IN_USER_ROLE}:"
@@ -73,8 +73,8 @@ def files_section(files: Mapping[str, Records], budget: int) -> Section:
     most = max(LEAST_ENTRIES, budget // ENTRY_TOKENS)
     entries = []
     for n, (record, paths) in enumerate(in_order[-most:]):
-        own = paths[0] if len(paths) == 1 and "/" in paths[0] else ""
-        entries.append(_entry(files[paths[0]], (-n,), _files_and_call(paths, record.call), own))
+        path = paths[0] if len(paths) == 1 and "/" in paths[0] else ""
+        entries.append(_entry(files[paths[0]], (-n,), _files_and_call(paths, record.call), path))
     return Section(FILES, entries, [r.where for r, paths in in_order[:-most] for _ in paths])
 
 

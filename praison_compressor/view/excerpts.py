@@ -172,9 +172,9 @@ def _deciding_place(call: ToolCall, text: str, start: int, end: int) -> int:
     for part in _EXIT_CODE.sub("", deciding_line(call, text)).split(" … "):
         # A quoted line has single spaces.
         words = r"\s+".join(map(re.escape, part.split()))
-        found = re.compile(words).search(text, start, end)
-        if found and (is_failure(part) or TALLY.search(part)):
-            return found.start()
+        place = re.compile(words).search(text, start, end)
+        if place and (is_failure(part) or TALLY.search(part)):
+            return place.start()
     return -1
 
 

@@ -154,7 +154,7 @@ def jobs_for(
 
 
 def _job_for(view: View, run: Run, share: int, prose: int, rooms: Rooms) -> Job:
-    """Return a run's job in its share of the room; without `prose` no model is asked."""
+    """Return a run's job; without `prose` no model is asked."""
     room = min(share, view.shown_tokens(*run) - 1)
     folds = view.summaries_in(run)
     # A fold's prose carries more than one segment's did.
@@ -219,6 +219,8 @@ class Split(NamedTuple):
     """Tokens for the texts."""
     runs: tuple[Run, ...]
     """The runs that texts replace."""
+    goal: int = 0
+    """Tokens that the view is planned for."""
 
     @property
     def size(self) -> int:
@@ -244,13 +246,13 @@ class Summaries:
         Raises:
             BudgetTooSmall: no plan comes down to the limit.
         """
-        found = self.split()
-        if found is None:
+        split = self.split()
+        if split is None:
             return None
-        return reject_small_gain(self._measure_plan(*found), self.view.size(), self.budget)
+        return reject_small_gain(self._measure_plan(split), self.view.size(), self.budget)
 
-    def split(self) -> tuple[Split, int] | None:
-        """Return the split and the first goal that it fits.
+    def split(self) -> Split | None:
+        """Return the mildest split for the first goal that one fits.
 
         The goals are the target, the mean of target and limit, and the limit. Return None if no
         split fits the target and the view is within the limit.
@@ -258,20 +260,20 @@ class Summaries:
         Raises:
             BudgetTooSmall: no cut comes down to the limit.
         """
-        target, limit, size = self.budget.target, self.budget.limit, self.view.size()
+        target, limit = self.budget.target, self.budget.limit
         tried = []
         for goal in (target, (target + limit) // 2, limit):
             split = self._mildest_split(goal)
             if split.fits(goal):
-                return split, goal
-            if size <= limit:
+                return split._replace(goal=goal)
+            if self.view.size() <= limit:
                 return None
             tried.append(split)
         nearest = min(tried, key=lambda split: split.size)
         # A split for a lower goal may come down further than the mildest one for the limit.
         if nearest.fits(limit):
-            return nearest, limit
-        needed = nearest.size if nearest.runs else size
+            return nearest._replace(goal=limit)
+        needed = nearest.size if nearest.runs else self.view.size()
         raise BudgetTooSmall(needed, limit, culprit=largest_fixed(self.view))
 
     def _mildest_split(self, goal: int) -> Split:
@@ -283,8 +285,8 @@ class Summaries:
         enough = self.view.longest_tail(min(self._requested_tail, self._tail_room(goal)))
         # A fold may fill its share, with prose of twice the request. The next summary must still
         # fit, or each one folds.
-        more = max(self._prose + self.budget.quotes, 2 * self._prose)
-        is_full = self._old_tokens > self.budget.fold + more
+        next_summary = max(self._prose + self.budget.quotes, 2 * self._prose)
+        is_full = self._old_tokens > self.budget.fold + next_summary
         scopes: tuple[Scope, ...] = (FOLD_LARGE, ALL)
         if self._old_tokens and not is_full:
             scopes = (NEW_LARGE, NEW, *scopes)
@@ -396,8 +398,9 @@ class Summaries:
 
     # ---------------------------------------------------------- measured quotes
 
-    def _measure_plan(self, split: Split, goal: int) -> Plan:
+    def _measure_plan(self, split: Split) -> Plan:
         """Return the plan; give the room that quotes leave to the tail."""
+        goal = split.goal
         quotes = self._quote_room(split.scope, self.budget.most_quotes)
         most = self._prose + quotes  # Larger texts would be folded soon.
         room = min(most, goal - split.rest)
@@ -406,7 +409,7 @@ class Summaries:
         for _ in range(MOST_MEASURES):
             needs = [self.measures.quotes(self.view, r, room, self.budget) for r in split.runs]
             start = split.tail_start
-            split = self._lengthen_tail(split, goal, prose, min(most - prose, sum(needs)))
+            split = self._lengthen_tail(split, prose, min(most - prose, sum(needs)))
             room = min(most, goal - split.rest)
             if split.tail_start == start:
                 break
@@ -417,7 +420,7 @@ class Summaries:
         jobs = jobs_for(self.view, split.runs, needs, Rooms(room, prose, quotes, spare))
         return Plan(split.tail_start, split.rest + min(room, max(split.texts, prose)), jobs)
 
-    def _lengthen_tail(self, split: Split, goal: int, prose: int, quotes: int) -> Split:
+    def _lengthen_tail(self, split: Split, prose: int, quotes: int) -> Split:
         """Return the split with a longer tail if its texts need less.
 
         Quotes of a shorter middle need less in proportion.
@@ -427,17 +430,17 @@ class Summaries:
         def shorten_middle(start: int) -> Split:
             shorter = self._split_at(start, split.scope, 0)
             texts = prose + quotes * self._source_tokens(shorter) // self._source_tokens(split)
-            return shorter._replace(texts=max(shorter.texts, texts))
+            return shorter._replace(texts=max(shorter.texts, texts), goal=split.goal)
 
         older = [start for start in view.starts if start < split.tail_start]
         older = [start for start in older if view.tail_tokens(start) <= self._requested_tail]
-        longest = bisect_left(older, True, key=lambda start: shorten_middle(start).fits(goal))
+        longest = bisect_left(older, True, key=lambda start: shorten_middle(start).fits(split.goal))
         if longest == len(older):
             return split._replace(texts=prose + quotes)
         room = view.tail_tokens(older[longest])
         floor = max(view.tail_tokens(split.tail_start) + 1, int(room * LEAST_FILLED))
         longer = shorten_middle(choose_cut(view, room, floor))
-        is_longer = len(longer.runs) == len(split.runs) and longer.fits(goal)
+        is_longer = len(longer.runs) == len(split.runs) and longer.fits(split.goal)
         return longer if is_longer else split._replace(texts=prose + quotes)
 
     def _source_tokens(self, split: Split) -> int:

@@ -35,12 +35,12 @@ def _block_text(block: Mapping[str, Any]) -> str:
     return f"is_error: {text}" if block.get("is_error") is True else text
 
 
-def mask_line(call: ToolCall, text: str, own: str, reference: str = "") -> str:
+def mask_line(call: ToolCall, text: str, output: str, reference: str = "") -> str:
     r"""Return one line for an old output, with its reference.
 
     Args:
-        text: the whole output.
-        own: the output without the host's notes.
+        text: the whole result.
+        output: the text without the host's notes.
         reference: names the whole output; "" if the archive cannot be read.
 
     >>> mask_line(ToolCall("c", "bash", '{"command": "cat a.py"}'), "x = 1\n" * 99, "", "s2.1")
@@ -48,7 +48,7 @@ def mask_line(call: ToolCall, text: str, own: str, reference: str = "") -> str:
     """
     lines = text.count("\n") + 1 if text else 0
     size = f"{pluralize(lines, 'line')}, {len(text):,} characters"
-    deciding = " ".join(deciding_line(call, own).split())
+    deciding = " ".join(deciding_line(call, output).split())
     parts = [f"{MASK_OPENS} {cut_line(call_text(call), CALL_CHARS)}: {size}"]
     if deciding and len(deciding) < len(text):
         parts.append(f'"{cut_line(deciding, DECIDING_CHARS)}"')
@@ -101,13 +101,13 @@ def maskable_results(
     policies = config.tool_policies
     if "*" in policies and MASK not in policies.values():
         return {}
-    found: dict[int, CallsById] = {}
+    maskable: dict[int, CallsById] = {}
     for index, calls in results_with_calls(messages):
         if tokens[index] > LEAST_MASKED:
             free = {id: call for id, call in calls.items() if policy_of(call.name, config) == MASK}
             if free:
-                found[index] = free
-    return found
+                maskable[index] = free
+    return maskable
 
 
 def mask_by_policy(

@@ -50,24 +50,24 @@ def plan(view: View, budget: Budget, measures: Measures) -> Plan | None:
     excerpts = measures.excerpts(view, budget)
     view = view.with_segments(excerpts.values())
     budget = _adjust_marks(view, budget)
-    found = None
+    chosen = None
     if view.size() > budget.trigger:
         masking = _mask_plan(view, budget, measures.masks(view, budget))
-        found = masking or _summary_plan(view, budget, measures)
-    if found is None and excerpts:
-        found = Plan(len(view.tokens), view.size())
-    return found and replace(found, excerpts=tuple(excerpts))
+        chosen = masking or _summary_plan(view, budget, measures)
+    if chosen is None and excerpts:
+        chosen = Plan(len(view.tokens), view.size())
+    return chosen and replace(chosen, excerpts=tuple(excerpts))
 
 
 def _summary_plan(view: View, budget: Budget, measures: Measures) -> Plan | None:
     share = budget.tiny_tail_share
     if share is not None and budget.target - view.fixed_tokens() < TINY_ROOM:
         view, budget = view.without_first_step(), replace(budget, tail_share=share)
-    behind = view.behind_a_segment()
-    found = _summarize_kept(Summaries(behind, budget, measures))
-    if found is None and behind is not view:
-        found = _summarize_kept(Summaries(view, budget, measures))
-    return found
+    afterwards = view.behind_a_segment()
+    summaries = _summarize_kept(Summaries(afterwards, budget, measures))
+    if summaries is None and afterwards is not view:
+        summaries = _summarize_kept(Summaries(view, budget, measures))
+    return summaries
 
 
 def plan_range(view: View, budget: Budget, measures: Measures) -> Plan | None:
@@ -201,8 +201,8 @@ def _summarize_kept(whole: Summaries) -> Plan | None:
 
     def is_enough(count: int) -> bool:
         with suppress(BudgetTooSmall):
-            found = without_oldest(count).split()
-            return found is None or found[1] <= whole.budget.target
+            split = without_oldest(count).split()
+            return split is None or split.goal <= whole.budget.target
         return False
 
     return without_oldest(bisect_left(range(len(kept)), True, key=is_enough)).plan()

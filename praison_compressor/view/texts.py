@@ -126,7 +126,7 @@ class Texts:
 
 def _user_words_exceed(messages: Sequence[Message], budget_tokens: int) -> bool:
     """Return whether the user's words alone exceed a budget."""
-    own = (message for message in messages if message.get("role") == "user")
-    parts = (part for message in own for part in spoken_parts(message))
+    of_user = (message for message in messages if message.get("role") == "user")
+    parts = (part for message in of_user for part in spoken_parts(message))
     sizes = accumulate(len(part.text) for part in parts if part.source == "user")
     return any(size > budget_tokens * CHARS_PER_TOKEN for size in sizes)
