@@ -82,7 +82,7 @@ class Quotes:
     # -------------------------------------------------------------- reading
 
     def read_message(self, at: int, message: Message) -> None:
-        """Take in the message at a position."""
+        """Read the message at a position."""
         role = str(message.get("role"))
         self.roles[role] += 1
         if is_result(message):
