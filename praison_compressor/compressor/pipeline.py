@@ -18,7 +18,7 @@ from ..ledger.segments import Session
 from ..messages import Message
 from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
-from ..view.masks import shorten_messages
+from ..view.cuts import shorten_messages
 from ..view.view import View
 from .background import Background
 from .billing import Billing

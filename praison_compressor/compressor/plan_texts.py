@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ..ledger.segments import Segment, Session, undone_hashes
+from ..ledger.segments import Segment, SegmentKind, Session, undone_hashes
 from ..messages import Message
 from ..summaries.prompts import render_messages
 from ..summaries.protocol import Brief, SegmentText
@@ -89,7 +89,7 @@ class PlanTexts:
             made.append(self._segment(decision, "keep", (step.start, step.stop), text))
         return made
 
-    def _render_lines(self, decision: Decision) -> Iterator[tuple[str, int, Message]]:
+    def _render_lines(self, decision: Decision) -> Iterator[tuple[SegmentKind, int, Message]]:
         """Yield kind, index and text of each mask and excerpt."""
         view, plan, unarchived = decision.view, decision.plan, decision.unarchived
         excerpts = plan.excerpted
@@ -110,7 +110,7 @@ class PlanTexts:
                 yield ("mask" if index in masks else "excerpt"), index, lines[index]
 
     def _segment(
-        self, decision: Decision, kind: str, run: tuple[int, int], text: SegmentText
+        self, decision: Decision, kind: SegmentKind, run: tuple[int, int], text: SegmentText
     ) -> tuple[Segment, Sequence[Message]]:
         view, request = decision.view, decision.request
         segment = Segment(

@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from ..messages import Message, content_digest, to_plain
 from ..messages.digests import Originals
@@ -39,13 +39,23 @@ class Usage:
         )
 
 
+SegmentKind = Literal[
+    "summary",  # of a run of steps
+    "mask",  # a tool result as one line
+    "excerpt",  # a tool result's first and last lines
+    "keep",  # a step that the user keeps out of summaries
+    "undo",  # takes entries back
+    "forgotten",  # a tombstone
+    "bridge",  # between a result and a summary, in no ledger
+    "pinned",  # the application's texts, in no ledger
+]
+
+
 @dataclass(frozen=True)
 class Segment:
     """A run of messages and the message that replaces it."""
 
-    kind: str
-    """"summary" (of a run of steps), "mask" (a tool result as one line), "excerpt" (a tool result's
-    first and last lines), "keep" (a step that the user keeps out of summaries) or "undo"."""
+    kind: SegmentKind
     run: tuple[str, ...]
     """Canonical digests of the replaced messages, in order; hashes of undone entries for "undo"."""
     rendered: Message

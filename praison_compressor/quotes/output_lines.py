@@ -190,13 +190,13 @@ def _middle_line(text: str, searched: str, word: str, at: int) -> tuple[int, int
 
 def _choose_lines(lines: Sequence[str]) -> str:
     """Return the first error and the last tally, else the last line."""
-    own = [line for line in lines if not _SHOWN_LINE.match(line)] or lines
-    bad = [line for line in own if is_failure(line)]
+    reported = [line for line in lines if not _SHOWN_LINE.match(line)] or lines
+    bad = [line for line in reported if is_failure(line)]
     strong = [line for line in bad if _is_certain_failure(line)]
     failed = [line for line in bad if _FAILED_TALLY.search(_NO_FAILURE.sub("", line[:HEAD_CHARS]))]
-    tally = next((line for line in reversed(own) if TALLY.search(line[:HEAD_CHARS])), "")
+    tally = next((line for line in reversed(reported) if TALLY.search(line[:HEAD_CHARS])), "")
     if not (bad or tally):
-        return _edge_lines(_rare_lines(own))
+        return _edge_lines(_rare_lines(reported))
     first = next(iter(strong or bad), "")
     last = (failed or [tally] * bool(tally) or bad)[-1]
     return " … ".join(dict.fromkeys(cut_line(line, LINE_CHARS) for line in (first, last) if line))

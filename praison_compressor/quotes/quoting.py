@@ -16,7 +16,6 @@ from .user import UserText
 
 LEAST_DUPLICATE_CHARS = 24  # a shorter text is quoted even where the view shows it already
 LEAST_OUTLINE, MOST_OUTLINE = 0.075, 0.36  # shares of the budget
-CALL_TOKENS = 13  # of a call in the outline
 CHARS_PER_TOKEN = 6  # at most, in prose of any language
 ASKING_CHARS, DECIDED_CHARS = 160, 80  # of the call whose result has the user's words
 _ANY_TAG = re.compile(r"<[^>]*>")
@@ -39,7 +38,6 @@ class Quotes:
     texts: list[int] = field(default_factory=list)
     """Positions of the assistant's texts, calls left out."""
     roles: Counter[str] = field(default_factory=Counter)
-    tools: Counter[str] = field(default_factory=Counter)
     pairs: calls.CallPairing = field(default_factory=calls.CallPairing)
     _last_text: tuple[int, str] | None = None
     """The assistant's newest text, unless a call or a result follows it."""
@@ -73,23 +71,18 @@ class Quotes:
             unlisted = sorted(set(self.texts).difference(at for at, _ in self.reports))
             reports = [report for report in self.reports if is_new(report[1])]
             sections.append(user.reports_section(reports, unlisted))
-            sections.append(user.counts_section(self.roles, self.tools))
-        renderer = Renderer(count, references)
+            tools = Counter(record.call.name for record in self.pairs.calls if record.call.id)
+            sections.append(user.counts_section(self.roles, tools))
         runs = (*self.files.values(), *self.runs.values())
-        records = dict.fromkeys(record for run in runs for record in run)
+        records = [*dict.fromkeys(record for run in runs for record in run)]
         # The user's words come first: at 60 % of the budget they still are whole.
         room = max(LEAST_OUTLINE * budget_tokens, MOST_OUTLINE * budget_tokens - chars / 8)
-        reserved = min(int(room), CALL_TOKENS * len(records)) if references else 0
-        text, shown = renderer.render(sections, budget_tokens - reserved)
-        quoted = {entry.record for entry in shown}
-        others = [record for record in records if record not in quoted]
-        rest = renderer.render_outline(others, budget_tokens - count(text) - 1)
-        return "\n".join(filter(None, (text, rest)))
+        return Renderer(count, references).render(sections, records, budget_tokens, int(room))
 
     # -------------------------------------------------------------- reading
 
     def read_message(self, at: int, message: Message) -> None:
-        """Take in the message at a position."""
+        """Read the message at a position."""
         role = str(message.get("role"))
         self.roles[role] += 1
         if is_result(message):
@@ -147,8 +140,6 @@ class Quotes:
         """Sort the calls into sections."""
         self._end_turn()
         for record in self.pairs.calls:
-            if record.call.id:
-                self.tools[record.call.name] += 1
             self._sort_call(record, rule_sources)
 
     def _sort_call(self, record: calls.CallRecord, rule_sources: tuple[str, ...]) -> None:
@@ -175,19 +166,15 @@ def _novelty_test(visible: str) -> Callable[[str], bool]:
 
     def is_new(text: str) -> bool:
         # Some words are found ten times as fast; a cut text may end inside its last word.
-        own, some = text.strip(), text.split(None, 9)[1:-1]
-        is_short = len(own) < LEAST_DUPLICATE_CHARS
-        return is_short or not words.issuperset(some) or own not in visible
+        some, stripped = text.split(None, 9)[1:-1], text.strip()
+        is_short = len(stripped) < LEAST_DUPLICATE_CHARS
+        return is_short or not words.issuperset(some) or stripped not in visible
 
     return is_new
 
 
 def read_quotes(messages: Sequence[Message], rule_sources: tuple[str, ...] = ()) -> Quotes:
-    """Read what a segment's messages say, in order; see the option `rule_sources`.
-
-    >>> read_quotes([{"role": "user", "content": "Use port 9090."}]).user_texts[0].text
-    'Use port 9090.'
-    """
+    """Read what a segment's messages say, in order; see the option `rule_sources`."""
     quotes = Quotes()
     for at, message in enumerate(messages):
         quotes.read_message(at, message)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from ..messages.calls import ACTS, CallRecord, kind_of
+from ..messages.calls import CallRecord, newest_act_first
 from ..messages.display import pluralize, short_names
 from ..messages.shortening import common_limit, keep_ends, share_budget
 
@@ -74,7 +74,8 @@ class Section(NamedTuple):
 
 
 TOOLS_IN_NOTE = 4  # tools named among the calls left out
-NAME_CHARS, CALL_TOKENS = 48, 8  # of a call in the outline, at least
+NAME_CHARS = 48  # of what a call was given, in the outline
+CALL_TOKENS, NAMED_TOKENS = 13, 8  # of a call in the outline, as a rule and at least
 NOTE_TOKENS = 20  # tokens of the line that counts what is left out
 TRIES = 4  # to print a section within its room
 HEADING_TOKENS = 14
@@ -110,9 +111,24 @@ class Renderer:
     count: CountText
     references: Sequence[str] = ()
 
-    def render(self, sections: Sequence[Section], budget: int) -> tuple[str, list[QuoteEntry]]:
-        """Return the sections' text of at most `budget` tokens, and the entries in it."""
-        parts = [self._part(each) for each in sections if each.entries or each.unlisted]
+    def render(
+        self, sections: Sequence[Section], calls: Sequence[CallRecord], budget: int, outline: int
+    ) -> str:
+        """Return the sections and an outline of the other calls.
+
+        All take at most `budget` tokens, of which `outline` are set aside where they are needed.
+        """
+        reserved = min(outline, CALL_TOKENS * len(calls)) if self.references else 0
+        text, shown = self._render_sections(sections, budget - reserved)
+        quoted = {entry.record for entry in shown}
+        others = [call for call in calls if call not in quoted]
+        rest = self._render_outline(others, budget - self.count(text) - 1)
+        return "\n".join(filter(None, (text, rest)))
+
+    def _render_sections(
+        self, sections: Sequence[Section], budget: int
+    ) -> tuple[str, list[QuoteEntry]]:
+        parts = [self._part(section) for section in sections if section.entries or section.unlisted]
         # Each section can count what it leaves out, whatever room the others take.
         spare = budget - NOTE_TOKENS * len(parts)
         needs = [HEADING_TOKENS + int(SLACK * sum(part.costs())) for part in parts]
@@ -137,11 +153,11 @@ class Renderer:
         shown = [x for part in printed for x in part.entries[: len(part.entries) - len(part.left)]]
         return "\n".join(texts), shown
 
-    def render_outline(self, records: Iterable[CallRecord], room: int) -> str:
-        """Return a line for each tool with its calls' arguments and places, the rest counted."""
-        ranked = sorted(records, key=lambda x: (kind_of(x.call) != ACTS, -x.at))
+    def _render_outline(self, records: Iterable[CallRecord], room: int) -> str:
+        """Return a line for each tool: its calls' arguments and places."""
+        ranked = sorted(records, key=newest_act_first)
         # Without a place, what a call was given is of little use.
-        named = ranked[: max(0, room) // CALL_TOKENS] if self.references else []
+        named = ranked[: max(0, room) // NAMED_TOKENS] if self.references else []
         names = dict(zip(named, short_names([x.call for x in named], NAME_CHARS), strict=True))
         while names:
             note = self._calls_note(ranked[len(names) :], TOOLS_IN_NOTE)
@@ -215,14 +231,14 @@ class Renderer:
         """Return the line that counts the entries left out, or ""."""
         places, counts = list[int](), list[str]()
         for part in (part for part in parts if part.section.kind.noun):
-            if own := [*part.section.unlisted, *(entry.at for entry in part.left)]:
-                noun = part.section.kind.noun.format(s="" if len(own) == 1 else "s")
-                counts.append(f"{len(own):,} more {noun} not shown")
-                places += own
+            if left := [*part.section.unlisted, *(entry.at for entry in part.left)]:
+                noun = part.section.kind.noun.format(s="" if len(left) == 1 else "s")
+                counts.append(f"{len(left):,} more {noun} not shown")
+                places += left
         return self._note(counts, places)
 
     def _note(self, counts: Sequence[str], places: Sequence[int]) -> str:
-        """Return the line that counts what is left out, from its first place to its last."""
+        """Return the line that counts what is left out."""
         ends = map(self._reference, (min(places), max(places))) if places else ()
         where = " to ".join(dict.fromkeys(filter(None, ends)))
         return f"({', '.join(counts)}{f': {where}' if where else ''})" if counts else ""

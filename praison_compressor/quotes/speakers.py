@@ -89,11 +89,7 @@ def spoken_parts(message: Message) -> Iterator[SpokenPart]:
 
 
 def parts_by_writer(text: str) -> Iterator[SpokenPart]:
-    """Yield the parts of a text by user, tool and host.
-
-    >>> [part.text for part in parts_by_writer("<user_info>Linux</user_info>\\nFix it.")]
-    ['Fix it.', '<user_info>Linux</user_info>']
-    """
+    """Yield the parts of a text by user, tool and host."""
     own, notes = _split_notes(text)
     if result := _TOOL_OUTPUT.match(own):
         output = own[result.end("heading") :].strip() if result["heading"] else own

@@ -38,11 +38,7 @@ class UserText(NamedTuple):
 
 
 def with_question(at: int, text: str, origin: str, asked_at: int, before: str) -> UserText:
-    """Return a text; a short one with the question before it.
-
-    >>> with_question(3, "1", "", 2, "There are two.\\nWhich one?\\n1. a\\n2. b").origin
-    'answering "Which one?"'
-    """
+    """Return a text; a short one with the question before it."""
     if not origin and len(text.strip()) <= ANSWER_CHARS:
         lines = (line.strip(" *_") for line in reversed(before.splitlines()))
         if question := next((line for line in lines if line.endswith(_ASKS)), ""):

@@ -14,8 +14,9 @@ from ..quotes.quoting import CHARS_PER_TOKEN
 from ..quotes.speakers import spoken_parts
 from ..tokens.counter import TokenCounter
 from .budget import Budget
+from .excerpts import excerpt_results, large_results
 from .frame import frame_summary
-from .masks import SAMPLE_REFERENCE, excerpt_results, large_results, mask_results, maskable_results
+from .masks import SAMPLE_REFERENCE, mask_results, maskable_results
 from .view import Run, View
 
 Names = Mapping[int, str]
@@ -61,7 +62,8 @@ class Texts:
             # Secrets are masked before the text is cut: half a secret has no shape to know it by.
             (message,) = self._redact([messages[index]])
             name = SAMPLE_REFERENCE if names is None else names.get(index, "")
-            tokens, reads = view.tokens[index], bool(self._config.recall)
+            tokens = view.tokens[index]
+            reads = bool(self._config.recall)
             short = excerpt_results(large[index], message, tokens, name, reads=reads)
             if self._tokens.message(short) <= tokens // 2:
                 excerpts[index] = short
@@ -124,7 +126,7 @@ class Texts:
 
 def _user_words_exceed(messages: Sequence[Message], budget_tokens: int) -> bool:
     """Return whether the user's words alone exceed a budget."""
-    own = (message for message in messages if message.get("role") == "user")
-    parts = (part for message in own for part in spoken_parts(message))
+    of_user = (message for message in messages if message.get("role") == "user")
+    parts = (part for message in of_user for part in spoken_parts(message))
     sizes = accumulate(len(part.text) for part in parts if part.source == "user")
     return any(size > budget_tokens * CHARS_PER_TOKEN for size in sizes)

@@ -33,14 +33,14 @@ def test_the_sum_is_one_line():
 
 def test_a_compression_costs_its_summary_and_what_is_read_again():
     """With a warm cache the new view is written again; with a cold one the mark decides."""
-    warm = SONNET.balance(freed=40_000, again=50_000, read=60_000, prose=750)
+    warm = SONNET.balance(freed=40_000, reread=50_000, read=60_000, prose=750)
     assert warm.cost == pytest.approx(60_000 * 3e-6 + 750 * 15e-6 + 50_000 * 3.45e-6)
     assert warm.saving == pytest.approx(40_000 * 0.3e-6)
-    cold = Costs(0.3e-6, 3.75e-6, is_cold=True).balance(freed=40_000, again=50_000)
+    cold = Costs(0.3e-6, 3.75e-6, is_cold=True).balance(freed=40_000, reread=50_000)
     assert cold.cost == pytest.approx(-40_000 * 3.75e-6)
     dear = replace(SONNET, growth=9_000.0, is_cold=True).balance(4_000, 9_000, 60_000, 750)
     assert (dear.cost > 0, dear.pays) == (True, True)
-    slow = Costs(0.3e-6, 3.75e-6, cold_share=1.0).balance(freed=40_000, again=0)
+    slow = Costs(0.3e-6, 3.75e-6, cold_share=1.0).balance(freed=40_000, reread=0)
     assert slow.saving == pytest.approx(40_000 * 3.75e-6)
 
 
