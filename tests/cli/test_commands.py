@@ -170,15 +170,6 @@ def test_a_file_without_a_transcript_is_one_line_and_exit_code_2(tmp_path, run):
     assert "expected a JSON list" in done.err
 
 
-def test_an_unknown_role_is_one_line_with_the_index(tmp_path, run):
-    """A message with an unknown role gives exit code 2 and a line with the message's index."""
-    path = tmp_path / "bad.json"
-    path.write_text('[{"role": "user", "content": "x"}, {"role": "oracle", "content": "x"}]')
-    done = run("compress", path)
-    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
-    assert "messages[1]: role 'oracle'" in done.err
-
-
 def test_a_broken_line_has_one_position(tmp_path, run):
     """The error names line and column of the file, once."""
     path = tmp_path / "bad.jsonl"
