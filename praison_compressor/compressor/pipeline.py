@@ -132,8 +132,9 @@ class Pipeline:
 
     def _with_prices(self, request: Request, session: Session) -> Request:
         """Return the request with prices and the pace of its session."""
-        summarizer = getattr(self.writer.summarizer, "model", None)
-        writer = request.model or self.writer.config.auxiliary_model or summarizer
+        named = getattr(self.writer.summarizer, "model", None)
+        own = named if isinstance(named, str) else None  # a user's may be anything
+        writer = request.model or self.writer.config.auxiliary_model or own
         costs = self.sessions.state(session.key).costs(request, writer)
         return replace(request, budget=replace(request.budget, costs=costs))
 

@@ -207,19 +207,6 @@ def test_bad_input_is_refused_with_index_or_numbers():
             ContextCompressor(**made)
 
 
-@pytest.mark.parametrize("usage", [None, {"prompt_tokens": 3}], ids=repr)
-def test_a_usage_of_a_wrong_type_costs_the_answer_not_the_turn(usage, caplog):
-    """The text becomes static, and the log names the type."""
-
-    class Careless:
-        async def summarize(self, messages, **given):
-            return SummaryReply("The modules are in order.", usage=usage)
-
-    result = compressor(Careless(), summary_max_retries=0).compress_sync(session(20))
-    assert result.summary_method == "static"
-    assert f"usage is a {type(usage).__name__}" in caplog.text
-
-
 def test_a_listener_that_fails_harms_nothing():
     """An exception of a listener does not end a compression."""
 
