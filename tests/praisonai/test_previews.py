@@ -146,17 +146,6 @@ def test_a_kept_message_is_never_summarized(host):
     assert turn(3) not in last
 
 
-def test_a_message_kept_without_a_compact_stays_too(host):
-    """A message chosen by `/compact keep` stays through automatic compressions."""
-    made = talked(host)
-    made.chat(f"/compact keep {reference(made.chat('/compact preview'), 'Turn 3:')}")
-    chat(made, [turn(n, words=150) for n in range(8, 18)])
-    assert made.context_compressor.context_status == "summarized"
-    last = said(of_agent(host)[-1])
-    assert turn(3) in last
-    assert turn(2) not in last
-
-
 def test_a_range_is_all_that_is_summarized(host):
     """`/compact from REF to REF` summarizes nothing outside the range."""
     made = talked(host)
