@@ -80,13 +80,6 @@ def test_the_files_that_a_call_names_to_change(name, arguments, paths):
     assert sorted(read_quotes(step("a", "x", name, **arguments)).files) == paths.split()
 
 
-def test_paths_are_whole():
-    """Paths of two files with one name are quoted whole."""
-    paths = ("/srv/app/one/models.py", "/srv/app/two/models.py")
-    messages = [m for path in paths for m in step(path, "ok", "write_file", path=path, content="")]
-    assert all(f"{path}: " in files(quoted(messages)) for path in paths)
-
-
 def test_files_that_do_not_fit_are_counted():
     """Of 45 files each is in view, or in the count with its reference."""
     names = [f"src/{n}.py" for n in range(45)]

@@ -50,14 +50,6 @@ def test_any_query_is_answered(parts):
     assert read("s1.1", about=query)
 
 
-def test_half_a_name_finds_nothing_and_similar_words_are_named():
-    """Half an identifier finds nothing, and the answer names similar words."""
-    search, _ = holding([{"role": "user", "content": "Book ORD-4102, then ORD-4103."}])
-    said = search("ORD-41")
-    assert "Nothing archived of this conversation matches" in said
-    assert "Words that do occur: ord" in said
-
-
 def test_an_agent_sees_its_own_session_only(store):
     """Search and references reach the session and its parents, and no other session."""
     session = committed(store, "s", talk(4, "alpha"))
