@@ -295,8 +295,3 @@ def test_without_references_none_is_printed():
     assert "[s" not in quoted([user("Begin."), *step("a", "5 rows", "query", t="x")], references=())
 
 
-def test_repeats_and_agreement_yield_their_room():
-    """Repeated agreement yields its room to a statement."""
-    messages = [m for n in range(60) for m in (user("yes, go on"), said("I do."))]
-    messages[20] = user("The export has to be in UTF-16.")
-    assert "UTF-16" in quoted(messages, 120)
