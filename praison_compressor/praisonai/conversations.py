@@ -39,7 +39,7 @@ IDENTIFYING_CHARS = 40
 
 @dataclass(frozen=True)
 class ShownMessage:
-    """A message of a preview; an edit of the history may move it."""
+    """A message that a preview showed; an edit may move it."""
 
     index: int
     """Its index after the leading system messages."""
@@ -75,7 +75,7 @@ class Choices:
 
 
 def _index_now(place: MessagePlace, messages: Sequence[Message]) -> int | str | None:
-    """Return the index of the chosen message, or None if it is gone."""
+    """Return the chosen message's index, None if it is gone."""
     if isinstance(place, str):
         return place
     shown = leading_count(messages) + place.index

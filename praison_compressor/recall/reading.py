@@ -166,7 +166,7 @@ class Reading:
     def _quote(
         self, reference: Reference, hits: Sequence[Hit], count: str | None, room: int
     ) -> str:
-        """Return the best passages, below `count` if given, and how to read on."""
+        """Return the best passages and how to read on."""
         room = max(LEAST_TOKENS, int(room * ABOUT_SHARE))
         found = [
             FoundMessage(reference.segment, hit.ordinal, hit.message, hit.score, hit.is_whole)

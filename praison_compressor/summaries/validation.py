@@ -170,6 +170,6 @@ def is_copy(text: str, source: str) -> bool:
 
 
 def _nearly_all(holds: Callable[[str], bool], stretches: Sequence[str]) -> bool:
-    """Return whether `holds` is true for four of five stretches; False without any."""
+    """Return whether `holds` is true for four of five stretches."""
     most = len(stretches) // _ALTERED
     return bool(stretches) and len([*islice(filterfalse(holds, stretches), most + 1)]) <= most
