@@ -113,7 +113,7 @@ class SummaryRejected(SummaryError):
     """The model answered with a text that is no usable summary.
 
     `reason` is one of "no text", "empty", "too long", "refusal", "echo", "cut off", "error text",
-    "tool call", "unfinished JSON", "no order", "not smaller", "unrelated", "repetition".
+    "tool call", "not smaller", "unrelated", "repetition".
     """
 
     def __init__(self, reason: str, detail: str = "") -> None:

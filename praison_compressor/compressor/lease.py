@@ -69,7 +69,8 @@ async def hold_lease(
 ) -> AsyncIterator[None]:
     """Hold the session's lease across processes; `SessionStates.enter` serves one process."""
     lease = _Lease(store, session, LEASE_SECONDS if seconds is None else seconds)
-    start, pause = time.monotonic(), POLL_SECONDS
+    start = time.monotonic()
+    pause = POLL_SECONDS
     try:
         while not await asyncio.to_thread(lease.claim):
             if time.monotonic() > start + patience_seconds:

@@ -93,7 +93,6 @@ def command_of(call: ToolCall) -> str:
 
 
 def _command_line(value: Any) -> str:
-    """Return the command line of a text or a list of words."""
     if isinstance(value, str):
         return value
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):

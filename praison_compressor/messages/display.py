@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime, timezone
 
-from .calls import parse_json
+from .calls import (
+    argument_values,
+    arguments_of,
+    command_of,
+    parse_json,
+    paths_changed,
+    paths_in,
+)
 from .shapes import Message, ToolCall, media_count, result_text, tool_calls_of
+from .shortening import cut_line
 
 _SEQUENCES = re.compile(
     # Match a title, clipboard or link sequence only if it is terminated; else it would swallow the
@@ -68,6 +78,35 @@ def call_as_text(call: ToolCall) -> str:
     rest = {name: value for name, value in pairs if name not in texts}
     below = [f"{name}:\n{text}" for name, text in texts.items()]
     return "\n".join([f"-> {call.name}({json.dumps(rest, ensure_ascii=False)})", *below])
+
+
+_FOLDERS = [re.compile(".*/(?=%s[^/]+$)" % ("[^/]+/" * kept)) for kept in range(3)]
+"""A path's folders but the last none, one and two."""
+
+
+def short_names(calls: Sequence[ToolCall], width: int) -> list[str]:
+    """Return what each call was given, on one line without its tool.
+
+    A path keeps no more folders than tell it from another.
+    """
+    given = [_arguments_and_paths(call, width) for call in calls]
+    names: dict[tuple[str, ...], str] = {}
+    for folders in _FOLDERS:
+        times = Counter(names.values())
+        for values, paths in given:
+            if times[names.get(values, "")] != 1:
+                shorter = (folders.sub("…/", x) if x in paths else x for x in values)
+                names[values] = truncate_line(" ".join(shorter), width)
+    return [names[values] for values, _ in given]
+
+
+def _arguments_and_paths(call: ToolCall, width: int) -> tuple[tuple[str, ...], Sequence[str]]:
+    """Return a call's command, paths to change or arguments, and the paths among these."""
+    if line := command_of(call):
+        return (cut_line(line, width),), ()
+    if changed := paths_changed(call):
+        return tuple(changed), changed
+    return tuple(argument_values(arguments_of(call))), paths_in(call)
 
 
 def pluralize(count: int, noun: str, plural: str = "") -> str:

@@ -116,10 +116,10 @@ class CompletedRequest(NamedTuple):
     messages: list[Message]
     carried: CarriedHistory
     """The conversation's messages, this request's included."""
-    back: list[Message]
-    """Messages put back."""
+    restored: list[Message]
+    """Messages that the host dropped."""
     foreign: list[Message]
-    """Messages put back that another model than this request's wrote."""
+    """Restored messages that another model than this request's wrote."""
 
 
 def history_from(transcript: Sequence[Message], cache: MessageCache) -> CarriedHistory:
@@ -161,10 +161,10 @@ def complete_request(
         placed += _placed_exchange(theirs[at], exchanges[-1], own)
     length = len([*_entries(_without_open(theirs))])
     after = CarriedHistory(tuple(exchanges), turn, length, front.bound, front.doubtful, front.cuts)
-    back = [message for message, writer in placed if writer]
+    restored = [message for message, writer in placed if writer]
     own_writers = ("", UNKNOWN_WRITER, model)
     foreign = [m for m, writer in placed if model is not None and writer not in own_writers]
-    return CompletedRequest([message for message, _ in placed], after, back, foreign)
+    return CompletedRequest([message for message, _ in placed], after, restored, foreign)
 
 
 UNKNOWN_WRITER = "?"
@@ -202,7 +202,7 @@ def _join_exchanges(ours: Exchange | None, theirs: Exchange, model: str | None) 
 
 
 def add_call(carried: CarriedHistory, message: CachedMessage) -> CarriedHistory:
-    """Return `carried` with a message with calls in the open exchange."""
+    """Return `carried` with one more message in the open exchange."""
     running = _open_exchange(carried.exchanges)
     if running is None:
         return carried
@@ -234,7 +234,6 @@ def add_answer(
 
 
 def _open_exchange(exchanges: Sequence[Exchange]) -> Exchange | None:
-    """Return the open exchange, or None."""
     return exchanges[-1] if exchanges and exchanges[-1].is_open else None
 
 
@@ -292,14 +291,10 @@ def _end_of_work(entries: Sequence[CachedMessage]) -> int:
 
 
 def _asks_alike(exchange: Exchange, other: Exchange | None) -> bool:
-    """Return whether both exchanges have the same question."""
-    if other is None or exchange.question is None or other.question is None:
-        return False
-    return exchange.question.digest == other.question.digest
+    return other is not None and exchange.key[0] == other.key[0] != ""
 
 
 def _without_open(theirs: list[Exchange]) -> list[Exchange]:
-    """Return the exchanges without an open one."""
     return theirs[:-1] if _open_exchange(theirs) else theirs
 
 
@@ -342,7 +337,7 @@ class _Front(NamedTuple):
     doubtful: tuple[Exchange, ...] = ()
     cuts: int = 0
     fragment: int = 0
-    """Number of the given messages that are the end of the last of these exchanges."""
+    """Number of the host's first messages that end the last of these exchanges."""
 
 
 def _find_front(

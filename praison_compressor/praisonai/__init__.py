@@ -13,14 +13,15 @@ The modules, in the order in which a turn passes them:
 - `agent_requests`: makes the view of each request; learns from answers and refusals
 - `request_shapes`, `provider_rules`: read and write requests; change a view for its provider
 - `conversation_finder`: decides to which conversation a request belongs
-- `conversations`, `status`: the state of each conversation, which only its methods change
+- `conversations`: the state of each conversation, which only its methods change
 - `journal`: adds the tool steps that the host dropped; records each conversation in the store
 - `model_compressors`: makes a `ContextCompressor` for each model, which has a window to learn
 - `agent_ledger`: opens an agent's ledger, finds its stored sessions, forgets a part of it
 - `recall_tools`: gives the agent the recall tools
 - `agent_compressor`: `agent.context_compressor`
-- `commands`, `command_replies`: the slash commands of the chat, and the words of their replies
-- `notices`: reports compressions to hooks, stream and display
+- `commands`: the slash commands of the chat
+- `notices`: reports compressions to hooks, log and screen
+- `words`: the words of replies and reports
 - `realtime`: voice conversations
 """
 

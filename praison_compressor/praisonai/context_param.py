@@ -194,7 +194,8 @@ def takes_whole_results(agent: Any, requested: RequestedContext) -> bool:
     Keep the host's cut if compression runs on command only, if a host limit was changed, or if an
     artifact store exists.
     """
-    host, plain = requested.context, ContextConfig()
+    host = requested.context
+    plain = ContextConfig()
     limits = "tool_output_max default_tool_output_max tool_limits tool_budgets".split()
     return (
         requested.automatic

@@ -87,9 +87,9 @@ def add_cache_marks(
     are at most four. `ttl` is "5m", "1h" or None. It is dropped if the host has marks, because an
     API refuses a mark of an hour after one of minutes.
     """
-    hosts = _marks_in([*messages, *(tools or ())])
-    free = max(0, MOST_MARKS - hosts)
-    mark = {"type": "ephemeral", **({"ttl": ttl} if ttl and not hosts else {})}
+    host_marks = _marks_in([*messages, *(tools or ())])
+    free = max(0, MOST_MARKS - host_marks)
+    mark = {"type": "ephemeral", **({"ttl": ttl} if ttl and not host_marks else {})}
     places = [place for place in _mark_places(messages) if not _marks_in(messages[place])][:free]
     return [_with_mark(m, mark) if index in places else m for index, m in enumerate(messages)]
 
@@ -159,13 +159,13 @@ def _calls_as_text(message: Message) -> Message:
     return message
 
 
-_BOUND = ("thinking_blocks", "reasoning_content", "reasoning", "provider_specific_fields")
+_MODEL_KEYS = ("thinking_blocks", "reasoning_content", "reasoning", "provider_specific_fields")
 """Keys whose values are valid only for the model that wrote them."""
 
 
 def without_model_keys(message: Message) -> Message:
     """Return a message without thinking, which only its own model takes."""
-    plain = {key: value for key, value in message.items() if key not in (*_BOUND, ITEMS)}
+    plain = {key: value for key, value in message.items() if key not in (*_MODEL_KEYS, ITEMS)}
     content, calls = plain.get("content"), plain.get("tool_calls")
     if isinstance(content, list):
         plain["content"] = [part for part in content if not is_thinking(part)]
@@ -176,10 +176,12 @@ def without_model_keys(message: Message) -> Message:
 
 
 def _without_item_id(call: Mapping[str, Any]) -> Message:
-    item = {key: value for key, value in (call.get(responses.ITEM) or {}).items() if key != "id"}
-    rest = {key: value for key, value in call.items() if key != responses.ITEM}
+    item = {
+        key: value for key, value in (call.get(responses.ITEM_REST) or {}).items() if key != "id"
+    }
+    rest = {key: value for key, value in call.items() if key != responses.ITEM_REST}
     # A built-in tool of the API has its type in the item.
-    return {**rest, responses.ITEM: item} if "type" in item else rest
+    return {**rest, responses.ITEM_REST: item} if "type" in item else rest
 
 
 # ------------------------------------------------------------ alternating roles
@@ -226,14 +228,14 @@ def _may_join(first: Message, second: Message) -> bool:
     return not tool_calls_of(first)
 
 
-def _join_contents(one: Message, other: Message) -> Any:
-    first, second = one.get("content"), other.get("content")
+def _join_contents(message: Message, next_message: Message) -> Any:
+    first, second = message.get("content"), next_message.get("content")
     if not first or not second:
         return first or second
     if isinstance(first, str) and isinstance(second, str):
         return f"{first}\n\n{second}"
-    parts = [
-        [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
-        for content in (first, second)
-    ]
-    return [*parts[0], *parts[1]]
+    return [*_parts_of(first), *_parts_of(second)]
+
+
+def _parts_of(content: Any) -> list[Any]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)

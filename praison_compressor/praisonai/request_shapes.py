@@ -66,7 +66,8 @@ def _read_chat(params: Params) -> HostRequest | None:
 def _write_chat(
     params: Params, view: Sequence[Message], refused: Container[str], ttl: str | None = None
 ) -> dict[str, Any]:
-    written, body = {**params, "messages": list(view)}, params.get("extra_body") or {}
+    written = {**params, "messages": list(view)}
+    body = params.get("extra_body") or {}
     if params.get("stream") and not (params.get(USAGE) or USAGE in body or USAGE in refused):
         # In `extra_body`, which litellm does not read: given `stream_options`, litellm makes up a
         # usage if the provider sends none.
@@ -86,8 +87,8 @@ def _write_litellm(
         view = without_calls(view)
     written = _write_chat(params, view, refused if has_usage else (USAGE,))
     if has_marks and MARKS not in refused:
-        life = None if TTL in refused else ttl
-        written["messages"] = add_cache_marks(view, params.get("tools") or None, life)
+        mark_ttl = None if TTL in refused else ttl
+        written["messages"] = add_cache_marks(view, params.get("tools") or None, mark_ttl)
     return written
 
 
@@ -121,17 +122,17 @@ RESPONSES = Shape(_read_responses, _write_responses)
 
 
 def _host_request(
-    params: Params, messages: Sequence[Message], output: Any, form: Any
+    params: Params, messages: Sequence[Message], output: Any, answer_format: Any
 ) -> HostRequest:
-    if hasattr(form, "model_json_schema"):  # `parse` takes the class itself
-        form = form.model_json_schema()
+    if hasattr(answer_format, "model_json_schema"):  # `parse` takes the class itself
+        answer_format = answer_format.model_json_schema()
     model, tools = params.get("model"), params.get("tools")
     return HostRequest(
         messages=_without_repeats(messages),
         model=model if isinstance(model, str) else None,
         tools=[t for t in tools if isinstance(t, Mapping)] if isinstance(tools, list) else (),
         output_tokens=output if isinstance(output, int) else 0,
-        schema=json.dumps(form, default=str) if form else "",
+        schema=json.dumps(answer_format, default=str) if answer_format else "",
     )
 
 

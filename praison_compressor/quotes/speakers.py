@@ -201,12 +201,6 @@ def _words_in_json(text: str) -> str:
     return inner or next((text.strip() for text in words if isinstance(text, str)), "")
 
 
-def block_text(block: Mapping[str, Any]) -> str:
-    """Return a result block's text, with its `is_error` flag if set."""
-    text = text_of(block)
-    return f"is_error: {text}" if block.get("is_error") is True else text
-
-
 def without_notes(result: str) -> str:
     """Return a tool's output without the host's paragraphs below it."""
     own, _, last = result.rstrip().rpartition("\n\n")

@@ -121,10 +121,7 @@ class Recall:
             reason = _explain_no_match(archive, query, room)
             return f'{reason} {READ}("") lists what is archived.'
         text_room = max(min(room, TEXT_TOKENS - FOOTER_TOKENS), room - TABLE_TOKENS)
-        quoted = max(1, round(text_room / TEXT_TOKENS))
-        answer = search_answer(
-            query, found, limit, archive, room=text_room, table_room=room, quoted=quoted
-        )
+        answer = search_answer(query, found, limit, archive, room=text_room, table_room=room)
         return self._fitting.fit_answer(answer, answer.room)
 
     def _read(

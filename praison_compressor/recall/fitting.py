@@ -41,6 +41,9 @@ LINES_AROUND = 12
 DESCRIBED_ROWS = 4
 """Matches at most that are listed with a few words."""
 
+ENDING_MARK = "\n(end; below only a note that other messages have too)"
+"""What stands in place of an ending that other messages have too."""
+
 _SLACK_TOKENS = 12
 _CUT_TOKENS = 30
 _REPEATED_CHARS = 20  # a longer line that a message before has too is a repeated header
@@ -99,14 +102,16 @@ class Fitting:
 
         A passage that does not fit has a row.
         """
-        others = list(self._other_rows(answer, answer.others_room))
-        room -= sum(self.count(line) + 1 for line in others)
         least = self.count(f"{OPENS}\n{answer.count}") + _SLACK_TOKENS
-        alike = [answer.alike] if answer.alike else []
-        for fit in range(len(answer.passages), 0, -1):
-            lines = [*answer.passages[:fit], *answer.rows[fit:], *alike]
-            if least + sum(self.count(line) + 1 for line in lines) <= room:
-                break
+        left = room - least - self.count(answer.passages[0])
+        others = [*self._other_rows(answer, max(LEAST_LISTED, min(answer.others_room, left)))]
+        room -= sum(self.count(line) + 1 for line in others)
+        lines = [*answer.passages[:1], *answer.rows[1:], *filter(None, [answer.alike])]
+        left = room - least - sum(self.count(line) + 1 for line in lines)
+        for number, passage in enumerate(answer.passages[1:], 1):
+            more = self.count(passage) - self.count(lines[number])
+            if more <= left:
+                lines[number], left = passage, left - more
         return "\n".join([self.fit_rows(lines, room, "", answer.count), *others])
 
     def _other_rows(self, answer: SearchAnswer, room: int) -> Iterator[str]:
@@ -174,7 +179,7 @@ class Fitting:
             if table and self.count(table) <= room:
                 head, body = f"{head} (its JSON as a table)", table
             else:
-                mark = _ending_mark(where, end, len(lines))
+                mark = ENDING_MARK if end < len(lines) else ""
                 room -= self.count(mark)
                 body = condense(lines[:end], room, self.count, where.lines, seen) + mark
             is_dropped = message == DROPPED
@@ -197,8 +202,9 @@ class Fitting:
         first, last = line_range(reference, len(lines))
         end, mark = length_without_ending(lines, endings), ""
         if first <= end < last:
-            last, mark = end, _ending_mark(where, end, len(lines))
-        head = f"\n[{where}] {message.get('role')}, lines {first}-{last} of {len(lines)}"
+            last, mark = end, ENDING_MARK
+        length = end if last <= end else len(lines)
+        head = f"\n[{where}] {message.get('role')}, lines {first}-{last} of {length}"
         if path := json_paths(message_as_text(message))[first - 1]:
             head += f", in {path}"
         room -= self.count(OPENS + head + mark) + _CUT_TOKENS
@@ -209,7 +215,7 @@ class Fitting:
             body, shown_to = self._fit_start(lines[first - 1], room), first
         if shown_to < last:
             rest = self.reading(str(where.lines(shown_to + 1, last)))
-            body += f"\n(cut at line {shown_to} of {len(lines)}; go on: {rest})"
+            body += f"\n(cut at line {shown_to} of {length}; go on: {rest})"
         return f"{OPENS}{head}\n{body}{mark}"
 
 
@@ -230,11 +236,6 @@ def _lay_out(where: Reference, message: Message, endings: Collection[str]) -> _T
     lines = split_lines(text)
     end = length_without_ending(lines, endings)
     return _Text(where, message, lines, end, table_of(text))
-
-
-def _ending_mark(where: Reference, end: int, length: int) -> str:
-    """Return the mark of an ending after line `end`; "" for none."""
-    return f"\n({where.lines(end + 1, length)}: as other messages end)" if end < length else ""
 
 
 def line_range(reference: Reference, length: int) -> tuple[int, int]:

@@ -36,7 +36,7 @@ SHOWN_KEYS = 4
 _JSON_TOKEN = re.compile(
     r"""\"(?:[^"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[{}\[\],:]|[^\s"'{}\[\],:]+|.""", re.DOTALL
 )
-_BEGINS_JSON = re.compile(r"[{\[](?=\s*[\"'{\[\d-])")
+_BEGINS_JSON = re.compile(r"""\{(?=\s*["'])|\[(?=\s*["'{\[\d-])""")
 _LAST_KEY = re.compile(r"(?:^|\.)[^.\[]*$|\[\d+\]$")
 _OPENING, _CLOSING = frozenset("{["), frozenset("}]")
 

@@ -5,36 +5,41 @@ A call and its results are one document: they are counted once.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ..concurrency import lazy
-from ..ledger.words import distinct_words
-from ..messages import Message, tool_calls_of
-from ..messages.display import message_as_text, truncate_line
+from ..ledger.words import Hit, distinct_words
+from ..messages import Message, ToolCall, tool_calls_of
+from ..messages.display import call_as_text, message_as_text, truncate_line
 from ..quotes import read_calls
 from .layout import (
-    NUMBERED,
     block_around,
     chars_of,
+    count_fitting,
     json_paths,
     length_without_ending,
     split_lines,
     value_around,
 )
 from .passages import (
+    BEFORE,
     CONTEXT,
+    NEIGHBOUR_SHARE,
     WORTH,
     LineTerms,
     Passage,
     Term,
     find_passages,
-    term_weights,
+    line_scores,
     terms_by_line,
+    terms_in,
+    weigh_terms,
+    weight_of,
 )
 from .references import Reference
-from .tables import table_of
+from .tables import best_rows, table_of, table_rows
 
 __all__ = [
     "ROW_CHARS",
@@ -43,64 +48,63 @@ __all__ = [
     "answer_pairs",
     "count_documents",
     "few_words",
+    "put_new_names_first",
     "rank_passages",
+    "sought_terms",
     "split_repeats",
     "widen_best",
 ]
 
 MAX_RANKED_MESSAGES = 24
 """Messages whose passages are ranked; the others are listed by reference."""
-NEXT_PASSAGE_FACTOR = 0.8
-"""Factor for the score of a message's second passage, and again for its third."""
-PARTIAL_WORTH = 0.5
-"""Share of the best score that a match needs where none has the whole query."""
+SHORT_CALL_CHARS = 200
+"""Longest call whose words count for its result, which is shown below it."""
 MAX_BLOCK_CHARS = 800
 """Characters up to which a passage is widened to the block around it."""
 WIDEN_FACTOR = 2
 """Factor for the lines around a match: a wide quote saves a second read."""
+MIN_FILLING_CHARS = 200
+"""Room beside the quoted passages from which on a further one is cut to it."""
+REPEATED_SHARE, REPEATED_LINES = 0.03, 4
+"""What each further line like the best one adds to a passage's score, up to so many lines."""
 ALIKE_WORDS_SHARE = 0.8
 """Of two passages that share this part of the older one's words only one is shown."""
-SAME_LINE_WORDS_SHARE = 0.5
-"""The same for passages with an equal best line, of the shorter one's words."""
 ROW_CHARS = 50
 """Characters of a row's few words."""
-DECIDING_LINES = 8
-"""Lines below a match that often decide; of similar messages one that has them is quoted."""
 FOLLOWING_LINES = 40
 """Lines after a passage that a reference to what follows names."""
 
 
-@dataclass(frozen=True)
-class FoundMessage:
+class FoundMessage(NamedTuple):
     """An archived message that matches a query."""
 
     segment: int
     """From 1."""
-    ordinal: int
-    """The message's place among the segment's originals, from 0."""
-    message: Message
-    score: float
-    is_whole: bool
-    """Whether the message, with its call or results, has every name of the query."""
-    is_complete: bool = True
-    """Whether the search looked at every message that may have every name."""
+    hit: Hit
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Segment and ordinal: newer is larger."""
+        return self.segment, self.hit.ordinal
 
 
 def count_documents(found: Sequence[FoundMessage]) -> int:
     """Return the number of found messages, calls and their results counted once."""
-    return len(found) - len({answer for _, answer in answer_pairs(found)})
+    return len(found) - len({answer for _, answer, _ in answer_pairs(found)})
 
 
-def answer_pairs(found: Sequence[FoundMessage]) -> list[tuple[int, int]]:
-    """Return (call, result) index pairs of `found`."""
+def answer_pairs(found: Sequence[FoundMessage]) -> list[tuple[int, int, ToolCall]]:
+    """Return the indexes of calls and their results in `found`, with each call."""
     by_segment: dict[int, list[int]] = {}
     for number, match in enumerate(found):
         by_segment.setdefault(match.segment, []).append(number)
     pairs = []
     for numbers in by_segment.values():
-        numbers.sort(key=lambda number: found[number].ordinal)
-        calls = read_calls([found[number].message for number in numbers])
-        pairs += [(numbers[c.at], numbers[c.answered_at]) for c in calls if c.answered_at > c.at]
+        numbers.sort(key=lambda number: found[number].place)
+        calls = read_calls([found[number].hit.message for number in numbers])
+        pairs += [
+            (numbers[c.at], numbers[c.answered_at], c.call) for c in calls if c.answered_at > c.at
+        ]
     return pairs
 
 
@@ -152,11 +156,6 @@ class Match:
         return frozenset(distinct_words(self.text))
 
     @property
-    def line(self) -> str:
-        """The best line, without spaces and the number of a listing."""
-        return NUMBERED.sub("", self.lines[self.passage.best - 1]).strip()
-
-    @property
     def path(self) -> str:
         """Return the keys to a JSON passage in words, or ""."""
         path = self.paths[self.passage.first - 1]
@@ -169,6 +168,15 @@ class Match:
         is_call = bool(tool_calls_of(self.message))
         return [""] * len(self.lines) if is_call else json_paths(message_as_text(self.message))
 
+    @lazy
+    def table(self) -> str:
+        """Return the message's JSON as a table, or ""."""
+        return table_of(message_as_text(self.message)) if any(self.paths) else ""
+
+    def terms(self, wanted: Sequence[Term]) -> frozenset[str]:
+        """Return the terms that the passage shows, a table all of its own."""
+        return terms_in(self.table or self.text, wanted)
+
     def has(self, other: Match) -> bool:
         """Return whether the passage has the other's best line."""
         first, last = self.passage.first, self.passage.last
@@ -178,32 +186,54 @@ class Match:
     @property
     def after(self) -> str:
         """Reference of the lines that follow; "" where nothing follows."""
-        last = min(len(self.lines), self.passage.last + FOLLOWING_LINES)
-        is_end = last == self.passage.last
+        last = min(self.end, self.passage.last + FOLLOWING_LINES)
+        is_end = self.is_table or last <= self.passage.last
         return "" if is_end else str(self.where.lines(self.passage.last + 1, last))
 
-    def widen(self, most: int, table_chars: int) -> Match:
+    def narrow(self, most: int, wanted: Sequence[Term]) -> Match:
+        """Cut a passage above `most` characters to the lines with the most weight."""
+        if len(self.text) <= most:
+            return self
+        best, cuts = self.passage.best, list[Passage]()
+        for first in range(self.passage.first, self.passage.last + 1):
+            lines = self.lines[first - 1 : self.passage.last]
+            last = first + max(1, count_fitting(lines, most, len)) - 1
+            cuts.append(
+                replace(self.passage, first=first, last=last, best=max(first, min(best, last)))
+            )
+        return max(
+            (replace(self, passage=cut) for cut in cuts),
+            key=lambda match: (
+                weight_of(terms_in(match.text, wanted), wanted),
+                -abs(best - BEFORE - match.passage.first),
+            ),
+        )
+
+    def widen(self, most: int, table_chars: int, wanted: Sequence[Term]) -> Match:
         """Widen the match to its message, table, JSON value or block.
 
-        The passage has at most `most` characters, a table `table_chars`. An ending that other
-        messages have too is left out.
+        The passage has at most `most` characters, a whole table `table_chars`. Of a longer table
+        the rows with the most weight are shown. An ending that other messages have too is left out.
         """
         best, passage = self.passage.best - 1, self.passage
         end = max(passage.last, self.end)
         if chars_of(self.lines[:end]) <= most:
             return replace(self, passage=replace(passage, first=1, last=end))
-        table = table_of(message_as_text(self.message)) if any(self.paths) else ""
-        # A match at the top names all of the JSON.
-        if 0 < len(table) <= (most if self.paths[best] else table_chars):
-            rows = table.split("\n")
-            whole = Passage(1, len(rows), passage.score, 1)
-            return replace(self, lines=rows, passage=whole, is_table=True)
+        if table := self.table:
+            # A match at the top names all of the JSON.
+            if len(table) > (most if self.paths[best] else table_chars):
+                rows = table_rows(message_as_text(self.message))
+                scores = line_scores([row.line for row in rows], wanted)
+                table = best_rows(rows, scores, most)
+            shown = table.split("\n")
+            whole = Passage(1, len(shown), passage.score, 1)
+            return replace(self, lines=shown, passage=whole, is_table=True)
         if self.paths[best]:
             first, last = value_around(best, self.lines, self.paths, most)
             first, last = min(first, passage.first - 1), max(last, passage.last - 1)
         else:
-            lines = self.lines[:end]
-            first, last = block_around(passage.first - 1, best, passage.last - 1, lines, most)
+            first, last = passage.first - 1, passage.last - 1
+        first, last = block_around(first, best, last, self.lines[:end], most)
         return replace(self, passage=replace(passage, first=first + 1, last=last + 1))
 
     def row(self, wanted: Sequence[Term]) -> str:
@@ -217,103 +247,136 @@ def rank_passages(
     wanted: Sequence[Term],
     shared: Collection[str],
     most: int,
-) -> tuple[list[Match], dict[str, float]]:
-    """Return the passages, best first, then newest, and the terms' weights.
+) -> tuple[list[Match], list[Term]]:
+    """Return the passages, best first, then newest, and the terms, weighed.
 
     A message has at most `most` passages. A message that has more of the query elsewhere comes
     first. A call whose result has more of it is shown with that.
     """
     found = found[:MAX_RANKED_MESSAGES]
-    texts = [split_lines(message_as_text(match.message)) for match in found]
+    texts = [split_lines(message_as_text(match.hit.message)) for match in found]
     line_terms = [terms_by_line(lines, wanted) for lines in texts]
-    weight = term_weights(wanted, line_terms)
-    full_weights = [
-        math.fsum(weight[text] for text in set().union(*terms_of)) for terms_of in line_terms
-    ]
-    worth = WORTH if found[0].is_whole and len(found) > 1 else PARTIAL_WORTH
+    wanted = weigh_terms(wanted, line_terms)
+    full_weights = [weight_of(set().union(*terms_of), wanted) for terms_of in line_terms]
     fullest, matches = max(full_weights) or 1, list[Match]()
-    weaker = {
-        call for call, result in answer_pairs(found) if full_weights[result] > full_weights[call]
-    }
+    weaker, named_above = set[int](), dict[int, frozenset[str]]()
+    for number, result, call in answer_pairs(found):
+        if full_weights[result] > full_weights[number]:
+            weaker.add(number)
+        if len(text := call_as_text(call)) <= SHORT_CALL_CHARS:
+            named_above[result] = terms_in(text, wanted)
     for number, (match, lines, terms_of) in enumerate(zip(found, texts, line_terms, strict=True)):
         if number in weaker:
             continue
-        part = (1 + full_weights[number] / fullest) / 2
+        part = (1 + full_weights[number] / fullest) / 2 * _repeated_factor(terms_of, wanted)
         end = length_without_ending(lines, shared)
+        end = end if any(terms_of[:end]) else len(lines)
+        context = WIDEN_FACTOR * CONTEXT
         for passage in find_passages(
-            lines,
-            wanted,
-            most,
-            weight,
-            held=_drop_ending_terms(end, terms_of),
-            context=WIDEN_FACTOR * CONTEXT,
-            dull=shared,
-            worth=worth,
+            lines[:end], wanted, most, held=terms_of[:end], context=context
         ):
-            passage = replace(passage, score=part * passage.score)
-            matches.append(Match(match.segment, match.ordinal, passage, lines, match.message, end))
-            part *= NEXT_PASSAGE_FACTOR
-    least = worth * max((match.passage.score for match in matches), default=0)
-    matches = [match for match in matches if match.passage.score >= least]
+            own = {term for terms in terms_of[passage.first - 1 : passage.last] for term in terms}
+            above = named_above.get(number, frozenset()) - own
+            score = passage.score + NEIGHBOUR_SHARE * weight_of(above, wanted)
+            passage = replace(passage, score=part * score)
+            matches.append(Match(*match.place, passage, lines, match.hit.message, end))
     matches.sort(key=lambda match: (match.passage.score, *match.place), reverse=True)
-    return matches, weight
+    sought = sought_terms(wanted, found[0].hit.is_whole)
+    kept, shown = list[Match](), set[str]()
+    for each in matches:
+        terms = each.terms(sought)
+        if each.passage.score >= WORTH * matches[0].passage.score or terms - shown:
+            kept.append(each)
+        shown |= terms
+    return kept, wanted
 
 
-def _drop_ending_terms(end: int, line_terms: Sequence[LineTerms]) -> Sequence[LineTerms]:
-    """Drop an ending's terms, unless no other line has any."""
-    kept = [*line_terms[:end], *({} for _ in line_terms[end:])]
-    return kept if any(kept) else line_terms
+def _repeated_factor(line_terms: Sequence[LineTerms], wanted: Sequence[Term]) -> float:
+    """Return a factor above 1 for a message with several lines like its best one."""
+    sums = [round(weight_of(terms, wanted), 6) for terms in line_terms]
+    return 1 + REPEATED_SHARE * min(REPEATED_LINES, sums.count(max(sums)) - 1)
 
 
-def split_repeats(matches: Sequence[Match]) -> tuple[list[Match], list[Match]]:
+def sought_terms(wanted: Sequence[Term], is_whole: bool) -> list[Term]:
+    """Return the names of a query, and its words where no message has all of it."""
+    return [term for term in wanted if term.parts or not (is_whole or " " in term.text)]
+
+
+def put_new_names_first(
+    matches: Sequence[Match], sought: Sequence[Term]
+) -> tuple[list[Match], int]:
+    """Put matches first that have sought terms which no earlier one has; the best one stays first.
+
+    Return the matches, and how many of the first ones each have another name of the query.
+    """
+    names = {term.text for term in sought if term.parts}
+    left, first, shown, with_names = list(matches), list[Match](), frozenset[str](), 0
+    while left:
+        gains = [weight_of(match.terms(sought) - shown, sought) for match in left]
+        if first and not max(gains):
+            break
+        best = left.pop(gains.index(max(gains)) if first else 0)
+        with_names += with_names == len(first) and bool((best.terms(sought) - shown) & names)
+        first.append(best)
+        shown |= best.terms(sought)
+    return [*first, *left], max(1, with_names)
+
+
+def split_repeats(
+    matches: Sequence[Match], sought: Sequence[Term]
+) -> tuple[list[Match], list[Match]]:
     """Return distinct matches, and others much like one of these.
 
     An agent reads a file again after an edit; a message is archived masked and again folded. The
-    newest is returned, unless it ends below the match and another does not.
+    newest is returned.
     """
     apart: list[Match] = []
     others: dict[str, Match] = {}
     for match in matches:
-        place = next((n for n, each in enumerate(apart) if _are_alike(match, each)), None)
+        place = next((n for n, each in enumerate(apart) if _are_alike(match, each, sought)), None)
         if place is None:
             apart.append(match)
             continue
-        other, apart[place] = sorted((apart[place], match), key=_lines_after)
+        other, apart[place] = sorted((apart[place], match), key=lambda each: each.place)
         others.setdefault(other.text, other)
     shown = {match.text for match in apart}
     return apart, [others[text] for text in others if text not in shown]
 
 
-def _lines_after(match: Match) -> tuple[int, int, int]:
-    """Return the lines below a match, up to `DECIDING_LINES`, then its place."""
-    return min(DECIDING_LINES, match.end - match.passage.best), *match.place
-
-
-def _are_alike(one: Match, other: Match) -> bool:
-    """Return whether the newer match repeats one of an older message.
-
-    It has nearly all words of the older match, or the same best line and half of one's words.
-    """
+def _are_alike(one: Match, other: Match, sought: Sequence[Term]) -> bool:
+    """Return whether a newer match has an older one's sought terms and nearly all its words."""
     older, newer = sorted((one, other), key=lambda each: each.place)
-    if older.place == newer.place:
+    if older.place == newer.place or older.terms(sought) - newer.terms(sought):
         return False
-    common = len(older.words & newer.words)
-    if older.line == newer.line:
-        return common >= SAME_LINE_WORDS_SHARE * min(len(older.words), len(newer.words))
-    return common >= ALIKE_WORDS_SHARE * len(older.words)
+    return len(older.words & newer.words) >= ALIKE_WORDS_SHARE * len(older.words)
 
 
-def widen_best(matches: Sequence[Match], quoted: int, chars: int, table_chars: int) -> list[Match]:
-    """Widen the matches to be quoted, up to `chars` characters together.
+def widen_best(
+    matches: Sequence[Match],
+    quoted: int,
+    chars: int,
+    table_chars: int,
+    wanted: Sequence[Term],
+) -> tuple[list[Match], int]:
+    """Fit `quoted` matches, and next ones that fit beside them, into `chars` characters.
 
-    A table may have `table_chars`. A match whose best line stands in a wider one is left out.
+    Return all matches, and how many of them are quoted. A table may have `table_chars`. A match
+    whose best line stands in a wider one is left out.
     """
-    room, best = chars - sum(len(match.text) for match in matches[:quoted]), list[Match]()
+    best, number = list[Match](), 0
     for match in matches:
         if any(each.has(match) for each in best):
             continue
-        most = min(len(match.text) + room, MAX_BLOCK_CHARS)
-        wide = match.widen(most, table_chars) if len(best) < quoted else match
-        room -= len(wide.text) - len(match.text)
-        best.append(wide)
-    return best
+        if number < quoted:
+            share = chars // (quoted - number)
+            match = match.narrow(share, wanted) if quoted > 1 else match
+            match = match.widen(min(share, MAX_BLOCK_CHARS), table_chars, wanted)
+        elif number == len(best) and chars >= MIN_FILLING_CHARS:
+            match = match.narrow(chars, wanted)
+            if match.table or chars_of(match.lines[: match.end]) <= chars:
+                match = match.widen(chars, 0, wanted)
+        if number < quoted or (number == len(best) and len(match.text) <= chars):
+            chars -= len(match.text)
+            number += 1
+        best.append(match)
+    return best, number

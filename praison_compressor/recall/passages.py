@@ -12,12 +12,21 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ..ledger.words import STOP_WORDS, distinct_words
 
-__all__ = ["Passage", "Term", "find_passages", "query_terms", "terms_in"]
+__all__ = [
+    "Passage",
+    "Term",
+    "find_passages",
+    "line_scores",
+    "query_terms",
+    "terms_in",
+    "weigh_terms",
+    "weight_of",
+]
 
 PHRASE_WEIGHT, IDENTIFIER_WEIGHT, PAIR_WEIGHT = 3.0, 2.5, 0.7
 OTHER_CASE, APART = 0.8, 0.5
@@ -119,43 +128,54 @@ def terms_by_line(lines: Sequence[str], wanted: Sequence[Term]) -> list[LineTerm
     return [_terms_of_line(line, possible) for line in lines]
 
 
-def term_weights(wanted: Sequence[Term], held: Sequence[Sequence[LineTerms]]) -> dict[str, float]:
-    """Return each term's weight; rare terms weigh more."""
+def line_scores(lines: Sequence[str], wanted: Sequence[Term]) -> list[float]:
+    """Return the weight of each line's terms."""
+    weight = {term.text: term.weight for term in wanted}
+    return [
+        math.fsum(weight[text] * share for text, share in terms.items())
+        for terms in terms_by_line(lines, wanted)
+    ]
+
+
+def weigh_terms(wanted: Sequence[Term], held: Sequence[Sequence[LineTerms]]) -> list[Term]:
+    """Return the terms with more weight for rare ones."""
     times = Counter(text for lines in held for line in lines for text in line)
     number = sum(map(len, held))
-    return {
-        term.text: term.weight * math.log(2 + number / (1 + times[term.text])) for term in wanted
-    }
+    return [
+        replace(term, weight=term.weight * math.log(2 + number / (1 + times[term.text])))
+        for term in wanted
+    ]
+
+
+def weight_of(texts: Collection[str], wanted: Sequence[Term]) -> float:
+    """Return the weight of the terms with these texts."""
+    return math.fsum(term.weight for term in wanted if term.text in texts)
 
 
 def find_passages(
     lines: Sequence[str],
     wanted: Sequence[Term],
     most: int,
-    weight: Mapping[str, float] | None = None,
     *,
     held: Sequence[LineTerms] | None = None,
     context: int = CONTEXT,
-    dull: Collection[str] = (),
-    worth: float = WORTH,
 ) -> list[Passage]:
     """Return up to `most` passages, best first, that score enough.
 
-    Lines around a match are shown up to `context` characters. `dull` lines are not shown at an end.
-    `held` are the lines' terms, where they are known. `worth` is the least score, as a share of the
-    best.
+    Lines around a match are shown up to `context` characters. `held` are the lines' terms, where
+    they are known.
     """
     held = terms_by_line(lines, wanted) if held is None else held
-    weight = term_weights(wanted, [held]) if weight is None else weight
+    weight = {term.text: term.weight for term in wanted}
     weights = {n: sum(weight[text] for text in terms) for n, terms in enumerate(held) if terms}
     likely = heapq.nlargest(MOST_LINES, weights, key=lambda number: (weights[number], number))
-    places = {number: _context_lines(number, lines, context, dull) for number in likely}
-    left, taken, least = dict(weight), list[Passage](), 0.0
+    places = {number: _context_lines(number, lines, context) for number in likely}
+    left, taken, least = weight, list[Passage](), 0.0
     while places and len(taken) < most:
         scores = {n: _score_line(n, held, place, left) for n, place in places.items()}
         # Of equal ones the later: a tool's output ends with its conclusion.
         best = max(scores, key=lambda number: (scores[number], number))
-        least = least or worth * scores[best]
+        least = least or WORTH * scores[best]
         if scores[best] < least:
             break
         first, last = places[best]
@@ -163,18 +183,16 @@ def find_passages(
         passage = Passage(max(first, matching - BEFORE), last, scores[best], best + 1)
         taken.append(passage)
         quoted = {text for line in held[passage.first - 1 : passage.last] for text in line}
-        left |= {text: SHOWN_SHARE * weight[text] for text in quoted}
+        left = left | {text: SHOWN_SHARE * weight[text] for text in quoted}
         apart = passage.first - 1, passage.last + 1
         places = {n: (a, b) for n, (a, b) in places.items() if b < apart[0] or a > apart[1]}
     return taken
 
 
-def _context_lines(
-    number: int, lines: Sequence[str], context: int, dull: Collection[str]
-) -> tuple[int, int]:
+def _context_lines(number: int, lines: Sequence[str], context: int) -> tuple[int, int]:
     """Return the first and last line to show for a match.
 
-    Long lines have fewer lines beside them. No empty or dull line stands at an end.
+    Long lines have fewer lines beside them. No empty line stands at an end.
     """
     wide = round(context / CONTEXT)
     after = range(number + 1, min(len(lines), number + 1 + wide * AFTER))
@@ -184,7 +202,7 @@ def _context_lines(
         room -= len(lines[beside])
         if room < 0:
             break
-        if not _EMPTY.fullmatch(lines[beside]) and lines[beside].strip() not in dull:
+        if not _EMPTY.fullmatch(lines[beside]):
             shown.append(beside)
     return min(shown) + 1, max(shown) + 1
 

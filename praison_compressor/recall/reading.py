@@ -29,7 +29,7 @@ PASSAGES = 4
 """Passages returned when `about` is given."""
 ABOUT_SHARE = 0.4
 """Share of the budget spent on passages when `about` is given."""
-SHORT_TOKENS = 300
+SHORT_TOKENS = 200
 """Messages up to this size are returned whole even when `about` is given."""
 SHORT_LINES_TOKENS = 500
 """Named lines up to this size are returned whole: readers asked again for the omitted ones."""
@@ -147,8 +147,12 @@ class Reading:
         hits = _search_pool(self.about, pool)
         if calls and not hits and (hits := _search_pool(self.about, pool | calls)):
             pool |= calls
-        is_there = any(hit.ordinal in places for hit in hits)
-        remark = "" if is_there else _no_match_remark(reference, self.about, hits)
+        if reference.message is None and not hits:
+            return self._read_whole(reference, originals, room)
+        # A result is shown below the named call that it answers.
+        named = [hit for hit in hits if hit.ordinal in places]
+        remark = "" if named else _no_match_remark(reference, self.about, hits)
+        hits = named or hits
         texts = [message_as_text(each) for each in pool.values()]
         sizes = (self.fitting.count(table_of(text) or text.strip("\n")) for text in texts)
         most = SHORT_TOKENS if reference.line is None else SHORT_LINES_TOKENS
@@ -168,12 +172,9 @@ class Reading:
     ) -> str:
         """Return the best passages and how to read on."""
         room = max(LEAST_TOKENS, int(room * ABOUT_SHARE))
-        found = [
-            FoundMessage(reference.segment, hit.ordinal, hit.message, hit.score, hit.is_whole)
-            for hit in hits
-        ]
+        found = [FoundMessage(reference.segment, hit) for hit in hits]
         answer = search_answer(
-            self.about, found, PASSAGES, self.archive, room=room, table_room=room, quoted=PASSAGES
+            self.about, found, PASSAGES, self.archive, room=room, table_room=room
         )
         if count is not None:
             answer = replace(answer, count=count)
@@ -256,8 +257,8 @@ class Reading:
 
 def _search_pool(about: str, pool: Mapping[int, Message]) -> list[Hit]:
     """Return the matching messages of a pool by ordinal, best first."""
-    texts = {str(n): document_of(each) for n, each in sorted(pool.items())}
-    return find_hits(about, texts, max(1, len(texts)), lambda n: ("", "", int(n)), [list(texts)])
+    texts = {str(n): document_of(each, ("", "", n)) for n, each in sorted(pool.items())}
+    return find_hits(about, texts, max(1, len(texts)), [list(texts)])
 
 
 def _keep_lines(reference: Reference, message: Message) -> Message:

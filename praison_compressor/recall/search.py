@@ -5,7 +5,7 @@ A call and its results are one document: they are shown together.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..ledger.words import distinct_words, missing_chunks
@@ -20,11 +20,21 @@ from .matches import (
     Match,
     count_documents,
     few_words,
+    put_new_names_first,
     rank_passages,
+    sought_terms,
     split_repeats,
     widen_best,
 )
-from .passages import WORTH, Term, find_passages, query_terms, terms_by_line, terms_in
+from .passages import (
+    WORTH,
+    Passage,
+    Term,
+    find_passages,
+    line_scores,
+    query_terms,
+    terms_in,
+)
 from .references import Reference, in_runs
 
 __all__ = ["SearchAnswer", "find_messages", "search_answer"]
@@ -35,6 +45,8 @@ MAX_COUNTED_PARTIAL_MESSAGES = 100
 """Matching messages that are counted at most, with some names of a query."""
 MAX_PASSAGES_PER_MESSAGE = 2
 """Passages shown of one message at most, if several messages match."""
+MAX_NAMED_PASSAGES = 4
+"""Passages at most that share the room, each for names that the others do not have."""
 MAX_NAMED_LINES = 8
 """Numbers of further matching lines at most."""
 MAX_NAMED_REPEATS = 6
@@ -48,9 +60,7 @@ MAX_PATH_CHARS = 56
 MIN_VALUE_CHARS = 12
 """Characters left for the next value of a call; below them no further value is shown."""
 OTHERS_DIVISOR = 3
-"""An answer's tokens divided by this: the most for the list of other matches."""
-PARTIAL_OTHERS_DIVISOR = 9
-"""The same beside a table, or if no message has the whole query."""
+"""An answer's tokens divided by this: the most for other matches of the whole query."""
 CHARS_PER_TOKEN = 2.7
 """Characters of quoted lines per token of an answer."""
 HEAD_TOKENS = 80
@@ -74,19 +84,8 @@ def find_messages(archive: SessionArchive, query: str) -> list[FoundMessage]:
     hits = archive.store.search(
         session.namespace, query, session.id, MAX_COUNTED_MESSAGES, archived_only=True
     )
-    places = {e.hash: n for n, e in enumerate(session.entries, 1) if not e.forgotten}
-    return [
-        FoundMessage(
-            segment=places[hit.entry],
-            ordinal=hit.ordinal,
-            message=hit.message,
-            score=hit.score,
-            is_whole=hit.is_whole,
-            is_complete=hit.is_complete,
-        )
-        for hit in hits
-        if hit.entry in places
-    ]
+    places = {e.hash: n for n, e in enumerate(session.entries, 1) if not e.is_forgotten}
+    return [FoundMessage(places[hit.entry], hit) for hit in hits if hit.entry in places]
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ class SearchAnswer:
     room: int
     """Tokens of the answer: more where it has a table."""
     others_room: int
-    """Tokens of `others`."""
+    """Tokens of `others`, if more than for their references."""
 
 
 def search_answer(
@@ -121,12 +120,11 @@ def search_answer(
     *,
     room: int,
     table_room: int,
-    quoted: int,
 ) -> SearchAnswer:
     """Lay out what a search found.
 
-    Of the `limit` best matches, `quoted` are shown as passages; others have a row. The answer has
-    `room` tokens, or `table_room` with a table.
+    Of the `limit` best matches those that fit are shown as passages; others have a row. The answer
+    has `room` tokens, or `table_room` with a table.
     """
     shared, chars = archive.endings, int(max(0, room - HEAD_TOKENS) * CHARS_PER_TOKEN)
     table_chars = (
@@ -135,32 +133,34 @@ def search_answer(
     wanted = query_terms(query)
     documents = count_documents(found)
     count = _count_line(query, found, documents)
-    is_whole, least = found[0].is_whole, WORTH * found[0].score
+    is_whole, least = found[0].hit.is_whole, WORTH * found[0].hit.score
     limit = limit if is_whole else max(1, limit - 1)
     most = limit if documents == 1 else MAX_PASSAGES_PER_MESSAGE
-    ranked, weight = rank_passages(found, wanted, shared, most)
+    ranked, wanted = rank_passages(found, wanted, shared, most)
     if not ranked:  # the words of a name stand apart
-        wanted = [Term(word, 1.0) for word in distinct_words(query)]
-        ranked, weight = rank_passages(found, wanted, shared, most)
-    matches, alike = split_repeats(ranked)
-    best = widen_best(matches[:limit], quoted, chars, table_chars)
-    chosen = {match.place for match in best[:quoted]}
-    shown = _Quotes(archive, wanted, weight, chosen)
+        words = [Term(word, 1.0) for word in distinct_words(query)]
+        ranked, wanted = rank_passages(found, words, shared, most)
+    sought = sought_terms(wanted, is_whole)
+    matches, alike = split_repeats(ranked, sought)
+    matches, named = put_new_names_first(matches, sought)
+    limit, quoted = max(limit, named), min(named, MAX_NAMED_PASSAGES)
+    best, quoted = widen_best(matches[:limit], quoted, chars, table_chars, wanted)
+    chosen = {match.place: match for match in best[:quoted][::-1]}
+    left = chars - sum(len(match.text) for match in best[:quoted])
+    shown = _Quotes(archive, wanted, chosen, ranked, left)
     for match in best[:quoted]:
         shown.add(match)
-    best = [match for match in best if match.place not in shown.places - chosen]
+    best = [
+        *shown.quoted,
+        *(match for match in best[quoted:] if match.place not in shown.places - chosen.keys()),
+    ]
     rows = [match.row(wanted) for match in best]
     seen = shown.places | {match.place for match in (*best, *alike)}
-    rest = [
-        match
-        for match in found
-        if match.score >= least and (match.segment, match.ordinal) not in seen
-    ]
-    listed, further = _other_matches(rest, wanted), _further_lines(best[:quoted], wanted, weight)
+    rest = [each for each in found if each.hit.score >= least and each.place not in seen]
+    listed, further = _other_matches(rest, wanted), _further_lines(best, wanted)
     after = best[0].after if best else ""
     is_table = any(match.is_table for match in best)
     room = table_room if is_table else room
-    others_room = room // (OTHERS_DIVISOR if is_whole and not is_table else PARTIAL_OTHERS_DIVISOR)
     return SearchAnswer(
         count=count,
         passages=shown.lines,
@@ -170,19 +170,16 @@ def search_answer(
         further=further,
         after=after,
         room=room,
-        others_room=others_room,
+        others_room=room // OTHERS_DIVISOR if is_whole and not is_table else 0,
     )
 
 
-def _further_lines(
-    best: Sequence[Match], wanted: Sequence[Term], weight: Mapping[str, float]
-) -> str:
+def _further_lines(best: Sequence[Match], wanted: Sequence[Term]) -> str:
     """Count and name the best message's other lines that match well."""
     if not best:
         return ""
     first = best[0]
-    line_terms = terms_by_line(first.lines, wanted)
-    scores = [sum(weight[text] * share for text, share in terms.items()) for terms in line_terms]
+    scores = line_scores(first.lines, wanted)
     shown = {
         number
         for match in best
@@ -213,11 +210,11 @@ def _alike_line(matches: Sequence[Match]) -> str:
 
 def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> str:
     """Return how many documents match, and how many have the exact phrase."""
-    is_whole, is_complete = found[0].is_whole, found[0].is_complete
+    is_whole, is_complete = found[0].hit.is_whole, found[0].hit.is_complete
     is_exact = len(found) < (MAX_COUNTED_MESSAGES if is_whole else MAX_COUNTED_PARTIAL_MESSAGES)
     more = "" if is_exact and (is_complete or not is_whole) else " or more"
     if not is_whole:
-        lacking = missing_chunks(query, [message_as_text(each.message) for each in found])
+        lacking = missing_chunks(query, [message_as_text(each.hit.message) for each in found])
         shown = ", ".join(
             truncate_line(chunk, MAX_LACKING_CHARS) for chunk in lacking[:MAX_LACKING_PARTS]
         )
@@ -229,7 +226,7 @@ def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> st
     exact = [
         match
         for match in found
-        if phrase in " ".join(message_as_text(match.message).casefold().split())
+        if phrase in " ".join(message_as_text(match.hit.message).casefold().split())
     ]
     remark = f"{documents}{more} archived message{'s match' if documents > 1 else ' matches'}"
     return remark + (
@@ -242,9 +239,9 @@ def _other_matches(
 ) -> list[tuple[list[tuple[int, int]], str]]:
     """Return rows of messages, each with a few words that they share."""
     rows: dict[str, list[tuple[int, int]]] = {}
-    for match in found:
-        row = f"{match.message.get('role')}: {few_words(message_as_text(match.message), wanted)}"
-        rows.setdefault(row, []).append((match.segment, match.ordinal + 1))
+    for segment, hit in found:
+        row = f"{hit.message.get('role')}: {few_words(message_as_text(hit.message), wanted)}"
+        rows.setdefault(row, []).append((segment, hit.ordinal + 1))
     return [(places, row) for row, places in rows.items()]
 
 
@@ -257,16 +254,23 @@ class _Quotes:
 
     archive: SessionArchive
     wanted: Sequence[Term]
-    weight: Mapping[str, float]
-    chosen: Collection[tuple[int, int]]
-    """Segment and ordinal of each message that is to be shown itself."""
+    chosen: Mapping[tuple[int, int], Match]
+    """The first passage to be shown of each message, by segment and ordinal."""
+    ranked: Sequence[Match]
+    left: int
+    """Characters left for the results of calls."""
+    quoted: list[Match] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
+    """A passage for each quoted match."""
     places: set[tuple[int, int]] = field(default_factory=set)
     """Segment and ordinal of each message that is shown."""
 
     def add(self, match: Match) -> None:
         """Append a match: its reference, role, call, lines and results."""
         where, is_new = match.where, match.place not in self.places
+        if not is_new and match is self.chosen[match.place]:  # shown beside its call or result
+            return
+        self.quoted.append(match)
         self.places.add(match.place)
         if not is_new:
             self.lines.append(f"[{where}]{match.path}\n{match.text}")
@@ -274,7 +278,8 @@ class _Quotes:
         around = self.archive.around(
             match.segment, range(match.ordinal, match.ordinal + 1), NEIGHBOUR_MESSAGES
         )
-        size = f" (of {len(match.lines)} lines)" if where.line is not None else ""
+        length = max(match.end, match.passage.last)
+        size = f" (of {length} lines)" if where.line is not None else ""
         role = match.message.get("role")
         head = f"[{where}]{size} {role}{self._answered_call(around, match.ordinal)}{match.path}"
         self.lines.append("\n".join([head, match.text, *self._results(match, around)]))
@@ -282,9 +287,10 @@ class _Quotes:
     def _answered_call(self, around: Around, ordinal: int) -> str:
         """Return the call that a result answers, with its reference."""
         for answered in around.calls_answered_by(ordinal):
-            if (place := (around.segment, around.start + answered.at)) not in self.chosen:
+            place, call = (around.segment, around.start + answered.at), answered.call
+            if place not in self.chosen or len(call_as_text(call)) <= MAX_CALL_CHARS:
                 self.places.add(place)
-            return f", of [{around.where(answered.at)}] {_shorten_call(answered.call)}"
+            return f", of [{around.where(answered.at)}] {_shorten_call(call)}"
         return ""
 
     def _results(self, match: Match, around: Around) -> list[str]:
@@ -292,7 +298,8 @@ class _Quotes:
         calls, results = _calls_in(match, self.wanted), []
         for answered in around.calls_in(match.ordinal):
             place = around.segment, around.start + answered.answered_at
-            if answered.call.id in calls and place not in self.chosen:
+            # A call in a text has no id.
+            if answered.call.id in {"", *calls} and place not in self.places:
                 self.places.add(place)
                 results.append(self._result(match, around, answered.answered_at))
         more = [f"=> {len(results) - MAX_RESULTS} more"] if len(results) > MAX_RESULTS else []
@@ -301,14 +308,23 @@ class _Quotes:
     def _result(self, match: Match, around: Around, at: int) -> str:
         """Return a result whole, or the part that the match lacks."""
         where, lines = around.where(at), around.lines(at)
+        if shown := self.chosen.get((around.segment, around.start + at)):
+            return f"=> [{shown.where}]{shown.path} {shown.text}"
         if sum(map(len, lines)) <= WHOLE_RESULT_CHARS:
             return f"=> [{where}] " + "\n".join(lines)
         shown_terms = terms_in(match.text, self.wanted)
         missing = [term for term in self.wanted if term.text not in shown_terms]
-        for passage in find_passages(lines, missing, 1, self.weight):
-            shown = "\n".join(lines[passage.first - 1 : passage.last])
-            return f"=> [{where.lines(passage.first, passage.last)}] {shown}"
-        return f"=> [{where}] " + truncate_line("\n".join(lines), MAX_RESULT_CHARS)
+        passages = find_passages(lines, missing, 1)
+        if not passages and self.left <= MAX_RESULT_CHARS:
+            return f"=> [{where}] " + truncate_line("\n".join(lines), MAX_RESULT_CHARS)
+        passage = (*passages, Passage(1, 1, 0.0, 1))[0]
+        ordinal, message = around.start + at, around.messages[at]
+        whole = Match(around.segment, ordinal, passage, lines, message, len(lines))
+        result = next((each for each in self.ranked if each.place == whole.place), whole)
+        most = max(self.left, len(result.text))
+        result = result.widen(most, most, self.wanted)
+        self.left -= len(result.text)
+        return f"=> [{result.where}] {result.text}"
 
 
 def _calls_in(match: Match, wanted: Sequence[Term]) -> set[str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-__all__ = ["as_table", "table_of"]
+__all__ = ["as_table", "best_rows", "table_of", "table_rows"]
 
-LEAST_CHARS, MOST_SHARE = 800, 0.7
+LEAST_CHARS, MOST_SHARE = 800, 0.8
 """A shorter text stays as it is; so does a text whose table takes a larger share of it."""
 LIKE = 3
 """Objects with the same keys from which on they are a table."""
@@ -18,6 +18,14 @@ _ENDS_A_CELL = frozenset(";\n")
 
 Record = tuple[str, dict[str, str]]
 """The path to an object, and its values by key."""
+
+
+class Row(NamedTuple):
+    """A line of a table."""
+
+    line: str
+    heads: tuple[int, ...] = ()
+    """Places of the lines that name the row's keys and path."""
 
 
 def table_of(text: str) -> str:
@@ -36,28 +44,64 @@ def as_table(text: str) -> str:
     b: 2; false
     c: 3; true
     """
+    return "\n".join(row.line for row in table_rows(text))
+
+
+def table_rows(text: str) -> list[Row]:
+    """Return the lines of JSON as tables, nothing without like objects."""
     try:
         records = list(_records(json.loads(text), ""))
     except (ValueError, RecursionError):
-        return ""
+        return []
     times = Counter(tuple(values) for _, values in records)
     if max(times.values(), default=0) < LIKE:
-        return ""
-    lines, keys, before = list[str](), tuple[str, ...](), ""
+        return []
+    rows, keys, before = list[Row](), tuple[str, ...](), ""
+    heads = tuple[int, ...]()
     for path, values in records:
         above, _, key = path.rpartition(".")
         if times[tuple(values)] < LIKE:
             pairs = ", ".join(f"{name}: {value}" for name, value in values.items())
-            lines.append(f"{path}: {pairs}" if path else pairs)
+            rows.append(Row(f"{path}: {pairs}" if path else pairs))
         else:
             if keys != tuple(values):
-                lines.append(f"{above}.*: {'; '.join(values)}".removeprefix("."))
+                heads = (len(rows),)
+                rows.append(Row(f"{above}.*: {'; '.join(values)}".removeprefix(".")))
             elif above != before:
-                lines.append(f"{above}.*:")
-            row = "; ".join(values.values())
-            lines.append(row if key[:1] == "[" or key in values.values() else f"{key}: {row}")
+                heads = heads[0], len(rows)
+                rows.append(Row(f"{above}.*:", heads[:1]))
+            cells = "; ".join(values.values())
+            is_named = key[:1] == "[" or key in values.values()
+            rows.append(Row(cells if is_named else f"{key}: {cells}", heads))
         keys, before = tuple(values), above
-    return "\n".join(lines)
+    return rows
+
+
+def best_rows(rows: Sequence[Row], scores: Sequence[float], most: int) -> str:
+    """Return a table's best rows with their heads, up to `most` characters.
+
+    Equal rows are shown once. Rows without a score, those beside the best one first, fill half of
+    the room beside ones with a score. A mark stands in each gap.
+    """
+    heads = {head for row in rows for head in row.heads}
+    scores = [0.0 if n in heads else score for n, score in enumerate(scores)]
+    # Objects of one list belong together: of equal rows the one beside another match.
+    pairs = zip([0.0, *scores], scores, [*scores[1:], 0.0], strict=False)
+    beside = [score + max(above, below) / 2 for above, score, below in pairs]
+    best = beside.index(max(beside))
+    filled = most // 2 if scores[best] and rows[best].heads else most
+    kept, size = dict[int, str](), 0
+    for number in sorted(range(len(rows)), key=lambda n: (-scores[n], abs(n - best))):
+        if rows[number].line in kept.values():
+            continue
+        added = {n: rows[n].line for n in (number, *rows[number].heads) if n not in kept}
+        size += sum(map(len, added.values())) + len(added)
+        if kept and size > (most if scores[number] else filled):
+            break
+        kept |= added
+    shown = sorted(kept)
+    gaps = [after > n + 1 for n, after in zip(shown, [*shown[1:], len(rows)], strict=True)]
+    return "\n".join(rows[n].line + "\n…" * is_gap for n, is_gap in zip(shown, gaps, strict=True))
 
 
 def _records(value: Any, path: str) -> Iterator[Record]:

@@ -1,13 +1,11 @@
-"""Compare a text with its source by rare words and word order."""
+"""Decide by rare words whether a text is about its source."""
 
 from __future__ import annotations
 
 import math
-import random
 import re
 from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
 
 from .prompts import SUMMARY_INSTRUCTIONS
 
@@ -57,8 +55,8 @@ def is_about(text: str, source: str) -> bool:
     """Return whether the text shares enough rare words with the source."""
     words = {*stems_of(text)} - _REQUEST_WORDS
     # To look for some names takes a hundredth of the time of counting all words of the source.
-    joined = Counter(_names_in(source.casefold(), words))
-    if _evidence(words, joined, len(source)) >= EVIDENCE_BITS:
+    shared_names = Counter(_names_in(source.casefold(), words))
+    if _evidence(words, shared_names, len(source)) >= EVIDENCE_BITS:
         return True
     names = {next(stems_of(name), "") for name in _NAME.findall(text[:SAMPLE_CHARS])}
     for part in _source_parts(source):
@@ -74,11 +72,11 @@ def is_about(text: str, source: str) -> bool:
 
 def _shares_few_words(words: set[str], source_words: set[str]) -> bool:
     """Return whether a short source has enough of the words or numbers."""
-    source_plain, source_numbers = _split(source_words)
-    plain, numbers = _split(words)
+    source_plain, source_numbers = _plain_and_numbers(source_words)
+    plain, numbers = _plain_and_numbers(words)
     return len(source_plain) <= FEW_WORDS and any(
-        len(own) >= least and len(own & other) >= SHARED_SHARE * len(own)
-        for own, other, least in ((plain, source_plain, 1), (numbers, source_numbers, 2))
+        len(ours) >= least and len(ours & theirs) >= SHARED_SHARE * len(ours)
+        for ours, theirs, least in ((plain, source_plain, 1), (numbers, source_numbers, 2))
     )
 
 
@@ -91,7 +89,7 @@ def _phrases(text: str) -> Iterator[tuple[str, ...]]:
             yield phrase
 
 
-def _split(words: set[str]) -> tuple[set[str], set[str]]:
+def _plain_and_numbers(words: set[str]) -> tuple[set[str], set[str]]:
     """Return the first letters of plain words, and the words with digits."""
     plain = {word[:4] for word in words if word.isalpha() and len(word) > 3}
     return plain, {word for word in words if len(word) > 1 and any(map(str.isdigit, word))}
@@ -153,40 +151,6 @@ _REQUEST_WORDS = frozenset(
     )
 )
 """Words of the request, which are no evidence."""
-
-
-# -------------------------------------------------------------- the order of words
-
-LEAST_ORDERED_WORDS = 30  # of letters alone; a shorter text has too few neighbours to measure
-
-_SHARED_WORDS = 0.5
-"""Share of the text's words in the source; with a smaller share its language is another."""
-
-LEAST_DEVIATIONS = 2.5
-"""Standard deviations by which a text has more neighbours of the source than its words shuffled.
-True texts of 40 words have 4.7 and more, shuffled ones up to 1.4."""
-
-_SHUFFLES = 4
-
-
-def is_shuffled(text: str, source: str) -> bool:
-    """Return whether the text has the source's word pairs only by chance."""
-    words = [*_word_tokens(text)]
-    if sum(map(str.isalpha, words)) < LEAST_ORDERED_WORDS:
-        return False
-    return all(_is_by_chance(words, [*_word_tokens(part)]) for part in _source_parts(source))
-
-
-def _is_by_chance(words: list[str], source: list[str]) -> bool:
-    vocabulary = {*source}
-    if sum(word in vocabulary for word in words) < _SHARED_WORDS * len(words):
-        return False
-    pairs = {*pairwise(source)}
-    seen = sum(pair in pairs for pair in pairwise(words))
-    shuffler = random.Random(len(words))
-    shuffled = (shuffler.sample(words, len(words)) for _ in range(_SHUFFLES))
-    expected = sum(pair in pairs for order in shuffled for pair in pairwise(order)) / _SHUFFLES
-    return (seen - expected) / math.sqrt(expected + 1) < LEAST_DEVIATIONS
 
 
 def _word_tokens(text: str) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
+import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import filterfalse, islice
@@ -14,7 +14,7 @@ from ..messages.shapes import replace_surrogates
 from .prompts import SUMMARY_INSTRUCTIONS, SummaryRequest
 from .protocol import SummaryReply
 from .reasoning import strip_reasoning
-from .relevance import is_about, is_shuffled
+from .relevance import is_about
 
 MOST_ANSWER_CHARS = 1_000_000
 """No model writes more, and a longer text costs time to read."""
@@ -59,12 +59,10 @@ FLAWS = (
     Flaw("empty", lambda text, _: not re.search(r"\w", text)),
     Flaw("tool call", lambda text, _: _TOOL_CALL.match(text)),
     Flaw("error text", lambda text, _: _PAGE.match(text)),
-    Flaw("unfinished JSON", lambda text, _: has_unfinished_json(text)),
     Flaw("echo", lambda text, _: is_copy(text, SUMMARY_INSTRUCTIONS), "of the instructions"),
     Flaw("echo", lambda text, asked: is_copy(text, asked.transcript), "of the messages"),
     Flaw("repetition", lambda text, _: is_loop(text), "its end repeats itself"),
     Flaw("unrelated", lambda text, asked: not is_about(text, asked.source), "no shared rare words"),
-    Flaw("no order", lambda text, asked: is_shuffled(text, asked.source), "words in no order"),
 )
 """Checked in this order."""
 
@@ -114,41 +112,18 @@ _PAGE: re.Pattern[str] = re.compile(
     re.IGNORECASE,
 )
 
-_JSON = re.compile(r"^(?:\{\s*(?:\"|\}|\Z)|\[\s*[\"{\[])", re.MULTILINE)
-
-_PREAMBLE_CHARS = 300  # of an announcement before JSON
-
-
-def has_unfinished_json(text: str) -> bool:
-    """Return whether JSON at the text's beginning never ends."""
-    starts = (match.start() for match in _JSON.finditer(text))
-    return any(_is_unfinished(text[start:]) for start in starts if start < _PREAMBLE_CHARS)
-
-
-def _is_unfinished(text: str) -> bool:
-    try:
-        json.JSONDecoder().raw_decode(text)
-    except (ValueError, RecursionError):
-        bare = re.sub(r'"(?:\\.|[^"\\])*(?:"|\Z)', "", text)
-        return len(re.findall(r"[{\[]", bare)) > len(re.findall(r"[}\]]", bare))
-    return False
-
 
 # -------------------------------------------------------------- loops
 
-_LOOP = re.compile(r"(\w.{2,199}?)\1{23}", re.DOTALL)
-"""A phrase 24 times in a row."""
-
-_LOOP_PART = re.compile(r"(?:.{6})*?(.{3,200}?)\1{21}", re.DOTALL)
-"""The phrase 22 times from every sixth place on: each loop has that, and the search is faster."""
-
-_END_CHARS = 5_000  # a loop lasts until the answer is cut off
+_LOOP_RATIOS = {1_000: 16, 5_000: 24}
+"""Characters of a text's end -> the ratio by which zlib compresses a loop. Lists of similar rows
+reach half of it for short ends, and 19 for long ones."""
 
 
 def is_loop(text: str) -> bool:
-    """Return whether a phrase repeats itself at the text's end."""
-    end = text[-_END_CHARS:]
-    return _LOOP_PART.match(end) is not None and _LOOP.search(end) is not None
+    """Return whether the text's end repeats itself until it was cut off."""
+    ends = ((text[-chars:].encode(), ratio) for chars, ratio in _LOOP_RATIOS.items())
+    return any(len(end) > ratio * len(zlib.compress(end)) for end, ratio in ends)
 
 
 # -------------------------------------------------------------- copies
@@ -164,7 +139,7 @@ def is_copy(text: str, source: str) -> bool:
     places = range(0, len(text) - _COPY_CHARS + 1, max(_COPY_CHARS, len(text) // _PROBES))
     stretches = [text[at : at + _COPY_CHARS] for at in places]
     # The words of the stretches first: to join the lines of a long source takes longer.
-    if not _nearly_all(lambda one: all(map(source.__contains__, one.split())), stretches):
+    if not _nearly_all(lambda stretch: all(map(source.__contains__, stretch.split())), stretches):
         return False
     return _nearly_all(" ".join(source.split()).__contains__, stretches)
 

@@ -107,7 +107,6 @@ def _listed_limits(model: str | None) -> Limits | None:
 
 
 def _table_entries(model: str | None) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """Yield a model's entries with their sources."""
     for table, source in _tables():
         for name in _candidate_names(model):
             entry = table.get(name)

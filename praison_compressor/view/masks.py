@@ -7,6 +7,7 @@ last resort, messages too long for the window lose their middle.
 from __future__ import annotations
 
 import functools
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -32,8 +33,8 @@ from ..messages.display import message_as_text, pluralize
 from ..messages.shapes import MASK_OPENS, makes_calls, replace_surrogates
 from ..messages.shortening import cut_line, with_shorter_calls
 from ..quotes import deciding_line
-from ..quotes.output_lines import deciding_place
-from ..quotes.speakers import block_text, without_notes
+from ..quotes.output_lines import TALLY, is_failure
+from ..quotes.speakers import without_notes
 from ..recall.layout import split_lines
 from .frame import LEFT_OUT, READ_ON
 
@@ -41,6 +42,12 @@ from .frame import LEFT_OUT, READ_ON
 
 CALL_CHARS = 100
 DECIDING_CHARS = 80
+
+
+def _block_text(block: Mapping[str, Any]) -> str:
+    """Return a result block's text, with its `is_error` flag if set."""
+    text = text_of(block)
+    return f"is_error: {text}" if block.get("is_error") is True else text
 
 
 def mask_line(call: ToolCall, text: str, own: str, reference: str = "") -> str:
@@ -159,7 +166,7 @@ def mask_results(calls: CallsById, message: Message, reference: str = "") -> Mes
     """
 
     def line_of(call: ToolCall, result: Message, _: Sequence[Any]) -> str:
-        text = result_text(result) if is_result(result) else block_text(result)
+        text = result_text(result) if is_result(result) else _block_text(result)
         return mask_line(call, text, without_notes(text), reference)
 
     return _rewrite_results(calls, message, line_of)
@@ -318,13 +325,27 @@ def _gap_in(text: str, call: ToolCall, half: int) -> _Gap | None:
     if head >= tail:
         return None
     end = ends[tail - 1]
-    at = deciding_place(call, text, ends[head - 1], end) if half > 2 * QUOTED_CHARS else -1
+    at = _deciding_place(call, text, ends[head - 1], end) if half > 2 * QUOTED_CHARS else -1
     if at < 0:
         return _Gap(ends[head - 1], end, head + 1, tail)
     number = bisect_right(ends, at)
     head = _lines_within(lines, half - QUOTED_CHARS)
     quoted = cut_line(lines[number], QUOTED_CHARS - len(f"[line {number:,}] "))
     return _Gap(ends[head - 1], end, head + 1, tail, quoted, number + 1)
+
+
+def _deciding_place(call: ToolCall, text: str, start: int, end: int) -> int:
+    """Return the place of a failure or tally, or -1."""
+    for part in _EXIT_CODE.sub("", deciding_line(call, text)).split(" … "):
+        # A quoted line has single spaces.
+        words = r"\s+".join(map(re.escape, part.split()))
+        found = re.compile(words).search(text, start, end)
+        if found and (is_failure(part) or TALLY.search(part)):
+            return found.start()
+    return -1
+
+
+_EXIT_CODE = re.compile(r"\Aexit code \S+: ")
 
 
 def _lines_within(lines: Sequence[str], chars: int) -> int:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 from ..config import CompressorConfig
 from ..ledger.segments import Segment
 from ..messages import Message
 from ..messages.secrets import Redactor
-from ..quotes import read_quotes, user_words_exceed
-from ..recall.outlines import outline_rows
+from ..quotes import read_quotes
+from ..quotes.quoting import CHARS_PER_TOKEN
+from ..quotes.speakers import spoken_parts
 from ..tokens.counter import TokenCounter
 from .budget import Budget
 from .frame import frame_summary
@@ -105,18 +107,24 @@ class Texts:
         if not budget.has_model:
             beside += sum(segment.tokens for segment in view.summaries_in(run))
         left = max(0, room - beside)
-        if user_words_exceed(messages, left):
+        if _user_words_exceed(messages, left):
             # To read and print the quotes takes as long as to tokenize half of the transcript.
             return max(room, beside)
         references: Sequence[str] = ()
         if self._config.recall:
             references = [f"s99.{place}" for place in range(1, len(messages) + 1)]
-        has_outline = references and not budget.has_model
         text = read_quotes(messages, self._config.rule_sources).text(
             left,
             self._tokens.text,
             references=references,
             beside_prose=budget.has_model,
-            rows=outline_rows(messages, references, users=False) if has_outline else (),
         )
         return beside + self._tokens.text(text)
+
+
+def _user_words_exceed(messages: Sequence[Message], budget_tokens: int) -> bool:
+    """Return whether the user's words alone exceed a budget."""
+    own = (message for message in messages if message.get("role") == "user")
+    parts = (part for message in own for part in spoken_parts(message))
+    sizes = accumulate(len(part.text) for part in parts if part.source == "user")
+    return any(size > budget_tokens * CHARS_PER_TOKEN for size in sizes)

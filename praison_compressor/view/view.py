@@ -383,7 +383,7 @@ class View:
 
     def originals(self, start: int, end: int) -> Sequence[Message]:
         """Return a run's messages as they came, in their own order."""
-        places = sorted(o for o in self.transcript.origins[start:end] if o is not None)
+        places = self.transcript.origins_of(range(start, end))
         return self.given_messages.at(places)
 
     def with_segments(self, segments: Iterable[Segment]) -> View:

@@ -18,7 +18,7 @@ from praison_compressor import (
 )
 from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import Message, content_digest, to_plain
-from tests.helpers.talks import NAMESPACE, committed, talk
+from tests.helpers.talks import NAMESPACE
 from tests.helpers.transcripts import broken_transcripts, transcripts
 from tests.helpers.transcripts import session as coding_session
 
@@ -197,14 +197,3 @@ def test_a_message_of_the_tail_can_be_forgotten(sql_store):
     with pytest.raises(SessionNotFound):
         sql_store.forget(NAMESPACE, content_digest(whole[-1]))
     assert sql_store.verify() == []
-
-
-def test_a_session_whose_transcript_was_never_recorded_has_its_archive(store_url, caplog):
-    """A session without a recorded transcript returns its archive, and the log says so."""
-    store = open_store(store_url)
-    committed(store, "old", talk(6))
-    assert over(store).verbatim(session_id="old") == talk(6)
-    assert "session old: its store has only what was compressed" in caplog.text
-    assert store.verify() == []
-    grown(over(store), 8)
-    assert over(store).verbatim(session_id="s") == coding_session(8)

@@ -67,8 +67,8 @@ FAULTS = (
     Fault("connection reset", "reset", "aux:", calls=1),
     Fault("429 with retry-after, then well", LIMITED, "", "model", 2, 1),
     Fault("429 with retry-after, for ever", "rate_limited", "Rate limit", "static", 2, 1),
-    # Refused whole, and then the first part, alone, at each of two smaller sizes.
-    Fault("400 context length", "context", "maximum context length", calls=3),
+    # Refused whole, and then the first part, alone, at each of three smaller sizes.
+    Fault("400 context length", "context", "maximum context length", calls=4),
     Fault("a refusal in a field of its own", "refusal_field", "refusal"),
     Fault("cut off by length", "cut_off", "cut off"),
 )

@@ -193,13 +193,18 @@ def test_a_chosen_message_is_the_one_that_was_shown(host):
     assert kept == {3}
 
 
-def test_a_range_that_lost_an_end_is_none(host):
-    """A range whose first message was removed limits no compression."""
+def test_a_range_that_lost_an_end_is_refused_with_the_remedy(host):
+    """A range whose first message was removed compresses nothing, until the user clears it."""
     made = talked(host)
     shown = made.chat("/compact preview")
     ends = [reference(shown, f"Turn {number}:") for number in (2, 4)]
     made.chat("/compact from {} to {}".format(*ends))
     del made.chat_history[4:6]
+    refused = made.chat("/compact")
+    assert refused.startswith("a message that ends the chosen range has left the conversation")
+    assert made.chat("/compact preview") == refused
+    assert made.context_compressor.context_status == "full"
+    made.chat("/compact from")
     made.chat("/compact")
     made.chat("Go on.")
     assert not {turn(1), turn(3), turn(4)} & {*said(of_agent(host)[-1])}

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from praison_compressor.recall import Reference, parse_reference
 from praison_compressor.recall.layout import split_lines
 from praison_compressor.recall.outlines import join_in_pairs, outline_rows, references_in_order
-from praison_compressor.recall.passages import find_passages, query_terms
+from praison_compressor.recall.passages import (
+    find_passages,
+    query_terms,
+    terms_by_line,
+    weigh_terms,
+)
 from tests.helpers.transcripts import step
 
 # ---------------------------------------------------------------- references
@@ -103,10 +108,10 @@ def test_a_row_quotes_what_other_messages_do_not_have():
 
 def found(query: str, text: str, most: int = 3) -> list[str]:
     """Return the passages' texts, best first."""
-    lines = split_lines(text)
+    lines, wanted = split_lines(text), query_terms(query)
+    weighed = weigh_terms(wanted, [terms_by_line(lines, wanted)])
     return [
-        "\n".join(lines[each.first - 1 : each.last])
-        for each in find_passages(lines, query_terms(query), most)
+        "\n".join(lines[each.first - 1 : each.last]) for each in find_passages(lines, weighed, most)
     ]
 
 

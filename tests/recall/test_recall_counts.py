@@ -142,7 +142,7 @@ def test_an_ending_of_several_messages_gives_way():
     search, read = holding(said)
     reads = [read("s1.5"), read("s1.1-9"), read("s1.5:1-6"), read("s1.5", about="gauge of pier")]
     for answer in reads:
-        assert "The gauge of pier 1 is red.\n(s1.5:2-6: as other messages end)" in answer
+        assert "The gauge of pier 1 is red.\n(end; below" in answer
         assert "Mind what you read" not in answer
     for answer in (search("gauge of pier 1"), read("s1.4")):
         assert "The gauge of pier 1 is red." in answer
@@ -168,12 +168,9 @@ def test_a_value_of_json_stands_by_its_key():
     text = json.dumps({"shop": {"items": items}})
     search, read = holding([{"role": "user", "content": "Go."}, *step("a", text)])
     found = search("HAT17")
-    assert '{"sku": "HAT17", "price": 17.5' in found
-    assert "in shop.items" in found
+    assert re.search(r"\nshop\.items\.\*: sku; price; note\n(.*\n)*HAT17; 17\.5; woollen", found)
     assert "HAT30" not in found
-    line = re.findall(r"\[s1\.3:(\d+)-", found)[0]
-    assert f"lines {line}-{line} of" in read(f"s1.3:{line}-{line}")
-    assert "in shop.items" in read(f"s1.3:{line}-{line}")
+    assert "in shop.items" in read("s1.3:19-19")
 
 
 # ---------------------------------------------------------------- masked outputs

@@ -1,7 +1,6 @@
-"""A model's answer is judged by its end, form, words and word order."""
+"""A model's answer is judged by its end, form and words."""
 
 import enum
-import random
 
 import pytest
 
@@ -99,11 +98,6 @@ def test_an_answer_that_did_not_end_by_itself_is_refused(reasons, why):
     assert {refused(TRUE, reason) for reason in reasons} == {why}
 
 
-def shuffled(text: str) -> str:
-    words = text.split()
-    return " ".join(random.Random(5).sample(words, len(words)))
-
-
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -117,14 +111,10 @@ def shuffled(text: str) -> str:
         (ASKED.messages[0]["content"], "echo"),
         (ASKED.messages[1]["content"], "echo"),
         ("\n\n".join(render_messages(MESSAGES)[:4])[:2_000], "echo"),
-        (shuffled(TRUE), "no order"),
         (f"{TRUE} {'The totals differ, look again. ' * 40}", "repetition"),
         (f"{TRUE}\n{'- Norway' * 200}", "repetition"),
         ("go on " * 300, "repetition"),
         (f"{TRUE} {'Norway25' * 400}", "repetition"),
-        (f'{{"summary": "{TRUE}", "open": ["order 88214', "unfinished JSON"),
-        (f'```json\n{{"summary": "{TRUE}", "open": [', "unfinished JSON"),
-        (f'Here it is:\n{{"summary": "{TRUE}"', "unfinished JSON"),
         ('<tool_call>{"name": "read_file"}</tool_call>', "tool call"),
         ('{"error": {"message": "quota"}}', "error text"),
         ("", "empty"),

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from praison_compressor import TokenCounter
-from praison_compressor.tokens import Vocabulary
 from praison_compressor.tokens.counter import REPLY_TOKENS, SECTIONED_CHARS
+from praison_compressor.tokens.encodings import Vocabulary
 from tests.helpers.transcripts import prose
 
 # ---------------------------------------------------------------- messages

@@ -9,8 +9,8 @@ import openai
 import pytest
 
 from praison_compressor.testing import Failure, Reply
-from praison_compressor.tokens import Overflow, model_limits, overflow_of
-from praison_compressor.tokens.refusals import SMALLEST_WINDOW
+from praison_compressor.tokens.models import model_limits
+from praison_compressor.tokens.refusals import SMALLEST_WINDOW, Overflow, overflow_of
 from praison_compressor.tokens.windows import UPWARD_AFTER, LearnedWindow
 from tests.helpers.hosting import LITELLM, OPENAI, agent, by_itself, context, of_agent, turn
 from tests.helpers.refusing import BELIEVED, OTHERS, REPORTS, TOO_LONG, Wording, reported, session
@@ -83,8 +83,8 @@ def test_every_wording_means_length(said):
     error = said.error(said.said(asked=SENT, window=WINDOW, chars=4 * SENT))
     found = overflow_of(error, SENT)
     assert found.window in ((WINDOW,) if said.names_window else (None,))
-    assert found.asked in (None, SENT)
-    assert found.answer in (None, 512)
+    assert found.prompt_tokens in (None, SENT)
+    assert found.answer_tokens in (None, 512)
 
 
 @pytest.mark.parametrize("said", OTHERS, ids=names(OTHERS))

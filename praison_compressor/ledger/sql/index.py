@@ -65,16 +65,17 @@ class WordIndex:
     """Read and write the index in one transaction."""
 
     def __init__(self, execute: Callable[..., Any], *, is_sqlite: bool) -> None:
-        self._execute, self._is_sqlite = execute, is_sqlite
+        self._execute = execute
+        self._is_sqlite = is_sqlite
         self.band_keys = BAND_KEYS[is_sqlite]
 
-    def add(self, found: Mapping[int, Message]) -> None:
-        """Index the words of messages."""
-        self._run(_ADD, found)
+    def add(self, messages: Mapping[int, Message]) -> None:
+        """Index the words of messages, which are named by key."""
+        self._run(_ADD, messages)
 
-    def remove(self, found: Mapping[int, Message]) -> None:
-        """Remove the words of messages."""
-        self._run(_REMOVE, found)
+    def remove(self, messages: Mapping[int, Message]) -> None:
+        """Remove the words of messages, which are named by key."""
+        self._run(_REMOVE, messages)
 
     def merge(self) -> None:
         """Destroy removed words."""
@@ -83,12 +84,12 @@ class WordIndex:
             merge = "INSERT INTO compressor_search(compressor_search) VALUES ('optimize')"
             self._execute(text(merge))
 
-    def _run(self, statements: Mapping[bool, str], found: Mapping[int, Message]) -> None:
+    def _run(self, statements: Mapping[bool, str], messages: Mapping[int, Message]) -> None:
         join = " ".join if self._is_sqlite else list
         # Keys in order: FTS5 writes a piece of its index at each lower key.
         rows = [
-            {"key": key, "words": join(self.marked(_words_of(found[key]), key // self.band_keys))}
-            for key in sorted(found)
+            {"key": key, "words": join(self.marked(_words_of(message), key // self.band_keys))}
+            for key, message in sorted(messages.items())
         ]
         if rows:
             self._execute(text(statements[self._is_sqlite]), rows)
@@ -127,19 +128,19 @@ class WordIndex:
         for first, last in ranges:
             bands = range(first // size, last // size + 1)
             for query, run in groupby(bands, key=lambda band: self._query(words, band)):
-                same = list(run)
-                yield query, max(first, same[0] * size), min(last, (same[-1] + 1) * size - 1)
+                joined = list(run)
+                yield query, max(first, joined[0] * size), min(last, (joined[-1] + 1) * size - 1)
 
     def _query(self, words: Sequence[str], band: int) -> str:
         """Return the query for a band's messages that have all words."""
         # Words are letters and digits only, so a quote cannot end early.
         cut = [word[:TERM_CHARS] for word in words]
-        quote, more, both = ('"', "*", " AND ") if self._is_sqlite else ("'", ":*", " & ")
+        quote, prefix, conjunction = ('"', "*", " AND ") if self._is_sqlite else ("'", ":*", " & ")
         terms = (
-            f"{quote}{marked}{quote}{more if finds_longer(word) else ''}"
+            f"{quote}{marked}{quote}{prefix if finds_longer(word) else ''}"
             for word, marked in zip(words, self.marked(cut, band), strict=True)
         )
-        return f"({both.join(terms)})"
+        return f"({conjunction.join(terms)})"
 
 
 def _words_of(message: Message) -> list[str]:

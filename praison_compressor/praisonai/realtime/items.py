@@ -36,7 +36,12 @@ _FINAL_WORDS = frozenset(
     }
 )
 
-PCM_BYTES_PER_MS, G711_BYTES_PER_MS = 48, 8
+PCM_BYTES_PER_MS = 48
+
+
+def bytes_per_ms(audio_format: str) -> int:
+    """Return the bytes in a millisecond of audio."""
+    return 8 if "g711" in audio_format else PCM_BYTES_PER_MS
 
 
 @dataclass(eq=False)
@@ -110,9 +115,9 @@ class Item:
         if part.get("type") == "input_image":
             words = "(a picture)"
         if isinstance(words, str) and (words or index not in self.texts):
-            self.say(index, words)
+            self.set_words(index, words)
 
-    def say(self, index: int, text: str) -> None:
+    def set_words(self, index: int, text: str) -> None:
         """Set a part's words; after an interruption, only the heard ones."""
         if self.heard_ms is not None:
             text = heard_words(text, self.heard_ms, self.audio_ms)
@@ -240,7 +245,7 @@ class Items:
         elif kind in _FINAL_WORDS:
             words = event.get("transcript", event.get("text", ""))
             if isinstance(words, str):
-                item.say(index, words)
+                item.set_words(index, words)
 
     def remove(self, item_id: Any) -> None:
         """Remove an item that the server deleted."""

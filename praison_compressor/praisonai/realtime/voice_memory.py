@@ -60,12 +60,13 @@ class VoiceMemory:
         """Whether text or store differ from the folded items."""
 
     async def open(self) -> None:
-        """Read the stored session once.
+        """Read the stored session and the tokenizer's vocabulary, once.
 
         Raises:
             LedgerError: the store cannot be read.
         """
         if not self._is_read:
+            await asyncio.to_thread(self._engine.tokens.text, "")
             stored = await asyncio.to_thread(self._read_store)
             self._use(stored, await asyncio.to_thread(self._best, stored) if stored else None)
             self._is_read = True
