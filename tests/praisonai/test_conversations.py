@@ -98,9 +98,9 @@ LONG = 73
 """Words of a message; five such messages outgrow the window."""
 
 
-def outgrowing(first: int, whose: str = "") -> list[str]:
+def outgrowing(first: int) -> list[str]:
     """Return messages that outgrow the window."""
-    return [whose + turn(n, words=LONG) for n in range(first, first + 6)]
+    return [turn(n, words=LONG) for n in range(first, first + 6)]
 
 
 def nothing_found(provider: LocalProvider) -> list[bool]:

@@ -18,9 +18,9 @@ def over(*lines: str, filler: str = NOTES) -> str:
     return "\n".join((filler, *lines))
 
 
-def among(*lines: str, filler: str = NOTES) -> str:
+def among(*lines: str) -> str:
     """Return an output with these lines between two long stretches that say nothing."""
-    return "\n".join((filler, *lines, filler))
+    return "\n".join((NOTES, *lines, NOTES))
 
 
 OUTPUTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
