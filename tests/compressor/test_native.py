@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from praison_compressor import CompressorConfig, ContextCompressor
+from praison_compressor import ContextCompressor
 from praison_compressor.ledger.segments import chain_faults
 from praison_compressor.messages import text_of
 from praison_compressor.messages.secrets import Redactor
@@ -103,8 +103,7 @@ def test_words_beside_a_result_stay_with_the_call():
 
 
 def masking(**options: Any) -> ContextCompressor:
-    small = {"model": "gpt-4o", "context_window": 8_000, "protect_last_n_tokens": 1_000}
-    return ContextCompressor(CompressorConfig(**{**small, **options}), summarizer=Model())
+    return compressor(Model(), context_window=8_000, **options)
 
 
 def outputs(turns: int, *, name: str = "read_file") -> list[Message]:
