@@ -165,7 +165,7 @@ class RequestReader:
             key=(config.namespace, options.get("session_id") or self.session_id),
             parent_id=options.get("parent_session_id"),
             model=options.get("auxiliary_model"),
-            writer=writer or getattr(self.summarizer, "model", None),
+            writer=writer or _model_name(self.summarizer),
             force=options.get("force", False),
             pinned=pinned,
             keep=tuple(options.get("keep") or ()),
@@ -188,6 +188,12 @@ class RequestReader:
         """Return namespace and session that a call names."""
         named = check_call_options({"session_id": session_id})
         return self.config.namespace, named.get("session_id") or self.session_id
+
+
+def _model_name(summarizer: Any) -> str | None:
+    """Return the model that a summarizer names; a user's attribute may be anything."""
+    name = getattr(summarizer, "model", None)
+    return name if isinstance(name, str) else None
 
 
 def pinned_segment(

@@ -16,6 +16,7 @@ from praison_compressor.cli.report import render
 from praison_compressor.cli.report_data import ReportData, data_of_session, data_of_transcript
 from praison_compressor.ledger.sql import open_store
 from tests.helpers.command import SESSION
+from tests.helpers.compressing import compressor
 from tests.helpers.hosting import OPENAI, OUTGROWING, agent, chat, context
 from tests.helpers.transcripts import audit
 
@@ -106,8 +107,7 @@ class Page(HTMLParser):
 
 def made(**options: Any) -> ContextCompressor:
     """Return a compressor with a small window."""
-    given = {"model": "gpt-4o", "context_window": 8_000, "protect_last_n_tokens": 1_000, **options}
-    return ContextCompressor(CompressorConfig(**given))
+    return compressor(**{"context_window": 8_000, **options})
 
 
 def lived(messages: list[dict[str, Any]], **options: Any) -> ReportData:

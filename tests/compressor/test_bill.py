@@ -26,9 +26,9 @@ async def model(messages: list[Any]) -> SummaryReply:
     return SummaryReply("## Done\nThe modules so far are in order.", PAID, "aux", "stop")
 
 
-def usage(prompt: int, cached: int = 0, output: int = 100) -> dict[str, Any]:
+def usage(prompt: int, cached: int = 0) -> dict[str, Any]:
     details = {"prompt_tokens_details": {"cached_tokens": cached}}
-    return {"usage": {"prompt_tokens": prompt, "completion_tokens": output, **details}}
+    return {"usage": {"prompt_tokens": prompt, "completion_tokens": 100, **details}}
 
 
 class Observed(MemoryStore):

@@ -94,17 +94,6 @@ def test_a_fork_shares_its_parents_entries(store):
     assert (other.parent, other.entries) == ("never-seen", ())
 
 
-def test_a_fork_of_an_epoch_shares_what_that_epoch_had(store):
-    """A fork of an older epoch leaves out later entries."""
-    committed(store, "s", talk(3, "a"), talk(3, "b"))
-    chain = store.lineage(NAMESPACE, "s")
-    fork = store.open(NAMESPACE, "f", chain[1].id)
-    assert [e.segment.rendered["content"] for e in fork.entries] == ["summary 0"]
-    assert [e.id for e in store.lineage(NAMESPACE, "f")] == ["s", chain[1].id, "f"]
-    grandchild = store.open(NAMESPACE, "g", "f")
-    assert grandchild.entries == fork.entries
-
-
 def test_namespaces_share_nothing(store):
     """A session id of another namespace has no entries, opens no archive and forks nothing."""
     session = committed(store, "s", talk(3))

@@ -11,10 +11,10 @@ from praison_compressor.view.view import lay_summaries
 from tests.helpers.talks import NAMESPACE, segment, talk, verify
 
 
-def standing_for(*run: str, kind: str = "summary", text: str = "") -> Segment:
+def standing_for(*run: str, text: str = "") -> Segment:
     """Return a segment for messages that are named by one letter each."""
     rendered = {"role": "user", "content": text or "for " + "".join(run)}
-    return Segment(kind, run, rendered, 7, 70, "model")
+    return Segment("summary", run, rendered, 7, 70, "model")
 
 
 def tiles(digests: str, segments: list[Segment], forbidden: str = "") -> list[tuple[int, int, str]]:

@@ -1,6 +1,5 @@
 """The store in a database: restarts, forks, encryption, other processes."""
 
-import multiprocessing
 import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -71,19 +70,6 @@ def test_a_lease_has_one_holder(store):
 
 
 # ---------------------------------------------------------------- processes and threads
-
-
-def test_a_store_works_after_a_fork_of_the_process(sql_store):
-    """Parent and child process both go on, with connections of their own."""
-    committed(sql_store, "s", talk(3))
-    context = multiprocessing.get_context("fork")
-    child = context.Process(target=committed, args=(sql_store, "child", talk(4)))
-    child.start()
-    committed(sql_store, "parent", talk(5))
-    child.join()
-    assert child.exitcode == 0
-    assert {info.id for info in sql_store.sessions(NAMESPACE)} == {"s", "child", "parent"}
-    assert sql_store.verify() == []
 
 
 # ---------------------------------------------------------------- made, or refused

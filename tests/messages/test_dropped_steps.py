@@ -189,8 +189,8 @@ def test_steps_of_another_model_are_named():
 # -------------------------------------------------------------- what the user took back
 
 
-def three_turns(most: int = 0) -> Host:
-    host = Host(most)
+def three_turns() -> Host:
+    host = Host()
     for number in range(3):
         host.turn(f"q{number}", step(str(number)), answer=f"a{number}")
     return host

@@ -240,16 +240,6 @@ def test_a_vague_refusal_of_a_far_too_long_conversation_is_overcome(host, path, 
     assert made.context_compressor.engine().config.context_window < WINDOW
 
 
-SAMPLE = [TOO_LONG[place] for place in range(1, len(TOO_LONG), 17)]
-
-
-@pytest.mark.parametrize("path", [OPENAI, LITELLM])
-@pytest.mark.parametrize("said", SAMPLE, ids=[each.server for each in SAMPLE])
-def test_an_agent_goes_on_after_a_refusal(host, path, said):
-    """An agent loses no turn to a refusal, and learns the window within 10 %."""
-    assert session(host, path, said, turns=19).is_well
-
-
 @pytest.mark.parametrize("path", [OPENAI, LITELLM])
 @pytest.mark.parametrize(("name", "most"), [(name, 3 * (n == 0)) for n, name in enumerate(REPORTS)])
 def test_low_reports_keep_compression_on(host, path, name, most):

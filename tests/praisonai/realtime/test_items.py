@@ -23,8 +23,8 @@ def follower(*events: Event) -> Items:
     return found
 
 
-def user(item_id: str, text: str = "hello", **more: Any) -> Event:
-    content = [{"type": "input_text", "text": text}]
+def user(item_id: str, **more: Any) -> Event:
+    content = [{"type": "input_text", "text": "hello"}]
     return {"id": item_id, "type": "message", "role": "user", "content": content, **more}
 
 
