@@ -191,7 +191,7 @@ class RequestReader:
 
 
 def _model_name(summarizer: Any) -> str | None:
-    """Return the model that a summarizer names; a user's attribute may be anything."""
+    """Return the model that a summarizer names, of any type."""
     name = getattr(summarizer, "model", None)
     return name if isinstance(name, str) else None
 

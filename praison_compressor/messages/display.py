@@ -101,7 +101,7 @@ def short_names(calls: Sequence[ToolCall], width: int) -> list[str]:
 
 
 def _arguments_and_paths(call: ToolCall, width: int) -> tuple[tuple[str, ...], Sequence[str]]:
-    """Return a call's command, paths to change or arguments, and the paths among these."""
+    """Return a call's words: command, paths or arguments; and the paths."""
     if line := command_of(call):
         return (cut_line(line, width),), ()
     if changed := paths_changed(call):

@@ -149,7 +149,7 @@ def _mark_outside_code(mark: re.Pattern[str], text: str, start: int) -> re.Match
 
 
 def _end_of_reasoning(nested: re.Pattern[str], text: str, start: int) -> int:
-    """Return the end of the matching or last closing, or the text's end."""
+    """Return the end of the reasoning's closing, else the text's end."""
     depth, end = 1, len(text)
     for match in nested.finditer(text, start):
         if match.lastgroup == "opens":

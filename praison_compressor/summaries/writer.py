@@ -1,4 +1,4 @@
-"""Ask models in turn for a summary, else quote alone; pause failing models."""
+"""Ask models in turn for a summary; else quote alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cut messages that are too long for the window in their middle: the last resort."""
+"""Cut the middle of messages that are too long for the window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shorten results that are too large to their first, deciding and last lines."""
+"""Shorten large results to their first, deciding and last lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replace old tool outputs by one line each, as the tools' policies allow."""
+"""Replace old tool outputs by one line each, by policy."""
 
 from __future__ import annotations
 
