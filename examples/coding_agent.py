@@ -87,7 +87,7 @@ def main() -> None:
     parser.add_argument("task", nargs="*", default=["make", "the", "tests", "pass"])
     arguments = parser.parse_args()
     if not arguments.project.is_dir():
-        parser.error(f"{arguments.project} is no folder")
+        parser.error(f"{arguments.project} is not a folder")
     agent = coding_agent(arguments.project)
     print(agent.chat(" ".join(arguments.task)))
     result = agent.context_compressor.last_result

@@ -1,11 +1,11 @@
-"""A chat service on PostgreSQL: many workers, one ledger; any worker may serve any turn.
+"""A chat service on PostgreSQL with many workers; any worker may serve any turn.
 
-    pip install 'praison-compressor[postgres]' fastapi uvicorn
+    pip install -e '.[postgres]' fastapi uvicorn
     export OPENAI_API_KEY=... DATABASE_URL=postgresql://user:password@host/database
     uvicorn --app-dir examples fastapi_service:create_app --factory --workers 4
 
-The conversations are a table of the service, one row a message. The compressor keeps its ledger in
-the same database, so every worker finds what another one summarized. A lease lets one worker at a
+The service keeps its conversations in a table, one row a message. The compressor keeps its ledger
+in the same database, so a worker finds the summaries of the others. A lease lets one worker at a
 time compress a session, so no summary is paid for twice.
 """
 
@@ -88,9 +88,7 @@ def create_app() -> FastAPI:
     compressor = ContextCompressor(
         CompressorConfig(
             model=MODEL,
-            context_window=int(os.environ["CONTEXT_WINDOW"])
-            if "CONTEXT_WINDOW" in os.environ
-            else None,
+            context_window=int(os.environ.get("CONTEXT_WINDOW", 0)) or None,
             protect_last_n_tokens=4_000,
             auxiliary_model=os.environ.get("SUMMARY_MODEL", MODEL),
             auxiliary_api_base=os.environ.get("OPENAI_BASE_URL"),

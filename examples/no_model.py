@@ -63,7 +63,7 @@ def work() -> Iterator[str | tuple[Any, dict[str, str]]]:
 
 
 def conversation(folder: Path) -> list[Message]:
-    """Return the messages of that work, each call with its result."""
+    """Return the messages of the work, each call with its result."""
     messages: list[Message] = [{"role": "system", "content": "You keep the shop's orders."}]
     for number, act in enumerate(work()):
         if isinstance(act, str):
@@ -109,12 +109,12 @@ def main() -> CompressResult:
     print(
         f"{len(result.messages)} to send, {result.tokens_after:,} tokens: {result.context_status}"
     )
-    print("\nThe first and the newest messages are sent word for word. For those between stands:\n")
+    print("\nThe first and newest messages are sent word for word. The others are replaced by:\n")
     for segment in result.segments:
         print(segment.rendered["content"])
     print(
-        "\nLook at the user's words, the file that was edited, the newest run of the tests and"
-        "\nthe letters that were read. All of it is quoted; no model was called."
+        "\nThe user's words, the edited file, the newest run of the tests and the letters that were"
+        "\nread are quoted. No model was called."
     )
     return result
 

@@ -89,7 +89,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where the texts are, as *.txt")
     folder = parser.parse_args().folder
     if not folder.is_dir():
-        parser.error(f"{folder} is no folder")
+        parser.error(f"{folder} is not a folder")
     agent = research_agent(folder)
     agent.context_compressor.subscribe(lambda event: notice_of(event) and print(notice_of(event)))
     for line in sys.stdin:

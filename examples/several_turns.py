@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("turn", nargs="+", help="what is asked, a turn each")
     arguments = parser.parse_args()
     if not arguments.project.is_dir():
-        parser.error(f"{arguments.project} is no folder")
+        parser.error(f"{arguments.project} is not a folder")
     agent = agent_for(arguments.project)
     for question in arguments.turn:
         print(agent.chat(question))

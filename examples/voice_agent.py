@@ -1,6 +1,6 @@
 """A voice conversation that remembers, on any server of OpenAI's Realtime protocol.
 
-    pip install 'praison-compressor[realtime]'
+    pip install -e '.[realtime]'
     python examples/voice_agent.py --url ws://localhost:8080/v1/realtime
 
 One line of standard input is one turn (a microphone would call `agent.asend_audio` instead). At

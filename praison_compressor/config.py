@@ -288,7 +288,8 @@ def _takes_none(name: str, default: Any) -> bool:
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """Return the nearest known name, else one with the nearest word."""
-    names, name = sorted(known, reverse=True), name.lower()
+    names = sorted(known, reverse=True)
+    name = name.lower()
     by_word = {word: option for option in names for word in option.split("_")}
     for candidates in (dict(zip(names, names, strict=True)), by_word):
         close = get_close_matches(name, candidates, cutoff=0.75)

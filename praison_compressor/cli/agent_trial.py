@@ -28,8 +28,7 @@ def main() -> None:
     """Print the result of a trial as JSON.
 
     The command line has model and window as JSON; null means the configured one. The agent has the
-    host's configuration, except for everything outside this process: addresses, keys, memory, store
-    and auxiliary model.
+    host's configuration without its addresses, keys, memory, store and auxiliary model.
     """
     model, window = json.loads(sys.argv[1])
     host = loader.get_config()
@@ -57,7 +56,7 @@ def run_agent(settings: dict[str, Any], window: int) -> tuple[int, int]:
         return "Noted." if is_agents else SummaryModel(r"Ledger \d+").summary(asked)
 
     with LocalProvider(reply, window=sys.maxsize) as provider:
-        install({**install().defaults, **NOWHERE_ELSE, "context_window": window})
+        install({**install().agents.defaults, **NOWHERE_ELSE, "context_window": window})
         address = {"base_url": provider.base_url, "api_key": "local"}
         agent = Agent(model="openai/local", **address, **settings)
         agent.chat_history = _longer_than(window)
@@ -68,7 +67,7 @@ def run_agent(settings: dict[str, Any], window: int) -> tuple[int, int]:
 
 
 def _longer_than(window: int) -> list[dict[str, str]]:
-    """Return a conversation of somewhat more tokens."""
+    """Return a conversation of more tokens than the window."""
     talk = []
     for book in range(40):
         rows = " ".join(f"row {n} holds {n * 7} boxes," for n in range(window // 320 + 1))

@@ -31,7 +31,7 @@ COMMAND_MODULES = {
 """Command -> its module, in the order of the help. Only the module of the command is imported."""
 
 OBJECTS_BETWEEN_COLLECTIONS = 100_000
-"""A transcript's messages live until the command ends: a search for garbage finds none."""
+"""A transcript's messages live until the command ends, so collecting garbage finds nothing."""
 
 
 def main() -> None:
@@ -66,8 +66,8 @@ class _Group(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Return the named command; suggest the nearest for an unknown one."""
         if args[0] not in COMMAND_MODULES:
-            meant = nearest_name(args[0], COMMAND_MODULES)
-            hint = f"did you mean {meant}?" if meant else f"{PROGRAM} -h lists the commands"
+            nearest = nearest_name(args[0], COMMAND_MODULES)
+            hint = f"did you mean {nearest}?" if nearest else f"{PROGRAM} -h lists the commands"
             raise Unusable(f"no command {args[0]}; {hint}")
         return super().resolve_command(ctx, args)
 
@@ -84,10 +84,10 @@ def build() -> click.Group:
     version = click.version_option(__version__, message="%(prog)s %(version)s")
     names = {"help_option_names": ["-h", "--help"]}
     group = click.group(PROGRAM, cls=_Group, no_args_is_help=True, context_settings=names)
-    return group(version(_common))
+    return group(version(_program))
 
 
-def _common() -> None:
+def _program() -> None:
     """Compress long agent conversations, and look into what was compressed.
 
     A number of tokens is written 32000, 32_000, 32k or 1.5M. SESSION is a session's id, or the id
@@ -108,8 +108,8 @@ def _warnings_on_stderr() -> Iterator[None]:
     logger.propagate = False
     try:
         yield
-    except SystemExit as ended:
-        records = [] if ended.code in (BAD_INPUT, DOES_NOT_FIT, LEDGER) else handler.buffer
+    except SystemExit as exited:
+        records = [] if exited.code in (BAD_INPUT, DOES_NOT_FIT, LEDGER) else handler.buffer
         for text in dict.fromkeys(map(logging.LogRecord.getMessage, records)):
             print_complaint(text, kind="note: ")
         raise

@@ -5,10 +5,8 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any
-
-import click
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Part, Preview
@@ -21,13 +19,12 @@ from ..messages.display import one_line, pluralize, truncate_line
 from ..view.frame import is_framed, unframe
 from .parameters import (
     AS_JSON,
-    CallOptions,
-    TranscriptFile,
+    Request,
     command,
-    with_call,
+    option,
     with_config,
     with_guessed_window,
-    with_transcript,
+    with_request,
 )
 from .store_access import open_ledger
 from .terminal import (
@@ -45,19 +42,15 @@ from .transcripts import check_writable, write_messages
 
 
 @command
-@with_transcript
-@click.option(
-    "--out", metavar="FILE", help="Write the view there (.jsonl: JSON Lines); - is stdout."
-)
-@click.option("--show", is_flag=True, help="Print the summaries too.")
-@with_call
+@with_request
+@option("--out FILE", "Write the view there (.jsonl: JSON Lines); - is stdout.")
+@option("--show", "Print the summaries too.")
 @with_config
 @AS_JSON
 def compress(
-    transcript: TranscriptFile,
+    request: Request,
     out: str | None,
     show: bool,
-    call: CallOptions,
     config: CompressorConfig,
     as_json: bool,
 ) -> None:
@@ -66,29 +59,28 @@ def compress(
     Head and tail stay verbatim, the middle becomes a summary. The file itself is never changed.
 
     FILE holds a JSON list of chat messages, {"messages": [...]}, or JSON Lines with one message a
-    line or one conversation a line; - is standard input. With `--set tool_policies=keep_none`
-    old tool outputs become one line each; where that is enough, no summary is written.
+    line or one conversation a line; - is standard input. `--set tool_policies=keep_none` replaces
+    each old tool output by one line. If that is enough, no summary is written.
 
     $ praison-compressor compress talk.jsonl --window 32k --out view.jsonl
     """
-    file, messages = transcript.path, transcript.messages
     if out is not None:
-        check_writable(out, source=file)
-    result, preview, failures = _compress(messages, call, config)
+        check_writable(out, source=request.file)
+    result, preview, failures = _compress(request, config)
     if out is not None:
-        write_messages(out, result.messages, source=file)
+        write_messages(out, result.messages, source=request.file)
     value = {
-        "file": file,
+        "file": request.file,
         **{name: getattr(result, name) for name in RESULT_FIELDS},
         "failures": failures,
         "parts": list(map(_part_json, preview.parts)),
         "messages": None if out else result.messages,
     }
     blocks: Iterable[Block] = itertools.chain(
-        [_parts_table(preview, len(result.messages)), _method_sentence(result, call, config)],
+        [_parts_table(preview, len(result.messages)), _method_sentence(result, request, config)],
         (f"  {reason}" for reason in failures),
         _savings_lines(result),
-        _session_notes(call.session, result, config, messages),
+        _session_notes(request, result, config),
         _summary_blocks(result) if show else (),
         [f"View written {PLACES.get(out) or f'to {out}'}."],
     )
@@ -96,17 +88,19 @@ def compress(
 
 
 def _compress(
-    messages: Sequence[Message], call: CallOptions, config: CompressorConfig
+    request: Request, config: CompressorConfig
 ) -> tuple[CompressResult, Preview, list[str]]:
-    """Return the result, its view, and why models failed."""
+    """Return the result, its view's preview, and the reasons of failures."""
     events: list[Event] = []
     with progress_bar("Compressing"), mute_log():  # the failures are printed
         compressor = ContextCompressor(with_guessed_window(config), on_event=events.append)
-        if call.choices:  # a preview gives references to messages
-            compressor.preview(messages, **call.options)
-        result = compressor.compress_sync(messages, **call.options, **call.choices)
-        # Of an empty range: the view as it is now, and no compression to come.
-        preview = compressor.preview(messages, session_id=call.session, until=0)
+        if request.selection:  # a preview gives references to messages
+            compressor.preview(request.messages, **request.arguments)
+        result = compressor.compress_sync(
+            request.messages, **request.arguments, **request.selection
+        )
+        # An empty range: the preview shows the view as it is now.
+        preview = compressor.preview(request.messages, session_id=request.session, until=0)
     failures = [one_line(str(e.data["reason"])) for e in events if e.name == "fell_back"]
     return result, replace(preview, parts=tuple(_mark_written(preview.parts, result))), failures
 
@@ -122,27 +116,27 @@ RESULT_FIELDS = (
 
 
 def _mark_written(parts: Iterable[Part], result: CompressResult) -> Iterator[Part]:
-    """Yield the parts; a summary that this command wrote has that reason."""
-    by = {unframe(text.message): text.model or text.method for text in result.written}
+    """Yield the parts; name the writer of each new summary."""
+    writers = {unframe(text.message): text.model or text.method for text in result.written}
     for part in parts:
-        how = by.get(unframe(part.segment.rendered)) if part.segment else None
-        yield part if how is None else replace(part, why=f"summarized now ({how})")
+        writer = writers.get(unframe(part.segment.rendered)) if part.segment else None
+        yield part if writer is None else replace(part, why=f"summarized now ({writer})")
 
 
 def _session_notes(
-    session: str | None, result: CompressResult, config: CompressorConfig, messages: Sequence[Any]
+    request: Request, result: CompressResult, config: CompressorConfig
 ) -> Iterator[str]:
-    """Yield where the session is kept, and under which name."""
+    """Yield where the session is stored, and under which name."""
     if config.store_url is None:
-        if session is not None:
-            yield f"Session {session} is kept nowhere; --store names a place for it."
-        if any(map(is_framed, messages)):
+        if request.session is not None:
+            yield f"Session {request.session} is kept nowhere; --store names a place for it."
+        if any(map(is_framed, request.messages)):
             yield "The file holds a summary. Without its store (--store) it is ordinary text."
     elif result.context_status == "full":
         yield "Nothing was stored: a session is stored when it is first compressed."
     else:
-        named = "" if session else "; --session names it yourself"
-        yield f"Kept as session {session or result.session_id}{named}."
+        hint = "" if request.session else "; --session ID gives it another name"
+        yield f"Kept as session {request.session or result.session_id}{hint}."
 
 
 def _summary_blocks(result: CompressResult) -> Iterator[Block]:
@@ -166,20 +160,21 @@ def _parts_table(preview: Preview, view_messages: int) -> Table:
     return Table(("part", "messages#", "tokens#", "after#", "what"), rows, styles, wraps=True)
 
 
-def _method_sentence(result: CompressResult, call: CallOptions, config: CompressorConfig) -> str:
+def _method_sentence(result: CompressResult, request: Request, config: CompressorConfig) -> str:
     """Return a sentence on how the view was made."""
-    used, model = result.usage, config.auxiliary_model
+    model = config.auxiliary_model
     if result.summary_method is None and result.context_status == "masked":
         return "Method: masks; no summary was needed, no model was asked."
     if result.summary_method is None:
-        is_requested = call.force or call.target
+        is_requested = request.force or request.target
         why = "nothing to gain" if is_requested else "it fits, so nothing was compressed"
         return f"Method: none; {why}. --target or --window ask for less, --force for it anyway."
     if result.summary_method == "reused":
         return "Method: reused from the store; nothing was summarized again."
     if result.summary_method == "model":
-        cost = "" if used.cost is None else f", {money(used.cost)}"
-        numbers = f"{number(used.prompt_tokens)} tokens read, {number(used.completion_tokens)}"
+        usage = result.usage
+        cost = "" if usage.cost is None else f", {money(usage.cost)}"
+        numbers = f"{number(usage.prompt_tokens)} tokens read, {number(usage.completion_tokens)}"
         return f"Method: model ({model}: {numbers} written{cost})."
     if model is None:
         return "Method: static (no model was given; --auxiliary-model has one write the summary)."
@@ -212,22 +207,20 @@ def summary_of(part: Part) -> str | None:
 
 
 @command
-@with_transcript
-@click.option("--messages", is_flag=True, help="Print a line for each message.")
-@with_call
+@with_request
+@option("--messages", "Print a line for each message.")
 @with_config
 @AS_JSON
 def inspect(
-    transcript: TranscriptFile,
+    request: Request,
     messages: bool,
-    call: CallOptions,
     config: CompressorConfig,
     as_json: bool,
 ) -> None:
     """Show what would be kept, masked and summarized, and why.
 
-    Prints references, tokens and the replacement texts. Calls no model and writes nothing. Takes
-    FILE and the options of `compress`; `compress` with the same options does what was shown.
+    Prints references, tokens and the replacement texts. Calls no model and writes nothing. FILE
+    and the options are those of `compress`. `compress` with the same options does what was shown.
 
     $ praison-compressor inspect talk.jsonl --window 32k --messages
     """
@@ -236,23 +229,24 @@ def inspect(
         # `inspect` does not create a missing store.
         store = MemoryStore() if missing_store else None
         compressor = ContextCompressor(with_guessed_window(config), store=store)
-        if call.choices:
-            compressor.preview(transcript.messages, **call.options)
-        preview = compressor.preview(transcript.messages, **call.options, **call.choices)
-    tokens, rows = compressor.tokens, list(_message_rows(preview)) if messages or as_json else []
+        if request.selection:
+            compressor.preview(request.messages, **request.arguments)
+        preview = compressor.preview(request.messages, **request.arguments, **request.selection)
+    tokens = compressor.tokens
+    rows = list(_message_rows(preview)) if messages or as_json else []
     value = {
-        "file": transcript.path,
+        "file": request.file,
         "tokenizer": {"source": tokens.source, "exact": tokens.exact},
         **{name: getattr(preview, name) for name in PREVIEW_FIELDS},
         "parts": list(map(_part_json, preview.parts)),
-        "messages": [dict(zip(MESSAGE_COLUMNS, row, strict=True)) for row in rows],
+        "messages": rows,
     }
-    sizes = (1 if part.segment or part.to_write else part.messages for part in preview.parts)
+    view_sizes = (1 if part.segment or part.to_write else part.messages for part in preview.parts)
     blocks: Iterable[Block] = itertools.chain(
-        [_size_line(preview, call, config)],
+        [_size_line(preview, request, config)],
         [f"There is no {missing_store} yet: no segment is found again."] if missing_store else (),
         [f"Tokens: {tokens.source}{', exact' if tokens.exact else ''}."],
-        [_parts_table(preview, sum(sizes)), _verdict(preview)],
+        [_parts_table(preview, sum(view_sizes)), _verdict(preview)],
         [str(preview.balance)] if preview.balance is not None else (),
         [_messages_table(rows)] if messages else (),
         _summary_texts(preview),
@@ -265,28 +259,41 @@ PREVIEW_FIELDS = (
 )
 """Fields of a preview that `--json` prints."""
 
-MESSAGE_COLUMNS = ("index", "reference", "role", "fate", "tokens", "text")
-"""Of a message: its fate is "keep", "mask" or the name of its summary."""
-
 
 def _missing_store(url: str | None) -> str | None:
-    """Return the place of a missing store, or None."""
+    """Return the address of a missing store, or None."""
     if url is None:
         return None
     with open_ledger(url, new=True) as store:
         return None if store.exists() else store.place
 
 
-def _message_rows(preview: Preview) -> Iterator[tuple[int, str, str, str, int, str]]:
-    """Yield a row of `MESSAGE_COLUMNS` for each message.
+@dataclass(frozen=True)
+class MessageRow:
+    """A message of the transcript, and its form in the view."""
 
-    The text is the line that replaces a masked output, else the message's beginning.
-    """
+    index: int
+    reference: str
+    role: str
+    fate: str
+    """ "keep", "mask" or the name of its summary."""
+    tokens: int
+    text: str
+    """The line that replaces a masked output, else the message's beginning."""
+
+
+def _message_rows(preview: Preview) -> Iterator[MessageRow]:
     for index, fate in preview.fates():
-        message, tokens = preview.messages[index], preview.message_tokens[index]
+        message = preview.messages[index]
         line = preview.lines.get(index) if fate == "mask" else None
-        text = line or message_line(message, 80)
-        yield index, preview.references[index], str(message.get("role")), fate, tokens, text
+        yield MessageRow(
+            index=index,
+            reference=preview.references[index],
+            role=str(message.get("role")),
+            fate=fate,
+            tokens=preview.message_tokens[index],
+            text=line or message_line(message, 80),
+        )
 
 
 def message_line(message: Message, width: int) -> str:
@@ -295,10 +302,10 @@ def message_line(message: Message, width: int) -> str:
     return truncate_line(" ".join([*calls, text_of(message)]), width)
 
 
-def _messages_table(rows: Sequence[tuple[int, str, str, str, int, str]]) -> Table:
-    styles = [{"keep": "", "mask": "cyan"}.get(row[3], "yellow") for row in rows]
+def _messages_table(rows: Sequence[MessageRow]) -> Table:
+    styles = [{"keep": "", "mask": "cyan"}.get(row.fate, "yellow") for row in rows]
     heads = ("index#", "reference", "role", "fate", "tokens#", "text")
-    return Table(heads, rows, styles, spare=("role",))
+    return Table(heads, list(map(astuple, rows)), styles, spare=("role",))
 
 
 def _summary_texts(preview: Preview) -> Iterator[Block]:
@@ -310,10 +317,11 @@ def _summary_texts(preview: Preview) -> Iterator[Block]:
             yield f"{part.reference}: the auxiliary model writes the text when `compress` asks it."
 
 
-def _size_line(preview: Preview, call: CallOptions, config: CompressorConfig) -> str:
-    if call.target:
-        return f"Target {number(call.target)} tokens."
-    budget, source = preview.budget, options_as_flags(preview.limits.source)
+def _size_line(preview: Preview, request: Request, config: CompressorConfig) -> str:
+    if request.target:
+        return f"Target {number(request.target)} tokens."
+    budget = preview.budget
+    source = options_as_flags(preview.limits.source)
     if config.model is None and config.context_window is None:
         source = "assumed; set --model or --window"
     return (

@@ -19,10 +19,10 @@ from .parameters import AS_JSON, command
 from .terminal import Block, Line, Table, money, number, print_answer, with_title
 
 if TYPE_CHECKING:
-    from .demo_agent import Sent, TurnOutcome
+    from .demo_agent import SentRequest, TurnOutcome
 
 WIDTH = 38
-"""Most columns of each half of a picture."""
+"""Most columns of each width of a picture."""
 
 FIRST_SHOWN, LAST_SHOWN = 4, 2
 """Messages shown at either end of a long list."""
@@ -30,7 +30,7 @@ FIRST_SHOWN, LAST_SHOWN = 4, 2
 SUMMARY_LINES = 12
 """Lines shown of a summary."""
 
-METHOD_STYLES = {"masked": "bold cyan", "summarized": "bold yellow"}
+METHOD_STYLES = {"masked": "cyan", "summarized": "yellow"}
 
 
 @command
@@ -93,7 +93,7 @@ def _describe_turns(turns: Iterator[TurnOutcome]) -> Iterator[Block]:
         outcomes.append(outcome)
         yield ""
         yield Line(f"You: {outcome.user}", "bold")
-        yield _requests(outcome.requests, first)
+        yield _requests_table(outcome.requests, first)
         yield Line(f"Agent: {truncate_line(outcome.answer, 100)}", "green")
         first += len(outcome.requests)
     last = outcomes[-1].requests[0]
@@ -101,16 +101,16 @@ def _describe_turns(turns: Iterator[TurnOutcome]) -> Iterator[Block]:
     yield Line(
         f"The last question was asked with request {first - len(outcomes[-1].requests)}:", "bold"
     )
-    half = min(WIDTH, shutil.get_terminal_size().columns // 2 - 1)
-    yield from picture(last, TokenCounter(MODEL), half)
+    width = min(WIDTH, shutil.get_terminal_size().columns // 2 - 1)
+    yield from picture(last, TokenCounter(MODEL), width)
     for summary in filter(is_framed, last.view):
         lines = unframe(summary).splitlines()
         more = [f"({len(lines) - SUMMARY_LINES} more lines)"] if len(lines) > SUMMARY_LINES else []
         yield from with_title("its summary begins", "\n".join(lines[:SUMMARY_LINES] + more))
-    yield from _closing(outcomes)
+    yield from _closing_lines(outcomes)
 
 
-def _requests(sent: Sequence[Sent], first: int) -> Table:
+def _requests_table(sent: Sequence[SentRequest], first: int) -> Table:
     rows: list[tuple[str | int, ...]] = []
     for place, request in enumerate(sent, first):
         remark = f"refused: {truncate_line(request.refused, 60)}" if request.refused else ""
@@ -124,46 +124,47 @@ def _requests(sent: Sequence[Sent], first: int) -> Table:
     )
 
 
-def picture(request: Sent, tokens: TokenCounter, half: int = WIDTH) -> Iterator[str]:
-    """Draw transcript and request side by side in `half` columns each."""
+def picture(request: SentRequest, tokens: TokenCounter, width: int = WIDTH) -> Iterator[str]:
+    """Draw transcript and request side by side, each `width` columns wide."""
     halves = (
         ("whole", request.whole, request.transcript_tokens),
         ("sent", request.view, request.sent_tokens),
     )
     left, right = (
         [
-            truncate_line(f"{name}: {number(size)} tokens, {len(messages)} messages", half),
-            "\u2500" * half,
-            *_list_messages(messages, tokens, half - 16),
+            truncate_line(f"{name}: {number(size)} tokens, {len(messages)} messages", width),
+            "\u2500" * width,
+            *_list_messages(messages, tokens, width - 16),
         ]
         for name, messages, size in halves
     )
-    for a, b in itertools.zip_longest(left, right, fillvalue=""):
-        yield f"{a:<{half}}  {b}".rstrip()
+    for left_line, right_line in itertools.zip_longest(left, right, fillvalue=""):
+        yield f"{left_line:<{width}}  {right_line}".rstrip()
 
 
 def _list_messages(messages: Sequence[Message], tokens: TokenCounter, width: int) -> Iterator[str]:
     """Yield lines for the outer messages and summaries; count the others."""
     skipped = 0
     for index, message in enumerate(messages):
-        framed = is_framed(message)
-        if FIRST_SHOWN <= index < len(messages) - LAST_SHOWN and not framed:
+        is_summary = is_framed(message)
+        if FIRST_SHOWN <= index < len(messages) - LAST_SHOWN and not is_summary:
             skipped += 1
             continue
         if skipped:
             yield f"{'...':<16}{truncate_line(f'{skipped} more messages', width)}"
             skipped = 0
         lines = [message_line(message, width)]
-        if framed:
+        if is_summary:
             headings = re.findall(r"^## ([^:(\n]+)", unframe(message), re.MULTILINE)
             lines = textwrap.wrap(", ".join(headings), width) or ["one paragraph"]
-        name = "summary" if framed else str(message.get("role"))
+        name = "summary" if is_summary else str(message.get("role"))
         yield f"{name:<9}{number(tokens.message(message)):>6} {lines[0]}"
         yield from (f"{'':<16}{line}" for line in lines[1:])
 
 
-def _closing(outcomes: Sequence[TurnOutcome]) -> Iterator[Block]:
-    check, totals = outcomes[-1].check, _totals(outcomes)
+def _closing_lines(outcomes: Sequence[TurnOutcome]) -> Iterator[Block]:
+    check = outcomes[-1].check
+    totals = _totals(outcomes)
     figures = {name: number(n) if isinstance(n, int) else n for name, n in totals.items()}
     where = "what was sent still held it"
     if not check["in_view"]:

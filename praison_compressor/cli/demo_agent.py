@@ -1,6 +1,6 @@
 """Let an agent read a harbour's logs, against a strict local provider.
 
-Agent, tools and HTTP are real. Two models are scripted: the agent's follows `SCRIPT` and answers
+Agent, tools and HTTP are real. Two models are scripted: the agent's follows `script` and answers
 only from what it is shown; the summarizer's takes notes. No key, no network.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
@@ -18,6 +18,7 @@ from ..messages import Message, text_of, tool_calls_of
 from ..recall.answers import SEARCH
 from ..summaries.prompts import SUMMARY_INSTRUCTIONS
 from ..testing import Asked, Call, LocalProvider, Recorded, Reply
+from ..testing.server import Answers
 from .terminal import mute_log
 
 MODEL = "gpt-4"
@@ -30,33 +31,10 @@ WINDOW = 8_192
 SHIPS = ("Otter", "Heron", "Juno", "Swan", "Kestrel", "Ann", "Dolphin", "Iris", "Pilot", "Wren")
 GOODS = ("tea", "salt", "timber", "wool", "slate", "oranges", "iron")
 MONTHS = "January February March April May June July August September October".split()
-LINES = 56
-"""Lines of a log in a month, two a day."""
+MONTH_LINES = 56  # of a log, two a day
+
 FACT = "01-23 Marigold, 14 crates of tea: mast broken, towed in by the Otter"
-"""The line of one log that the last question asks for."""
-
-
-def log_of(pier: int) -> list[str]:
-    """Return the lines of a log, the same on every machine."""
-    lines = []
-    for n in range(LINES * len(MONTHS)):
-        late = f", {n % 5 + 1} h late" if n % 29 == 0 else ""
-        ship, goods = SHIPS[(n * pier + n // 7) % len(SHIPS)], GOODS[(n + pier) % len(GOODS)]
-        day = f"{n // LINES + 1:02}-{n // 2 % 28 + 1:02}"
-        lines.append(f"{day} {ship}, {(n * 11 + pier) % 60 + 3} crates of {goods}{late}")
-    if pier == 3:
-        lines[44] = FACT
-    return lines
-
-
-def search(pier: int, word: str) -> str:
-    """Search the log of a pier for a word.
-
-    Args:
-        pier: 1 to 3
-        word: what to look for
-    """
-    return "\n".join(line for line in log_of(pier) if word in line)
+"""Line of a log that the last question asks for."""
 
 
 def read_month(pier: int, month: int) -> str:
@@ -66,45 +44,37 @@ def read_month(pier: int, month: int) -> str:
         pier: 1 to 3
         month: 1 to 10
     """
-    return "\n".join(log_of(pier)[LINES * (month - 1) : LINES * month])
+    lines = []
+    for n in range(MONTH_LINES * (month - 1), MONTH_LINES * month):
+        ship, goods = SHIPS[(n * pier + n // 7) % len(SHIPS)], GOODS[(n + pier) % len(GOODS)]
+        day = f"{month:02}-{n // 2 % 28 + 1:02}"
+        lines.append(f"{day} {ship}, {(n * 11 + pier) % 60 + 3} crates of {goods}")
+    if (pier, month) == (3, 1):
+        lines[44] = FACT
+    return "\n".join(lines)
 
 
 # ---------------------------------------------------------------- the two models
 
 
-@dataclass(frozen=True)
-class DemoTurn:
-    """What the user says, which logs the model reads, what it answers."""
-
-    user: str
-    calls: tuple[Call, ...]
-    answer: str
-
-
-def _month_calls(pier: int, *months: int) -> tuple[Call, ...]:
-    return tuple(Call("read_month", {"pier": pier, "month": month}) for month in months)
+def script() -> Iterator[tuple[str, Answers]]:
+    """Yield each message of the user with the model's answers."""
+    reads = [_read(pier, month) for pier in (1, 2) for month in range(1, 7)]
+    yield FIRST_QUESTION, [*reads, Reply("Both piers: most ships bring tea, salt or timber.")]
+    for month, name in enumerate(MONTHS, 1):
+        listed = read_month(3, month).replace("\n", "\n- ")
+        answer = Reply(f"Pier-3 in {name}: {MONTH_LINES} ships.\n- {listed}")
+        yield f"What came to pier-3 in {name}?", [_read(3, month), answer]
+    yield LAST_QUESTION, answer_last
 
 
-def _question(number: int, month: str) -> DemoTurn:
-    """Return a question that one read answers."""
-    listed = read_month(3, number).replace("\n", "\n- ")
-    answer = f"Pier-3 in {month}: {LINES} ships.\n- {listed}"
-    return DemoTurn(f"What came to pier-3 in {month}?", _month_calls(3, number), answer)
+def _read(pier: int, month: int) -> Reply:
+    return Reply(calls=(Call("read_month", {"pier": pier, "month": month}),))
 
 
-SCRIPT = (
-    DemoTurn(
-        "I write the harbour's yearly report in notes/harbour.md: read the logs of pier-1 and "
-        "pier-2, then I ask you about pier-3. Rule QX-417: no captain's name goes into it.",
-        (
-            Call("search", {"pier": 1, "word": "late"}),
-            *_month_calls(1, 1, 2, 3, 4),
-            Call("search", {"pier": 2, "word": "late"}),
-            *_month_calls(2, 1, 2, 3, 4),
-        ),
-        "Both piers: most ships bring tea, salt or timber, and every 29th entry is late.",
-    ),
-    *(_question(number, month) for number, month in enumerate(MONTHS, 1)),
+FIRST_QUESTION = (
+    "I write the harbour's yearly report in notes/harbour.md: read the logs of pier-1 and "
+    "pier-2, then I ask you about pier-3. Rule QX-417: no captain's name goes into it."
 )
 
 LAST_QUESTION = (
@@ -127,17 +97,17 @@ def take_notes(request: Asked) -> Reply:
     text = request.last_user
     goals = re.findall(r"^\[user\]\n(.+)$", text, re.MULTILINE)
     done = re.findall(r"^\[assistant\]\n(.+)$", text, re.MULTILINE)
-    calls = re.findall(r"^(?:\[calls )?(search|read_month)\]? (\{.+\})$", text, re.MULTILINE)
+    calls = re.findall(r"^(?:\[calls )?(read_month)\]? (\{.+\})$", text, re.MULTILINE)
     done += [" ".join(call) for call in calls]
-    notes = (("Goal", goals), ("Done", done))
-    return Reply("\n".join("\n".join([f"## {name}", *lines]) for name, lines in notes if lines))
+    notes = (["## Goal", *goals], ["## Done", *done])
+    return Reply("\n".join(line for section in notes if section[1:] for line in section))
 
 
 # ---------------------------------------------------------------- what happens
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentRequest:
     """One request of the agent, and the same without compression."""
 
     whole: list[Message]
@@ -148,7 +118,7 @@ class Sent:
     sent_tokens: int
     """Tokens with the tool schemas, as the provider counted."""
     cached_tokens: int
-    """Tokens of messages that begin the request before too."""
+    """Tokens of the prefix that an earlier request had too."""
     refused: str | None = None
     compressed: str | None = None
     """"masked" or "summarized" before this request, or None."""
@@ -164,7 +134,7 @@ class TurnOutcome:
 
     user: str
     answer: str
-    requests: list[Sent]
+    requests: list[SentRequest]
     summary_requests: int
     """Requests to the summarizer's model."""
 
@@ -192,9 +162,58 @@ def run_turns() -> Iterator[TurnOutcome]:
 
             install()
             try:
-                yield from _run_script(_agent(), provider)
+                demo = _Demo(provider)
+                for question, answers in script():
+                    yield demo.ask(question, answers)
             finally:
                 uninstall()
+
+
+class _Demo:
+    """An agent, its provider, and the compressions so far."""
+
+    def __init__(self, provider: LocalProvider) -> None:
+        self._provider = provider
+        self._agent = _agent()
+        self._commits: dict[int, Mapping[str, Any]] = {}
+        """Index of the request that follows a compression → the compression's event."""
+        self._agent.context_compressor.subscribe(self._on_event)
+
+    def _on_event(self, event: Event) -> None:
+        if event.name == "committed":
+            self._commits[len(self._provider.requests)] = event.data
+
+    def ask(self, question: str, answers: Answers) -> TurnOutcome:
+        """Run one turn of the agent, whose model gives these answers."""
+        self._provider.answer_with(answers)
+        before = len(self._provider.requests)
+        answer = str(self._agent.chat(question))
+        records = dict(enumerate(self._provider.requests[before:], before))
+        sent = [
+            self._sent_request(record, self._commits.get(index, {}))
+            for index, record in records.items()
+            if not _asks_for_summary(record.messages)
+        ]
+        return TurnOutcome(question, answer, sent, len(records) - len(sent))
+
+    def _sent_request(self, record: Recorded, commit: Mapping[str, Any]) -> SentRequest:
+        view = record.messages
+        compressor = self._agent.context_compressor
+        engine = compressor.engine()
+        whole = engine.verbatim(view, session_id=compressor.session_id)
+        left_out = engine.tokens.messages(whole) - engine.tokens.messages(view)
+        method = "summarized" if commit.get("method") else "masked"
+        return SentRequest(
+            whole=whole,
+            view=view,
+            transcript_tokens=record.prompt_tokens + left_out,
+            sent_tokens=record.prompt_tokens,
+            cached_tokens=record.cached_tokens,
+            refused=record.error if record.refused else None,
+            compressed=method if commit else None,
+            seconds=commit.get("seconds", 0.0),
+            cost=commit.get("cost") or 0.0,
+        )
 
 
 def _agent() -> Any:
@@ -205,7 +224,7 @@ def _agent() -> Any:
         instructions="You keep a harbour's books. Look things up with your tools before you "
         "answer, and be brief.",
         llm=MODEL,
-        tools=[search, read_month],
+        tools=[read_month],
         context={
             "strategy": "summarize",
             "context_window": WINDOW,
@@ -215,54 +234,6 @@ def _agent() -> Any:
         execution=ExecutionConfig(max_iter=60, max_tool_calls_per_turn=60),
         output="silent",
     )
-
-
-def _run_script(agent: Any, provider: LocalProvider) -> Iterator[TurnOutcome]:
-    committed: dict[int, Mapping[str, Any]] = {}  # by how many requests the provider had then
-
-    def on_event(event: Event) -> None:
-        if event.name == "committed":
-            committed[len(provider.requests)] = event.data
-
-    agent.context_compressor.subscribe(on_event)
-    for turn in SCRIPT:
-        replies = [Reply(calls=(call,)) for call in turn.calls]
-        provider.answer_with([*replies, Reply(turn.answer)])
-        yield _run_turn(agent, provider, turn.user, committed)
-    provider.answer_with(answer_last)
-    yield _run_turn(agent, provider, LAST_QUESTION, committed)
-
-
-def _run_turn(
-    agent: Any, provider: LocalProvider, words: str, committed: Mapping[int, Mapping[str, Any]]
-) -> TurnOutcome:
-    before = provider.requests
-    answer = str(agent.chat(words))
-    records = provider.requests[len(before) :]
-    sent = [
-        _sent_request(agent.context_compressor, record, committed.get(place))
-        for place, record in enumerate(records, len(before))
-        if not _asks_for_summary(record.messages)
-    ]
-    return TurnOutcome(words, answer, sent, len(records) - len(sent))
-
-
-def _sent_request(compressor: Any, record: Recorded, commit: Mapping[str, Any] | None) -> Sent:
-    engine, view = compressor.engine(), record.messages
-    whole = engine.verbatim(view, session_id=compressor.session_id)
-    left_out = engine.tokens.messages(whole) - engine.tokens.messages(view)
-    sent = Sent(
-        whole=whole,
-        view=view,
-        transcript_tokens=record.prompt_tokens + left_out,
-        sent_tokens=record.prompt_tokens,
-        cached_tokens=record.cached_tokens,
-        refused=record.error if record.refused else None,
-    )
-    if commit is None:
-        return sent
-    method = "summarized" if commit["method"] else "masked"
-    return replace(sent, compressed=method, seconds=commit["seconds"], cost=commit["cost"] or 0.0)
 
 
 def _asks_for_summary(messages: Sequence[Message]) -> bool:

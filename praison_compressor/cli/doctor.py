@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import platform
@@ -70,14 +71,14 @@ class DoctorCheck(NamedTuple):
 def doctor(config: CompressorConfig, as_json: bool) -> None:
     """Check host, configuration, window, store and models.
 
-    Reads PRAISONAI_PLUGINS and .praisonai/config.yaml as the host does. Options given here override
-    those of the files. An agent outgrows its window against a local server; the result shows which
-    agents are compressed, and above how many tokens. Exit code 1 when something that is configured
-    does not work.
+    Reads PRAISONAI_PLUGINS and .praisonai/config.yaml as the host does. Options on the command line
+    override those of the files. An agent outgrows its window against a local server. The result
+    shows which agents are compressed, and above how many tokens. Exits with code 1 when a
+    configured part does not work.
 
     $ praison-compressor doctor --window 32k
     """
-    # Each check's line says what the log would.
+    # A check's line repeats what would be logged.
     with mute_log(), progress_bar("Checking"):
         config, sources = _effective_config(config)
         checks = {"options": sources}
@@ -99,12 +100,12 @@ def _finding_lines(checks: Mapping[str, Finding]) -> Iterator[Line]:
 
 
 def _effective_config(config: CompressorConfig) -> tuple[CompressorConfig, Finding]:
-    """Return the options in force, and where each comes from.
+    """Return the options in force, and the source of each.
 
     The command line overrides the host's files; the files override the environment.
     """
-    plain = vars(CompressorConfig().with_environment())
-    options = {name: value for name, value in vars(config).items() if value != plain[name]}
+    defaults = vars(CompressorConfig().with_environment())
+    options = {name: value for name, value in vars(config).items() if value != defaults[name]}
     sources = dict.fromkeys(options, "the command line")
     # `_check_plugin` reports the failure.
     with contextlib.suppress(ImportError, AttributeError, ConfigError):
@@ -114,10 +115,10 @@ def _effective_config(config: CompressorConfig) -> tuple[CompressorConfig, Findi
     for name, variable in (("store_url", STORE_VARIABLE), ("store_key", KEY_VARIABLE)):
         if getattr(config, name) is not None:
             sources.setdefault(name, variable)
-    names: dict[str, list[str]] = {}
-    for name in sorted(sources):
-        names.setdefault(sources[name], []).append(name)
-    summary = "; ".join(f"{', '.join(theirs)}: {source}" for source, theirs in names.items())
+    by_source = itertools.groupby(
+        sorted(sources, key=lambda name: (sources[name], name)), sources.get
+    )
+    summary = "; ".join(f"{', '.join(names)}: {source}" for source, names in by_source)
     return config, Finding(OK, summary or "the defaults")
 
 
@@ -127,19 +128,14 @@ def _host_options(options: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
     from ..praisonai.plugin import OPTION_KEYS, configuration_file, read_host_configuration
 
     request = read_host_configuration()
-    values = {}
-    if request.on:
-        values = {
-            name: (value, configuration_file(*OPTION_KEYS, name))
-            for name, value in request.options.items()
-        }
+    values = dict(request.options) if request.on else {}
+    files = {name: configuration_file(*OPTION_KEYS, name) for name in values}
     if request.model:
-        values["model"] = request.model, configuration_file("defaults", "model")
-    additional = {name: value for name, value in values.items() if name not in options}
-    # The check of the plugin reports unusable ones.
-    given = {name: value for name, (value, _) in additional.items()}
-    accepted, _ = valid_options({**options, **given})
-    return {name: value for name, value in additional.items() if name in accepted}
+        values["model"], files["model"] = request.model, configuration_file("defaults", "model")
+    # The check of the plugin reports unusable options.
+    usable, _ = valid_options({**values, **options})
+    names = values.keys() & usable.keys() - options.keys()
+    return {name: (values[name], files[name]) for name in names}
 
 
 # ---------------------------------------------------------------- package, host, plugin
@@ -156,10 +152,11 @@ def _check_host(config: CompressorConfig) -> Finding:
     """Replace every name of the host that we replace; restore it."""
     from ..praisonai import install, installed, uninstall
 
-    host, before = f"praisonaiagents {version('praisonaiagents')}", installed()
+    host = f"praisonaiagents {version('praisonaiagents')}"
+    was_installed = installed() is not None
     installation = install()
     count = len(installation.patches)  # `uninstall` empties them
-    if before is None:
+    if not was_installed:
         uninstall()
     if installation.lacking:
         parts = "; ".join(f"{part} ({reason})" for part, reason in installation.lacking.items())
@@ -171,7 +168,8 @@ def _check_plugin(config: CompressorConfig) -> Finding:
     """Read what the host's configuration asks of the plugin."""
     from ..praisonai.plugin import PLUGIN, read_host_configuration
 
-    request, names = read_host_configuration(), os.environ.get("PRAISONAI_PLUGINS")
+    request = read_host_configuration()
+    names = os.environ.get("PRAISONAI_PLUGINS")
     sources = [f"PRAISONAI_PLUGINS={names}" if names else "no PRAISONAI_PLUGINS"]
     sources_read = ", ".join([*sources, *(request.files or ["no .praisonai/config.yaml"])])
     if request.faults:
@@ -189,12 +187,13 @@ def _check_plugin(config: CompressorConfig) -> Finding:
 
 
 def _check_agents(config: CompressorConfig) -> Finding:
-    """Find which agents are compressed, and have one outgrow its window."""
+    """Find which agents are compressed; let one outgrow its window."""
     from ..praisonai.context_param import STRATEGY_VARIABLE
     from ..praisonai.plugin import read_host_configuration
 
     is_enabled = read_host_configuration().on
-    result, strategy = _run_trial(config), os.environ.get(STRATEGY_VARIABLE)
+    result = _run_trial(config)
+    strategy = os.environ.get(STRATEGY_VARIABLE)
     sentence = _trial_sentence(result, keeps_steps=config.keep_tool_steps)
     if result["sent"] >= result["tokens"] or result["sent"] > result["window"]:
         return Finding(FAIL, sentence, "report it, with this output")
@@ -211,17 +210,17 @@ def _check_agents(config: CompressorConfig) -> Finding:
 
 def _trial_sentence(result: Mapping[str, Any], *, keeps_steps: bool) -> str:
     """Return the result of a trial in words."""
-    who = "every Agent() that names no other strategy is compressed"
+    scope = "every Agent() that names no other strategy is compressed"
     if not result["plain"]:
-        who = "only an Agent(context=CompressorContext()) is compressed"
-    steps = "Tool steps are kept between turns"
+        scope = "only an Agent(context=CompressorContext()) is compressed"
+    steps_note = "Tool steps are kept between turns"
     if not keeps_steps:
-        steps = "Tool steps go when a turn ends, as in the host (keep_tool_steps=False)"
+        steps_note = "Tool steps go when a turn ends, as in the host (keep_tool_steps=False)"
     window, trigger = number(result["window"]), number(result["trigger"])
     return (
-        f"{who}: with model {result['model']}, above {trigger} of {window} tokens "
+        f"{scope}: with model {result['model']}, above {trigger} of {window} tokens "
         f"({result['source']}). Trial: a conversation of {number(result['tokens'])} tokens was "
-        f"sent as {number(result['sent'])}. {steps}"
+        f"sent as {number(result['sent'])}. {steps_note}"
     )
 
 
@@ -250,7 +249,8 @@ _NAME_IT = "--model names it"
 
 
 def _check_tokenizer(config: CompressorConfig) -> Finding:
-    tokens, model = TokenCounter(config.model), config.model or "no model named"
+    tokens = TokenCounter(config.model)
+    model = config.model or "no model named"
     tokens.text("one two three")
     if tokens.exact:
         return Finding(OK, f"{model}: counted with {tokens.source}")
@@ -280,8 +280,8 @@ def _check_summaries(config: CompressorConfig) -> Finding:
     """Ask the model one small question, as for a summary."""
     model = config.auxiliary_model
     if model is None:
-        usual = "static outside an agent; in an agent, the agent's model writes summaries"
-        return Finding(OK, f"{usual} (--auxiliary-model tries one)")
+        text = "static outside an agent; in an agent, the agent's model writes summaries"
+        return Finding(OK, f"{text} (--auxiliary-model tries one)")
     from ..concurrency import run
     from ..summaries.litellm_client import LiteLLMSummarizer
 

@@ -16,6 +16,7 @@ import click
 from ..config import MOST_TOKENS, CompressorConfig
 from ..messages.display import one_line
 from ..tokens.models import GUESSED_WINDOW
+from .store_access import Tenant, open_ledger
 from .terminal import Unusable
 from .transcripts import load_transcript
 
@@ -44,8 +45,8 @@ class _Number(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         """Parse a number."""
         number = parse_number(str(value))
         if number is None:
-            wrong = f"{value!s:.60}: expected a whole number such as 32000 or 32k"
-            self.fail(wrong, param, ctx)
+            message = f"{value!s:.60}: expected a whole number such as 32000 or 32k"
+            self.fail(message, param, ctx)
         return number
 
 
@@ -56,23 +57,31 @@ NUMBER = _Number()
 
 
 def command(function: Function) -> click.Command:
-    """Make a command whose docstring is its help, ending in an example."""
+    """Make a command whose help is its docstring, with an example last."""
     text, _, example = cleandoc(function.__doc__ or "").rpartition("\n\n$ ")
     return click.command(help=text, epilog=f"$ {example}")(function)
 
 
-def _bundle_options(bundle: str, make: Function, **options: Decorator) -> Decorator:
-    """Return a decorator that reads several options into one value.
+def option(spelling: str, meaning: str, *names: str, **settings: Any) -> Decorator:
+    """Declare an option as its help spells it: `--window TOKENS`, or `--force`."""
+    flag, _, metavar = spelling.partition(" ")
+    kind = NUMBER if metavar in ("TOKENS", "N") else None
+    settings |= {"metavar": metavar} if metavar else {"is_flag": True}
+    return click.option(flag, *names, type=kind, help=meaning, **settings)
 
-    `options` has each option by the name of its parameter. `make` gets their values; what it
-    returns becomes the argument `bundle`.
+
+def _bundle_options(bundle: str, make: Function, **options: Decorator) -> Decorator:
+    """Return a decorator that reads several options into one argument.
+
+    `options` has click's decorators by parameter. `make` takes these parameters, and its result is
+    passed as the argument `bundle`.
     """
 
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
         def wrapper(**values: Any) -> Any:
-            own = {name: values.pop(name) for name in options}
-            return function(**values, **{bundle: make(**own)})
+            bundled = {name: values.pop(name) for name in options}
+            return function(**values, **{bundle: make(**bundled)})
 
         declared: Function = wrapper
         for option in reversed(options.values()):
@@ -86,9 +95,11 @@ def _bundle_options(bundle: str, make: Function, **options: Decorator) -> Decora
 
 
 @dataclass(frozen=True)
-class CallOptions:
-    """The options of one call of the compressor."""
+class Request:
+    """A transcript, and how the compressor is called with it."""
 
+    file: str
+    messages: list[Any]
     target: int | None
     force: bool
     keep: Sequence[str]
@@ -97,8 +108,8 @@ class CallOptions:
     session: str | None
 
     @property
-    def options(self) -> dict[str, Any]:
-        """Return session, target and force, as the compressor takes them."""
+    def arguments(self) -> dict[str, Any]:
+        """Return session, target and force as arguments of `compress`."""
         return {
             "session_id": self.session,
             "target_tokens": self.target,
@@ -106,12 +117,15 @@ class CallOptions:
         }
 
     @property
-    def choices(self) -> dict[str, Any]:
-        """Return the given options that choose messages, by reference or index."""
+    def selection(self) -> dict[str, Any]:
+        """Return keep, since and until as arguments of `compress`, if given."""
         edges = {"since": self.since, "until": self.until}
-        choices = {name: _reference_or_index(text) for name, text in edges.items() if text}
         keep = {"keep": list(map(_reference_or_index, self.keep))} if self.keep else {}
-        return {**keep, **choices}
+        return keep | {name: _reference_or_index(text) for name, text in edges.items() if text}
+
+
+def _load_request(file: str, conversation: int | None, **options: Any) -> Request:
+    return Request(file, load_transcript(file, conversation), **options)
 
 
 def _reference_or_index(text: str) -> str | int:
@@ -150,117 +164,71 @@ def with_guessed_window(config: CompressorConfig) -> CompressorConfig:
     return config if is_known else replace(config, context_window=GUESSED_WINDOW)
 
 
-STORE = click.option(
-    "--store",
-    "store_url",
-    metavar="URL",
-    help="The ledger: sqlite:///ledger.db, a path, or a PostgreSQL URL. Default: "
+STORE = option(
+    "--store URL",
+    "The ledger: sqlite:///ledger.db, a path, or a PostgreSQL URL. Default: "
     "PRAISON_COMPRESSOR_STORE. PRAISONAI_SESSION_KEY opens an encrypted one.",
+    "store_url",
 )
-NAMESPACE = click.option(
-    "--namespace",
-    metavar="NAME",
-    default=CompressorConfig.namespace,
-    help="The tenant. Default: default.",
+NAMESPACE = option(
+    "--namespace NAME", "The tenant. Default: default.", default=CompressorConfig.namespace
 )
-CONVERSATION = click.option(
-    "--conversation", type=NUMBER, metavar="N", help="The conversation to take, of several."
-)
-AS_JSON = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON value, for a program."
-)
+CONVERSATION = option("--conversation N", "The conversation to take, of several.")
+AS_JSON = option("--json", "Print one JSON value, for a program.", "as_json")
 
 
-@dataclass(frozen=True)
-class Tenant:
-    """A store, and the tenant in it."""
-
-    store_url: str | None
-    namespace: str
+def _open_tenant(store_url: str | None, namespace: str | None) -> Tenant:
+    """Return the tenant; its store is closed when the command ends."""
+    store = click.get_current_context().with_resource(open_ledger(store_url))
+    return Tenant(store, namespace or CompressorConfig.namespace, store_url)
 
 
-with_tenant = _bundle_options("tenant", Tenant, store_url=STORE, namespace=NAMESPACE)
+with_tenant = _bundle_options("tenant", _open_tenant, store_url=STORE, namespace=NAMESPACE)
 
 
-@dataclass(frozen=True)
-class TranscriptFile:
-    """A transcript and its file."""
-
-    path: str
-    messages: list[Any]
-
-
-def _load(file: str, conversation: int | None) -> TranscriptFile:
-    return TranscriptFile(file, load_transcript(file, conversation))
-
-
-with_transcript = _bundle_options(
-    "transcript", _load, file=click.argument("file"), conversation=CONVERSATION
-)
-
-with_call = _bundle_options(
-    "call",
-    CallOptions,
-    target=click.option(
-        "--target", type=NUMBER, metavar="TOKENS", help="Make a view of at most TOKENS."
-    ),
-    force=click.option("--force", is_flag=True, help="Compress although the transcript fits."),
-    keep=click.option(
-        "--keep",
-        multiple=True,
-        metavar="MESSAGE",
-        help="Keep a message verbatim: a reference that `inspect --messages` prints, or an index. "
+with_request = _bundle_options(
+    "request",
+    _load_request,
+    file=click.argument("file"),
+    conversation=CONVERSATION,
+    target=option("--target TOKENS", "Make a view of at most TOKENS."),
+    force=option("--force", "Compress although the transcript fits."),
+    keep=option(
+        "--keep MESSAGE",
+        "Keep a message verbatim: a reference that `inspect --messages` prints, or an index. "
         "Repeatable.",
+        multiple=True,
     ),
-    since=click.option("--since", metavar="MESSAGE", help="Compress nothing before this message."),
-    until=click.option("--until", metavar="MESSAGE", help="Compress nothing from this message on."),
-    session=click.option(
-        "--session", metavar="ID", help="The session in the store that it belongs to."
-    ),
+    since=option("--since MESSAGE", "Compress nothing before this message."),
+    until=option("--until MESSAGE", "Compress nothing from this message on."),
+    session=option("--session ID", "The session in the store that the transcript belongs to."),
 )
 
 with_config = _bundle_options(
     "config",
     _make_config,
-    model=click.option(
-        "--model",
-        metavar="MODEL",
-        help="The model that reads the view: its window and tokenizer.",
+    model=option("--model MODEL", "The model that reads the view: its window and tokenizer."),
+    context_window=option(
+        "--window TOKENS", "The model's window (context_window).", "context_window"
     ),
-    context_window=click.option(
-        "--window",
-        "context_window",
-        type=NUMBER,
-        metavar="TOKENS",
-        help="The model's window (context_window).",
-    ),
-    protect_last_n_tokens=click.option(
-        "--keep-tokens",
+    protect_last_n_tokens=option(
+        "--keep-tokens TOKENS",
+        "Newest tokens kept verbatim (protect_last_n_tokens).",
         "protect_last_n_tokens",
-        type=NUMBER,
-        metavar="TOKENS",
-        help="Newest tokens kept verbatim (protect_last_n_tokens).",
     ),
-    auxiliary_model=click.option(
-        "--auxiliary-model",
-        metavar="MODEL",
-        help="The model that writes summaries. Default: PRAISONAI_AUXILIARY_MODEL, else static "
-        "text.",
+    auxiliary_model=option(
+        "--auxiliary-model MODEL",
+        "The model that writes summaries. Default: PRAISONAI_AUXILIARY_MODEL, else static text.",
     ),
-    pinned=click.option(
-        "--pin",
-        "pinned",
-        multiple=True,
-        metavar="TEXT",
-        help="Keep TEXT in the view, word for word. Repeatable.",
+    pinned=option(
+        "--pin TEXT", "Keep TEXT in the view, word for word. Repeatable.", "pinned", multiple=True
     ),
-    settings=click.option(
-        "--set",
+    settings=option(
+        "--set OPTION=VALUE",
+        "Set any option of CompressorConfig: trigger_ratio=0.7, tool_policies=keep_none. "
+        "VALUE is a number, a text or JSON. Repeatable.",
         "settings",
         multiple=True,
-        metavar="OPTION=VALUE",
-        help="Set any option of CompressorConfig: trigger_ratio=0.7, tool_policies=keep_none. "
-        "VALUE is a number, a text or JSON. Repeatable.",
     ),
     store_url=STORE,
     namespace=NAMESPACE,

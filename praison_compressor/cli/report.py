@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -21,76 +21,76 @@ from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..ledger.memory_store import MemoryStore
 from ..messages.display import clean, pluralize, utc_time
-from ..tokens.counter import TokenCounter
 from .compressing import summary_of
 from .parameters import (
     AS_JSON,
     CONVERSATION,
-    Tenant,
     command,
+    option,
     with_config,
     with_guessed_window,
     with_tenant,
 )
-from .report_data import (
-    ReportData,
-    data_of_session,
-    data_of_transcript,
-    window_and_trigger,
-    with_preview,
-)
-from .store_access import open_ledger, remembered_session
+from .report_data import ReportData, data_of_session, data_of_transcript
+from .store_access import Tenant, open_ledger
 from .store_commands import tree_rows
 from .terminal import Unusable, money, mute_log, number, print_answer, progress_bar, undone_note
 from .transcripts import load_transcript, write_text
 
 
 @command
-@click.argument("what", metavar="SESSION|FILE")
-@click.option(
-    "--out", metavar="FILE", help="Write the page there; - is stdout.", default="report.html"
+@click.argument("session_or_file", metavar="SESSION|FILE")
+@option(
+    "--out FILE", "Write the page there; - is stdout. Default: report.html.", default="report.html"
 )
 @CONVERSATION
 @with_config
 @AS_JSON
 def report(
-    what: str, out: str, conversation: int | None, config: CompressorConfig, as_json: bool
+    session_or_file: str,
+    out: str,
+    conversation: int | None,
+    config: CompressorConfig,
+    as_json: bool,
 ) -> None:
     """Write one self-contained page that shows the life of a session.
 
-    Context size over time with each compression, each summary beside its originals, masked outputs,
-    lineage, cost. FILE is a transcript as `compress` takes it. The transcript is replayed turn by
-    turn to the compressor with these options. Without an auxiliary model no model is called.
+    The page has the context's size at each request, each summary beside its originals, masked
+    outputs, lineage and cost. FILE is a transcript as `compress` takes it, and is replayed request
+    by request with these options. Without an auxiliary model no model is called.
 
     $ praison-compressor report talk.jsonl --window 32k --out page.html
     """
-    is_file = os.path.isfile(what)  # never raises, whatever a session is called
+    is_file = os.path.isfile(session_or_file)  # never raises, whatever a session is called
     with mute_log():
         if is_file:
             # Not the user's store: a report leaves no session behind.
             compressor = ContextCompressor(with_guessed_window(config), store=MemoryStore())
-            messages = load_transcript(what, conversation)
+            messages = load_transcript(session_or_file, conversation)
             with progress_bar("Sending it as it grew"):
-                data = data_of_transcript(messages, compressor, title=Path(what).name)
+                data = data_of_transcript(messages, compressor, title=Path(session_or_file).name)
         else:
-            data = _load_session(what, config)
-    write_text(out, render(data), source=what if is_file else "-")
-    value = {
-        "out": out,
+            data = _load_session(session_or_file, config)
+    write_text(out, render(data), source=session_or_file if is_file else "-")
+    written = "" if out == "-" else f"Written to {out}; "
+    made = f"{pluralize(data.compressions, 'compression')}{undone_note(data.undone)}"
+    shown = [f"{written}{made}", *data.bill_lines]
+    value = {"out": out, **_report_json(data)}
+    print_answer(value, shown, as_json, file=sys.stderr if out == "-" else None)
+
+
+def _report_json(data: ReportData) -> dict[str, Any]:
+    return {
         "requests": data.requests,
         "compressions": data.compressions,
-        "taken_back": data.taken_back,
+        "taken_back": data.undone,
         "summaries": len(data.cards),
         "masks": len(data.masks),
         "tokens_whole": data.tokens,
         "tokens_view": data.last.view,
-        "tokens_not_sent": data.not_sent,
+        "tokens_not_sent": data.tokens_not_sent,
         "bill": asdict(data.bill),
     }
-    written = "" if out == "-" else f"Written to {out}; "
-    made = f"{pluralize(data.compressions, 'compression')}{undone_note(data.taken_back)}"
-    shown = [f"{written}{made}", *data.bill_lines]
-    print_answer(value, shown, as_json, file=sys.stderr if out == "-" else None)
 
 
 @command
@@ -105,39 +105,35 @@ def bill(session: str, tenant: Tenant, as_json: bool) -> None:
 
     $ praison-compressor bill audit --store ledger.db
     """
-    with open_ledger(tenant.store_url) as opened:
-        total = stored_bill(opened, remembered_session(opened, tenant.namespace, session))
-    none = f"No request of {session} is known. An agent's requests are billed, and those that an "
-    none += "application passes to `record_usage`; `compress` sends none."
-    print_answer(asdict(total), total.lines() if total.requests else [none], as_json)
+    total = stored_bill(tenant.store, tenant.find_readable_session(session))
+    empty = (
+        f"No request of {session} is known. An agent's requests are billed, and those that an "
+        "application passes to `record_usage`; `compress` sends none."
+    )
+    print_answer(asdict(total), total.lines() if total.requests else [empty], as_json)
 
 
-def _load_session(what: str, config: CompressorConfig) -> ReportData:
+def _load_session(name: str, config: CompressorConfig) -> ReportData:
     """Return the data of a stored session.
 
     Raises:
         Unusable: the name looks like a file, and neither file nor session exists.
     """
     try:
-        with open_ledger(config.store_url) as opened:
-            remembered_session(opened, config.namespace, what)
-            data = data_of_session(opened, config.namespace, what, TokenCounter(config.model))
-            data = replace(data, lines=window_and_trigger(config))
-            if not data.lines or not data.points:
-                return data
-            messages = opened.transcript(opened.open(config.namespace, what))
-            return with_preview(data, messages, ContextCompressor(config, store=opened), what)
+        with open_ledger(config.store_url) as store:
+            Tenant(store, config.namespace, config.store_url).find_readable_session(name)
+            return data_of_session(ContextCompressor(config, store=store), name)
     except (SessionNotFound, StoreUnavailable) as error:
-        if os.sep not in what and not what.endswith((".json", ".jsonl")):
+        if os.sep not in name and not name.endswith((".json", ".jsonl")):
             raise
-        raise Unusable(f"{what}: there is no such file, and no session of that name") from error
+        raise Unusable(f"{name}: there is no such file, and no session of that name") from error
 
 
 # ---------------------------------------------------------------- the page
 
 
 def render(data: ReportData) -> str:
-    """Return the page."""
+    """Return the page's HTML."""
     from jinja2 import Environment, StrictUndefined  # the other commands do not wait for it
 
     environment = Environment(
@@ -158,8 +154,8 @@ def render(data: ReportData) -> str:
         last=data.last,
         largest=max((point.view for point in data.points), default=0),
         columns=_columns(data),
-        standing=[card for card in data.cards if card.standing],
-        folded=[card for card in data.cards if not card.standing],
+        in_view=[card for card in data.cards if card.in_view],
+        folded=[card for card in data.cards if not card.in_view],
         family=list(tree_rows(data.epochs)),
         next=[(part, summary_of(part)) for part in data.next.parts] if data.next else [],
         style=_page_file("page.css") + _page_file("uPlot.min.css"),
@@ -179,7 +175,7 @@ def _columns(data: ReportData) -> dict[str, Any]:
         "requests": [point.request for point in data.points],
         "whole": [point.whole for point in data.points],
         "view": [point.view for point in data.points],
-        "lines": dict(data.lines),
+        "limits": dict(data.limits),
         "compressed": [n for n, point in enumerate(data.points) if point.compressed],
     }
 

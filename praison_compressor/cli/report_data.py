@@ -5,7 +5,6 @@ The session is read from a store, or a transcript is sent again as it grew.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,9 +15,8 @@ from ..compressor.bills import Bill
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
 from ..config import CompressorConfig
-from ..errors import SessionNotFound
 from ..ledger.segments import Entry, Epoch, Segment, Usage
-from ..ledger.stores import Store
+from ..ledger.stores import DurableStore
 from ..messages import Message, content_digest, read_transcript, text_of
 from ..recall.outlines import references_in_order
 from ..summaries.prompts import render_messages
@@ -28,14 +26,16 @@ from ..view.budget import Budget
 from ..view.frame import is_framed, unframe
 from .show import FOLDED, IN_VIEW, UNDONE, segment_states
 
-WHOLE_NOTE = "The transcript that the store has; each answer of the model ends a request."
+REPLAY_NOTE = "The transcript, sent again as it grew, with these options."
+
+STORED_NOTE = "The transcript that the store has; each answer of the model ends a request."
 
 UNDONE_NOTE = "Undone compressions are not drawn, so a request may look larger than it was."
 
 PARTIAL_NOTE = "The store has not the whole transcript, so its size over time is not shown."
 
 MOST_POINTS = 600
-"""Points of the chart: a screen has no more columns, and each costs a call of the compressor."""
+"""Points of the chart; each costs a call of the compressor, and a screen shows no more."""
 
 LONGEST_TEXT = 20_000
 """Characters of one original on the page."""
@@ -66,8 +66,8 @@ class Card:
     segment: Segment
     epoch: str
     """The epoch that the segment opened."""
-    standing: bool
-    """Whether the segment is in the view now: neither folded nor forgotten."""
+    in_view: bool
+    """Whether the segment is in the view now; a later summary replaced it if not."""
     text: str
     messages: Sequence[Message]
     """The originals."""
@@ -75,9 +75,9 @@ class Card:
     def originals(self) -> Iterator[tuple[str, str, str]]:
         """Yield reference, role and text of each original.
 
-        A folded segment yields nothing: the segment that replaced it has the same originals.
+        A folded segment yields nothing, because the later segment has the same originals.
         """
-        if self.standing:
+        if self.in_view:
             texts = render_messages([dict(message) for message in self.messages])
             names = references_in_order(self.number, self.messages)
             for name, message, text in zip(names, self.messages, texts, strict=True):
@@ -95,69 +95,70 @@ class ReportData:
     tokens: int = 0
     """Of the whole transcript."""
     points: tuple[Point, ...] = ()
-    """One for each request; none where the store has only what was compressed."""
+    """One for each request; none if the store has only compressed messages."""
     cards: tuple[Card, ...] = ()
     """Summaries."""
     masks: tuple[Card, ...] = ()
     epochs: tuple[Epoch, ...] = ()
     compressions: int = 0
     """Compressions, with the undone ones."""
-    taken_back: int = 0
+    undone: int = 0
     """Compressions that were undone."""
     forgotten: int = 0
+    """Segments whose text was erased."""
     usage: Usage = field(default_factory=Usage)
     bill: Bill = field(default_factory=Bill)
-    """What the session has cost; nothing of a transcript."""
+    """What the session has cost; empty for a transcript."""
     price: float | None = None
     """US dollars that the reading model's provider lists for one input token."""
-    requests_of: Mapping[str, int] = field(default_factory=dict)
+    epoch_requests: Mapping[str, int] = field(default_factory=dict)
     """Epoch → the request at which the epoch began."""
     next: Preview | None = None
-    """The compression that `/compact` would make now; None if nothing is to gain."""
-    lines: Mapping[str, int] = field(default_factory=dict)
-    """Tokens of "window" and "trigger", where they are known."""
+    """The compression that `/compact` would make now; None if it would gain nothing."""
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """Tokens of "window" and "trigger", if known."""
 
     @property
     def bill_lines(self) -> list[str]:
-        """Return the bill in lines, none without a request."""
+        """Return the bill in lines, or [] without a request."""
         return self.bill.lines() if self.bill.requests else []
 
     @property
     def last(self) -> Point:
-        """Return the last request; zeros where none is known."""
+        """Return the last request, or zeros."""
         return self.points[-1] if self.points else Point(0, 0, 0, 0)
 
     @property
     def requests(self) -> int:
-        """Return the number of requests: the bill's, where there is one."""
+        """Return the number of requests, by the bill if there is one."""
         return self.bill.requests or self.last.request
 
     @property
     def summaries_cost(self) -> Usage:
-        """Return what the summaries cost: by the bill, where there is one."""
+        """Return the summaries' cost, by the bill if there is one."""
         return self.bill.summaries if self.bill.requests else self.usage
 
     @property
     def secrets(self) -> int:
         """Count the secrets redacted in the originals of the view."""
         cards = (*self.cards, *self.masks)
-        return sum(card.segment.secrets for card in cards if card.standing)
+        return sum(card.segment.secrets for card in cards if card.in_view)
 
     @property
-    def not_sent(self) -> int:
+    def tokens_not_sent(self) -> int:
         """Count the tokens that compression kept out of all requests together."""
         return sum(point.whole - point.view for point in self.points)
 
     @property
-    def not_paid(self) -> float | None:
+    def dollars_not_paid(self) -> float | None:
         """Return US dollars for the tokens not sent, at the listed price."""
-        return self.price * self.not_sent if self.price and self.points else None
+        return self.price * self.tokens_not_sent if self.price and self.points else None
 
 
 def data_of_transcript(
     messages: Sequence[Any], compressor: ContextCompressor, *, title: str
 ) -> ReportData:
-    """Send the transcript as it grew through the compressor.
+    """Replay the transcript through the compressor; return the session's data.
 
     Raises:
         CompressorError: as `ContextCompressor.compress`.
@@ -165,96 +166,79 @@ def data_of_transcript(
     session = compressor.session_id
     for end in requests_in(messages).values():
         compressor.compress_sync(messages[:end], session_id=session)
-    note = "The transcript, sent again as it grew, with these options."
-    data = ReportData("", "")
-    with contextlib.suppress(SessionNotFound):  # what was never compressed is not stored
-        data = _read_session(compressor.store, compressor.config.namespace, session)
-    data = replace(data, title=title, note=note, lines=window_and_trigger(compressor.config))
-    return _with_points(
-        with_preview(data, messages, compressor, session), messages, compressor.tokens
+    compressor.save(messages, session_id=session)
+    return replace(data_of_session(compressor, session), title=title, note=REPLAY_NOTE)
+
+
+def data_of_session(compressor: ContextCompressor, session_id: str) -> ReportData:
+    """Return the data of a session in the compressor's store.
+
+    Raises:
+        LedgerError: the store cannot be read, or has no such session.
+    """
+    store, namespace = compressor.store, compressor.config.namespace
+    session = store.open(namespace, session_id)
+    states = segment_states(session.entries)
+    # An undone segment is not shown; its cost still counts.
+    cards = [
+        _card(number, entry, state == IN_VIEW, store.originals(session, entry) or [])
+        for number, (entry, state) in enumerate(zip(session.entries, states, strict=True), 1)
+        if state in (IN_VIEW, FOLDED)
+    ]
+    undos = sum(entry.segment.kind == "undo" for entry in session.entries)
+    # A database has the forks too; the store in memory only the chain.
+    read_epochs = store.tree if isinstance(store, DurableStore) else store.lineage
+    data = ReportData(
+        title=session.id,
+        note=f"{STORED_NOTE} {UNDONE_NOTE}" if UNDONE in states else STORED_NOTE,
+        cards=tuple(card for card in cards if card.segment.kind == "summary"),
+        masks=tuple(card for card in cards if card.segment.kind in ("mask", "excerpt")),
+        epochs=tuple(read_epochs(namespace, session_id)),
+        compressions=len({entry.epoch for entry in session.entries}) - undos,
+        undone=undos,
+        forgotten=sum(entry.is_forgotten for entry in session.entries),
+        usage=sum((entry.segment.usage for entry in session.entries), Usage()),
+        bill=stored_bill(store, session),
+        price=prices_of(compressor.tokens.model).input,
+        limits=_window_and_trigger(compressor.config),
     )
+    messages = store.transcript(session)
+    lengths = [card.segment.transcript_length for card in cards]
+    if not messages or 0 in lengths or max(lengths, default=0) > len(messages):
+        return replace(data, note=PARTIAL_NOTE)
+    data = _with_points(data, messages, compressor.tokens)
+    if not data.limits:
+        return data
+    preview = compressor.preview(messages, session_id=session_id, force=True)
+    return replace(data, next=preview if preview.would_compress else None)
 
 
-def with_preview(
-    data: ReportData, messages: Sequence[Any], compressor: ContextCompressor, session: str
-) -> ReportData:
-    """Return the data with the next compression."""
-    seen = compressor.preview(messages, session_id=session, force=True)
-    return replace(data, next=seen if seen.would_compress else None)
-
-
-def window_and_trigger(config: CompressorConfig) -> dict[str, int]:
-    """Return window and trigger; nothing where neither window nor model is known."""
+def _window_and_trigger(config: CompressorConfig) -> dict[str, int]:
+    """Return window and trigger; {} if neither window nor model is known."""
     if config.context_window is None and config.model is None:
         return {}
     window = model_limits(config.model, config.context_window).window
     return {"window": window, "trigger": Budget.of(config, window).trigger}
 
 
-def data_of_session(
-    store: Store, namespace: str, session_id: str, tokens: TokenCounter
-) -> ReportData:
-    """Return the data of a stored session.
-
-    Raises:
-        LedgerError: the store cannot be read, or has no such session.
-    """
-    data = _read_session(store, namespace, session_id)
-    session = store.open(namespace, session_id)
-    messages = store.transcript(session)
-    lengths = [card.segment.transcript_length for card in (*data.cards, *data.masks)]
-    if not messages or 0 in lengths or max(lengths, default=0) > len(messages):
-        return replace(data, note=PARTIAL_NOTE, price=prices_of(tokens.model).input)
-    is_undone = UNDONE in segment_states(session.entries)
-    note = f"{WHOLE_NOTE} {UNDONE_NOTE}" if is_undone else WHOLE_NOTE
-    return _with_points(replace(data, note=note), messages, tokens)
-
-
-def _read_session(store: Store, namespace: str, session_id: str) -> ReportData:
-    """Return a session's data without points."""
-    # A database knows the whole family; the store in memory only the chain.
-    epochs = getattr(store, "tree", store.lineage)(namespace, session_id)
-    session = store.open(namespace, session_id)
-    numbered = enumerate(zip(session.entries, segment_states(session.entries), strict=True), 1)
-    # An undone segment counts as paid for, and is not shown.
-    cards = [
-        _card(n, entry, state == IN_VIEW, store.originals(session, entry) or [])
-        for n, (entry, state) in numbered
-        if state in (IN_VIEW, FOLDED)
-    ]
-    undos = sum(entry.segment.kind == "undo" for entry in session.entries)
-    return ReportData(
-        title=session.id,
-        note="",
-        cards=tuple(card for card in cards if card.segment.kind == "summary"),
-        masks=tuple(card for card in cards if card.segment.kind in ("mask", "excerpt")),
-        epochs=tuple(epochs),
-        compressions=len({entry.epoch for entry in session.entries}) - undos,
-        taken_back=undos,
-        forgotten=sum(entry.forgotten for entry in session.entries),
-        usage=sum((entry.segment.usage for entry in session.entries), Usage()),
-        bill=stored_bill(store, session),
-    )
-
-
-def _card(number: int, entry: Entry, standing: bool, messages: Sequence[Message]) -> Card:
+def _card(number: int, entry: Entry, in_view: bool, messages: Sequence[Message]) -> Card:
     rendered = entry.segment.rendered
     text = unframe(rendered) if is_framed(rendered) else text_of(rendered)
-    return Card(number, entry.segment, entry.epoch, standing, text.strip(), messages)
+    return Card(number, entry.segment, entry.epoch, in_view, text.strip(), messages)
 
 
 # ---------------------------------------------------------------- its size over time
 
 
 def requests_in(messages: Sequence[Message]) -> dict[int, int]:
-    """Return requests by number; thin them in a long transcript.
+    """Return each request's number and count of messages; sample a long transcript.
 
-    An assistant message answers a request. What comes after the last answer waits for one.
+    An assistant message answers a request. Messages after the last answer are one more request.
     """
     transcript = read_transcript(messages)
-    firsts = (step[0] for step in transcript.steps)
-    answers = [at for at in firsts if transcript.messages[at].get("role") == "assistant"]
-    origins = [transcript.origins[at] for at in answers]
+    starts = (step[0] for step in transcript.steps)
+    answers = [start for start in starts if transcript.messages[start].get("role") == "assistant"]
+    origins = [transcript.origins[answer] for answer in answers]
     ends = [end for end in origins if end]  # a repair answers none
     if not ends or messages[-1].get("role") != "assistant":
         ends.append(len(messages))
@@ -263,48 +247,51 @@ def requests_in(messages: Sequence[Message]) -> dict[int, int]:
 
 
 def _with_points(data: ReportData, messages: Sequence[Message], tokens: TokenCounter) -> ReportData:
-    """Return the data with its points and the price of a token."""
+    """Return the data with the size of each request."""
     cards = sorted((*data.cards, *data.masks), key=lambda card: card.number)
     sizes = map(tokens.message, messages)
     whole = [*itertools.accumulate(sizes, initial=tokens.messages([]))]
-    waiting, requests = list(_cuts(messages, cards)), requests_in(messages)
-    if waiting and waiting[-1][0] > max(requests.values()):
-        # Compressed behind the last answer: the next request will show it.
+    pending = list(_transcript_lengths(messages, cards))
+    requests = requests_in(messages)
+    if pending and pending[-1][0] > max(requests.values()):
+        # Compressed after the last answer: one more request shows it.
         requests[max(requests) + 1] = len(messages)
     saved: dict[frozenset[str], int] = {}
     points: list[Point] = []
-    begun: dict[str, int] = {}
+    epoch_requests: dict[str, int] = {}
     for request, end in requests.items():
-        now = [card for cut, card in waiting if cut <= end]
-        del waiting[: len(now)]
-        for card in now:
+        written = [card for length, card in pending if length <= end]
+        del pending[: len(written)]
+        for card in written:
             run = frozenset(card.segment.run)
             saved = {other: size for other, size in saved.items() if not other <= run}
             saved[run] = sum(map(tokens.message, card.messages)) - card.segment.tokens
-            begun.setdefault(card.epoch, request)
-        points.append(Point(request, end, whole[end], whole[end] - sum(saved.values()), bool(now)))
+            epoch_requests.setdefault(card.epoch, request)
+        points.append(
+            Point(request, end, whole[end], whole[end] - sum(saved.values()), bool(written))
+        )
     return replace(
         data,
         messages=len(messages),
         tokens=whole[-1],
         points=tuple(points),
-        requests_of=begun,
-        price=prices_of(tokens.model).input,
+        epoch_requests=epoch_requests,
     )
 
 
-def _cuts(messages: Sequence[Message], cards: Sequence[Card]) -> Iterator[tuple[int, Card]]:
-    """Yield each segment with the number of messages at its time.
+def _transcript_lengths(
+    messages: Sequence[Message], cards: Sequence[Card]
+) -> Iterator[tuple[int, Card]]:
+    """Yield each segment with the transcript's length when it was written.
 
-    That number is at least the place of its last original. A segment is left out where one of its
-    originals was edited away since.
+    A segment is left out if one of its originals was edited since.
     """
-    first: dict[str, int] = {}
+    first: dict[str, int] = {}  # by digest
     for index, message in enumerate(messages):
         first.setdefault(content_digest(message), index)
-    before = 0
+    length = 0
     for card in cards:
-        places = [first.get(content_digest(message), -1) for message in card.messages]
-        if places and min(places) >= 0:
-            before = max(before, card.segment.transcript_length, max(places) + 1)
-            yield before, card
+        indices = [first.get(content_digest(message), -1) for message in card.messages]
+        if indices and min(indices) >= 0:
+            length = max(length, card.segment.transcript_length, max(indices) + 1)
+            yield length, card

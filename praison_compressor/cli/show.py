@@ -16,8 +16,8 @@ from ..recall.layout import split_lines
 from ..recall.references import REFERENCE_HELP, Reference, parse_reference
 from ..summaries.prompts import render_messages
 from ..view.frame import unframe
-from .parameters import AS_JSON, Tenant, command, with_tenant
-from .store_access import SCREEN_TOKENS, existing_session, open_ledger, recall_for_shell
+from .parameters import AS_JSON, command, option, with_tenant
+from .store_access import SCREEN_TOKENS, Tenant
 from .terminal import Block, Table, Unusable, print_answer, with_title
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 @command
 @click.argument("session")
 @click.argument("reference", required=False)
-@click.option("--full", is_flag=True, help="With s2: its text and all its originals.")
-@click.option("--summaries", is_flag=True, help="List no masks.")
-@click.option("--live", is_flag=True, help="List only what is in the view now.")
+@option("--full", "With s2: its text and all its originals.")
+@option("--summaries", "List no masks.")
+@option("--live", "List only what is in the view now.")
 @with_tenant
 @AS_JSON
 def show(
@@ -51,69 +51,67 @@ def show(
     """
     if full and (reference is None or "." in reference):
         raise Unusable(f"{reference or ''} --full: expected a segment, such as s2".strip())
-    value: Any
-    blocks: Iterable[Block]
-    with open_ledger(tenant.store_url) as opened:
-        stored = existing_session(opened, tenant.namespace, session)
-        if reference is None:
-            every = map(_Listed, itertools.count(1), stored.entries, segment_states(stored.entries))
-            listed = [
-                row
-                for row in every
-                if (row.state == IN_VIEW or not live) and (row.kind == "summary" or not summaries)
-            ]
-            value, blocks = list(map(_row_json, listed)), [_table(stored, listed)]
-        else:
-            value, blocks = _read(opened, stored, reference, full, tenant.store_url)
-    print_answer(value, blocks, as_json)
+    stored = tenant.find_session(session)
+    if reference is not None:
+        value, blocks = _read(tenant, stored, reference, full)
+        print_answer(value, blocks, as_json)
+        return
+    every = map(_NumberedEntry, itertools.count(1), stored.entries, segment_states(stored.entries))
+    listed = [
+        row
+        for row in every
+        if (row.state == IN_VIEW or not live) and (row.kind == "summary" or not summaries)
+    ]
+    print_answer(list(map(_row_json, listed)), [_segments_table(stored, listed)], as_json)
 
 
 def _read(
-    store: SqlStore, session: Session, reference: str, full: bool, url: str | None
+    tenant: Tenant, session: Session, text: str, full: bool
 ) -> tuple[dict[str, Any], Iterable[Block]]:
     """Return what a reference names, as a value and for a person."""
-    target = _parse_reference(session.id, reference, session.entries)
-    entry = session.entries[target.segment - 1]
-    if full or entry.forgotten:
-        originals = store.originals(session, entry)
-        value = {**_segment_json(target.segment, entry), "originals": originals}
-        return value, _whole_segment(target.segment, entry, originals)
-    _check_line(store, session, target)
-    text = recall_for_shell(store, session, url).read(str(target), SCREEN_TOKENS)
-    return {"session": session.id, "reference": str(target), "text": text}, [text]
+    reference = _parse_reference(session.id, text, session.entries)
+    number, entry = reference.segment, session.entries[reference.segment - 1]
+    if full or entry.is_forgotten:
+        originals = tenant.store.originals(session, entry)
+        value = {**_segment_json(number, entry), "originals": originals}
+        return value, _whole_segment(number, entry, originals)
+    _check_line(tenant.store, session, reference)
+    shown = tenant.recall(session).read(str(reference), SCREEN_TOKENS)
+    return {"session": session.id, "reference": str(reference), "text": shown}, [shown]
 
 
-def _parse_reference(session: str, reference: str, entries: Sequence[Entry]) -> Reference:
+def _parse_reference(session: str, text: str, entries: Sequence[Entry]) -> Reference:
     """Parse a reference that the session has.
 
     Raises:
-        Unusable: it is no reference, or the session has no such segment or message.
+        Unusable: the text is not a reference, or the session lacks the segment or message.
     """
-    named = parse_reference(reference)
-    if named is None:
-        raise Unusable(f"{one_line(reference)!r} is no reference; {REFERENCE_HELP}")
-    if not 1 <= named.segment <= len(entries):
+    reference = parse_reference(text)
+    if reference is None:
+        raise Unusable(f"{one_line(text)!r} is no reference; {REFERENCE_HELP}")
+    number, message = reference.segment, reference.message
+    if not 1 <= number <= len(entries):
         verb = "is" if len(entries) == 1 else "are"
         there = pluralize(len(entries), "segment")
-        raise Unusable(f"{session}: no segment s{named.segment}, there {verb} {there}")
-    entry = entries[named.segment - 1]
+        raise Unusable(f"{session}: no segment s{number}, there {verb} {there}")
+    entry = entries[number - 1]
     count = len(entry.segment.run)
-    if named.message is not None and not entry.forgotten and not 1 <= named.message <= count:
+    if message is not None and not entry.is_forgotten and not 1 <= message <= count:
         there = pluralize(count, "message")
-        raise Unusable(f"{session}: no message {named}, s{named.segment} has {there}")
-    return named
+        raise Unusable(f"{session}: no message {reference}, s{number} has {there}")
+    return reference
 
 
-def _check_line(store: SqlStore, session: Session, named: Reference) -> None:
-    """Raise `Unusable` if a message has fewer lines than a reference names."""
-    if named.line is None or named.message is None:
+def _check_line(store: SqlStore, session: Session, reference: Reference) -> None:
+    """Raise `Unusable` if a message has fewer lines than the reference names."""
+    if reference.line is None or reference.message is None:
         return
-    entry = session.entries[named.segment - 1]
-    message = (store.originals(session, entry, named.messages) or [])[named.message - 1]
+    entry = session.entries[reference.segment - 1]
+    message = (store.originals(session, entry, reference.messages) or [])[reference.message - 1]
     lines = len(split_lines(message_as_text(message)))
-    if named.line > lines:
-        where = named.of_message(named.message)
-        raise Unusable(f"{session.id}: no line {named}, {where} has {pluralize(lines, 'line')}")
+    if reference.line > lines:
+        where = reference.of_message(reference.message)
+        raise Unusable(f"{session.id}: no line {reference}, {where} has {pluralize(lines, 'line')}")
 
 
 IN_VIEW, FOLDED, UNDONE, GONE = "in view", "folded", "undone", "forgotten"
@@ -125,7 +123,7 @@ def segment_states(entries: Sequence[Entry]) -> list[str]:
     states: list[str] = []
     for entry, segment in zip(reversed(entries), reversed(segments_in_force(entries)), strict=True):
         run = frozenset(segment.run)
-        if entry.forgotten:
+        if entry.is_forgotten:
             states.append(GONE)
         elif segment.kind == FORGOTTEN.kind:
             states.append(UNDONE)
@@ -135,7 +133,7 @@ def segment_states(entries: Sequence[Entry]) -> list[str]:
     return states[::-1]
 
 
-class _Listed(NamedTuple):
+class _NumberedEntry(NamedTuple):
     """A segment with its number and state."""
 
     number: int
@@ -148,14 +146,14 @@ class _Listed(NamedTuple):
         return self.entry.segment.kind
 
 
-def _row_json(row: _Listed) -> dict[str, Any]:
+def _row_json(row: _NumberedEntry) -> dict[str, Any]:
     value = _segment_json(row.number, row.entry)
     return {**value, "in_view": row.state == IN_VIEW, "state": row.state}
 
 
-def _table(session: Session, listed: Sequence[_Listed]) -> Block:
+def _segments_table(session: Session, listed: Sequence[_NumberedEntry]) -> Block:
     """Return the rows; neighbouring masks share one, and so do forgotten segments."""
-    rows = [_row(list(run), kind) for (kind, _), run in itertools.groupby(listed, _kind_of_row)]
+    rows = [_segment_row(list(run), kind) for (kind, _), run in itertools.groupby(listed, _row_key)]
     columns = ("reference", "kind", "by", "messages#", "tokens#", "after#", "begins")
     if rows:
         return Table(columns, rows, spare=("by",))
@@ -164,18 +162,19 @@ def _table(session: Session, listed: Sequence[_Listed]) -> Block:
     return f"{session.id}: {pluralize(len(session.entries), 'segment')}, none of this kind."
 
 
-def _kind_of_row(row: _Listed) -> tuple[str, int]:
-    """Return a segment's kind and number; number 0 shares a row."""
+def _row_key(row: _NumberedEntry) -> tuple[str, int]:
+    """Return a key; neighbouring segments with equal keys share a row."""
     if row.state == GONE:
         return GONE, 0
     shown = row.kind if row.state == IN_VIEW or row.kind == "undo" else f"{row.kind}, {row.state}"
     return shown, 0 if row.kind in ("mask", "excerpt") else row.number
 
 
-def _row(run: Sequence[_Listed], kind: str) -> tuple[str | int | None, ...]:
-    first, segment = run[0], run[0].entry.segment
+def _segment_row(run: Sequence[_NumberedEntry], kind: str) -> tuple[str | int | None, ...]:
+    first = run[0]
+    segment = first.entry.segment
     name = f"s{first.number}" if len(run) == 1 else f"s{first.number} to s{run[-1].number}"
-    if first.entry.forgotten:
+    if first.entry.is_forgotten:
         return name, kind, None, None, None, None, ""
     segments = [row.entry.segment for row in run]
     messages = sum(len(s.run) for s in segments)
@@ -185,19 +184,21 @@ def _row(run: Sequence[_Listed], kind: str) -> tuple[str | int | None, ...]:
     return name, kind, by, messages, before, after, truncate_line(text, 60)
 
 
-def _segment_json(n: int, entry: Entry) -> dict[str, Any]:
-    value: dict[str, Any] = {"reference": f"s{n}", "forgotten": entry.forgotten}
+def _segment_json(number: int, entry: Entry) -> dict[str, Any]:
+    value: dict[str, Any] = {"reference": f"s{number}", "forgotten": entry.is_forgotten}
     value |= {"epoch": entry.epoch, "hash": entry.hash}
-    return value if entry.forgotten else value | asdict(entry.segment)
+    return value if entry.is_forgotten else value | asdict(entry.segment)
 
 
-def _whole_segment(n: int, entry: Entry, messages: Sequence[Any] | None) -> Iterator[Block]:
-    """Yield the text of a segment, then its originals."""
-    if entry.forgotten:
-        yield f"Segment s{n} was forgotten; only its link in the chain is left."
+def _whole_segment(number: int, entry: Entry, messages: Sequence[Any] | None) -> Iterator[Block]:
+    """Yield a segment's text, then its originals."""
+    if entry.is_forgotten:
+        yield f"Segment s{number} was forgotten; only its link in the chain is left."
         return
     segment = entry.segment
-    title = f"s{n}: {pluralize(len(segment.run), 'message')}, {segment.model or segment.method}"
+    title = (
+        f"s{number}: {pluralize(len(segment.run), 'message')}, {segment.model or segment.method}"
+    )
     yield from with_title(title, text_of(segment.rendered))
     if messages is not None:
         originals = "\n\n".join(render_messages(messages))

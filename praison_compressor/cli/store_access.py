@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..config import CompressorConfig, nearest_name
@@ -15,6 +16,9 @@ from ..tokens.counter import TokenCounter
 
 if TYPE_CHECKING:
     from ..ledger.sql.store import SqlStore
+
+SCREEN_TOKENS = 2_000
+"""Tokens of an answer: a screen or two."""
 
 STORED_WHEN = (
     "A session is stored when it is first compressed: by an agent with "
@@ -35,8 +39,8 @@ def open_ledger(url: str | None, *, new: bool = False) -> Iterator[SqlStore]:
 
     config = CompressorConfig(store_url=url).with_environment()
     encrypted = config.store_key is not None and not default_path().exists()
-    place = config.store_url or default_path(encrypted=encrypted)
-    store = open_store(place, key=config.store_key)
+    address = config.store_url or default_path(encrypted=encrypted)
+    store = open_store(address, key=config.store_key)
     try:
         if not new and not store.exists():
             raise StoreUnavailable(
@@ -48,47 +52,57 @@ def open_ledger(url: str | None, *, new: bool = False) -> Iterator[SqlStore]:
         store.close()
 
 
-def existing_session(store: SqlStore, namespace: str, name: str) -> Session:
-    """Return the stored session of an id or an epoch's id.
+@dataclass(frozen=True)
+class Tenant:
+    """An open store, and one tenant in it."""
 
-    Raises:
-        SessionNotFound: there is no such session; the error has the nearest id.
-    """
-    try:
-        store.lineage(namespace, name)  # `open` makes a session of an unknown name
-    except SessionNotFound as error:
-        meant = nearest_name(name, (info.id for info in store.sessions(namespace)))
-        hint = f" (did you mean {meant!r}?)" if meant else ""
-        raise SessionNotFound(f"{error}{hint}") from error
-    return store.open(namespace, name)
+    store: SqlStore
+    namespace: str
+    url: str | None
+    """The store as the command line names it."""
 
+    def find_session(self, name: str) -> Session:
+        """Return the stored session of an id or an epoch's id.
 
-def remembered_session(store: SqlStore, namespace: str, name: str) -> Session:
-    """Return the stored session unless all of it was forgotten.
+        Raises:
+            SessionNotFound: there is no such session; the error has the nearest id.
+        """
+        try:
+            self.store.lineage(self.namespace, name)  # `open` makes a session of an unknown name
+        except SessionNotFound as error:
+            nearest = nearest_name(name, (info.id for info in self.store.sessions(self.namespace)))
+            hint = f" (did you mean {nearest!r}?)" if nearest else ""
+            raise SessionNotFound(f"{error}{hint}") from error
+        return self.store.open(self.namespace, name)
 
-    Raises:
-        SessionNotFound: there is no such session, or only its tombstones.
-    """
-    session = existing_session(store, namespace, name)
-    is_gone = session.entries and all(entry.forgotten for entry in session.entries)
-    if is_gone and not store.transcript(session):
-        raise SessionNotFound(f"session {name!r} was forgotten; only its tombstones are left")
-    return session
+    def find_readable_session(self, name: str) -> Session:
+        """Return the stored session unless all of it was forgotten.
 
+        Raises:
+            SessionNotFound: there is no such session, or only its tombstones.
+        """
+        session = self.find_session(name)
+        is_gone = session.entries and all(entry.is_forgotten for entry in session.entries)
+        if is_gone and not self.store.transcript(session):
+            raise SessionNotFound(f"session {name!r} was forgotten; only its tombstones are left")
+        return session
 
-SCREEN_TOKENS = 2_000  # of an answer, a screen or two
+    def recall(self, session: Session) -> Recall:
+        """Return a Recall whose cut answers name the command to continue."""
 
+        def command_to_read(reference: str) -> str:
+            first = reference.partition(",")[0]  # `show` takes one
+            words = ["praison-compressor", "show", session.id, first]
+            if self.url and "@" not in self.url:  # it may have a password
+                words += ["--store", self.url]
+            if self.namespace != CompressorConfig.namespace:
+                words += ["--namespace", self.namespace]
+            return shlex.join(words)
 
-def recall_for_shell(store: SqlStore, session: Session, url: str | None) -> Recall:
-    """Return a Recall whose cut answers name the command to continue."""
-
-    def reading(reference: str) -> str:
-        first = reference.partition(",")[0]  # `show` takes one
-        words = ["praison-compressor", "show", session.id, first]
-        words += ["--store", url] if url and "@" not in url else []  # never a password
-        is_default = session.namespace == CompressorConfig.namespace
-        words += [] if is_default else ["--namespace", session.namespace]
-        return shlex.join(words)
-
-    count = TokenCounter(None).text
-    return Recall(lambda: store, lambda: session, count, turn_tokens=None, reading=reading)
+        return Recall(
+            lambda: self.store,
+            lambda: session,
+            TokenCounter(None).text,
+            turn_tokens=None,
+            reading=command_to_read,
+        )

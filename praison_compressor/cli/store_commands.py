@@ -11,6 +11,7 @@ import click
 from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
 from ..ledger.segments import Epoch, Session
+from ..ledger.stores import SessionInfo
 from ..ledger.words import Hit, distinct_words
 from ..messages import Message
 from ..messages.display import message_as_text, one_line, pluralize, utc_time
@@ -19,15 +20,8 @@ from ..recall.matches import few_words
 from ..recall.passages import query_terms
 from ..recall.references import Reference
 from ..view.frame import is_framed
-from .parameters import AS_JSON, NUMBER, STORE, Tenant, command, with_tenant
-from .store_access import (
-    SCREEN_TOKENS,
-    STORED_WHEN,
-    existing_session,
-    open_ledger,
-    recall_for_shell,
-    remembered_session,
-)
+from .parameters import AS_JSON, STORE, command, option, with_tenant
+from .store_access import SCREEN_TOKENS, STORED_WHEN, Tenant, open_ledger
 from .terminal import (
     FOUND_FAULT,
     Block,
@@ -53,24 +47,32 @@ def sessions(tenant: Tenant, as_json: bool) -> None:
 
     $ praison-compressor sessions --store ledger.db
     """
-    with open_ledger(tenant.store_url) as opened:
-        infos = opened.sessions(tenant.namespace)
-        where, others = opened.place, [] if infos else opened.namespaces()
-    made = [f"{number(info.compressions)}{undone_note(info.taken_back)}" for info in infos]
+    infos = tenant.store.sessions(tenant.namespace)
+    print_answer(infos, [_sessions_table(infos)] if infos else _no_sessions(tenant), as_json)
+
+
+def _sessions_table(infos: Iterable[SessionInfo]) -> Table:
     rows = [
-        (info.id, info.parent_id, compressions, utc_time(info.updated) or "-")
-        for info, compressions in zip(infos, made, strict=True)
+        (
+            info.id,
+            info.parent_id,
+            f"{number(info.compressions)}{undone_note(info.taken_back)}",
+            utc_time(info.updated) or "-",
+        )
+        for info in infos
     ]
-    table = Table(("session", "parent", "compressions#", "last used"), rows, spare=("parent",))
-    elsewhere = f"Sessions exist in: {', '.join(others)} (--namespace NAME)."
-    none = [f"No sessions in namespace {tenant.namespace!r} of {where}."]
-    none.append(elsewhere if others else STORED_WHEN)
-    print_answer(infos, [table] if infos else none, as_json)
+    return Table(("session", "parent", "compressions#", "last used"), rows, spare=("parent",))
+
+
+def _no_sessions(tenant: Tenant) -> Iterator[str]:
+    yield f"No sessions in namespace {tenant.namespace!r} of {tenant.store.place}."
+    others = tenant.store.namespaces()
+    yield f"Sessions exist in: {', '.join(others)} (--namespace NAME)." if others else STORED_WHEN
 
 
 @command
 @click.argument("session")
-@click.option("--forks", is_flag=True, help="Include its forks.")
+@option("--forks", "Include its forks.")
 @with_tenant
 @AS_JSON
 def lineage(session: str, forks: bool, tenant: Tenant, as_json: bool) -> None:
@@ -80,12 +82,11 @@ def lineage(session: str, forks: bool, tenant: Tenant, as_json: bool) -> None:
 
     $ praison-compressor lineage audit --forks --store ledger.db
     """
-    with open_ledger(tenant.store_url) as opened:
-        existing_session(opened, tenant.namespace, session)
-        epochs = (opened.tree if forks else opened.lineage)(tenant.namespace, session)
+    tenant.find_session(session)
+    epochs = (tenant.store.tree if forks else tenant.store.lineage)(tenant.namespace, session)
     lines = (
-        f"{'    ' * depth}{epoch.id}  ({how} {utc_time(epoch.created) or '-'})"
-        for depth, how, epoch in tree_rows(epochs)
+        f"{'    ' * depth}{epoch.id}  ({origin} {utc_time(epoch.created) or '-'})"
+        for depth, origin, epoch in tree_rows(epochs)
     )
     print_answer(epochs, lines, as_json)
 
@@ -100,11 +101,10 @@ def tree_rows(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
     for epoch in epochs:
         before = last.get(epoch.session_id)
         is_fork = before is None and epoch.parent_id in depth
-        above = depth.get(before or epoch.parent_id or "", 0)
-        depth[epoch.id] = above + is_fork
+        depth[epoch.id] = depth.get(before or epoch.parent_id or "", 0) + is_fork
         last[epoch.session_id] = epoch.id
-        how = "undo" if epoch.undoes else "compressed" if before else "began"
-        yield depth[epoch.id], "fork" if is_fork else how, epoch
+        origin = "undo" if epoch.undoes else "compressed" if before else "began"
+        yield depth[epoch.id], "fork" if is_fork else origin, epoch
 
 
 # ---------------------------------------------------------------- search
@@ -112,43 +112,41 @@ def tree_rows(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
 
 @command
 @click.argument("query")
-@click.option("--session", metavar="ID", help="Search only this session.")
-@click.option("--limit", type=NUMBER, metavar="N", help="Show at most N passages.", default=10)
+@option("--session ID", "Search only this session.")
+@option("--limit N", "Show at most N passages. Default: 10.", default=10)
 @with_tenant
 @AS_JSON
 def search(query: str, session: str | None, limit: int, tenant: Tenant, as_json: bool) -> None:
     """Find messages of stored sessions by their words, best first.
 
-    QUERY is words to find. Each session is searched as the agent's search tool searches it. `show
-    SESSION REFERENCE` reads a reference. A message that was never compressed has none; `restore`
-    writes it. With --json each message has the digest that `forget` takes.
+    QUERY has the words to find. Each session is searched as the agent's search tool does it. `show
+    SESSION REFERENCE` reads a reference. A message that was never compressed has no reference;
+    `restore` writes it. With --json each message has the digest that `forget` takes.
 
     $ praison-compressor search "port 9090" --session audit --store ledger.db
     """
     if not distinct_words(query):
         raise Unusable(f"{one_line(query)!r}: expected words to find")
-    with open_ledger(tenant.store_url) as opened:
-        if session is not None:
-            remembered_session(opened, tenant.namespace, session)
-        hits = opened.search(tenant.namespace, query, session, limit)
-        names = dict.fromkeys(hit.session_id for hit in hits)
-        stored = {name: opened.open(tenant.namespace, name) for name in names}
-        blocks: list[Block] = []
-        for name in names:
-            blocks.append(Line(name, "bold"))
-            own = [hit for hit in hits if hit.session_id == name]
-            if any(hit.entry for hit in own):
-                recall = recall_for_shell(opened, stored[name], tenant.store_url)
-                blocks.append(recall.search(query, limit, SCREEN_TOKENS))
-            blocks += [_message_in_view(hit, query) for hit in own if not hit.entry]
+    if session is not None:
+        tenant.find_readable_session(session)
+    hits = tenant.store.search(tenant.namespace, query, session, limit)
+    names = dict.fromkeys(hit.session_id for hit in hits)
+    stored = {name: tenant.store.open(tenant.namespace, name) for name in names}
+    blocks: list[Block] = []
+    for name in names:
+        blocks.append(Line(name, "bold"))
+        session_hits = [hit for hit in hits if hit.session_id == name]
+        if any(hit.entry for hit in session_hits):
+            blocks.append(tenant.recall(stored[name]).search(query, limit, SCREEN_TOKENS))
+        blocks += [_uncompressed_hit(hit, query) for hit in session_hits if not hit.entry]
     value = [{**asdict(hit), "reference": _reference(hit, stored[hit.session_id])} for hit in hits]
     print_answer(value, blocks or ["Nothing found."], as_json)
 
 
-MOST_LINE_CHARS = 240  # of a message in view
+MOST_LINE_CHARS = 240  # of a message that was never compressed
 
 
-def _message_in_view(hit: Hit, query: str) -> str:
+def _uncompressed_hit(hit: Hit, query: str) -> str:
     text = few_words(message_as_text(hit.message), query_terms(query), MOST_LINE_CHARS)
     return f"(not compressed) {hit.message.get('role')}: {text}"
 
@@ -163,25 +161,25 @@ def _reference(hit: Hit, session: Session) -> str | None:
 
 @command
 @click.argument("session")
-@click.option("--view", metavar="FILE", help="A view of it: originals replace its summaries.")
-@click.option("--out", metavar="FILE", help="Write there; - is stdout.", default="-")
+@option("--view FILE", "A view of the session: originals replace its summaries.")
+@option("--out FILE", "Write there. Default: -, which is stdout.", default="-")
 @with_tenant
 @AS_JSON
 def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: bool) -> None:
     """Write a session's transcript, as of its last request or `save`.
 
-    With --view the command writes the transcript that the view represents. Secrets that the
-    ledger masked stay masked.
+    With --view the command writes the transcript of that view. Secrets that the ledger masked stay
+    masked.
 
     $ praison-compressor restore audit --store ledger.db --out whole.jsonl
     """
-    with open_ledger(tenant.store_url) as opened:
-        remembered_session(opened, tenant.namespace, session)
-        compressor = ContextCompressor(CompressorConfig(namespace=tenant.namespace), store=opened)
-        view_messages = None if view is None else load_transcript(view)
-        messages = compressor.verbatim(view_messages, session_id=session)
+    tenant.find_readable_session(session)
+    config = CompressorConfig(namespace=tenant.namespace)
+    compressor = ContextCompressor(config, store=tenant.store)
+    view_messages = None if view is None else load_transcript(view)
+    messages = compressor.verbatim(view_messages, session_id=session)
     write_messages(out, messages, source=view or "-")
-    differences = list(_differences(messages))
+    differences = list(_difference_notes(messages))
     if out == "-":
         for difference in differences:
             print_complaint(difference, kind="note: ")
@@ -192,8 +190,8 @@ def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: b
     print_answer(value, [written, *notes], as_json)
 
 
-def _differences(messages: Sequence[Message]) -> Iterator[str]:
-    """Yield how the messages differ from the originals."""
+def _difference_notes(messages: Sequence[Message]) -> Iterator[str]:
+    """Yield each difference between the messages and the originals."""
     summaries = sum(map(is_framed, messages))
     if summaries:
         yield f"{pluralize(summaries, 'summary', 'summaries')} left: not of this session's ledger"
@@ -205,7 +203,7 @@ def _differences(messages: Sequence[Message]) -> Iterator[str]:
 @command
 @click.argument("session", required=False)
 @STORE
-@click.option("--namespace", metavar="NAME", help="Only this tenant.")
+@option("--namespace NAME", "Only this tenant.")
 @AS_JSON
 def verify(
     session: str | None, store_url: str | None, namespace: str | None, as_json: bool
@@ -216,13 +214,13 @@ def verify(
 
     $ praison-compressor verify audit --store ledger.db
     """
-    with open_ledger(store_url) as opened:
+    with open_ledger(store_url) as store:
         if session is not None:
             namespace = namespace or CompressorConfig.namespace
-            remembered_session(opened, namespace, session)
-        faults = opened.verify(namespace, session)
-        what = session or opened.place
-    sound = f"Sound: every hash and every original of {what} agrees."
+            Tenant(store, namespace, store_url).find_readable_session(session)
+        faults = store.verify(namespace, session)
+        checked = session or store.place
+    sound = f"Sound: every hash and every original of {checked} agrees."
     shown: list[Block] = [Line(str(fault), "red") for fault in faults]
     print_answer({"sound": not faults, "faults": faults}, shown or [sound], as_json)
     if faults:
@@ -234,36 +232,35 @@ def verify(
 
 @command
 @click.argument("target", required=False)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@option("--yes", "Do not ask.")
 @with_tenant
 @AS_JSON
 def forget(target: str | None, yes: bool, tenant: Tenant, as_json: bool) -> None:
     """Erase a session or a message, and every summary of it.
 
-    TARGET is a session, or a message's digest sha256:... There is no way back. Every summary that
-    covered an erased message goes too, and so do later summaries, whose writer was shown the erased
-    ones. The chain keeps a tombstone and still verifies. A fork loses what it inherited. Without
-    TARGET the command clears freed pages that an earlier run could not clear.
+    TARGET is a session, or a message's digest sha256:... Nothing brings the messages back. Each
+    summary of an erased message is erased too, and so is each later summary, whose writer read the
+    erased ones. The chain keeps a tombstone and still verifies. A fork loses the messages that it
+    inherited. Without TARGET the command clears freed pages that an earlier run could not clear.
 
     $ praison-compressor forget audit --yes --store ledger.db
     """
-    with open_ledger(tenant.store_url) as opened:
-        if target is None:
-            cleared = opened.clear_pages()
-            line = "No freed page holds old bytes." if cleared else Line(_PAGES_LEFT, "yellow")
-            print_answer({"pages_cleared": cleared}, [line], as_json)
-            return
-        # A target that does not exist is an error before any question.
-        if target.startswith("sha256:"):
-            opened.check_message(tenant.namespace, target)
-        else:
-            remembered_session(opened, tenant.namespace, target)
-        question = f"Erase {one_line(target)} for good, and with it what its forks inherited?"
-        if not yes and not click.confirm(question, err=True):
-            raise Unusable("nothing was erased")
-        from ..praisonai.agent_ledger import default_host, erase
+    if target is None:
+        cleared = tenant.store.clear_pages()
+        line = "No freed page holds old bytes." if cleared else Line(_PAGES_LEFT, "yellow")
+        print_answer({"pages_cleared": cleared}, [line], as_json)
+        return
+    # A target that does not exist is an error before any question.
+    if target.startswith("sha256:"):
+        tenant.store.find_message(tenant.namespace, target)
+    else:
+        tenant.find_readable_session(target)
+    question = f"Erase {one_line(target)} for good, and with it what its forks inherited?"
+    if not yes and not click.confirm(question, err=True):
+        raise Unusable("nothing was erased")
+    from ..praisonai.agent_ledger import default_host, erase
 
-        erasure = erase(opened, tenant.namespace, target, default_host())
+    erasure = erase(tenant.store, tenant.namespace, target, default_host())
     print_answer({**asdict(erasure.erased), "left": erasure.left}, _erasure_lines(erasure), as_json)
 
 
@@ -275,8 +272,8 @@ def _erasure_lines(erasure: Forgotten) -> Iterator[Block]:
     messages = pluralize(erased.messages, "message")
     yield f"Erased: {messages}, {pluralize(erased.segments, 'segment')}."
     for name in erased.still_in:
-        held = "holds some of the same messages itself, or was forked from it and lacks them now"
-        yield Line(f"Session {name} {held}.", "yellow")
+        reason = "holds some of the same messages itself, or was forked from it and lacks them now"
+        yield Line(f"Session {name} {reason}.", "yellow")
     for sentence in erasure.left:
         yield Line(f"Left: {sentence}.", "yellow")
     if not erased.pages_cleared:

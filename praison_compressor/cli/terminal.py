@@ -7,16 +7,16 @@ plain when piped. A bug keeps its traceback.
 from __future__ import annotations
 
 import contextlib
-import io
 import itertools
 import json
 import logging
 import os
 import re
+import shutil
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import IO, Any, NamedTuple
 
@@ -32,7 +32,7 @@ from ..messages.display import clean, one_line
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns, one line a row unless it wraps.
+    """Rows under columns, one line for each row unless it wraps.
 
     A column whose name ends in `#` holds numbers; the mark is not shown.
     """
@@ -42,13 +42,19 @@ class Table:
     styles: Sequence[str] = ()
     """Styles of the rows, in their order."""
     spare: Sequence[str] = ()
-    """Columns of words that a narrow terminal leaves out, the first one first."""
+    """Columns that a narrow terminal leaves out, in this order."""
     wraps: bool = False
-    """Whether the last column goes on in further lines, instead of being cut."""
+    """Whether the last column is wrapped; it is cut if not."""
+
+
+STYLES: dict[str, dict[str, Any]] = {
+    "bold": {"bold": True},
+    **{colour: {"fg": colour} for colour in ("red", "green", "yellow", "cyan")},
+}
 
 
 class Line(NamedTuple):
-    """A text in a style."""
+    """A text in one of `STYLES`."""
 
     text: str
     style: str = ""
@@ -71,34 +77,26 @@ def print_answer(
 
 def print_blocks(blocks: Iterable[Block], file: IO[str]) -> None:
     """Print each block as it comes, in colour in a terminal."""
-    draw, width = _line_drawer(file)
+    in_terminal = file.isatty() or "FORCE_COLOR" in os.environ
+    in_colour = in_terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    width = shutil.get_terminal_size().columns if in_terminal else None
     for block in blocks:
-        if isinstance(block, Table):
-            for line in _lay_out(block, width):
-                file.write(draw(line, True))
-        else:
-            text, style = block if isinstance(block, Line) else Line(block)
-            file.write(draw(Line(clean(text), style), False))
+        lines = _lay_out(block, width) if isinstance(block, Table) else _wrap_text(block, width)
+        for text, style in lines:
+            styled = click.style(text, **STYLES[style]) if style and in_colour else text
+            click.echo(styled, file, color=in_colour)
 
 
-def _line_drawer(file: IO[str]) -> tuple[Callable[[Line, bool], str], int | None]:
-    """Return a line formatter, and the terminal's width or None."""
-    if file.isatty() or "FORCE_COLOR" in os.environ:
-        from rich.console import Console  # a pipe does not wait for it
-        from rich.text import Text
-
-        console = Console(file=file, markup=False, highlight=False, emoji=False)
-        if console.is_terminal:
-            # Only to draw: rich flushes its file, and ends with code 1 at a closed pipe.
-            console.file = io.StringIO()
-
-            def draw(line: Line, is_row: bool) -> str:
-                with console.capture() as captured:
-                    console.print(Text(*line), soft_wrap=is_row)
-                return captured.get()
-
-            return draw, console.width
-    return lambda line, is_row: f"{line.text}\n", None
+def _wrap_text(block: str | Line, width: int | None) -> Iterator[Line]:
+    """Yield a text's clean lines, wrapped at a width unless None."""
+    text, style = block if isinstance(block, Line) else Line(block)
+    if width is None:
+        yield Line(clean(text), style)
+        return
+    for line in clean(text).split("\n"):
+        is_long = cell_len(line) > width
+        parts = textwrap.wrap(line, width, break_on_hyphens=False) if is_long else [line]
+        yield from (Line(part, style) for part in parts)
 
 
 def with_title(title: str, text: str) -> Iterator[Line]:
@@ -113,7 +111,7 @@ def number(value: int | None) -> str:
 
 
 def undone_note(count: int) -> str:
-    """Return how many compressions were undone, to stand behind their number."""
+    """Return ", 2 undone", or "" for none."""
     return f", {number(count)} undone" if count else ""
 
 
@@ -134,20 +132,20 @@ def _to_json(value: Any) -> Any:
 # ---------------------------------------------------------------- tables
 
 GAP = "  "
-LEAST_TEXT = 36  # cells of the last column; with fewer, a spare column is left out
-LEAST_WORD = 6  # cells of the last column; with fewer, it is left out itself
+LEAST_TEXT_CELLS = 36  # with less room for the last column, a spare column is left out
+LEAST_WORD_CELLS = 6  # with less room, the last column is left out
 
 
 def _lay_out(table: Table, width: int | None) -> Iterator[Line]:
     """Lay out a table within a width; None for any width."""
     heads = [name.rstrip("#") for name in table.columns]
-    rows = [heads, *([_cell(value) for value in row] for row in table.rows)]
+    rows = [heads, *([_cell_text(value) for value in row] for row in table.rows)]
     sizes = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    widths = dict(enumerate(sizes)) if width is None else _fit(table, sizes, width)
+    widths = dict(enumerate(sizes)) if width is None else _fit_widths(table, sizes, width)
     last = widths.get(len(sizes) - 1) if table.wraps else None
     for row, style in itertools.zip_longest(rows, ["bold", *table.styles], fillvalue=""):
         for line in [row] if last is None else _wrap_cells(row, last):
-            cells = [_pad(line[at], widths[at], table.columns[at].endswith("#")) for at in widths]
+            cells = [_pad(line[i], widths[i], table.columns[i].endswith("#")) for i in widths]
             yield Line(GAP.join(cells).rstrip(), style)
 
 
@@ -159,7 +157,7 @@ def _wrap_cells(row: Sequence[str], width: int) -> Iterator[Sequence[str]]:
         cells = [""] * len(cells)
 
 
-def _fit(table: Table, sizes: Sequence[int], width: int) -> dict[int, int]:
+def _fit_widths(table: Table, sizes: Sequence[int], width: int) -> dict[int, int]:
     """Return the widths of the columns that fit, by index.
 
     First spare columns are left out, then the last column is cut or left out.
@@ -167,25 +165,25 @@ def _fit(table: Table, sizes: Sequence[int], width: int) -> dict[int, int]:
     *others, last = range(len(sizes))
     room = width - sum(sizes[index] + len(GAP) for index in others)
     for name in table.spare:
-        if room < min(sizes[last], LEAST_TEXT):
+        if room < min(sizes[last], LEAST_TEXT_CELLS):
             index = list(table.columns).index(name)
             others.remove(index)
             room += sizes[index] + len(GAP)
     widths = {index: sizes[index] for index in others}
-    if room >= min(sizes[last], LEAST_WORD) or not others:
+    if room >= min(sizes[last], LEAST_WORD_CELLS) or not others:
         widths[last] = max(1, min(sizes[last], room))
     return widths
 
 
-def _cell(value: str | int | None) -> str:
+def _cell_text(value: str | int | None) -> str:
     return one_line(value) if isinstance(value, str) else number(value)
 
 
-def _pad(text: str, width: int, to_the_right: bool) -> str:
+def _pad(text: str, width: int, is_number: bool) -> str:
     if cell_len(text) > width:
         text = set_cell_size(text, width - 1) + "…"
     padding = " " * (width - cell_len(text))
-    return padding + text if to_the_right else text + padding
+    return padding + text if is_number else text + padding
 
 
 # ---------------------------------------------------------------- waiting
@@ -196,7 +194,7 @@ SECONDS_BEFORE_BAR = 2.0
 
 @contextlib.contextmanager
 def progress_bar(title: str) -> Iterator[None]:
-    """Draw a pulsing bar on stderr after two seconds, in a terminal."""
+    """Draw a bar on stderr after two seconds, in a terminal."""
     if not sys.stderr.isatty():
         yield
         return
@@ -222,7 +220,7 @@ DONE, FOUND_FAULT, BAD_INPUT, DOES_NOT_FIT, LEDGER, INTERRUPTED = 0, 1, 2, 3, 4,
 
 EXIT_CODES = {
     DONE: "done, also when there was nothing to do",
-    FOUND_FAULT: "something that is needed does not work (`doctor`) or does not hold (`verify`)",
+    FOUND_FAULT: "a part that is needed does not work (`doctor`), or a hash disagrees (`verify`)",
     BAD_INPUT: "the command line, an option, or the file cannot be used",
     DOES_NOT_FIT: "what cannot be dropped does not fit the window or `--target`",
     LEDGER: (
@@ -230,11 +228,11 @@ EXIT_CODES = {
     ),
     INTERRUPTED: "interrupted",
 }
-"""Exit codes of every command; the table of the documentation is made from them."""
+"""Exit code → meaning, for every command; the documentation has the same table."""
 
 
 class Unusable(CompressorError):
-    """A file or an option that the command cannot work with."""
+    """A file or an option that the command cannot use."""
 
 
 FLAGS = {
@@ -304,7 +302,7 @@ def _exit_code(error: CompressorError) -> int:
 
 @contextlib.contextmanager
 def mute_log() -> Iterator[None]:
-    """Disable warnings of the log where the command itself reports the same."""
+    """Disable log warnings, because the command itself reports the same."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

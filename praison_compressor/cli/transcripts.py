@@ -40,25 +40,24 @@ def load_transcript(path: str, number: int | None = None) -> list[Any]:
 
 
 def _parse_values(text: str) -> list[Any]:
-    """Return what should be the conversations in the text."""
+    """Return the JSON values that should be conversations."""
     try:
-        several = json.loads(text)
+        value = json.loads(text)
     except ValueError as error:
-        several = _parse_lines(text, error)
-    if not isinstance(several, list):
-        return [several]
-    # A list with one message in it is a list of messages: the error names those that are none.
-    return [several] if any(map(_is_message, several)) or not several else several
+        value = _parse_lines(text, error)
+    # A list with any message is a conversation: the error names its other items.
+    is_several = isinstance(value, list) and value and not any(map(_is_message, value))
+    return value if is_several else [value]
 
 
-def _parse_lines(text: str, no_value: ValueError) -> list[Any]:
+def _parse_lines(text: str, whole_error: ValueError) -> list[Any]:
     values: list[Any] = []
     for number, line in enumerate(text.split("\n"), 1):
         try:
             values += [json.loads(line)] if line.strip() else []
         except json.JSONDecodeError as error:
-            # A file whose first line is no value is one broken value, not lines of them.
-            raise (ValueError(_position(error, number)) if values else no_value) from error
+            # If the first line is no JSON, the file is one broken value.
+            raise (ValueError(_position(error, number)) if values else whole_error) from error
     return values
 
 
@@ -92,16 +91,20 @@ def _describe_kind(value: Any) -> str:
 
 def write_messages(path: str, messages: Sequence[Any], *, source: str) -> None:
     """Write messages as JSON, or as JSON Lines to a `.jsonl` file."""
-    by_line = path.endswith(".jsonl")
-    values, indent = (messages, None) if by_line else ([messages], 2)
-    lines = [json.dumps(value, ensure_ascii=False, indent=indent) for value in values]
-    write_text(path, "".join(f"{escape_controls(line)}\n" for line in lines), source=source)
+    is_jsonl = path.endswith(".jsonl")
+    indent = None if is_jsonl else 2
+    texts = (
+        json.dumps(value, ensure_ascii=False, indent=indent)
+        for value in (messages if is_jsonl else [messages])
+    )
+    write_text(path, "".join(f"{escape_controls(text)}\n" for text in texts), source=source)
 
 
 def write_text(path: str, text: str, *, source: str = "-") -> None:
     """Write a file that only its owner reads; `-` is stdout.
 
-    Neither the transcript that the text was made from nor a ledger is written over.
+    Raises:
+        Unusable: the file is `source` or a ledger, or cannot be written.
     """
     if path == "-":
         sys.stdout.write(text)
@@ -116,7 +119,7 @@ def _open_private(path: str, flags: int) -> int:
 
 
 def check_writable(path: str, *, source: str = "-") -> None:
-    """Refuse a place that cannot be written to."""
+    """Refuse an unwritable path, a database, and the source itself."""
     target = Path(path)
     with _refuse_unusable(path):
         if not target.absolute().parent.is_dir():

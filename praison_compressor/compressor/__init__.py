@@ -2,10 +2,11 @@
 
 - `context_compressor`: `ContextCompressor`, the public interface
 - `request`: `Request`: messages, options, budget and mode of one call
+- `stored_sessions`: what the store has of sessions: restore, read, save, undo, bound
 - `pipeline`: the steps in their order, by the request's mode
 - `session_state`: what is remembered of sessions between turns; only `SessionStates` changes it
 - `quiet_turn`: `LastTurn`, which a turn that only adds messages extends
-- `projection`: look: a transcript's view by its session's ledger; whole transcripts
+- `projection`: look: a transcript's view by its session's ledger
 - `choices`: messages that a user keeps, and ranges
 - `decision`: whether a view is compressed now, by what plan, and why
 - `prices`: what requests and compressions cost; whether the provider's cache is cold
@@ -17,5 +18,6 @@
 - `preview`: the compression to come, and the tokens of the window
 - `bills`: what a session cost, and what it would have cost without us; providers' reports
 - `account`: keep a session's bill in the store
+- `billing`: charge sessions with requests and summaries
 - `telemetry`: spans and metrics where OpenTelemetry is installed
 """

@@ -16,7 +16,7 @@ from typing import Any
 from ..concurrency import renew_after_fork
 from ..errors import LedgerCorrupt, LedgerError
 from ..ledger.segments import Session
-from ..ledger.stores import NoteStore, Store, as_note_store
+from ..ledger.stores import NoteStore, Store
 from .bills import Bill
 from .request import SessionKey
 
@@ -67,25 +67,23 @@ class Account:
         self, store: Store, opened: Callable[[], Session], now: float, *, always: bool = False
     ) -> None:
         """Read what other processes wrote, every `PACE_SECONDS`."""
-        notes = as_note_store(store)
-        if notes is None or not (always or now - self._read_at >= PACE_SECONDS):
+        if not (always or now - self._read_at >= PACE_SECONDS) or not isinstance(store, NoteStore):
             return
         with self._hold_store(always) as is_alone, _log_failure():
             if is_alone:
                 self._session = opened()
-                self._apply_note(notes.note(self._session))
+                self._apply_note(store.note(self._session))
                 self._read_at, self._noted = now, self._noted or now
 
     def settle(self, store: Store, *, always: bool = False) -> None:
         """Write what the store lacks: if much, else every `PACE_SECONDS`."""
-        notes = as_note_store(store)
-        if notes is None or not (always or self._is_write_due()):
+        if not (always or self._is_write_due()) or not isinstance(store, NoteStore):
             return
         with self._hold_store(always) as is_alone:
             if is_alone:
-                self._write(notes)
+                self._write(store)
 
-    def _write(self, notes: NoteStore) -> None:
+    def _write(self, store: NoteStore) -> None:
         with self._lock:
             self._written, self._due = self._due, Bill()
             due, requested = self._written, self.requested
@@ -98,7 +96,7 @@ class Account:
             return json.dumps(values, separators=(",", ":"))
 
         with _log_failure(self._restore_due):
-            self._apply_note(notes.note(self._session, change))
+            self._apply_note(store.note(self._session, change))
 
     @contextmanager
     def _hold_store(self, waits: bool) -> Iterator[bool]:
@@ -133,8 +131,7 @@ def stored_bill(store: Store, session: Session) -> Bill:
     Raises:
         LedgerError: the store cannot be read.
     """
-    notes = as_note_store(store)
-    return Bill() if notes is None else _parse_note(notes.note(session))[1]
+    return _parse_note(store.note(session))[1] if isinstance(store, NoteStore) else Bill()
 
 
 def _parse_note(note: str) -> tuple[float, Bill]:

@@ -42,9 +42,10 @@ def apply_choices(request: Request, view: View, references: Mapping[str, int]) -
 
     The ledger has the choices of earlier calls.
     """
-    if not request.chooses and not recorded_keeps(view):
+    if not request.has_choices and not recorded_keeps(view):
         return view
-    resolved, steps = resolve_choices(request, view, references), view.transcript.steps
+    resolved = resolve_choices(request, view, references)
+    steps = view.transcript.steps
     index = view.transcript.origins.index
     recorded = {digest for segment in recorded_keeps(view) for digest in segment.run}
     named = [*map(index, resolved.keep), *(n for n, d in enumerate(view.digests) if d in recorded)]

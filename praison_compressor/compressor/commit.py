@@ -31,6 +31,7 @@ from .quiet_turn import last_turn_of
 from .request import Request, SessionKey
 from .result import CompressResult, add_cost, result_of, usage_of
 from .session_state import SessionStates
+from .stored_sessions import StoredSessions
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +50,7 @@ class Committer:
     tokens: TokenCounter
     sessions: SessionStates
     projector: Projector
+    stored: StoredSessions
     texts: PlanTexts
     emit: Callable[[Event], None]
     hook: Hook | None
@@ -75,7 +77,7 @@ class Committer:
             try:
                 async with hold_lease(self.store, decision.view.session):
                     decision = await asyncio.to_thread(self._refresh, decision)
-                    if not decision.compresses:
+                    if not decision.is_compression:
                         break
                     return await self.commit(decision)
             except LedgerConflict:
@@ -95,7 +97,8 @@ class Committer:
 
     async def commit(self, decision: Decision) -> CompressResult:
         """Ask the hook, write, commit; return the result, or raise LedgerConflict."""
-        view, event = decision.view, started_event(decision)
+        view = decision.view
+        event = started_event(decision)
         answer = await ask_hook(self.hook, event, view.session.key)
         if answer is False:
             return await asyncio.to_thread(self.refuse, decision)
@@ -118,8 +121,9 @@ class Committer:
 
         The texts' cost has that of failed attempts before, so that the ledger has the whole cost.
         """
-        view, key = decision.view, decision.view.session.key
-        unarchived = await asyncio.to_thread(self.projector.make_room, view, decision.plan)
+        view = decision.view
+        key = view.session.key
+        unarchived = await asyncio.to_thread(self.stored.make_room, view, decision.plan)
         decision = replace(decision, unarchived=unarchived)
         texts = decision.texts or await self.texts.write(decision)
         owed = self.sessions.take_owed(key) if texts else Usage()
@@ -135,11 +139,10 @@ class Committer:
 
     def _append(self, decision: Decision, texts: Sequence[SegmentText]) -> Session:
         """Append the segments; return the session after them."""
-        view, entries = decision.view, self.texts.make_segments(decision, texts)
+        view = decision.view
+        entries = self.texts.make_segments(decision, texts)
         after = view.with_segments(segment for segment, _ in entries)
-        session = self.store.commit(view.session, entries, skeleton_of(after))
-        self.projector.trim()
-        return session
+        return self.store.commit(view.session, entries, skeleton_of(after))
 
     # -------------------------------------------------------------- without a commit
 
@@ -157,14 +160,15 @@ class Committer:
         A view above the limit is shortened without a model.
         """
         request, view = decision.request, decision.view
-        self.skip(decision, VETO, view.session.tip)
+        self.report_skip(decision, VETO, view.session.tip)
         if view.size() > request.budget.limit:
             view = self.texts.apply_without_model(decision)
         return replace(self.finish_view(request, view), vetoed=True)
 
-    def skip(self, decision: Decision, reason: str, epoch: str) -> bool:
+    def report_skip(self, decision: Decision, reason: str, epoch: str) -> bool:
         """Emit "skipped" once per reason and epoch; return whether it was emitted."""
-        view, trigger = decision.view, decision.request.budget.trigger
+        view = decision.view
+        trigger = decision.request.budget.trigger
         is_new = self.sessions.report_once(view.session.key, reason, epoch)
         if is_new:
             numbers = {"tokens": view.size(), "trigger": trigger}

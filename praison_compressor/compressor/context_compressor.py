@@ -9,36 +9,30 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..concurrency import run_off_loop
 from ..config import CompressorConfig, whole_number
-from ..errors import CompressorError, ConfigError
+from ..errors import CompressorError
 from ..events import Hook, Listener
-from ..ledger.segments import Segment, Session, undo_segment
-from ..ledger.stores import Store
+from ..ledger.segments import Segment
+from ..ledger.stores import Store, redacts_secrets
 from ..messages import Message
-from ..recall.answers import Recall
-from ..recall.tools import recall_tools
 from ..summaries.protocol import as_summarizer
+from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from .account import Account
-from .bills import Bill, usage_reported
+from .background import Background
+from .billing import Billing
+from .bills import Bill
+from .commit import Committer
 from .pipeline import Pipeline
-from .preview import ContextUse, Preview, context_use_of
-from .projection import default_store
-from .request import (
-    Mode,
-    Options,
-    Request,
-    SessionKey,
-    check_call_options,
-    check_constructor,
-    request_of,
-)
+from .plan_texts import PlanTexts
+from .preview import ContextUse, Preview
+from .projection import Projector
+from .request import Mode, Options, RequestReader, check_constructor
 from .result import CompressResult
 from .session_state import SessionStates
+from .stored_sessions import StoredSessions, default_store
 from .telemetry import Telemetry, emit
 
 if TYPE_CHECKING:
@@ -85,19 +79,37 @@ class ContextCompressor:
         self.store = store if store is not None else default_store(self.config)
         self.session_id = f"session-{uuid.uuid4().hex}"
         self.sessions = sessions or SessionStates()
-        self._pipeline = Pipeline(
-            config=self.config,
-            summarizer=as_summarizer(summarizer),
+        self.background = Background()
+        """Writes summaries off the request path."""
+        summarizer = as_summarizer(summarizer)
+        self._requests = RequestReader(self.config, self.tokens, self.session_id, summarizer)
+        projector = Projector(self.config, self.store, self.tokens)
+        self._stored = StoredSessions(self.store, self._requests, projector)
+        self._billing = Billing(self._stored, self.sessions, clock or time.time)
+        report = functools.partial(emit, telemetry or Telemetry(), on_event)
+        on_disk = redacts_secrets(self.store)
+        writer = SummaryWriter(self.config, summarizer, self.tokens, report, on_disk=on_disk)
+        texts = PlanTexts(writer, projector.texts, self.tokens)
+        committer = Committer(
             store=self.store,
             tokens=self.tokens,
             sessions=self.sessions,
-            emit=functools.partial(emit, telemetry or Telemetry(), on_event),
+            projector=projector,
+            stored=self._stored,
+            texts=texts,
+            emit=report,
             hook=before_compression,
-            clock=clock or time.time,
         )
-        self._projector = self._pipeline.projector
-        self.background = self._pipeline.background
-        """Writes summaries off the request path."""
+        self._pipeline = Pipeline(
+            tokens=self.tokens,
+            sessions=self.sessions,
+            projector=projector,
+            stored=self._stored,
+            texts=texts,
+            committer=committer,
+            background=self.background,
+            billing=self._billing,
+        )
 
     # -------------------------------------------------------------- views
 
@@ -129,13 +141,12 @@ class ContextCompressor:
             BudgetTooSmall: what cannot be dropped exceeds the window or `target_tokens`.
             LedgerError: the store cannot be read or written.
         """
-        request = await asyncio.to_thread(self._request, messages, options)
-        return self._with_tools(request, await self._pipeline.compress(request))
+        request = await asyncio.to_thread(self._requests.read, messages, options)
+        return await self._pipeline.compress(request)
 
     def compress_sync(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
         """Call `compress` from anywhere, also from inside a running event loop."""
-        request = self._request(messages, options)
-        return self._with_tools(request, self._pipeline.compress_sync(request))
+        return self._pipeline.compress_sync(self._requests.read(messages, options))
 
     def best_view(
         self,
@@ -160,7 +171,7 @@ class ContextCompressor:
     ) -> CompressResult:
         """Return `best_view` with its counts and status; never raise."""
         try:
-            request = self._request(messages, options, Mode.READ_ONLY)
+            request = self._requests.read(messages, options, Mode.READ_ONLY)
             return self._pipeline.best(request, logged)
         except CompressorError as error:
             logger.warning("sent as it is: %s", error)
@@ -185,7 +196,7 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        request = self._request(messages, options, Mode.READ_ONLY)
+        request = self._requests.read(messages, options, Mode.READ_ONLY)
         return self._pipeline.preview(request, is_written=write)
 
     def context_use(self, messages: Sequence[Any], **options: Unpack[Options]) -> ContextUse:
@@ -194,8 +205,7 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        request = self._request(messages, options, Mode.READ_ONLY)
-        return context_use_of(request, self._pipeline.look(request), self.tokens)
+        return self._pipeline.context_use(self._requests.read(messages, options, Mode.READ_ONLY))
 
     def idle(self, messages: Sequence[Any] | None = None, **options: Unpack[Options]) -> bool:
         """Begin the next summary if the cache is cold; return whether begun.
@@ -207,7 +217,7 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        return self._pipeline.idle(self._request(messages or (), options, Mode.BACKGROUND))
+        return self._pipeline.idle(self._requests.read(messages or (), options, Mode.BACKGROUND))
 
     def record_usage(self, answer: Any, *, session_id: str | None = None) -> Bill:
         """Add the last request's usage to the session's bill; return it.
@@ -215,26 +225,15 @@ class ContextCompressor:
         `answer` is a response, or its usage, of OpenAI's, Anthropic's or litellm's client, or a
         dictionary of its shape. The store gets the bill at `close`, and before at a bounded pace.
         """
-        key, usage = self._key(session_id), usage_reported(answer)
-        account = self.sessions.state(key).account
-        if usage is not None:
-            self.sessions.charge(key, usage, self.config.model)
-            run_off_loop(functools.partial(account.settle, self.store))
-        return account.bill
+        return self._billing.record(answer, session_id)
 
     def bill(self, session_id: str | None = None) -> Bill:
         """Return what the session has cost, in other processes too."""
-        account, now = self.account(session_id), self._pipeline.clock()
-        account.refresh(self.store, self._opener(session_id), now, always=True)
-        return account.bill
+        return self._billing.bill(session_id)
 
     def account(self, session_id: str | None = None) -> Account:
         """Return the account to which a session's requests are added."""
-        return self.sessions.state(self._key(session_id)).account
-
-    def _key(self, session_id: str | None) -> SessionKey:
-        name = self.config.namespace, self._session_name(session_id)
-        return self.sessions.stable_key(name)
+        return self._billing.account(session_id)
 
     # -------------------------------------------------------------- transcripts
 
@@ -249,10 +248,9 @@ class ContextCompressor:
             InvalidMessages: not a list of chat messages.
             SessionNotFound: without `messages`, and the store has no such session.
         """
-        name, projector = self._session_name(session_id), self._projector
         if messages is None:
-            return projector.stored_transcript(name)
-        return projector.unfold(self._stored_request(messages, name))
+            return self._stored.transcript(session_id)
+        return self._stored.unfold(messages, session_id)
 
     def resume(
         self, session_id: str | None = None, token_budget: int | None = None
@@ -266,16 +264,15 @@ class ContextCompressor:
             BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
             LedgerError: the store cannot be read.
         """
-        name = self._session_name(session_id)
-        messages = self._projector.stored_transcript(name)
-        request = self._stored_request(messages, name)
+        messages = self._stored.transcript(session_id)
+        request = self._requests.read_stored(messages, session_id)
         room = request.budget.trigger
         if token_budget is not None:
             room = whole_number("token_budget", token_budget)
         if self.tokens.messages(messages) <= room:
             return self._pipeline.verbatim_result(request)
         return self.compress_sync(
-            messages, session_id=name, target_tokens=token_budget, extends=False
+            messages, session_id=session_id, target_tokens=token_budget, extends=False
         )
 
     def save(self, messages: Sequence[Any], *, session_id: str | None = None) -> bool:
@@ -288,8 +285,7 @@ class ContextCompressor:
             InvalidMessages: not a list of chat messages.
             LedgerError: the store cannot be written.
         """
-        request = self._stored_request(messages, self._session_name(session_id))
-        return self._projector.save(request, self._projector.open(request))
+        return self._stored.save(messages, session_id)
 
     def recall_tools(
         self, session_id: str | None = None, *, turn_tokens: int | None = 4_000
@@ -299,9 +295,7 @@ class ContextCompressor:
         Summaries name the tools with `recall=True` in the configuration. All answers of one pair
         take at most `turn_tokens` (None: no bound): make a new pair for each turn.
         """
-        session = self._opener(session_id)
-        most = None if turn_tokens is None else whole_number("turn_tokens", turn_tokens)
-        return recall_tools(lambda: self.store, session, self.tokens.text, turn_tokens=most)
+        return self._stored.recall_tools(session_id, turn_tokens)
 
     def read(
         self, reference: str = "", *, session_id: str | None = None, tokens: int = 2_000
@@ -314,18 +308,7 @@ class ContextCompressor:
         Raises:
             LedgerError: the store cannot be read.
         """
-        if not isinstance(reference, str):
-            raise ConfigError(f"reference={reference!r}: expected a text such as s2.14")
-        session = self._opener(session_id)
-        recall = Recall(lambda: self.store, session, self.tokens.text, turn_tokens=None)
-        return recall.read(reference, whole_number("tokens", tokens))
-
-    def _opener(self, session_id: str | None) -> Callable[[], Session]:
-        name = self._session_name(session_id)
-        return lambda: self.store.open(self.config.namespace, name)
-
-    def _session_name(self, session_id: str | None) -> str:
-        return check_call_options({"session_id": session_id}).get("session_id") or self.session_id
+        return self._stored.read(reference, session_id, tokens)
 
     def undo(self, session_id: str | None = None) -> tuple[Segment, ...]:
         """Undo the newest compression; return its segments, () without one.
@@ -338,12 +321,7 @@ class ContextCompressor:
             LedgerConflict: another writer committed to the session meanwhile.
             LedgerError: the store cannot be read or written.
         """
-        session = self._opener(session_id)()
-        undo = undo_segment(session.entries)
-        if undo is None:
-            return ()
-        self.store.commit(session, [(undo, ())])
-        return tuple(entry.segment for entry in session.entries if entry.hash in undo.run)
+        return self._stored.undo(session_id)
 
     def save_all(self) -> int:
         """Save the last transcript of every session; return how many were recorded.
@@ -351,16 +329,7 @@ class ContextCompressor:
         Sessions that were compressed or forgotten in part since then are skipped: their last
         transcript is outdated or holds forgotten words. Failures of the store are logged.
         """
-        saved = 0
-        for turn in self.sessions.last_turns():
-            sent = turn.session
-            try:
-                request = self._stored_request(turn.messages, sent.id)
-                session = self._projector.open(request)
-                saved += session.is_unchanged_since(sent) and self._projector.save(request, session)
-            except CompressorError as error:
-                logger.warning("session %s: its last turns are not saved: %s", sent.id, error)
-        return saved
+        return self._stored.save_turns(self.sessions.last_turns())
 
     def close(self) -> None:
         """Cancel the background's work, save the newest transcripts, close the store.
@@ -371,28 +340,3 @@ class ContextCompressor:
         self.save_all()
         self.sessions.settle(self.store)
         self.store.close()
-
-    # -------------------------------------------------------------- requests
-
-    def _request(
-        self, messages: Sequence[Any], options: Options, mode: Mode | None = None
-    ) -> Request:
-        return request_of(
-            messages,
-            check_call_options(options),
-            self.config,
-            self.tokens,
-            session_id=self.session_id,
-            summarizer=self._pipeline.writer.summarizer,
-            mode=mode,
-        )
-
-    def _stored_request(self, messages: Sequence[Any], name: str) -> Request:
-        return self._request(messages, {"session_id": name}, Mode.READ_ONLY)
-
-    def _with_tools(self, request: Request, result: CompressResult) -> CompressResult:
-        """Return the result, with the recall tools if anything is archived."""
-        if not (result.segments or result.masked or self.config.recall):
-            return result
-        name = self.sessions.stable_key(request.key)[1]
-        return replace(result, recall_tools=tuple(self.recall_tools(name)))

@@ -38,7 +38,7 @@ class Decision:
     request: Request
     """In a preview, the user's choices are indices in the caller's list."""
     view: View
-    compresses: bool
+    is_compression: bool
     """False: the view is sent as it is, and the plan is empty."""
     plan: Plan
     reason: str
@@ -51,7 +51,7 @@ class Decision:
     references: Mapping[str, int] = field(default_factory=dict)
     """In a preview: future reference -> index of its message in the transcript."""
 
-    def holds_for(self, view: View) -> bool:
+    def is_valid_for(self, view: View) -> bool:
         """Return whether the transcript only grew on an unchanged ledger."""
         before = self.view
         is_same = (
@@ -61,17 +61,17 @@ class Decision:
 
     def references_in(self, view: View) -> Mapping[str, int]:
         """Return the references that this decision showed for the view."""
-        return self.references if self.holds_for(view) else {}
+        return self.references if self.is_valid_for(view) else {}
 
     def is_taken_by(self, request: Request, view: View) -> bool:
         """Return whether the request commits what this decision showed."""
-        if request.mode is not Mode.COMMIT or not self.holds_for(view):
+        if request.mode is not Mode.COMMIT or not self.is_valid_for(view):
             return False
         shown, asked = (
             (replace(r.budget, costs=None), r.force, r.wishes, r.pinned)
             for r in (self.request, request)
         )
-        if shown != asked or not request.chooses:
+        if shown != asked or not request.has_choices:
             return shown == asked
         return resolve_choices(request, view, self.references).places == self.request.places
 

@@ -31,9 +31,10 @@ POLL_SECONDS, LONGEST_POLL_SECONDS = 0.1, 1.0
 class _Lease:
     """One holder's claim to write a session's summary, renewed until its release."""
 
-    def __init__(self, store: Store, session: Session) -> None:
+    def __init__(self, store: Store, session: Session, seconds: float) -> None:
         self._store = store
         self._session = session
+        self._seconds = seconds
         self._holder = uuid.uuid4().hex
         self._over = threading.Event()
         # A renewal still on its way must not outlive the release.
@@ -42,10 +43,10 @@ class _Lease:
     def claim(self) -> bool:
         with self._lock:
             is_over = self._over.is_set()
-            return not is_over and self._store.claim(self._session, self._holder, LEASE_SECONDS)
+            return not is_over and self._store.claim(self._session, self._holder, self._seconds)
 
     def renew(self) -> None:
-        while not self._over.wait(LEASE_SECONDS / 4):
+        while not self._over.wait(self._seconds / 4):
             with contextlib.suppress(LedgerError):  # the commit decides the race
                 self.claim()
 
@@ -59,12 +60,20 @@ class _Lease:
 
 
 @contextlib.asynccontextmanager
-async def hold_lease(store: Store, session: Session) -> AsyncIterator[None]:
+async def hold_lease(
+    store: Store,
+    session: Session,
+    *,
+    seconds: float | None = None,
+    patience_seconds: float = LEASE_PATIENCE_SECONDS,
+) -> AsyncIterator[None]:
     """Hold the session's lease across processes; `SessionStates.enter` serves one process."""
-    lease, start, pause = _Lease(store, session), time.monotonic(), POLL_SECONDS
+    lease = _Lease(store, session, LEASE_SECONDS if seconds is None else seconds)
+    start = time.monotonic()
+    pause = POLL_SECONDS
     try:
         while not await asyncio.to_thread(lease.claim):
-            if time.monotonic() > start + LEASE_PATIENCE_SECONDS:
+            if time.monotonic() > start + patience_seconds:
                 logger.warning("session %s: its lease was never released", session.id)
                 break
             await asyncio.sleep(pause)

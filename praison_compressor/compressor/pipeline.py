@@ -10,32 +10,27 @@ import asyncio
 import contextlib
 import functools
 import logging
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
-from ..concurrency import run, run_off_loop
-from ..config import CompressorConfig
+from ..concurrency import run
 from ..errors import BudgetTooSmall, LedgerConflict, LedgerError
-from ..events import Event, Hook
 from ..ledger.segments import Session
-from ..ledger.stores import Store
 from ..messages import Message
-from ..messages.secrets import redacts_secrets
-from ..summaries.protocol import SegmentText, Summarizer
-from ..summaries.writer import SummaryWriter
+from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
-from ..view.masks import shorten_messages
+from ..view.cuts import shorten_messages
 from ..view.view import View
 from .background import Background
+from .billing import Billing
 from .commit import Committer, is_inside_hook
 from .decision import FIXED, NO_GAIN, PRICE, SOFT_RATIO, Decision, quiet_limit, trigger_of
 from .plan_texts import PlanTexts
-from .preview import Preview, preview_of
-from .prices import is_cold
+from .preview import ContextUse, Preview, context_use_of, preview_of
 from .projection import Projector
 from .request import Mode, Request
 from .result import CompressResult
 from .session_state import SessionStates
+from .stored_sessions import StoredSessions
 
 logger = logging.getLogger(__name__)
 
@@ -44,97 +39,86 @@ SHORTENED_SHARE = 0.75
 rest."""
 
 
+@dataclass(eq=False)
 class Pipeline:
     """Carry out the requests of one compressor; thread-safe."""
 
-    def __init__(
-        self,
-        *,
-        config: CompressorConfig,
-        summarizer: Summarizer | None,
-        store: Store,
-        tokens: TokenCounter,
-        sessions: SessionStates,
-        emit: Callable[[Event], None],
-        hook: Hook | None,
-        clock: Callable[[], float],
-    ) -> None:
-        self.sessions = sessions
-        self.background = Background()
-        self.projector = Projector(config, store, tokens)
-        self.writer = SummaryWriter(
-            config, summarizer, tokens, emit, on_disk=redacts_secrets(store)
-        )
-        self._texts = PlanTexts(self.writer, self.projector.texts, tokens)
-        self._committer = Committer(
-            store, tokens, sessions, self.projector, self._texts, emit, hook
-        )
-        self._store = store
-        self._tokens = tokens
-        self.clock = clock
-        self._without_ledger = False
+    tokens: TokenCounter
+    sessions: SessionStates
+    projector: Projector
+    stored: StoredSessions
+    texts: PlanTexts
+    committer: Committer
+    background: Background
+    billing: Billing
+    _is_without_ledger: bool = field(default=False, init=False)
+    """Whether the ledger could not be read last."""
 
     # -------------------------------------------------------------- compress
 
     async def compress(self, request: Request) -> CompressResult:
         """Return the request's result, its blocking steps in other threads."""
-        started = await asyncio.to_thread(self.start, request)
+        session, started = await asyncio.to_thread(self.start, request)
         if isinstance(started, Decision):
-            started = await self._committer.carry_out(started)
-        return self._with_bill(request, started)
+            started = await self.committer.carry_out(started)
+        return self._finish(request, session, started)
 
     def compress_sync(self, request: Request) -> CompressResult:
         """Return the request's result, from anywhere."""
-        started = self.start(request)
+        session, started = self.start(request)
         if isinstance(started, Decision):
-            started = run(self._committer.carry_out(started))
-        return self._with_bill(request, started)
+            started = run(self.committer.carry_out(started))
+        return self._finish(request, session, started)
 
-    def start(self, request: Request) -> CompressResult | Decision:
-        """Return the result, or the compression that the caller must wait for."""
+    def start(self, request: Request) -> tuple[Session, CompressResult | Decision]:
+        """Return the session, and a result or the compression to wait for."""
         session = self.projector.open(request)
         if request.is_recorded:
-            request = self._with_cache_state(request, session)
-            self.sessions.begin_request(request, session, self.clock())
-            self.sessions.settle(self._store, session.key)
+            request = self._record_start(request, session)
         limit = quiet_limit(request, session, is_busy=self.background.is_busy(session.key))
         state = self.sessions.state(session.key)
-        quiet = state.extend_last_turn(request, session, limit, self._tokens)
+        quiet = state.extend_last_turn(request, session, limit, self.tokens)
         if quiet is None:
-            return self.start_in_full(self._with_prices(request, session), session)
+            return session, self._start_in_full(self._with_prices(request, session), session)
         turn, result = quiet
         if request.is_recorded:
             self.sessions.remember_turn(turn)
-        return result
+        return session, result
 
-    def start_in_full(self, request: Request, session: Session) -> CompressResult | Decision:
+    def _start_in_full(self, request: Request, session: Session) -> CompressResult | Decision:
         """Return the result of all messages, or the compression to wait for."""
-        view = self.look(request, session)
+        view = self._look(request, session)
         # Signed thinking is only valid behind the messages that it was written behind: a text must
         # not come while a turn goes on.
         if request.mode is Mode.BACKGROUND and not view.signed_tokens:
             return self._answer_now(request, view)
-        decision = self._committer.decide(request, view)
         if request.mode is Mode.READ_ONLY:
-            return self._finish_without_model(decision)
-        self._report_missing(decision)
-        if not decision.compresses:
-            return self._committer.finish_view(request, view)
+            return self._finish_without_model(self.committer.decide(request, view))
+        due = self._find_due(request, view)
+        if due is None:
+            return self.committer.finish_view(request, view)
         # Inside the hook, waiting would deadlock.
-        is_inside = is_inside_hook(view.session.key)
-        return self._committer.refuse(decision) if is_inside else decision
+        return self.committer.refuse(due) if is_inside_hook(view.session.key) else due
+
+    def _find_due(self, request: Request, view: View) -> Decision | None:
+        """Return the compression that is due; report once why one is missing."""
+        decision = self.committer.decide(request, view)
+        self._report_missing(decision)
+        return decision if decision.is_compression else None
+
+    def _record_start(self, request: Request, session: Session) -> Request:
+        """Record a request's start; return the request with the cache's state."""
+        request = self._with_cache_state(request, session)
+        self.billing.begin(request, session)
+        return request
 
     def _with_cache_state(self, request: Request, session: Session) -> Request:
         """Return the request with the state of the provider's cache."""
-        now = self.clock()
-        last = self.sessions.last_request(session, self._store, now)
-        return replace(request, is_cold=is_cold(request, last, now))
+        return replace(request, is_cold=self.billing.is_cold(request, session))
 
     def _with_prices(self, request: Request, session: Session) -> Request:
         """Return the request with prices and the pace of its session."""
-        summarizer = getattr(self.writer.summarizer, "model", None)
-        writer = request.model or self.writer.config.auxiliary_model or summarizer
-        costs = self.sessions.state(session.key).costs(request, writer)
+        costs = self.sessions.state(session.key).costs(request)
         return replace(request, budget=replace(request.budget, costs=costs))
 
     def _report_missing(self, decision: Decision) -> None:
@@ -142,8 +126,9 @@ class Pipeline:
         view, reason = decision.view, decision.reason
         if reason not in (FIXED, NO_GAIN, PRICE):
             return
-        name, epoch = view.session.id, "" if reason == FIXED else view.session.tip
-        is_new = self._committer.skip(decision, reason, epoch)
+        name = view.session.id
+        epoch = "" if reason == FIXED else view.session.tip
+        is_new = self.committer.report_skip(decision, reason, epoch)
         if is_new and reason == FIXED:
             logger.warning(
                 "session %s: what cannot be dropped takes %d tokens, compression begins at %d: "
@@ -154,33 +139,34 @@ class Pipeline:
             why = "costs more than it saves yet" if reason == PRICE else "would free too little"
             logger.info("session %s: compressing it now %s", name, why)
 
-    def _with_bill(self, request: Request, result: CompressResult) -> CompressResult:
-        """Return a recorded request's result with owed cost and bill."""
-        if not request.is_recorded:
+    def _finish(self, request: Request, session: Session, result: CompressResult) -> CompressResult:
+        """Return the result with bill and recall tools, if it has any."""
+        if request.is_recorded:
+            result = self.billing.finish(session, result)
+        if not (result.segments or result.masked or request.config.recall):
             return result
-        key = self.sessions.stable_key(request.key)
-        result = self.sessions.finish_request(key, result)
-        if result.written or result.newly_masked:
-            settle = self.sessions.state(key).account.settle
-            run_off_loop(functools.partial(settle, self._store, always=True))
-        return result
+        return replace(result, recall_tools=tuple(self.stored.recall_tools(session.id)))
 
     # -------------------------------------------------------------- without a commit
 
-    def look(self, request: Request, session: Session | None = None) -> View:
-        """Return the view of the request's messages by the newest ledger."""
-        session = session or self.projector.open(request)
+    def context_use(self, request: Request) -> ContextUse:
+        """Return the window's tokens by part."""
+        view = self._look(request, self.projector.open(request))
+        return context_use_of(request, view, self.tokens)
+
+    def _look(self, request: Request, session: Session) -> View:
+        """Return the view of the request's messages by the session's ledger."""
         return self.projector.look(request, session, self.sessions.state(session.key).previewed)
 
     def _finish_without_model(self, decision: Decision) -> CompressResult:
         """Return the view after the compression due, recorded nowhere."""
-        view = self._texts.apply_without_model(decision)
-        return self._committer.finish_view(decision.request, view)
+        view = self.texts.apply_without_model(decision)
+        return self.committer.finish_view(decision.request, view)
 
     def verbatim_result(self, request: Request) -> CompressResult:
         """Return the result with every message verbatim."""
         session = replace(self.projector.open(request), entries=())
-        return self._committer.finish_view(request, self.projector.look(request, session))
+        return self.committer.finish_view(request, self.projector.look(request, session))
 
     def preview(self, request: Request, *, is_written: bool) -> Preview:
         """Return the compression that the next commit of the request takes.
@@ -189,40 +175,38 @@ class Pipeline:
         """
         session = self.projector.open(request)
         request = self._with_prices(self._with_cache_state(request, session), session)
-        view = self.look(request, session)
+        view = self._look(request, session)
         last = self.sessions.state(session.key).previewed
-        decision = replace(self._committer.decide(request, view), unarchived=frozenset())
+        decision = replace(self.committer.decide(request, view), unarchived=frozenset())
         jobs = decision.plan.jobs
         texts: tuple[SegmentText, ...] = ()
-        paid = (self._texts.find_paid(decision, job, last) for job in jobs if job.by_model)
+        paid = (self.texts.find_paid(decision, job, last) for job in jobs if job.by_model)
         if jobs and (is_written or not request.budget.has_model or all(paid)):
-            texts = run(self._texts.write(decision, last))
-        shown = decision.for_preview(texts, last) if decision.compresses else None
+            texts = run(self.texts.write(decision, last))
+        shown = decision.for_preview(texts, last) if decision.is_compression else None
         self.sessions.remember_preview(session.key, shown, texts)
-        new = self._texts.make_segments(decision, texts)
-        return preview_of(decision, [segment for segment, _ in new], self._tokens)
+        new = self.texts.make_segments(decision, texts)
+        return preview_of(decision, [segment for segment, _ in new], self.tokens)
 
     # -------------------------------------------------------------- in the background
 
     def _answer_now(self, request: Request, view: View) -> CompressResult:
         """Return a view without waiting; begin a due summary in the background."""
-        held = self._with_placeholder(request, view)
-        decision = None
         size = view.size()
         # Up to the window the whole is sent until the text is ready: nothing is lost, and the
         # provider's cache stays warm.
         fits = size <= request.budget.limit
         is_busy = self.background.is_busy(view.session.key)
-        if held is None and not (fits and is_busy):
-            decision = self._committer.decide(request, view)
-            self._report_missing(decision)
-            if decision.compresses and not decision.plan.jobs:
-                return self._commit_masks(decision)
+        shown = self._with_placeholder(request, view)
+        is_waiting = shown is not None or (fits and is_busy)
+        due = None if is_waiting else self._find_due(request, view)
+        if due is not None and not due.plan.jobs:
+            return self._commit_masks(due)
         if size > quiet_limit(request, view.session, is_busy=is_busy):
             self._prepare(request, view)
-        if decision is not None and decision.compresses and not fits:
-            held = self._hold_placeholder(decision)
-        return self._committer.finish_view(request, held or view)
+        if due is not None and not fits:
+            shown = self._hold_placeholder(due)
+        return self.committer.finish_view(request, shown or view)
 
     def _commit_masks(self, decision: Decision) -> CompressResult:
         """Commit masks and excerpts unless a summary of the session is written.
@@ -232,7 +216,7 @@ class Pipeline:
         key = decision.view.session.key
         if self.sessions.enter(key) is None:
             try:
-                return run(self._committer.commit(decision))
+                return run(self.committer.commit(decision))
             except LedgerConflict:
                 pass  # a view without a commit is as short
             finally:
@@ -248,36 +232,37 @@ class Pipeline:
         """Write a summary before the view reaches the trigger."""
         soft = replace(request.budget, trigger=int(request.budget.trigger * SOFT_RATIO))
         request = replace(request, budget=soft, mode=Mode.COMMIT)
-        due = await asyncio.to_thread(self._committer.decide_again, request, view)
-        if not due.compresses:
+        due = await asyncio.to_thread(self.committer.decide_again, request, view)
+        if not due.is_compression:
             return
         if due.plan.jobs:  # a turn that needs the text earlier gets a static text
             await asyncio.to_thread(self._hold_placeholder, due)
-        done = await self._committer.carry_out(due)
+        done = await self.committer.carry_out(due)
         self.sessions.owe(view.session.key, done.usage)
 
     def _with_placeholder(self, request: Request, view: View) -> View | None:
         """Return the view with the placeholder, if needed and large enough."""
-        held = self.sessions.state(view.session.key).placeholder
+        placeholder = self.sessions.state(view.session.key).placeholder
         limit = request.budget.limit
-        if held is None or view.size() <= limit:
+        if placeholder is None or view.size() <= limit:
             return None
-        if not view.session.is_unchanged_since(held.session):
+        if not view.session.is_unchanged_since(placeholder.session):
             return None
-        shown = {id(segment) for _, _, segment in held.all_tiles}
-        texts = held.segments[len(held.session.entries) :]
-        after = view.with_segments(self.projector.recount(s) for s in texts if id(s) in shown)
+        shown_ids = {id(tile.segment) for tile in placeholder.all_tiles}
+        unrecorded = placeholder.segments[len(placeholder.session.entries) :]
+        texts = [segment for segment in unrecorded if id(segment) in shown_ids]
+        after = view.with_segments(map(self.projector.recount, texts))
         if after.size() <= limit:
             return after
         with contextlib.suppress(BudgetTooSmall):
-            more = self._committer.decide(request, after)
-            if more.compresses:
+            more = self.committer.decide(request, after)
+            if more.is_compression:
                 return self._hold_placeholder(more)
         return None
 
     def _hold_placeholder(self, decision: Decision) -> View:
         """Return the view with static texts; hold it for the next turns."""
-        view = self._texts.apply_without_model(decision)
+        view = self.texts.apply_without_model(decision)
         self.sessions.hold_placeholder(view)
         return view
 
@@ -287,22 +272,21 @@ class Pipeline:
         Without messages take the session's last ones, from memory or the store.
         """
         session = self.projector.open(request)
-        now = self.clock()
-        last = self.sessions.last_request(session, self._store, now)
-        if not is_cold(request, last, now):
+        if not self.billing.is_cold(request, session):
             return False
         # One look in each silence is enough.
-        if not self.sessions.report_once(session.key, "idle", f"{session.tip} {last}"):
+        silence = f"{session.tip} {self.billing.last_request(session)}"
+        if not self.sessions.report_once(session.key, "idle", silence):
             return False
         messages = request.messages or self._last_messages(session)
         request = replace(request, is_cold=True, messages=messages)
-        view = self.look(request, session)
+        view = self._look(request, session)
         return view.size() > trigger_of(request, session) and self._prepare(request, view)
 
     def _last_messages(self, session: Session) -> list[Message]:
         turn = self.sessions.state(session.key).last_turn
         is_newest = turn is not None and session.is_unchanged_since(turn.session)
-        return turn.messages if turn and is_newest else self._store.transcript(session)
+        return turn.messages if turn and is_newest else self.stored.store.transcript(session)
 
     # -------------------------------------------------------------- whatever fails
 
@@ -313,12 +297,12 @@ class Pipeline:
         """
         try:
             session = self.projector.open(request)
-            self._without_ledger = False
+            self._is_without_ledger = False
             return self._best(request, session)
         except LedgerError as error:
             # Log once until the ledger can be read again: a turn comes every few seconds.
-            is_new = not self._without_ledger and str(error) != str(logged)
-            self._without_ledger = True
+            is_new = not self._is_without_ledger and str(error) != str(logged)
+            self._is_without_ledger = True
             level = logging.WARNING if is_new else logging.DEBUG
             logger.log(level, "without the ledger for now: %s", error)
             nothing = Session(*request.key, tip=request.key[1], parent=request.parent_id)
@@ -326,19 +310,20 @@ class Pipeline:
 
     def _best(self, request: Request, session: Session) -> CompressResult:
         """Return a view; shorten fixed messages that do not fit."""
-        view = self.look(request, session)
+        view = self._look(request, session)
         try:
-            return self._finish_without_model(self._committer.decide(request, view))
+            return self._finish_without_model(self.committer.decide(request, view))
         except BudgetTooSmall as error:
             logger.info("shortened to go on: %s", error)  # each request; the caller logs it once
         short = replace(self._shorten(request, view), given_tokens=view.given_tokens)
-        result = self._committer.finish_view(request, short)
+        result = self.committer.finish_view(request, short)
         # Messages cut in their middle are masked, as outputs are.
         return result if result.segments else replace(result, context_status="masked")
 
     def _shorten(self, request: Request, view: View) -> View:
         """Return the view with shorter fixed messages, or with them alone."""
-        limit, count = request.budget.limit, self._tokens.messages
+        limit = request.budget.limit
+        count = self.tokens.messages
         pairs = zip(view.own_messages, view.replaceable, strict=True)
         kept = [message for message, may_go in pairs if not may_go]
         cut = shorten_messages(kept, int(limit * SHORTENED_SHARE), count)
@@ -347,6 +332,6 @@ class Pipeline:
         with contextlib.suppress(BudgetTooSmall):
             request = replace(request, messages=messages)
             short = self.projector.look(request, view.session)
-            return self._texts.apply_without_model(self._committer.decide(request, short))
+            return self.texts.apply_without_model(self.committer.decide(request, short))
         request = replace(request, messages=shorten_messages(kept, limit, count))
         return replace(self.projector.look(request, view.session), segments=())

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ..ledger.segments import Segment, Session, undone_hashes
+from ..ledger.segments import Segment, SegmentKind, Session, undone_hashes
 from ..messages import Message
 from ..summaries.prompts import render_messages
 from ..summaries.protocol import Brief, SegmentText
@@ -37,7 +37,8 @@ class PlanTexts:
         A text that the preview paid for, or that an undo took back, is not paid for again.
         """
         briefs = await asyncio.to_thread(briefs_for, decision)
-        model, name = decision.request.model, decision.view.session.id
+        model = decision.request.model
+        name = decision.view.session.id
         if decision.request.force:
             self.writer.breaker.wake(name)
 
@@ -51,7 +52,8 @@ class PlanTexts:
         self, decision: Decision, job: Job, previewed: Decision | None
     ) -> SegmentText | None:
         """Return a paid text of the same run and instructions, or None."""
-        run, most = decision.view.digests[job.start : job.end], job.room + job.spare
+        run = decision.view.digests[job.start : job.end]
+        most = job.room + job.spare
         drafts = [] if previewed is None else _previewed_texts(previewed)
         for replaced, wishes, text in (*drafts, *_undone_texts(decision.view.session)):
             is_same = replaced == run and wishes == decision.request.wishes
@@ -87,11 +89,13 @@ class PlanTexts:
             made.append(self._segment(decision, "keep", (step.start, step.stop), text))
         return made
 
-    def _render_lines(self, decision: Decision) -> Iterator[tuple[str, int, Message]]:
+    def _render_lines(self, decision: Decision) -> Iterator[tuple[SegmentKind, int, Message]]:
         """Yield kind, index and text of each mask and excerpt."""
         view, plan, unarchived = decision.view, decision.plan, decision.unarchived
-        excerpts, first = plan.excerpted, len(view.segments) + len(plan.jobs) + 1
-        origins, names = view.transcript.origins, dict[int, str]()
+        excerpts = plan.excerpted
+        first = len(view.segments) + len(plan.jobs) + 1
+        origins = view.transcript.origins
+        names = dict[int, str]()
         for number, index in enumerate(sorted([*plan.masks, *excerpts]), first):
             is_readable = unarchived is not None and origins[index] not in unarchived
             names[index] = f"s{number}.1" if is_readable else ""
@@ -106,7 +110,7 @@ class PlanTexts:
                 yield ("mask" if index in masks else "excerpt"), index, lines[index]
 
     def _segment(
-        self, decision: Decision, kind: str, run: tuple[int, int], text: SegmentText
+        self, decision: Decision, kind: SegmentKind, run: tuple[int, int], text: SegmentText
     ) -> tuple[Segment, Sequence[Message]]:
         view, request = decision.view, decision.request
         segment = Segment(
@@ -198,10 +202,11 @@ def _references(decision: Decision, job: Job, name: str) -> tuple[str, ...]:
     An inserted message has the reference of the message before it. A message without room in the
     archive has "".
     """
-    origins = decision.view.transcript.origins[job.start : job.end]
-    places = {o: n for n, o in enumerate(sorted(o for o in origins if o is not None), 1)}
+    transcript = decision.view.transcript
+    run = range(job.start, job.end)
+    places = {origin: place for place, origin in enumerate(transcript.origins_of(run), 1)}
     found, last, place = [], -1, 1
-    for origin in origins:
+    for origin in transcript.origins[job.start : job.end]:
         if origin is not None:
             last, place = origin, places[origin]
         found.append("" if last in (decision.unarchived or ()) else f"{name}.{place}")

@@ -141,23 +141,29 @@ class ContextUse:
 
 def context_use_of(request: Request, view: View, tokens: TokenCounter) -> ContextUse:
     """Return the window's tokens by part."""
-    budget, messages = request.budget, view.transcript.messages
-    held: dict[str, list[int]] = {"system prompt": [], "head": []}
+    budget = request.budget
+    messages = view.transcript.messages
     bridges = view.bridges(0, len(messages))
-    held |= {"summaries": [*(segment.tokens for segment in view.summaries()), *bridges]}
-    held |= {"masked outputs": [], "tail": []}
+    sizes: dict[str, list[int]] = {
+        "system prompt": [],
+        "head": [],
+        "summaries": [*(segment.tokens for segment in view.summaries()), *bridges],
+        "masked outputs": [],
+        "tail": [],
+    }
     verbatim: list[int] = []
     for index in sorted(set(range(len(messages))) - view.covered):
         name = _part_name(view, index)
         if name in ("head", "tail"):
             verbatim.append(index)
-        held[name].append(view.message_tokens(index))
+        sizes[name].append(view.message_tokens(index))
+    # The budget sets the pinned texts aside even while the view does not show them.
     aside = 0 if view.pinned is None else view.pinned.tokens - view.pinned_tokens
     if view.pinned_tokens:
-        held["head"].append(view.pinned_tokens)
+        sizes["head"].append(view.pinned_tokens)
     window = model_limits(request.config.model, request.config.context_window).window
     parts = {"tool schemas": request.overhead_tokens}
-    parts |= {name: sum(sizes) for name, sizes in held.items()}
+    parts |= {name: sum(part) for name, part in sizes.items()}
     parts["tail"] += tokens.messages([])
     parts["free"] = budget.limit - view.size() + aside
     parts["reserve"] = window - sum(parts.values())
@@ -165,7 +171,7 @@ def context_use_of(request: Request, view: View, tokens: TokenCounter) -> Contex
         model=request.config.model,
         window=window,
         parts=parts,
-        messages={name: len(sizes) for name, sizes in held.items()},
+        messages={name: len(part) for name, part in sizes.items()},
         message_tokens=view.size(),
         trigger=trigger_of(request, view.session),
         largest=_largest(view, verbatim),
@@ -206,7 +212,8 @@ def _largest(view: View, verbatim: list[int]) -> tuple[LargeMessage, ...]:
 def preview_of(decision: Decision, new: Sequence[Segment], tokens: TokenCounter) -> Preview:
     """Return the preview of a decision, whose plan's segments are `new`."""
     request, view, plan = decision.request, decision.view, decision.plan
-    opening, costs = tokens.messages([]), request.budget.costs
+    opening = tokens.messages([])
+    costs = request.budget.costs
     rooms = {view.digests[job.start : job.end]: job.room for job in plan.jobs}
     new = [s if s.rendered else replace(s, tokens=rooms[s.run]) for s in new]
     after = view.with_segments(new)
@@ -226,17 +233,18 @@ def preview_of(decision: Decision, new: Sequence[Segment], tokens: TokenCounter)
         opening=opening,
         tokens=view.size() + view.pinned_tokens + opening,
         tokens_after=after.size() + after.pinned_tokens + opening,
-        would_compress=decision.compresses,
+        would_compress=decision.is_compression,
         reason=decision.reason,
         new_masks=len(plan.masks + plan.excerpted),
         repaired=view.transcript.stub_count,
-        balance=balance_of(view, plan, costs) if decision.compresses and costs else None,
+        balance=balance_of(view, plan, costs) if decision.is_compression and costs else None,
     )
 
 
 def _preview_parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]:
     """Yield the parts of a view; `new` has ids of new segments."""
-    named, length = 0, len(after.tokens)
+    named = 0
+    length = len(after.tokens)
     numbers = {id(segment): number for number, segment in enumerate(after.segments, 1)}
     ends = [(-1, 0, None), *after.tiles, (length, length, None)]
     gaps = [(gap, start, None) for (_, gap, _), (start, _, _) in pairwise(ends) if gap < start]

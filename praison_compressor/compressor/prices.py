@@ -16,21 +16,24 @@ from ..view.jobs import Plan
 from ..view.view import View
 from .request import Request
 
+FREE = Prices(0.0, None, None, None, 0.0)
+"""Of summaries without a model."""
 
-def costs_of(request: Request, writer: str | None, *, is_cached: bool) -> Costs | None:
+
+def costs_of(request: Request, *, is_cached: bool) -> Costs | None:
     """Return a request's prices; None without a known price.
 
-    Args:
-        writer: the model that writes summaries; None: unknown.
-        is_cached: False once the provider's reports show that no cache serves the session.
+    `is_cached` is False once the provider's reports show that no cache serves the session.
     """
-    main, is_hour = prices_of(request.config.model), request.config.cache_ttl == "1h"
-    summary = prices_of(writer) if request.budget.has_model else Prices(0.0, None, None, None, 0.0)
-    if main.input is None or summary.input is None or summary.output is None:
+    view = prices_of(request.config.model)
+    summary = prices_of(request.writer) if request.budget.has_model else FREE
+    if view.input is None or summary.input is None or summary.output is None:
         return None
-    read, written = main.cached, main.written_1h if is_hour else main.written
-    read = main.input if read is None or not is_cached else read
-    written = main.input if written is None or not is_cached else written
+    read = written = view.input
+    if is_cached:
+        listed = view.written_1h if request.config.cache_ttl == "1h" else view.written
+        read = view.input if view.cached is None else view.cached
+        written = view.input if listed is None else listed
     return Costs(read, written, summary.input, summary.output, is_cold=request.is_cold)
 
 

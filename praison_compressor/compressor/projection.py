@@ -1,14 +1,12 @@
-"""`Projector`: find a ledger's segments in transcripts; restore and record transcripts."""
+"""`Projector`: find a ledger's segments in transcripts."""
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 from ..config import CompressorConfig
-from ..ledger.memory_store import MemoryStore
 from ..ledger.segments import (
     DROPPED,
     FORGOTTEN,
@@ -18,22 +16,18 @@ from ..ledger.segments import (
     Skeleton,
     segments_in_force,
 )
-from ..ledger.stores import Store, as_bounded_store
-from ..messages import Message, digest, read_transcript, to_plain
+from ..ledger.stores import Store, redacts_secrets
+from ..messages import Message, digest, read_transcript
 from ..messages.digests import CachedMessage, MessageCache, Originals
-from ..messages.secrets import redacts_secrets
 from ..messages.thinking import binds_thinking, signatures, without_thinking
 from ..tokens.counter import TokenCounter
 from ..view.frame import BRIDGE, is_framed, is_pinned, without_recall_tools
-from ..view.jobs import Plan
 from ..view.masks import messages_to_keep
 from ..view.texts import Texts
 from ..view.view import View
 from .choices import apply_choices
 from .decision import Decision
 from .request import Request
-
-logger = logging.getLogger(__name__)
 
 
 class Projector:
@@ -44,9 +38,7 @@ class Projector:
         self._store = store
         self._tokens = tokens
         self._cache = tokens.cache
-        self._namespace = config.namespace
         self._recall = bool(config.recall)
-        self._bounded = as_bounded_store(store)
 
     def open(self, request: Request) -> Session:
         """Return the request's session."""
@@ -67,14 +59,16 @@ class Projector:
 
     def _lay(self, request: Request, session: Session) -> View:
         """Return the view before the user's choices."""
-        messages, transcript = request.messages, read_transcript(request.messages)
+        messages = request.messages
+        transcript = read_transcript(messages)
         seen = self._cache.all(transcript.messages)
         counted = self._tokens.begin_count(seen)  # `expand` computes digests meanwhile
         originals = self.expand(transcript.messages, seen, session, request.pinned)
         tokens = counted()
         given_tokens = self._tokens.messages([]) + sum(tokens)
         if originals is not None:
-            messages, transcript = originals, read_transcript(originals)
+            messages = originals
+            transcript = read_transcript(messages)
             seen = self._cache.all(transcript.messages)
             tokens = self._tokens.each(seen)
         own = transcript.messages
@@ -121,6 +115,11 @@ class Projector:
 
     # -------------------------------------------------------------- views that come back
 
+    def unfold(self, request: Request) -> list[Message] | None:
+        """Return the request's messages as `expand` does."""
+        seen = self._cache.all(request.messages)
+        return self.expand(request.messages, seen, self.open(request), request.pinned)
+
     def expand(
         self,
         messages: Sequence[Message],
@@ -157,58 +156,12 @@ class Projector:
         originals = None if entry is None else self._store.originals(session, entry)
         return None if originals is None or DROPPED in originals else originals
 
-    # -------------------------------------------------------------- whole transcripts
-
-    def stored_transcript(self, session_id: str) -> list[Message]:
-        """Return the recorded transcript of a session."""
-        self._store.lineage(self._namespace, session_id)  # `open` accepts an unknown name
-        session = self._store.open(self._namespace, session_id)
-        if gone := sum(entry.forgotten for entry in session.entries):
-            logger.warning("session %s: %d of its segments were forgotten", session_id, gone)
-        return self._store.transcript(session)
-
-    def unfold(self, request: Request) -> list[Message]:
-        """Return the transcript of the request's messages, a view of its session."""
-        seen = self._cache.all(request.messages)
-        originals = self.expand(request.messages, seen, self.open(request), request.pinned)
-        return list(map(to_plain, request.messages if originals is None else originals))
-
-    def save(self, request: Request, session: Session) -> bool:
-        """Record the transcript; return whether it was recorded."""
-        if not request.messages:
-            return False
-        return self._store.keep(session, skeleton_of(self.look(request, session)))
-
-    # -------------------------------------------------------------- the archive's limit
-
-    def make_room(self, view: View, plan: Plan) -> frozenset[int]:
-        """Trim the archive, so that the plan's originals fit its limit.
-
-        Return the indices, in the caller's list, of messages dropped from the archive: no reference
-        may name them.
-        """
-        if self._bounded is None:
-            return frozenset()
-        archived = {i for start, end, _ in view.all_tiles for i in range(start, end)}
-        new = plan.summarized.union(plan.masks, plan.excerpts) - archived
-        origins = (view.transcript.origins[i] for i in new)
-        self.trim(free=sum(view.given_messages.at(o for o in origins if o is not None).sizes()))
-        digests = view.given_messages.content_digests()
-        gone = self._bounded.find_dropped(self._namespace, digests)
-        return frozenset(n for n, d in enumerate(digests) if d in gone)
-
-    def trim(self, *, free: int = 0) -> None:
-        """Trim the archive to its limit less `free` bytes."""
-        if self._bounded is not None:
-            most = int(self._bounded.limit_mb * 1_000_000)
-            self._bounded.trim(self._namespace, max(0, most - free))
-
 
 def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:
     """Return the session's entries by the digests of their renderings."""
     entries: dict[str, list[Entry]] = {}
     for entry in session.entries:
-        if not entry.forgotten and entry.segment.kind not in ("keep", "undo"):
+        if not entry.is_forgotten and entry.segment.kind not in ("keep", "undo"):
             entries.setdefault(cache(entry.segment.rendered).digest, []).append(entry)
             plain = without_recall_tools(entry.segment)
             if plain is not entry.segment:
@@ -234,20 +187,10 @@ def skeleton_of(view: View) -> Skeleton:
     numbers = {id(segment): number for number, segment in enumerate(view.segments)}
     skeleton: list[Message | int | None] = list(view.given_messages)
     for start, end, segment in view.all_tiles:
-        origins = sorted(o for o in view.transcript.origins[start:end] if o is not None)
+        origins = view.transcript.origins_of(range(start, end))
         # If repair moved a result, the messages stay in the caller's order.
         if origins and origins[-1] - origins[0] + 1 == len(origins):
             skeleton[origins[0]] = numbers[id(segment)]
             for place in origins[1:]:
                 skeleton[place] = None
     return tuple(part for part in skeleton if part is not None)
-
-
-def default_store(config: CompressorConfig) -> Store:
-    """Return the store at `store_url`; memory without one."""
-    if config.store_url is None:
-        return MemoryStore()
-    from ..ledger.sql.store import open_store  # loads SQLAlchemy, so only if needed
-
-    redacts = config.redact_secrets is not False
-    return open_store(config.store_url, key=config.store_key, redact_secrets=redacts)

@@ -47,7 +47,8 @@ class LastTurn:
         seen = self._new_messages(request, tokens)
         if seen is None:
             return None
-        added, large = sum(tokens.each(seen)), request.budget.large
+        added = sum(tokens.each(seen))
+        large = request.budget.large
         if large is not None and added > large:
             return None
         result = replace(
@@ -66,7 +67,8 @@ class LastTurn:
 
     def _new_messages(self, request: Request, tokens: TokenCounter) -> list[CachedMessage] | None:
         """Return the new messages, or None if more than that changed."""
-        messages, old = request.messages, len(self.messages)
+        messages = request.messages
+        old = len(self.messages)
         if type(messages) is not list or len(messages) < old:
             return None
         if self.basis != _basis(request, tokens):

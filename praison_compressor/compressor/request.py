@@ -21,6 +21,7 @@ from ..config import (
 )
 from ..errors import ConfigError
 from ..ledger.segments import Segment
+from ..ledger.stores import Store
 from ..messages import as_list
 from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter
@@ -76,6 +77,8 @@ class Request:
     parent_id: str | None = None
     model: str | None = None
     """The auxiliary model that this call names."""
+    writer: str | None = None
+    """The model that writes summaries; None: unknown, or no model."""
     force: bool = False
     pinned: Segment | None = None
     """The framed message of the pinned texts."""
@@ -88,7 +91,7 @@ class Request:
     overhead_tokens: int = 0
     """Tokens of the provider's request beside the messages."""
     is_cold: bool = False
-    """Whether the provider's cache has not the session's last request any more."""
+    """Whether the provider's cache has lost the session's last request."""
 
     @property
     def places(self) -> tuple[str | int | None, ...]:
@@ -96,7 +99,7 @@ class Request:
         return *self.keep, self.since, self.until
 
     @property
-    def chooses(self) -> bool:
+    def has_choices(self) -> bool:
         """Whether the call names messages to keep, or a range."""
         return bool(self.keep) or self.has_range
 
@@ -108,7 +111,7 @@ class Request:
     @property
     def is_asked(self) -> bool:
         """Whether the caller asks for a compression whatever it costs."""
-        return self.force or self.chooses or not self.budget.window_limit
+        return self.force or self.has_choices or not self.budget.window_limit
 
     @property
     def has_range(self) -> bool:
@@ -129,42 +132,68 @@ class Request:
         return replace(self, config=replace(self.config, summary_instructions=more))
 
 
-def request_of(
-    messages: Sequence[Any],
-    options: Options,
-    config: CompressorConfig,
-    tokens: TokenCounter,
-    *,
-    session_id: str,
-    summarizer: Summarizer | None,
-    mode: Mode | None = None,
-) -> Request:
-    """Return the request of a call; `session_id` is the default."""
-    names = ("protect_last_n_tokens", "summary_target_tokens")
-    own: dict[str, Any] = {n: value for n in names if (value := options.get(n)) is not None}
-    config = replace(config, **own) if own else config  # a copy checks all its options
-    model = options.get("auxiliary_model")
-    pinned = pinned_segment(options, config, tokens)
-    has_model = bool(summarizer or model or config.auxiliary_model)
-    request = Request(
-        messages=list(as_list(messages)),
-        mode=mode or Mode.COMMIT,
-        config=config,
-        budget=replace(budget_of(options, config, tokens, pinned), has_model=has_model),
-        key=(config.namespace, options.get("session_id") or session_id),
-        parent_id=options.get("parent_session_id"),
-        model=model,
-        force=options.get("force", False),
-        pinned=pinned,
-        keep=tuple(options.get("keep") or ()),
-        since=options.get("since"),
-        until=options.get("until"),
-        overhead_tokens=options.get("overhead_tokens", 0),
-    )
-    if mode is None and not options.get("extends", True):
-        return replace(request, mode=Mode.READ_ONLY)
-    can_wait = config.background and has_model and not request.is_asked
-    return replace(request, mode=Mode.BACKGROUND) if mode is None and can_wait else request
+@dataclass(frozen=True)
+class RequestReader:
+    """Read the requests of one compressor from the arguments of its calls."""
+
+    config: CompressorConfig
+    tokens: TokenCounter
+    session_id: str
+    """The session of calls that name none."""
+    summarizer: Summarizer | None
+
+    def read(self, messages: Sequence[Any], given: Options, mode: Mode | None = None) -> Request:
+        """Return a call's request; without `mode` its options decide.
+
+        Raises:
+            ConfigError: an option has a value that cannot work.
+            InvalidMessages: not a list of chat messages.
+        """
+        options = check_call_options(given)
+        tokens = self.tokens
+        names = ("protect_last_n_tokens", "summary_target_tokens")
+        own: dict[str, Any] = {n: value for n in names if (value := options.get(n)) is not None}
+        config = replace(self.config, **own) if own else self.config  # a copy checks its options
+        writer = options.get("auxiliary_model") or config.auxiliary_model
+        has_model = bool(self.summarizer or writer)
+        pinned = pinned_segment(options, config, tokens)
+        request = Request(
+            messages=list(as_list(messages)),
+            mode=mode or Mode.COMMIT,
+            config=config,
+            budget=replace(budget_of(options, config, tokens, pinned), has_model=has_model),
+            key=(config.namespace, options.get("session_id") or self.session_id),
+            parent_id=options.get("parent_session_id"),
+            model=options.get("auxiliary_model"),
+            writer=writer or _model_name(self.summarizer),
+            force=options.get("force", False),
+            pinned=pinned,
+            keep=tuple(options.get("keep") or ()),
+            since=options.get("since"),
+            until=options.get("until"),
+            overhead_tokens=options.get("overhead_tokens", 0),
+        )
+        if mode is not None:
+            return request
+        if not options.get("extends", True):
+            return replace(request, mode=Mode.READ_ONLY)
+        can_wait = config.background and has_model and not request.is_asked
+        return replace(request, mode=Mode.BACKGROUND) if can_wait else request
+
+    def read_stored(self, messages: Sequence[Any], session_id: str | None) -> Request:
+        """Return a request about a session's transcript; it records nothing."""
+        return self.read(messages, {"session_id": session_id}, Mode.READ_ONLY)
+
+    def key(self, session_id: str | None) -> SessionKey:
+        """Return namespace and session that a call names."""
+        named = check_call_options({"session_id": session_id})
+        return self.config.namespace, named.get("session_id") or self.session_id
+
+
+def _model_name(summarizer: Any) -> str | None:
+    """Return the model that a summarizer names, of any type."""
+    name = getattr(summarizer, "model", None)
+    return name if isinstance(name, str) else None
 
 
 def pinned_segment(
@@ -238,8 +267,8 @@ def check_constructor(config: Any, store: Any, tokens: Any, *functions: Any) -> 
     url = "a store; a URL belongs in CompressorConfig(store_url=...)"
     for name, value, fits, wanted in (
         ("config", config, isinstance(config, CompressorConfig), mapping),
-        ("store", store, hasattr(store, "open"), url),
-        ("tokens", tokens, hasattr(tokens, "messages"), "a TokenCounter"),
+        ("store", store, isinstance(store, Store), url),
+        ("tokens", tokens, isinstance(tokens, TokenCounter), "a TokenCounter"),
         *(("a listener or hook", f, callable(f), "a function") for f in functions),
     ):
         if value is not None and not fits:

@@ -108,8 +108,8 @@ def result_of(
         before: the session before this call's commit; None: nothing was committed.
         texts: the summaries of that commit.
     """
-    segments, standing = view.summaries(), view.all_tiles
-    masked = len(standing) - len(segments)
+    segments = view.summaries()
+    masked = len(view.all_tiles) - len(segments)
     entries = view.session.entries
     new = [entry.segment for entry in entries[len(before.entries) :]] if before else []
     summaries = [segment for segment in new if segment.kind == "summary"]
@@ -128,7 +128,7 @@ def result_of(
         newly_masked=sum(segment.kind in ("mask", "excerpt") for segment in new),
         newly_summarized=sum(len(segment.run) for segment in summaries),
         summarized_by_model=sum(len(s.run) for s in summaries if s.method == "model"),
-        masked_secrets=sum(tile.segment.secrets for tile in standing),
+        masked_secrets=sum(tile.segment.secrets for tile in view.all_tiles),
         written=tuple(texts),
         model=request.config.model,
     )

@@ -21,7 +21,7 @@ from ..tokens.counter import TokenCounter
 from ..view.costs import Costs
 from ..view.view import View
 from .account import Account
-from .bills import Bill, RequestUsage, uncompressed_usage
+from .bills import Bill
 from .decision import Decision
 from .prices import costs_of
 from .quiet_turn import LastTurn
@@ -67,11 +67,12 @@ class SessionState:
     saved: int = 0
     """Tokens that compression saved in the last request."""
 
-    def costs(self, request: Request, writer: str | None) -> Costs | None:
+    def costs(self, request: Request) -> Costs | None:
         """Return a request's prices, with the session's pace once that shows."""
-        bill, is_paced = self.account.bill, self.requests >= LEAST_REQUESTS and self.growth > 0
+        bill = self.account.bill
+        is_paced = self.requests >= LEAST_REQUESTS and self.growth > 0
         is_cached = not is_paced or bill.requests < LEAST_REQUESTS or bill.usage.cached > 0
-        costs = costs_of(request, writer, is_cached=is_cached)
+        costs = costs_of(request, is_cached=is_cached)
         if costs is None or not is_paced:
             return costs
         return replace(costs, growth=self.growth, cold_share=self.cold_requests / self.requests)
@@ -80,11 +81,12 @@ class SessionState:
         self, request: Request, session: Session, limit: int, tokens: TokenCounter
     ) -> tuple[LastTurn, CompressResult] | None:
         """Return turn and result if the request only adds messages and fits."""
-        turn, shown = self.last_turn, self.previewed
+        turn = self.last_turn
+        preview = self.previewed
         if turn is None or request.is_asked or not session.is_unchanged_since(turn.session):
             return None
-        # The next turn commits a preview, unless only a forced request does.
-        is_committing = shown is not None and not shown.request.force
+        # The next turn commits a preview; only a forced turn commits a forced one.
+        is_committing = preview is not None and not preview.request.force
         return None if is_committing else turn.extend(request, limit, tokens)
 
 
@@ -125,12 +127,6 @@ class SessionStates:
         with self._lock:
             return [state.last_turn for state in self._states.values() if state.last_turn]
 
-    def last_request(self, session: Session, store: Store, now: float) -> float:
-        """Return the time of the session's last request; 0: unknown."""
-        account = self.state(session.key).account
-        account.refresh(store, lambda: session, now)
-        return max(account.requested, session.updated)
-
     # -------------------------------------------------------------- a request
 
     def begin_request(self, request: Request, session: Session, now: float) -> None:
@@ -154,8 +150,10 @@ class SessionStates:
     def finish_request(self, key: SessionKey, result: CompressResult) -> CompressResult:
         """Record a result's sizes; return the result with owed cost and bill."""
         with self._lock:
-            state, owed = self.state(key), self.take_owed(key)
-            added, growth = result.tokens_before - state.tokens, state.growth
+            state = self.state(key)
+            owed = self.take_owed(key)
+            added = result.tokens_before - state.tokens
+            growth = state.growth
             if state.tokens and added > 0:  # neither the first request nor a shorter transcript
                 growth += (added - growth) * (NEWEST_SHARE if growth else 1)
             sizes = {"tokens": result.tokens_before, "saved": result.tokens_saved, "added": added}
@@ -163,13 +161,6 @@ class SessionStates:
         usage = result.usage + owed
         state.account.add(Bill(summaries=usage))
         return replace(result, usage=usage, bill=state.account.bill)
-
-    def charge(self, key: SessionKey, usage: RequestUsage, model: str | None) -> None:
-        """Add what the provider reports for the last request to the bill."""
-        state = self.state(key)
-        is_warm = not state.is_cold and bool(usage.cached or state.account.bill.usage.cached)
-        whole = uncompressed_usage(usage, state.saved, state.added, is_warm=is_warm)
-        state.account.add(Bill.of(usage, whole, model))
 
     def settle(self, store: Store, key: SessionKey | None = None) -> None:
         """Write a session's bill, or all; the evicted sessions' too."""

@@ -121,7 +121,8 @@ class _Exporter:
             "gen_ai.provider.name": route if slash else "_OTHER",
             **_attributes(data, {"gen_ai.request.model": "model", "error.type": "error"}),
         }
-        parent, now = self._open.get(session), time.time_ns()
+        parent = self._open.get(session)
+        now = time.time_ns()
         span = self._tracer.start_span(
             f"chat {model}" if model else "chat",
             context=None if parent is None else self._api.set_span_in_context(parent),

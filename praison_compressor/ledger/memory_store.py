@@ -17,7 +17,6 @@ from ..errors import LedgerConflict, SessionNotFound
 from ..messages import Message, content_digest
 from ..messages.digests import MessageCache, Originals
 from .segments import (
-    ARCHIVE_ONLY,
     DROPPED,
     GENESIS,
     Entry,
@@ -27,9 +26,9 @@ from .segments import (
     Skeleton,
     archive_digest,
     expand_skeleton,
-    keys_over_limit,
     plain_skeleton,
     seal,
+    skeleton_messages,
 )
 from .stores import ALL_MESSAGES
 from .words import Document, Hit, HitPlace, document_of, find_hits
@@ -37,26 +36,17 @@ from .words import Document, Hit, HitPlace, document_of, find_hits
 logger = logging.getLogger(__name__)
 
 
-LIMIT_MB = 256.0
-"""Megabytes that the originals of a namespace may take."""
-
 MOST_SESSIONS = 1_024
 """Most sessions stored; the least recently used is dropped first."""
 
 
+@dataclass(eq=False)
 class _Original:
     """An archived message, shared by the entries of its namespace."""
 
-    __slots__ = ("__weakref__", "digest", "message", "size")
-
-    def __init__(self, digest: str, message: Message, size: int) -> None:
-        self.digest = digest
-        self.message = message
-        self.size = size
-
-
-def _entry_messages(entry: Entry) -> list[Message]:
-    return [original.message for original in entry.originals]
+    digest: str
+    message: Message
+    size: int
 
 
 @dataclass(frozen=True)
@@ -69,7 +59,7 @@ class _MemorySession:
     session: Session
     epochs: tuple[Epoch, ...]
     """The lineage, its parent's epochs before its own."""
-    skeleton: Skeleton | None = None
+    skeleton: Skeleton = ()
 
     def epochs_to(self, epoch_id: str) -> tuple[Epoch, ...]:
         """Return the lineage of an epoch; the whole for the stable id."""
@@ -80,9 +70,8 @@ class _MemorySession:
 
     def placed_messages(self, *, archived_only: bool) -> Iterator[tuple[str, Message, HitPlace]]:
         """Yield (digest, message, place); a recorded message's entry is ""."""
-        for item in () if archived_only else self.skeleton or ():
-            if not isinstance(item, int):
-                yield content_digest(item), item, (self.session.id, "", 0)
+        for message in () if archived_only else skeleton_messages(self.skeleton):
+            yield content_digest(message), message, (self.session.id, "", 0)
         for entry in self.session.entries:
             for ordinal, original in enumerate(entry.originals):
                 if original.message is not DROPPED:
@@ -91,18 +80,17 @@ class _MemorySession:
 
 
 def _recorded_transcript(stored: _MemorySession, length: int | None = None) -> list[Message] | None:
-    """Return the recorded transcript, of `length` messages, or None."""
-    if stored.skeleton is None:
-        return None
-    parts = [(entry.segment, _entry_messages(entry)) for entry in stored.session.entries]
+    """Return the recorded transcript, of `length` messages, or None if unknown."""
+    entries = stored.session.entries
+    parts = [(entry.segment, [o.message for o in entry.originals]) for entry in entries]
     return copy.deepcopy(expand_skeleton(stored.skeleton, parts.__getitem__, length))
 
 
 class MemoryStore:
     """A ledger in this process's memory; nothing is written to a disk."""
 
-    limit_mb: float = LIMIT_MB
-    """Limit of a namespace's originals; the compressor trims the archive to it."""
+    limit_mb: float = 256.0
+    """Megabytes that the originals of a namespace may take."""
 
     def __init__(self) -> None:
         self._lock = renew_after_fork(threading.RLock())
@@ -158,7 +146,8 @@ class MemoryStore:
             return _MemorySession(session, (*above, root), base.skeleton)
         length = entries[-1].segment.transcript_length if entries else 0
         whole = _recorded_transcript(base, length)
-        return _MemorySession(session, (*above, root), None if whole is None else tuple(whole))
+        skeleton = tuple(range(len(entries))) if whole is None else tuple(whole)
+        return _MemorySession(session, (*above, root), skeleton)
 
     def _store_session(self, stored: _MemorySession) -> Session:
         """Keep the session; drop the least recently used above the limit."""
@@ -186,9 +175,12 @@ class MemoryStore:
             if stored is None:
                 tip = "another now" if session.key in self._sessions else "gone"
                 raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
-            whole = stored.skeleton if skeleton is None else plain_skeleton(skeleton)
+            if skeleton is None:
+                count = len(stored.session.entries)
+                skeleton = (*stored.skeleton, *range(count, count + len(segments)))
+            skeleton = plain_skeleton(skeleton)
             if not segments:
-                return self._store_session(replace(stored, skeleton=whole))
+                return self._store_session(replace(stored, skeleton=skeleton))
             own = sum(epoch.session_id == session.id for epoch in stored.epochs)
             epoch = f"{session.id}.c{own}-{secrets.token_hex(4)}"
             head, entries = stored.session.head_hash, stored.session.entries
@@ -202,7 +194,8 @@ class MemoryStore:
             after = replace(after, head_hash=head, entries=entries)
             undoes = any(segment.kind == "undo" for segment, _ in segments)
             epochs = *stored.epochs, Epoch(epoch, session.tip, session.id, now, undoes)
-            return self._store_session(_MemorySession(after, epochs, whole))
+            self._trim(session.namespace)
+            return self._store_session(_MemorySession(after, epochs, skeleton))
 
     def _unchanged(self, session: Session) -> _MemorySession | None:
         """Return the stored or new session, or None if its tip moved."""
@@ -228,8 +221,8 @@ class MemoryStore:
             archived.append(original)
         return tuple(archived)
 
-    def keep(self, session: Session, skeleton: Skeleton) -> bool:
-        """See `Store.keep`."""
+    def record_transcript(self, session: Session, skeleton: Skeleton) -> bool:
+        """See `Store.record_transcript`."""
         with self._lock:
             stored = self._unchanged(session)
             if stored is None:
@@ -242,41 +235,38 @@ class MemoryStore:
         """See `Store.transcript`."""
         with self._lock:
             stored = self._sessions.get(session.key)
-        if stored is None:
-            return []
-        entries = stored.session.entries
-        if stored.skeleton is not None:
-            return _recorded_transcript(stored) or []
-        if entries:
-            logger.warning(ARCHIVE_ONLY, session.id)
-        messages = {each.digest: each.message for entry in entries for each in entry.originals}
-        return copy.deepcopy([m for m in messages.values() if m is not DROPPED])
+        return (stored and _recorded_transcript(stored)) or []
 
     def originals(
         self, session: Session, entry: Entry, wanted: slice = ALL_MESSAGES
     ) -> list[Message] | None:
         """See `Store.originals`."""
         messages: list[Message] = [{} for _ in entry.originals]
-        messages[wanted] = copy.deepcopy(_entry_messages(entry)[wanted])
+        messages[wanted] = copy.deepcopy([o.message for o in entry.originals[wanted]])
         return messages
 
-    def trim(self, namespace: str, most_bytes: int) -> int:
-        """See `BoundedStore.trim`."""
+    def make_room(self, namespace: str, size: int, digests: Iterable[str]) -> frozenset[str]:
+        """See `BoundedStore.make_room`."""
         with self._lock:
-            archive = self._archives[namespace]
-            sizes = {o.digest: o.size for o in archive.values() if o.message is not DROPPED}
-            dropped = keys_over_limit(sizes, most_bytes)
-            for digest in dropped:
-                archive[digest].message = DROPPED
-            return len(dropped)
-
-    def find_dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
-        """See `BoundedStore.find_dropped`."""
-        with self._lock:
+            self._trim(namespace, size)
             archive = self._archives[namespace]
             # The last entry with an original may be dropped at any time.
             originals = [archive.get(digest) for digest in digests]
         return frozenset(o.digest for o in originals if o and o.message is DROPPED)
+
+    def _trim(self, namespace: str, free: int = 0) -> None:
+        """Drop originals until `free` bytes of the limit are free.
+
+        Drop originals above the average size first, oldest first: the user's messages are small.
+        """
+        originals = [o for o in self._archives[namespace].values() if o.message is not DROPPED]
+        excess = sum(o.size for o in originals) - (int(self.limit_mb * 1_000_000) - free)
+        average = sum(o.size for o in originals) / max(1, len(originals))
+        for original in sorted(originals, key=lambda o: o.size <= average):  # stable: by age
+            if excess <= 0:
+                break
+            original.message = DROPPED
+            excess -= original.size
 
     def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
         """See `Store.lineage`."""
@@ -301,17 +291,16 @@ class MemoryStore:
         """See `Store.search`."""
         with self._lock:
             if session_id is None:
-                searched = [each for key, each in self._sessions.items() if key[0] == namespace]
+                searched = [s for (space, _), s in self._sessions.items() if space == namespace]
             else:
                 searched = [self._require_session(namespace, session_id)]
-        pool: dict[str, Document] = {}
-        places: dict[str, HitPlace] = {}
+        documents: dict[str, Document] = {}
         runs: list[list[str]] = []
         for stored in searched:
             for digest, message, place in stored.placed_messages(archived_only=archived_only):
-                pool[digest], places[digest] = document_of(message), place
-            runs += [[each.digest for each in entry.originals] for entry in stored.session.entries]
-        return copy.deepcopy(find_hits(query, pool, limit, places.__getitem__, runs))
+                documents[digest] = document_of(message, place)
+            runs += [[o.digest for o in entry.originals] for entry in stored.session.entries]
+        return copy.deepcopy(find_hits(query, documents, limit, runs))
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
         """See `Store.claim`."""

@@ -6,9 +6,9 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal
 
 from ..messages import Message, content_digest, to_plain
 from ..messages.digests import Originals
@@ -39,13 +39,23 @@ class Usage:
         )
 
 
+SegmentKind = Literal[
+    "summary",  # of a run of steps
+    "mask",  # a tool result as one line
+    "excerpt",  # a tool result's first and last lines
+    "keep",  # a step that the user keeps out of summaries
+    "undo",  # takes entries back
+    "forgotten",  # a tombstone
+    "bridge",  # between a result and a summary, in no ledger
+    "pinned",  # the application's texts, in no ledger
+]
+
+
 @dataclass(frozen=True)
 class Segment:
     """A run of messages and the message that replaces it."""
 
-    kind: str
-    """"summary" (of a run of steps), "mask" (a tool result as one line), "excerpt" (a tool result's
-    first and last lines), "keep" (a step that the user keeps out of summaries) or "undo"."""
+    kind: SegmentKind
     run: tuple[str, ...]
     """Canonical digests of the replaced messages, in order; hashes of undone entries for "undo"."""
     rendered: Message
@@ -81,9 +91,6 @@ class Segment:
         """Return everything that the seal covers, as canonical JSON."""
         # `asdict` would copy every digest of the run.
         fields = {**vars(self), "usage": vars(self.usage)}
-        for name in ("limit", "wishes"):
-            if not fields[name]:
-                del fields[name]  # the hashes of chains without one must not change
         return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
     def aliases(self) -> dict[str, str]:
@@ -111,7 +118,7 @@ class Entry:
     """The digest of the archived originals, covered by the commitment."""
 
     @property
-    def forgotten(self) -> bool:
+    def is_forgotten(self) -> bool:
         """Whether this is a tombstone: segment and salt were destroyed."""
         return not self.salt
 
@@ -123,26 +130,6 @@ DROPPED: Message = {
     "first, the oldest before the newer",
 }
 """Replaces an original that the archive has no room for."""
-
-K = TypeVar("K")
-
-
-def keys_over_limit(sizes: Mapping[K, int], most: int) -> list[K]:
-    """Return what to drop so that the rest is at most `most`.
-
-    `sizes` has the oldest first. Drop messages above the average size first, oldest first: the
-    user's messages are small.
-    """
-    left = sum(sizes.values())
-    if left <= most:
-        return []
-    average, dropped = left / len(sizes), []
-    for key in sorted(sizes, key=lambda key: sizes[key] <= average):  # stable: by age
-        if left <= most:
-            break
-        left -= sizes[key]
-        dropped.append(key)
-    return dropped
 
 
 # ---------------------------------------------------------------- the hash chain
@@ -163,19 +150,9 @@ def seal(
 ) -> Entry:
     """Return the segment as the entry that follows hash `parent`."""
     salt = secrets.token_hex(16) if salt is None else salt
-    salted = commitment(salt, segment.payload(), archive)
-    own_hash = entry_hash(parent, epoch, salted)
-    return Entry(segment, epoch, parent, salt, salted, own_hash, archive=archive)
-
-
-def commitment(salt: str, payload: str, archive: str) -> str:
-    """Return a segment's salted hash; without the salt it reveals nothing."""
-    return _hash(salt, payload, archive)
-
-
-def entry_hash(parent: str, epoch: str, commitment_hash: str) -> str:
-    """Return the hash of an entry at its place in the chain."""
-    return _hash(parent, epoch, commitment_hash)
+    commitment = _hash(salt, segment.payload(), archive)
+    own_hash = _hash(parent, epoch, commitment)
+    return Entry(segment, epoch, parent, salt, commitment, own_hash, archive=archive)
 
 
 def archive_digest(originals: Sequence[Message]) -> str:
@@ -189,10 +166,10 @@ def chain_faults(entry: Entry, parent: str | None) -> Iterator[str]:
     """Yield what disagrees in an entry that should follow hash `parent`."""
     if parent is not None and entry.parent != parent:
         yield "its parent is not the one before"
-    payload = "" if entry.forgotten else entry.segment.payload()
-    if payload and commitment(entry.salt, payload, entry.archive) != entry.commitment:
+    payload = "" if entry.is_forgotten else entry.segment.payload()
+    if payload and _hash(entry.salt, payload, entry.archive) != entry.commitment:
         yield "the segment was changed"
-    if entry_hash(entry.parent, entry.epoch, entry.commitment) != entry.hash:
+    if _hash(entry.parent, entry.epoch, entry.commitment) != entry.hash:
         yield "its hash disagrees"
 
 
@@ -227,7 +204,7 @@ class Session:
     head_hash: str = GENESIS
     entries: tuple[Entry, ...] = ()
     """Oldest first, the parent's entries before its own."""
-    edits: int = 0
+    erasures: int = 0
     """How often a part of the session was forgotten."""
     updated: float = field(default=0.0, compare=False)
     """Seconds since 1970 of the newest write to the session; 0: never written."""
@@ -245,7 +222,7 @@ class Session:
 
     def is_unchanged_since(self, before: Session) -> bool:
         """Return whether nothing was committed or forgotten since `before`."""
-        return (self.tip, self.edits) == (before.tip, before.edits)
+        return (self.tip, self.erasures) == (before.tip, before.erasures)
 
 
 # ---------------------------------------------------------------- undo
@@ -297,11 +274,9 @@ def plain_skeleton(skeleton: Skeleton) -> Skeleton:
     return tuple(item if isinstance(item, int) else to_plain(item) for item in skeleton)
 
 
-ARCHIVE_ONLY = (
-    "session %s: its store has only what was compressed, not the system prompt and the newest "
-    "messages; go on from the application's own copy, where it has one"
-)
-"""Logged when a transcript was never recorded."""
+def skeleton_messages(skeleton: Skeleton) -> list[Message]:
+    """Return the messages of a skeleton that no segment holds."""
+    return [item for item in skeleton if not isinstance(item, int)]
 
 
 def expand_skeleton(
@@ -316,7 +291,7 @@ def expand_skeleton(
     """
     transcript: list[Message] = []
     place = 0
-    for item in skeleton if length != 0 else ():
+    for item in skeleton:
         if place == length:
             break
         if isinstance(item, int):

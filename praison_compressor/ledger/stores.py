@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Protocol, runtime_checkable
 
 from ..messages import Message
 from .segments import Entry, Epoch, Segment, Session, Skeleton
@@ -13,6 +13,7 @@ from .words import Hit
 ALL_MESSAGES = slice(None)
 
 
+@runtime_checkable
 class Store(Protocol):
     """Keeps ledgers, by namespace and session.
 
@@ -33,18 +34,18 @@ class Store(Protocol):
         """Archive the originals and append the segments, in one transaction.
 
         Segments open a new epoch. `skeleton`, the whole transcript with these segments, replaces
-        the recorded one; None leaves the recorded one.
+        the recorded one; None appends the originals to the recorded one.
 
         Raises:
             LedgerConflict: the tip is no longer `session.tip`.
             StoreUnavailable: nothing was written.
         """
 
-    def keep(self, session: Session, skeleton: Skeleton) -> bool:
+    def record_transcript(self, session: Session, skeleton: Skeleton) -> bool:
         """Record the transcript of an unchanged session; return whether it worked."""
 
     def transcript(self, session: Session) -> list[Message]:
-        """Return the recorded transcript exactly, else the originals in order of compression.
+        """Return the recorded transcript exactly.
 
         A segment with dropped originals is returned as its rendered message.
         """
@@ -95,22 +96,18 @@ class Store(Protocol):
         """Release the store's resources; no call follows."""
 
 
+@runtime_checkable
 class BoundedStore(Protocol):
     """A store whose archive has a size limit, as `MemoryStore`."""
 
-    limit_mb: float
-    """Megabytes that the originals of a namespace may take."""
+    def make_room(self, namespace: str, size: int, digests: Iterable[str]) -> frozenset[str]:
+        """Drop originals until `size` more bytes fit.
 
-    def trim(self, namespace: str, most_bytes: int) -> int:
-        """Drop originals of a namespace until the rest fits; return how many.
-
-        Entries and views do not change.
+        Return which of these content digests name dropped originals. Entries and views stay.
         """
 
-    def find_dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
-        """Return which of these content digests name dropped originals."""
 
-
+@runtime_checkable
 class NoteStore(Protocol):
     """A store with a short text beside each session, outside its chain."""
 
@@ -121,23 +118,12 @@ class NoteStore(Protocol):
         """
 
 
-def as_note_store(store: object) -> NoteStore | None:
-    """Return the store if it keeps notes, else None."""
-    return cast("NoteStore", store) if getattr(store, "note", None) else None
-
-
-def as_bounded_store(store: object) -> BoundedStore | None:
-    """Return the store if its archive has a limit, else None."""
-    return cast("BoundedStore", store) if hasattr(store, "limit_mb") else None
-
-
 @dataclass(frozen=True)
 class SessionInfo:
     """A line of the list of sessions."""
 
     id: str
     parent_id: str | None
-    tip: str
     compressions: int
     taken_back: int
     """Compressions that were undone."""
@@ -161,11 +147,14 @@ class Erased:
     """False where a reader or missing rights kept freed pages from being cleared."""
 
 
+@runtime_checkable
 class DurableStore(Protocol):
     """A store that outlives the process: one in a database."""
 
     place: str
     """The database's path or host, without secrets."""
+    redact_secrets: bool
+    """Whether keys and tokens are redacted before a message is written."""
 
     def check(self) -> None:
         """Reach the store; create the tables of a new one.
@@ -174,18 +163,21 @@ class DurableStore(Protocol):
             StoreUnavailable: it cannot be reached, or another version wrote it.
         """
 
+    def tree(self, namespace: str, session_id: str) -> list[Epoch]:
+        """Return the epochs of a session and all its forks, parents first."""
+
     def sessions(self, namespace: str) -> list[SessionInfo]:
         """Return the namespace's sessions, last used first, without forgotten ones."""
 
     def ids_with_prefix(self, namespace: str, prefix: str, limit: int) -> list[str]:
         """Return session ids that begin with `prefix`, last used first."""
 
-    def extend(self, session: Session, place: int, messages: Sequence[Message]) -> bool:
-        """Replace the recorded transcript's messages from `place` on; return whether it worked.
+    def extend_transcript(self, session: Session, place: int, messages: Sequence[Message]) -> bool:
+        """Replace the recorded transcript's messages from `place` on.
 
         `place` counts messages after the leading system messages. Return False if a part of the
-        session was forgotten after the read, or `place` is inside what the last commit or `keep`
-        recorded; then call `keep` with the whole transcript.
+        session was forgotten after the read, or the last commit or `record_transcript` recorded a
+        message at `place`: then call `record_transcript` with the whole transcript.
         """
 
     def forget(self, namespace: str, target: str) -> Erased:
@@ -200,6 +192,6 @@ class DurableStore(Protocol):
         """
 
 
-def as_durable_store(store: object) -> DurableStore | None:
-    """Return the store if it outlives the process, else None."""
-    return cast("DurableStore", store) if hasattr(store, "extend") else None
+def redacts_secrets(store: Store) -> bool:
+    """Return whether a store writes to a disk, with secrets redacted."""
+    return isinstance(store, DurableStore) and store.redact_secrets

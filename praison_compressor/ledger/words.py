@@ -1,8 +1,8 @@
 """Search by words: the same in memory, on SQLite and on PostgreSQL.
 
 The databases' tokenizers disagree (stemming, underscores, Chinese), so words are split here. A
-*name* is the text between two spaces of a query. Its words match only side by side and in order:
-`kestrel-9` finds no other 9. A call and its result are one document.
+*phrase* is the text between two spaces of a query. Its words match only side by side and in order:
+`kestrel-9` finds no other 9. A call and its result match together.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -39,14 +39,13 @@ class Hit:
     message: Message
     score: float
     is_whole: bool = True
-    """Whether the message, with its calls or results, has every name of the query."""
+    """Whether the message, with its calls or results, has every phrase of the query."""
     is_complete: bool = True
-    """Whether the search looked at every message that may have every name."""
+    """Whether the search looked at every message that may have every phrase."""
 
 
 HitPlace = tuple[str, str, int]
 """Session, entry and ordinal of a hit."""
-
 
 LEAST_PREFIX_LETTERS = 4
 """Shorter words of a query do not find longer words."""
@@ -59,7 +58,7 @@ STOP_WORDS = frozenset(
 MOST_QUERY_WORDS = 32
 """Later words of a query are ignored: models paste whole messages."""
 PARTNER_SHARE = 0.5
-"""Share of a name's weight if only the message's call or result has the name."""
+"""Share of a phrase's weight if only the message's call or result has the phrase."""
 
 
 class Document(NamedTuple):
@@ -68,59 +67,56 @@ class Document(NamedTuple):
     message: Message
     text: str
     """All words in order, between spaces."""
+    place: HitPlace
 
 
-def document_of(message: Message) -> Document:
+def document_of(message: Message, place: HitPlace) -> Document:
     """Return a message with its words: text, calls and arguments."""
-    return Document(message, _spaced_words(searchable_text(message)))
+    return Document(message, _spaced_words(searchable_text(message)), place)
 
 
 def find_hits(
-    query: str,
-    pool: Mapping[str, Document],
-    limit: int,
-    place: Callable[[str], HitPlace],
-    runs: Iterable[Sequence[str]] = (),
+    query: str, documents: Mapping[str, Document], limit: int, runs: Iterable[Sequence[str]]
 ) -> list[Hit]:
-    """Return the best messages of a pool, which has them by digest.
+    """Return the best of these documents, which are named by digest.
 
-    If no document has all names of the query, return documents with some names. `place` is called
-    for returned messages only. `runs` are digests of neighbouring messages, in order: a call is
-    paired with its result inside a run.
+    If no document has all phrases of the query, return documents with some. `runs` are digests of
+    neighbouring messages, in order: a call is paired with its result inside a run.
 
     Raises:
         ConfigError: a limit below 1.
     """
     if limit < 1:
         raise ConfigError(f"limit={limit}: expected a whole number, 1 or more")
-    wanted = query_names(query)
-    own = _names_in(wanted, pool)
-    if not own and (looser := query_names(_SEPARATORS.sub(" ", query))) != wanted:
-        wanted, own = looser, _names_in(looser, pool)
-    beside = _names_beside(own, pool, runs)
-    whole = {digest for digest in own if len(own[digest] | beside[digest]) == len(wanted)}
-    ranked = _rank(query, own, beside, pool, list(whole or own))
+    phrases = query_phrases(query)
+    own = _phrases_in(documents, phrases)
+    if not own:
+        phrases = query_phrases(_SEPARATORS.sub(" ", query))
+        own = _phrases_in(documents, phrases)
+    beside = _phrases_beside(own, documents, runs)
+    whole = {digest for digest in own if len(own[digest] | beside[digest]) == len(phrases)}
+    ranked = _rank(query, own, beside, documents, list(whole or own))
     return [
-        Hit(*place(name), name, pool[name].message, score, name in whole)
-        for score, name in ranked[:limit]
+        Hit(*documents[digest].place, digest, documents[digest].message, score, digest in whole)
+        for score, digest in ranked[:limit]
     ]
 
 
 _SEPARATORS = re.compile(r"[:=,;()|&]+")
-"""Where a name that occurs nowhere is split: src/cart.py:118."""
+"""Where phrases are split if none occurs: src/cart.py:118."""
 
 
-def query_names(query: str) -> list[str]:
-    """Return a query's distinct names, each as words behind a space.
+def query_phrases(query: str) -> list[str]:
+    """Return a query's distinct phrases, each as words behind a space.
 
-    A name that ends in a word of letters also matches longer words: "price" matches "prices", but
-    "9" does not match "90". Stop words are names only in a query that has no other words.
+    A phrase that ends in a word of letters also matches longer words: "price" matches "prices", but
+    "9" does not match "90". Stop words are phrases only in a query that has no other words.
     """
-    names = [name for chunk in query.split() if (name := _spaced_words(chunk)).strip()]
-    content = [name for name in names if name.strip() not in STOP_WORDS] or names
+    phrases = [words for chunk in query.split() if (words := _spaced_words(chunk)).strip()]
+    rare = [phrase for phrase in phrases if phrase.strip() not in STOP_WORDS] or phrases
     open_ended = (
-        name.rstrip() if finds_longer(name.split()[-1]) else name
-        for name in content[:MOST_QUERY_WORDS]
+        phrase.rstrip() if finds_longer(phrase.split()[-1]) else phrase
+        for phrase in rare[:MOST_QUERY_WORDS]
     )
     return list(dict.fromkeys(open_ended))
 
@@ -133,11 +129,11 @@ def finds_longer(word: str) -> bool:
 def missing_chunks(query: str, texts: Sequence[str]) -> list[str]:
     """Return the query's chunks that occur in no text."""
     forms = [form(text) for text in texts for form in (_spaced_words, str.casefold)]
-    names = {chunk: query_names(chunk) for chunk in query.split()[:MOST_QUERY_WORDS]}
+    phrases = {chunk: query_phrases(chunk) for chunk in query.split()[:MOST_QUERY_WORDS]}
     return [
         chunk
-        for chunk, name in names.items()
-        if name and not any(name[0] in form or chunk.casefold() in form for form in forms)
+        for chunk, phrase in phrases.items()
+        if phrase and not any(phrase[0] in form or chunk.casefold() in form for form in forms)
     ]
 
 
@@ -146,23 +142,28 @@ def _spaced_words(text: str) -> str:
     return f" {' '.join(_WORD_PATTERN.findall(_fold(text)))} "
 
 
-def _names_in(wanted: Sequence[str], pool: Mapping[str, Document]) -> dict[str, frozenset[str]]:
-    """Return the wanted names that each message has; only messages with any."""
-    names_of = {
-        digest: frozenset(name for name in wanted if name in text)
-        for digest, (_, text) in pool.items()
-    }
-    return {digest: names for digest, names in names_of.items() if names}
-
-
-def _names_beside(
-    own: Mapping[str, frozenset[str]], pool: Mapping[str, Document], runs: Iterable[Sequence[str]]
+def _phrases_in(
+    documents: Mapping[str, Document], phrases: Sequence[str]
 ) -> dict[str, frozenset[str]]:
-    """Return the names in each message's call or result."""
+    """Return the phrases that each document has; only documents with any."""
+    phrases_of = {
+        digest: frozenset(phrase for phrase in phrases if phrase in document.text)
+        for digest, document in documents.items()
+    }
+    return {digest: held for digest, held in phrases_of.items() if held}
+
+
+def _phrases_beside(
+    own: Mapping[str, frozenset[str]],
+    documents: Mapping[str, Document],
+    runs: Iterable[Sequence[str]],
+) -> dict[str, frozenset[str]]:
+    """Return the phrases in each document's call or result."""
     beside = dict.fromkeys(own, frozenset[str]())
     for run in runs:
         near = [digest for digest in run if digest in own]
-        for pair in read_calls([pool[digest].message for digest in near]) if near[1:] else ():
+        messages = [documents[digest].message for digest in near]
+        for pair in read_calls(messages) if near[1:] else ():
             if pair.is_answered:
                 call, result = near[pair.at], near[pair.answered_at]
                 beside[call] |= own[result]
@@ -174,25 +175,25 @@ def _rank(
     query: str,
     own: Mapping[str, frozenset[str]],
     beside: Mapping[str, frozenset[str]],
-    pool: Mapping[str, Document],
+    documents: Mapping[str, Document],
     chosen: Sequence[str],
 ) -> list[tuple[float, str]]:
     """Return scores and digests, best first, then later first.
 
-    A rare name counts more than a common one; the query as a phrase doubles the score.
+    A rare phrase counts more than a common one; the whole query in order doubles the score.
     """
-    frequency = Counter(name for names in own.values() for name in names)
-    weight = {name: math.log(1 + len(pool) / times) for name, times in frequency.items()}
-    phrase = _spaced_words(query)
+    frequency = Counter(phrase for held in own.values() for phrase in held)
+    weight = {phrase: math.log(1 + len(documents) / n) for phrase, n in frequency.items()}
+    in_order = _spaced_words(query)
     scored = []
     for digest in chosen:
-        more = beside[digest] - own[digest]
         # A plain sum depends on the order of a set, which is another in each process.
-        score = math.fsum(weight[name] for name in own[digest])
-        score += PARTNER_SHARE * math.fsum(weight[name] for name in more)
-        score *= 2 if len(frequency) > 1 and phrase in pool[digest].text else 1
+        score = math.fsum(weight[phrase] for phrase in own[digest])
+        added = beside[digest] - own[digest]
+        score += PARTNER_SHARE * math.fsum(weight[phrase] for phrase in added)
+        score *= 2 if len(frequency) > 1 and in_order in documents[digest].text else 1
         scored.append((score, digest))
-    order = {digest: number for number, digest in enumerate(pool)}
+    order = {digest: number for number, digest in enumerate(documents)}
     return sorted(scored, key=lambda pair: (-pair[0], -order[pair[1]]))
 
 

@@ -93,7 +93,6 @@ def command_of(call: ToolCall) -> str:
 
 
 def _command_line(value: Any) -> str:
-    """Return the command line of a text or a list of words."""
     if isinstance(value, str):
         return value
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
@@ -244,8 +243,8 @@ def is_path(text: str) -> bool:
 
 def _patch_paths(text: str) -> Iterator[str]:
     if "*** " in text or "+++ " in text:
-        for found in _PATCH_HEADER.findall(text):
-            yield next(filter(None, found)).strip()
+        for groups in _PATCH_HEADER.findall(text):
+            yield next(filter(None, groups)).strip()
 
 
 def _shell_paths(line: str) -> Iterator[str]:
@@ -253,9 +252,9 @@ def _shell_paths(line: str) -> Iterator[str]:
     if not any(mark in line for mark in _WRITE_MARKS):
         return
     yield from _patch_paths(line)
-    plain = _HEREDOC.sub(lambda found: found[2], line) if "<<" in line else line
-    for found in _REDIRECTS.findall(plain):
-        path = next(filter(None, found), "")
+    plain = _HEREDOC.sub(lambda match: match[2], line) if "<<" in line else line
+    for groups in _REDIRECTS.findall(plain):
+        path = next(filter(None, groups), "")
         if path and not _NO_FILE.search(path):
             yield path
     for program, rest in _FILE_COMMANDS.findall(plain):
@@ -325,6 +324,11 @@ class CallRecord:
     def where(self) -> int:
         """Return the position of the result, else of the call."""
         return self.answered_at if self.is_answered else self.at
+
+
+def newest_act_first(record: CallRecord) -> tuple[bool, int]:
+    """Return a key that sorts calls that act before others, newest first."""
+    return kind_of(record.call) != ACTS, -record.at
 
 
 class CallPairing:

@@ -19,7 +19,7 @@ from typing import Any, overload
 from ..concurrency import renew_after_fork
 from .shapes import Message, calls_list, is_flat, plain_value, read_call, to_plain
 
-_VOLATILE = frozenset(
+_NOT_COMPARED = frozenset(
     "id cache_control prompt_cache_breakpoint timestamp created_at created index".split()
 )
 
@@ -29,18 +29,14 @@ _CACHE_MARKERS = frozenset({"cache_control", "prompt_cache_breakpoint"})
 _BARE = frozenset({"role", "content", "name", "tool_call_id"})
 
 
-def canonical(message: Mapping[str, Any]) -> Message:
-    """Return the part of a message that makes two messages equal.
+def canonical(plain: Message) -> Message:
+    """Return what two plain messages must share to count as equal.
 
     Omit private `_` keys, cache markers, ids, timestamps and keys without a value. A list with one
     text part equals its text.
     """
-    named = ((str(key), value) for key, value in message.items())
-    return _canonical({key: plain_value(value) for key, value in named if _is_compared(key)})
-
-
-def _canonical(plain: Message) -> Message:
-    members = {key: value for key, value in plain.items() if _is_compared(key)}
+    named = ((key, value) for key, value in plain.items() if key not in _NOT_COMPARED)
+    members = {key: value for key, value in named if not key.startswith("_")}
     content, calls = members.pop("content", None), members.pop("tool_calls", None)
     valued = ((key, value) for key, value in members.items() if value not in (None, [], {}))
     result: Message = {key: without_cache_markers(value) for key, value in valued}
@@ -49,10 +45,6 @@ def _canonical(plain: Message) -> Message:
     if calls:
         result["tool_calls"] = [list(read_call(call)) for call in calls_list(calls)]
     return result
-
-
-def _is_compared(key: str) -> bool:
-    return key not in _VOLATILE and not key.startswith("_")
 
 
 def _canonical_content(content: Any) -> Any:
@@ -77,7 +69,7 @@ def without_cache_markers(value: Any) -> Any:
 
 def digest(message: Mapping[str, Any]) -> str:
     """Return the canonical digest, which matches messages: `sha256:` and 64 hex digits."""
-    return _bare_digest(message) if is_bare(message) else sha256_of(canonical(message))
+    return _bare_digest(message) if is_bare(message) else sha256_of(canonical(plain_value(message)))
 
 
 def content_digest(message: Mapping[str, Any]) -> str:
@@ -86,7 +78,7 @@ def content_digest(message: Mapping[str, Any]) -> str:
 
 
 def is_bare(message: Any) -> bool:
-    """Return whether a message is its own canonical form, as most are."""
+    """Return whether a message has only texts that are compared."""
     if type(message) is not dict:
         return False
     return message.keys() <= _BARE and set(map(type, message.values())) == {str}
@@ -141,7 +133,7 @@ class CachedMessage:
             if is_bare(self.plain):
                 self._digest = self._content_digest = _bare_digest(self.plain)
             else:
-                self._digest = sha256_of(_canonical(self.plain))
+                self._digest = sha256_of(canonical(self.plain))
         return self._digest
 
     @property
@@ -238,8 +230,8 @@ class MessageCache:
             entry = self._young.get(texts)
             if entry is None:
                 size = sum(map(len, texts))
-                entry = self._keep(texts, CachedMessage(message.copy(), True, size))
-            self._know(message, entry)
+                entry = self._remember_content(texts, CachedMessage(message.copy(), True, size))
+            self._remember_object(message, entry)
             return entry
         members, is_own = dict(message), True
         try:
@@ -250,12 +242,12 @@ class MessageCache:
         key = hashlib.blake2b(data).digest()
         entry = self._young.get(key)
         if entry is None:
-            entry = self._keep(key, _nested_entry(members, len(data)))
+            entry = self._remember_content(key, _nested_entry(members, len(data)))
         if is_own and entry.comparable:
-            self._know(message, entry)
+            self._remember_object(message, entry)
         return entry
 
-    def _keep(self, key: Hashable, new: CachedMessage) -> CachedMessage:
+    def _remember_content(self, key: Hashable, new: CachedMessage) -> CachedMessage:
         entry = self._old.get(key, new)
         with self._lock:
             if len(self._young) >= self._max_messages or self._chars + new.size > self._max_chars:
@@ -267,7 +259,7 @@ class MessageCache:
         self._by_id[id(entry.plain)] = (entry, entry.plain)
         return entry
 
-    def _know(self, message: Mapping[str, Any], entry: CachedMessage) -> None:
+    def _remember_object(self, message: Mapping[str, Any], entry: CachedMessage) -> None:
         # No lock: each step is atomic, and an entry lost to a race is only read again. The bound
         # is for hosts that make new objects of old contents for each request.
         if len(self._by_id) > 3 * len(self._young) + SPARE_IDS:

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime, timezone
 
-from .calls import parse_json
+from .calls import (
+    argument_values,
+    arguments_of,
+    command_of,
+    parse_json,
+    paths_changed,
+    paths_in,
+)
 from .shapes import Message, ToolCall, media_count, result_text, tool_calls_of
+from .shortening import cut_line
 
 _SEQUENCES = re.compile(
     # Match a title, clipboard or link sequence only if it is terminated; else it would swallow the
@@ -35,7 +45,7 @@ def clean(text: str) -> str:
 
 def escape_controls(json_text: str) -> str:
     """Escape control characters and lone surrogates; the JSON value stays equal."""
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", json_text)
 
 
 def one_line(text: str) -> str:
@@ -70,6 +80,35 @@ def call_as_text(call: ToolCall) -> str:
     return "\n".join([f"-> {call.name}({json.dumps(rest, ensure_ascii=False)})", *below])
 
 
+_FOLDERS = [re.compile(".*/(?=%s[^/]+$)" % ("[^/]+/" * kept)) for kept in range(3)]
+"""A path's folders but the last none, one and two."""
+
+
+def short_names(calls: Sequence[ToolCall], width: int) -> list[str]:
+    """Return each call's arguments on one line, without its tool.
+
+    A path keeps only the folders that distinguish it from others.
+    """
+    pairs = [_arguments_and_paths(call, width) for call in calls]
+    names: dict[tuple[str, ...], str] = {}
+    for folders in _FOLDERS:
+        uses = Counter(names.values())
+        for values, paths in pairs:
+            if uses[names.get(values, "")] != 1:
+                shorter = (folders.sub("…/", x) if x in paths else x for x in values)
+                names[values] = truncate_line(" ".join(shorter), width)
+    return [names[values] for values, _ in pairs]
+
+
+def _arguments_and_paths(call: ToolCall, width: int) -> tuple[tuple[str, ...], Sequence[str]]:
+    """Return a call's words: command, paths or arguments; and the paths."""
+    if line := command_of(call):
+        return (cut_line(line, width),), ()
+    if changed := paths_changed(call):
+        return tuple(changed), changed
+    return tuple(argument_values(arguments_of(call))), paths_in(call)
+
+
 def pluralize(count: int, noun: str, plural: str = "") -> str:
     """Return a count with its noun: "1 summary", "2 summaries"."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
@@ -78,7 +117,7 @@ def pluralize(count: int, noun: str, plural: str = "") -> str:
 def utc_time(seconds: float) -> str:
     """Return a time in UTC, or "" if invalid."""
     try:
-        found = datetime.fromtimestamp(seconds, timezone.utc)
+        time = datetime.fromtimestamp(seconds, timezone.utc)
     except (OverflowError, ValueError, OSError):
         return ""
-    return found.strftime("%Y-%m-%d %H:%M:%S UTC") if seconds else ""
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC") if seconds else ""

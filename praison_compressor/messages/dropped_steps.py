@@ -116,10 +116,10 @@ class CompletedRequest(NamedTuple):
     messages: list[Message]
     carried: CarriedHistory
     """The conversation's messages, this request's included."""
-    back: list[Message]
-    """Messages put back."""
+    restored: list[Message]
+    """Messages that the host dropped."""
     foreign: list[Message]
-    """Messages put back that another model than this request's wrote."""
+    """Restored messages that another model than this request's wrote."""
 
 
 def history_from(transcript: Sequence[Message], cache: MessageCache) -> CarriedHistory:
@@ -140,8 +140,6 @@ def complete_request(
 
     Args:
         carried: the messages of earlier requests.
-        messages: the host's messages.
-        cache: the cache of messages.
         turn: names the turn that sends the request.
         bound: most messages in the host's list; 0 means unknown.
         model: the model that gets the request.
@@ -152,7 +150,8 @@ def complete_request(
         theirs = _extend_running(theirs, _open_exchange(carried.exchanges))
     matched = _match_exchanges(carried.exchanges, _without_open(theirs))
     front = _find_front(carried, theirs, matched, turn, bound)
-    exchanges, placed = [*front.exchanges], [(message, "") for message in messages[:leading]]
+    exchanges = [*front.exchanges]
+    placed: list[_Placed] = [(message, None) for message in messages[:leading]]
     for exchange in front.exchanges:
         placed += _copies(exchange, exchange.entries)
     own = iter(messages[leading + front.fragment :])
@@ -161,30 +160,33 @@ def complete_request(
         placed += _placed_exchange(theirs[at], exchanges[-1], own)
     length = len([*_entries(_without_open(theirs))])
     after = CarriedHistory(tuple(exchanges), turn, length, front.bound, front.doubtful, front.cuts)
-    back = [message for message, writer in placed if writer]
-    own_writers = ("", UNKNOWN_WRITER, model)
-    foreign = [m for m, writer in placed if model is not None and writer not in own_writers]
-    return CompletedRequest([message for message, _ in placed], after, back, foreign)
+    restored = [(message, exchange.model) for message, exchange in placed if exchange is not None]
+    return CompletedRequest(
+        messages=[message for message, _ in placed],
+        carried=after,
+        restored=[message for message, _ in restored],
+        foreign=[m for m, writer in restored if writer and model and writer != model],
+    )
 
 
-UNKNOWN_WRITER = "?"
-
-_Placed = Iterator[tuple[Message, str]]
-"""Messages of a request; beside a restored one its model or UNKNOWN_WRITER, else ""."""
+_Placed = tuple[Message, Exchange | None]
+"""A message of a request, and the exchange from which it is restored, or None."""
 
 
-def _placed_exchange(host: Exchange, exchange: Exchange, own: Iterator[Message]) -> _Placed:
+def _placed_exchange(
+    host: Exchange, exchange: Exchange, own: Iterator[Message]
+) -> Iterator[_Placed]:
     """Yield the host's next messages, with copies in place of shorter work."""
     for message in islice(own, host.question is not None):
-        yield message, ""
-    work = [(message, "") for message in islice(own, len(host.work))]
+        yield message, None
+    work: list[_Placed] = [(message, None) for message in islice(own, len(host.work))]
     yield from work if exchange.work is host.work else _copies(exchange, exchange.work)
     for message in islice(own, len(host.rest)):
-        yield message, ""
+        yield message, None
 
 
-def _copies(exchange: Exchange, entries: Iterable[CachedMessage]) -> _Placed:
-    return ((to_plain(entry.plain), exchange.model or UNKNOWN_WRITER) for entry in entries)
+def _copies(exchange: Exchange, entries: Iterable[CachedMessage]) -> Iterator[_Placed]:
+    return ((to_plain(entry.plain), exchange) for entry in entries)
 
 
 def _join_exchanges(ours: Exchange | None, theirs: Exchange, model: str | None) -> Exchange:
@@ -202,7 +204,7 @@ def _join_exchanges(ours: Exchange | None, theirs: Exchange, model: str | None) 
 
 
 def add_call(carried: CarriedHistory, message: CachedMessage) -> CarriedHistory:
-    """Return `carried` with a message with calls in the open exchange."""
+    """Return `carried` with one more message in the open exchange."""
     running = _open_exchange(carried.exchanges)
     if running is None:
         return carried
@@ -234,7 +236,6 @@ def add_answer(
 
 
 def _open_exchange(exchanges: Sequence[Exchange]) -> Exchange | None:
-    """Return the open exchange, or None."""
     return exchanges[-1] if exchanges and exchanges[-1].is_open else None
 
 
@@ -292,21 +293,19 @@ def _end_of_work(entries: Sequence[CachedMessage]) -> int:
 
 
 def _asks_alike(exchange: Exchange, other: Exchange | None) -> bool:
-    """Return whether both exchanges have the same question."""
-    if other is None or exchange.question is None or other.question is None:
-        return False
-    return exchange.question.digest == other.question.digest
+    return other is not None and exchange.key[0] == other.key[0] != ""
 
 
 def _without_open(theirs: list[Exchange]) -> list[Exchange]:
-    """Return the exchanges without an open one."""
     return theirs[:-1] if _open_exchange(theirs) else theirs
 
 
 def _match_exchanges(ours: Sequence[Exchange], history: Sequence[Exchange]) -> dict[int, Exchange]:
     """Return place in the history -> carried exchange."""
     closed = [exchange for exchange in ours if not exchange.is_open]
-    pairs = _align_keys([each.key for each in history], [each.key for each in closed])
+    pairs = _align_keys(
+        [exchange.key for exchange in history], [exchange.key for exchange in closed]
+    )
     matched = {theirs: closed[place] for theirs, place in pairs}
     running = _open_exchange(ours)
     after = range(max(matched, default=-1) + 1, len(history))
@@ -342,7 +341,7 @@ class _Front(NamedTuple):
     doubtful: tuple[Exchange, ...] = ()
     cuts: int = 0
     fragment: int = 0
-    """Number of the given messages that are the end of the last of these exchanges."""
+    """Number of the host's first messages that end the last of these exchanges."""
 
 
 def _find_front(
@@ -358,8 +357,9 @@ def _find_front(
     # Before the first match only the end of a cut exchange is allowed.
     if first < 0 or first > 1 or (first == 1 and theirs[0].question is not None):
         return nothing
-    start = next(i for i, each in enumerate(ours) if each is matched[first])
-    first_known = next((i for i, each in enumerate(ours) if not each.is_cut), len(ours))
+    start = next(i for i, exchange in enumerate(ours) if exchange is matched[first])
+    uncut = (i for i, exchange in enumerate(ours) if not exchange.is_cut)
+    first_known = next(uncut, len(ours))
     before, missing = ours[: min(first_known, start)], ours[first_known:start]
     end = theirs[0].entries if first else ()
     if end and not _ends_with([*before, *missing], end):
@@ -373,14 +373,14 @@ def _find_front(
         missing = (*carried.doubtful, *_without_cut_end(missing, carried.doubtful))
         cuts = carried.cuts + 1
     if cuts >= LEAST_CUTS or length in (bound, carried.bound):
-        cut = [replace(each, is_cut=True) for each in (*before, *missing)]
+        cut = [replace(exchange, is_cut=True) for exchange in (*before, *missing)]
         return _Front(cut, length, fragment=len(end))
     return _Front(before, carried.bound, missing, cuts)
 
 
 def _ends_with(exchanges: Sequence[Exchange], end: Sequence[CachedMessage]) -> bool:
     last = exchanges[-1].entries[-len(end) :] if exchanges else ()
-    return [each.digest for each in last] == [each.digest for each in end]
+    return [entry.digest for entry in last] == [entry.digest for entry in end]
 
 
 def _without_cut_end(

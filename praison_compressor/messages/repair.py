@@ -84,7 +84,6 @@ def repair_message(index: int, message: Any) -> Message:
 
 
 def _is_langchain(message: Any) -> bool:
-    """Return whether a message is an object or a dump of LangChain."""
     if type(message).__module__.startswith(("langchain", "langgraph")):
         return True
     if not isinstance(message, Mapping) or "role" in message:
@@ -189,7 +188,6 @@ def _repair_block(block: Message) -> Message:
 
 
 def _with_distinct_ids(calls: Iterable[Message]) -> Iterator[Message]:
-    """Yield a message's calls with distinct ids."""
     seen: Counter[str] = Counter()
     for call in calls:
         id = call["id"]

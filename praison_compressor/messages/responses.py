@@ -30,7 +30,7 @@ from .shapes import (
     words_in,
 )
 
-ITEM = "response_item"
+ITEM_REST = "response_item"
 """Key of the rest of an item, such as its status, in a call or a result."""
 
 _TEXT = frozenset({"input_text", "output_text"})
@@ -72,10 +72,10 @@ def to_messages(instructions: Any, items: Any) -> list[Message]:
         item = _as_mapping(index, source)
         kind = _item_kind(index, item)
         if _is_output(kind):
-            messages.append(_result(kind, item))
+            messages.append(_result_message(kind, item))
         elif kind == "message" and item.get("role") != "assistant":
-            messages.append(_spoken(item))
-        elif messages and _continues(messages[-1], kind):
+            messages.append(_chat_message(item))
+        elif messages and _continues_answer(messages[-1], kind):
             messages[-1] = _with_item(messages[-1], kind, item)
         else:
             messages.append(_with_item({"role": "assistant", "content": None}, kind, item))
@@ -93,17 +93,18 @@ def _as_mapping(index: int, item: Any) -> Mapping[str, Any]:
 
 def _item_kind(index: int, item: Mapping[str, Any]) -> str:
     kind = item.get("type") or ("message" if "role" in item else None)
-    if str(kind) in {"message", *_CALL_ITEMS, *_OTHER_ITEMS} or _is_output(kind):
+    kinds = {"message", *_CALL_ITEMS, *_OTHER_ITEMS}
+    if str(kind) in kinds or _is_output(kind):
         return str(kind)
-    kinds = ", ".join(sorted({"message", *_CALL_ITEMS, *_OTHER_ITEMS}))
-    raise InvalidMessages(index, f"an item of type {kind!r}", f"one of {kinds}, or a call's output")
+    expected = f"one of {', '.join(sorted(kinds))}, or a call's output"
+    raise InvalidMessages(index, f"an item of type {kind!r}", expected)
 
 
 def _is_output(kind: Any) -> bool:
     return isinstance(kind, str) and kind.endswith("_call_output")
 
 
-def _continues(last: Message, kind: str) -> bool:
+def _continues_answer(last: Message, kind: str) -> bool:
     """Return whether an item continues an answer.
 
     An answer is reasoning, then text, then calls.
@@ -117,11 +118,11 @@ def _with_item(answer: Message, kind: str, item: Mapping[str, Any]) -> Message:
     if kind in _CALL_ITEMS:
         return {**answer, "tool_calls": [*answer.get("tool_calls", ()), _tool_call(kind, item)]}
     if kind == "message":
-        return {**answer, **_spoken(item)}
+        return {**answer, **_chat_message(item)}
     return {**answer, ITEMS: [*answer.get(ITEMS, ()), dict(item)]}
 
 
-def _spoken(item: Mapping[str, Any]) -> Message:
+def _chat_message(item: Mapping[str, Any]) -> Message:
     content = item.get("content")
     if isinstance(content, Sequence) and not isinstance(content, str):
         content = [_chat_part(part) for part in content]
@@ -145,7 +146,7 @@ def _tool_call(kind: str, item: Mapping[str, Any]) -> Message:
     if kind == "custom_tool_call":
         custom = {"name": item.get("name", ""), "input": item.get("input", "")}
         extra = {k: v for k, v in item.items() if k not in ("call_id", *custom)}
-        return {"id": id, "type": "custom", "custom": custom, ITEM: extra}
+        return {"id": id, "type": "custom", "custom": custom, ITEM_REST: extra}
     if kind == "function_call":
         function = {"name": item.get("name", ""), "arguments": item.get("arguments", "")}
         extra = {k: v for k, v in item.items() if k not in ("type", "call_id", *function)}
@@ -155,10 +156,10 @@ def _tool_call(kind: str, item: Mapping[str, Any]) -> Message:
         function = {"name": kind.removesuffix("_call"), "arguments": arguments}
         extra = {key: item[key] for key in item if key in _FRAME_KEYS and key != "call_id"}
     call: Message = {"id": id, "type": "function", "function": function}
-    return {**call, ITEM: extra} if extra else call
+    return {**call, ITEM_REST: extra} if extra else call
 
 
-def _result(kind: str, item: Mapping[str, Any]) -> Message:
+def _result_message(kind: str, item: Mapping[str, Any]) -> Message:
     output = item.get("output", "")
     message: Message = {
         "role": "tool",
@@ -167,7 +168,7 @@ def _result(kind: str, item: Mapping[str, Any]) -> Message:
     }
     if kind != "function_call_output":
         # The whole item, since the API accepts only its own shape.
-        return {**message, ITEM: dict(item)}
+        return {**message, ITEM_REST: dict(item)}
     # No digest includes `id`. The status of an answered call says nothing.
     return {**message, "id": item["id"]} if "id" in item else message
 
@@ -199,7 +200,7 @@ def _message_items(message: Message) -> Iterator[Message]:
     if message.get("content") or not (message.get("tool_calls") or message.get(ITEMS)):
         yield _message_item(message)
     for call, read in zip(message.get("tool_calls") or (), tool_calls_of(message), strict=False):
-        extra = call.get(ITEM) or {}
+        extra = call.get(ITEM_REST) or {}
         kind = extra.get("type", "function_call")
         if kind == "function_call":
             asked: Message = {"name": read.name, "arguments": read.arguments}
@@ -235,7 +236,7 @@ def _response_part(part: Any, text: str) -> Any:
 
 def _output_item(message: Message) -> Message:
     content = message.get("content")
-    own = message.get(ITEM)
+    own = message.get(ITEM_REST)
     if own is not None:
         kind, output = str(own.get("type")), own.get("output", "")
         # A screenshot has no shorter shape.

@@ -98,17 +98,17 @@ def _is_dict(value: Any) -> bool:
 
 
 def has_tool_part(message: Mapping[str, Any]) -> bool:
-    """Return whether any part of a user message is a tool's."""
+    """Return whether a tool wrote any part of a user message."""
     return any(_tool_parts(message))
 
 
 def has_user_part(message: Mapping[str, Any]) -> bool:
-    """Return whether any part of a user message is not a tool's."""
+    """Return whether the user wrote any part of a user message."""
     return not all(_tool_parts(message))
 
 
 def _tool_parts(message: Mapping[str, Any]) -> list[bool]:
-    """Return for each content part whether it is a tool's."""
+    """Return for each content part whether a tool wrote it."""
     content = message.get("content")
     parts = content if isinstance(content, list) else [content]
     return [is_result_block(part) or part_text(part).startswith(ORPHAN_OPENS) for part in parts]
@@ -213,7 +213,7 @@ class Bodies(NamedTuple):
 
 
 def without_bodies(value: Any) -> tuple[Any, Bodies]:
-    """Return the value without bodies, and the sizes of the bodies."""
+    """Return the value without files and sealed text, and their sizes."""
     if isinstance(value, str):
         return ("", Bodies(len(value))) if is_payload(value) else (value, Bodies())
     if isinstance(value, Mapping):

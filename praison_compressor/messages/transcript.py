@@ -33,6 +33,10 @@ class Transcript:
         numbered = enumerate(self.messages)
         return tuple(n for n, m in numbered if m.get("role") == "user" and has_user_part(m))
 
+    def origins_of(self, indices: Iterable[int]) -> list[int]:
+        """Return the caller's indices of messages, sorted; stubs have none."""
+        return sorted(o for index in indices if (o := self.origins[index]) is not None)
+
     @property
     def stub_count(self) -> int:
         """Number of inserted stubs."""
@@ -58,9 +62,9 @@ def read_transcript(messages: Any) -> Transcript:
 
 
 def find_repairs(messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the places that `read` would repair."""
-    got = read_transcript(messages)
-    placed = enumerate(zip(got.origins, got.messages, strict=True))
+    """Return the places that `read_transcript` would repair."""
+    sound = read_transcript(messages)
+    placed = enumerate(zip(sound.origins, sound.messages, strict=True))
     return [f"messages[{at}]" for at, (old, new) in placed if old != at or new != messages[at]]
 
 

@@ -11,16 +11,17 @@ The modules, in the order in which a turn passes them:
 - `bots_and_terminal`: serves the host's terminal, gateway and bots
 - `wire`: replaces the host's calls of a provider: sends each request as its view
 - `agent_requests`: makes the view of each request; learns from answers and refusals
-- `request_shapes`, `provider_rules`: read and write requests; change a view for its provider
+- `request_shapes`: reads requests; writes a view as its API and provider take it
 - `conversation_finder`: decides to which conversation a request belongs
-- `conversations`, `status`: the state of each conversation, which only its methods change
+- `conversations`: the state of each conversation, which only its methods change
 - `journal`: adds the tool steps that the host dropped; records each conversation in the store
 - `model_compressors`: makes a `ContextCompressor` for each model, which has a window to learn
 - `agent_ledger`: opens an agent's ledger, finds its stored sessions, forgets a part of it
 - `recall_tools`: gives the agent the recall tools
 - `agent_compressor`: `agent.context_compressor`
-- `commands`, `command_replies`: the slash commands of the chat, and the words of their replies
-- `notices`: reports compressions to hooks, stream and display
+- `commands`: the slash commands of the chat
+- `notices`: reports compressions to hooks, log and screen
+- `words`: puts statuses, replies and reports into words
 - `realtime`: voice conversations
 """
 

@@ -17,22 +17,21 @@ from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..events import Listener
 from ..ledger.segments import Segment, Session
-from ..ledger.stores import SessionInfo, Store, as_durable_store
+from ..ledger.stores import DurableStore, SessionInfo, Store
 from ..messages import Message, content_digest, leading_count
-from ..messages.dropped_steps import CarriedHistory, CompletedRequest, history_from
+from ..messages.dropped_steps import CompletedRequest, history_from
 from ..recall.tools import recall_tools
 from .agent_ledger import Forgotten, erase, host_session
 from .agent_requests import AgentRequests
 from .context_param import HostSettings, RequestedContext
-from .conversation_finder import ConversationFinder, is_under
+from .conversation_finder import ConversationFinder, is_under, new_session_id
 from .conversations import Choices, Conversation, Conversations, MessagePlace, ShownMessage
 from .journal import KeptSteps, count_kept_steps
 from .model_compressors import ModelCompressors
 from .notices import Notices
 from .recall_tools import RecallTools, drop_copied, readable_archive, wants_recall
-from .request_shapes import HostRequest
 from .running_turn import Turn, bot_conversation
-from .status import Status, status_of
+from .words import Status, status_of
 
 
 class AgentCompressor:
@@ -127,7 +126,7 @@ class AgentCompressor:
 
     def kept_steps(self) -> KeptSteps:
         """Return the steps of earlier turns that a request would carry now."""
-        return count_kept_steps(self._next_request().back, self.engine())
+        return count_kept_steps(self._next_request().restored, self.engine())
 
     def context_use(self) -> ContextUse:
         """Return the window's parts, in tokens, for a request sent now."""
@@ -166,7 +165,8 @@ class AgentCompressor:
             CompressorError: as `preview` does; the choices are then as before.
         """
         conversation = self.conversation
-        shown, choices = conversation.shown or self.preview(), conversation.choices
+        shown = conversation.last_preview or self.preview()
+        choices = conversation.choices
         if keep:
             places = (place for name in keep if (place := _locate(shown, name)) is not None)
             keeps = dict.fromkeys((*choices.keep, *places))
@@ -178,7 +178,8 @@ class AgentCompressor:
 
     def _show_preview(self, choices: Choices, *, write: bool = False) -> Preview:
         """Return the preview with these choices; keep both."""
-        conversation, messages = self.conversation, self._next_request().messages
+        conversation = self.conversation
+        messages = self._next_request().messages
         options = {**conversation.options, **choices.options(messages)}
         engine = self._compressors.with_focus(choices.focus)
         preview = engine.preview(messages, write=write, force=True, **options)
@@ -191,24 +192,22 @@ class AgentCompressor:
         # The host keeps no system messages in its history.
         transcript, history = conversation.transcript, self._finder.history or []
         messages = [*transcript[: leading_count(transcript)], *history[leading_count(history) :]]
-        if not self.config.keep_tool_steps:
-            return CompletedRequest(messages, CarriedHistory(), [], [])
         return conversation.journal.peek(messages, self.engine())
 
     # ------------------------------------------------------------ compression and sessions
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
         """Compress the conversation now; the summary keeps the subject `focus`."""
-        conversation, now = self.conversation, self._next_request()
+        conversation = self.conversation
+        messages, _, restored, _ = self._next_request()
         choices = replace(conversation.choices, focus=focus) if focus else conversation.choices
-        request = HostRequest(now.messages, restored=now.back)
-        async with self._notices.during(request):
+        async with self._notices.during(messages):
             engine = await asyncio.to_thread(self._compressors.with_focus, choices.focus)
-            options = {**conversation.options, **choices.options(now.messages), "force": True}
-            result = await engine.compress(now.messages, **options)
+            options = {**conversation.options, **choices.options(messages), "force": True}
+            result = await engine.compress(messages, **options)
         conversation.choose(Choices(), None)
-        overhead = conversation.overhead_tokens
-        self.requests.remember(conversation, request, result, overhead, is_sent=False)
+        conversation.remember_next(result, restored, engine)
+        self.requests.report(conversation, result, engine)
         return result
 
     def compress(self, focus: str | None = None) -> CompressResult:
@@ -221,12 +220,13 @@ class AgentCompressor:
         A conversation rests once its provider's cache is cold. Its summary begins, in another
         thread, if the view is above `idle_trigger_ratio` of the trigger.
         """
-        begun = 0
+        count = 0
         for conversation in self._conversations.newest():
             if messages := conversation.journal.transcript or conversation.transcript:
-                engine, overhead = self.engine(conversation.model), conversation.tool_tokens
-                begun += engine.idle(messages, **conversation.options, overhead_tokens=overhead)
-        return begun
+                engine = self.engine(conversation.model)
+                overhead = conversation.tool_tokens
+                count += engine.idle(messages, **conversation.options, overhead_tokens=overhead)
+        return count
 
     def pin(self, text: str) -> tuple[str, ...]:
         """Keep a text in every view word for word; return all pins."""
@@ -236,22 +236,18 @@ class AgentCompressor:
 
     def undo(self) -> tuple[Segment, ...]:
         """Take the conversation's last compression back, as `ContextCompressor.undo` does."""
-        conversation, engine = self.conversation, self.engine()
+        conversation = self.conversation
+        engine = self.engine()
         undone = engine.undo(conversation.session_id)
         if undone:
-            now = self._next_request()
-            result = engine.best(now.messages, **conversation.options)
-            request = HostRequest(now.messages, conversation.model, restored=now.back)
-            overhead = conversation.overhead_tokens
-            conversation.remember(result, engine, request, overhead, is_sent=False)
+            messages, _, restored, _ = self._next_request()
+            result = engine.best(messages, **conversation.options)
+            conversation.remember_next(result, restored, engine)
         return undone
 
     def new_session(self) -> str:
         """Begin a conversation with an empty archive; return its session id."""
-        agent, earlier = self._agent(), self._finder.user_sessions()
-        if agent is not None:
-            agent.clear_history()
-        return self._finder.start(earlier).session_id
+        return self._finder.switch_to(new_session_id(self._finder.key), ()).session_id
 
     def resume(self, session_id: str) -> str:
         """Go on with a stored session; return its id.
@@ -274,18 +270,14 @@ class AgentCompressor:
             return root
         engine = self.engine()
         result = engine.resume(root)
-        earlier, history = self._finder.user_sessions(), self._resumed_history(root, result)
-        agent.clear_history()
-        agent.chat_history = history
-        request = HostRequest(result.messages)
-        self._finder.adopt(root, earlier).remember(result, engine, request, 0, is_sent=False)
+        history = self._resumed_history(root, result)
+        self._finder.switch_to(root, history).remember_next(result, (), engine)
         return root
 
     def _resumed_history(self, session_id: str, result: CompressResult) -> list[Message]:
         messages = result.messages
         if self.config.keep_tool_steps:
-            session = self.ledger.open(self.config.namespace, session_id)
-            transcript = self.ledger.transcript(session)
+            transcript = self.ledger.transcript(self.ledger.open(self.config.namespace, session_id))
             messages = history_from(transcript, self.engine().tokens.cache).spoken
         return list(messages[leading_count(messages) :])
 
@@ -294,10 +286,11 @@ class AgentCompressor:
 
         These have the host's id, or the user left them by `/new` or `/resume`.
         """
-        store = as_durable_store(self.ledger)
+        if not isinstance(self.ledger, DurableStore):
+            return []
         key = self._finder.key
         own = self._finder.user_sessions()
-        stored = [] if store is None else store.sessions(self.config.namespace)
+        stored = self.ledger.sessions(self.config.namespace)
         listed = (s for s in stored if s.id in own or (key is not None and is_under(s.id, key)))
         return sorted(listed, key=lambda session: session.updated, reverse=True)
 
@@ -308,7 +301,7 @@ class AgentCompressor:
         call.
         """
         self.engine().sessions.settle(self.ledger)
-        if self.config.keep_tool_steps and as_durable_store(self.ledger):
+        if self.config.keep_tool_steps and isinstance(self.ledger, DurableStore):
             conversations = self._conversations.newest()
             engine = self.engine()
             for conversation in conversations:

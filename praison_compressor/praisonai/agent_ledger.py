@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..compressor.projection import default_store
+from ..compressor.stored_sessions import default_store
 from ..config import CompressorConfig
 from ..errors import ConfigError, LedgerError, StoreUnavailable
 from ..ledger.memory_store import MemoryStore
 from ..ledger.segments import Session
 from ..ledger.sql.database import default_path
 from ..ledger.sql.store import open_store
-from ..ledger.stores import Erased, Store, as_durable_store
+from ..ledger.stores import DurableStore, Erased, Store
 from ..messages import digest
 
 logger = logging.getLogger(__name__)
@@ -43,10 +43,11 @@ def host_session(agent: Any) -> tuple[Any, str] | None:
     A database adapter (`db=`) or a store without a directory may be on another machine. Its
     conversations must not be written to a disk of this one.
     """
-    session_id, nothing = host_session_id(agent), object()
-    store = getattr(agent, "_session_store", nothing)
-    if session_id is None or store is nothing or getattr(agent, "_db", nothing) is not None:
+    session_id = host_session_id(agent)
+    is_known = hasattr(agent, "_session_store") and hasattr(agent, "_db")
+    if session_id is None or not is_known or agent._db is not None:
         return None
+    store = agent._session_store
     if store is None:
         if getattr(agent, "_session_store_initialized", False):
             return None  # the host found none
@@ -69,8 +70,8 @@ def open_agent_ledger(config: CompressorConfig, agent: Any) -> Store:
     name = agent_title(agent)
     try:
         store = _open_store(config, agent)
-        if (durable := as_durable_store(store)) is not None:
-            durable.check()
+        if isinstance(store, DurableStore):
+            store.check()
     except (ConfigError, LedgerError) as error:
         store = MemoryStore()
         warning = "agent %s: its ledger stays in memory and ends with this process: %s"
@@ -83,21 +84,22 @@ def _open_store(config: CompressorConfig, agent: Any) -> Store:
     session = host_session(agent)
     if config.store_url is None and session is None:
         return MemoryStore()
-    url, codec = config.store_url, None
-    hosts = session[0] if session is not None else getattr(agent, "_session_store", None)
-    if any("encrypt" in kind.__name__.lower() for kind in type(hosts).__mro__):
-        codec, url = _codec_of(hosts), url or str(default_path(encrypted=True))
+    url = config.store_url
+    codec = None
+    host_store = session[0] if session is not None else getattr(agent, "_session_store", None)
+    if any("encrypt" in kind.__name__.lower() for kind in type(host_store).__mro__):
+        codec = _codec_of(host_store)
+        url = url or str(default_path(encrypted=True))
     elif url is not None:
         return default_store(config)
     return open_store(url, codec=codec, redact_secrets=config.redact_secrets is not False)
 
 
-def _codec_of(hosts: Any) -> Any:
-    """Return the codec of the host's encrypted store."""
-    codec = getattr(hosts, "_fernet", None)
+def _codec_of(host_store: Any) -> Any:
+    codec = getattr(host_store, "_fernet", None)
     if hasattr(codec, "encrypt") and hasattr(codec, "decrypt"):
         return codec
-    name = type(hosts).__name__
+    name = type(host_store).__name__
     raise ConfigError(
         f"the agent's sessions are encrypted by a {name}, which has no usable key; name store_url"
     )
@@ -105,7 +107,7 @@ def _codec_of(hosts: Any) -> Any:
 
 def store_place(store: Store) -> str:
     """Return the place of a ledger in words without a secret."""
-    return str(getattr(store, "place", "memory"))
+    return store.place if isinstance(store, DurableStore) else "memory"
 
 
 @dataclass(frozen=True)
@@ -126,12 +128,11 @@ def erase(ledger: Store, namespace: str, target: str, host: Any = None) -> Forgo
         SessionNotFound: no such session or message in this namespace.
         StoreUnavailable: the ledger cannot be reached, or it is this process's memory.
     """
-    durable = as_durable_store(ledger)
-    if durable is None:
+    if not isinstance(ledger, DurableStore):
         raise StoreUnavailable(
             "the ledger is in memory: nothing of it is kept, and it ends with this process"
         )
-    erased = durable.forget(namespace, target)
+    erased = ledger.forget(namespace, target)
     left = [name for name in erased.sessions if host is not None and _is_stored(host, name)]
     sentence = "the host's own session {} has its transcript; delete it there"
     return Forgotten(erased, tuple(map(sentence.format, left)))
@@ -162,9 +163,9 @@ MOST_SESSIONS_COMPARED = 8
 
 def stored_sessions(store: Store, namespace: str, key: str) -> Iterator[Session]:
     """Yield a ledger's sessions under a host's id, the newest first."""
-    durable = as_durable_store(store)
-    prefix, most = f"{key}~", MOST_SESSIONS_COMPARED
-    below = [] if durable is None else durable.ids_with_prefix(namespace, prefix, most)
+    below: list[str] = []
+    if isinstance(store, DurableStore):
+        below = store.ids_with_prefix(namespace, f"{key}~", MOST_SESSIONS_COMPARED)
     for name in (*below, key):
         session = store.open(namespace, name)
         if session.entries or store.transcript(session):

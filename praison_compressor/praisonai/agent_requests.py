@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from ..compressor.bills import Bill, RequestUsage
+from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
-from ..concurrency import renew_after_fork
 from ..events import Event
 from ..ledger.segments import Usage
 from ..messages import Message, text_of
@@ -26,17 +25,17 @@ from .conversation_finder import ConversationFinder, carries_conversation, witho
 from .conversations import Choices, Conversation
 from .model_compressors import ModelCompressors
 from .notices import Notices
-from .provider_rules import (
+from .recall_tools import RecallTools
+from .request_shapes import (
     ROLE_ORDER,
+    HostRequest,
+    SentRequest,
     alternate_roles,
     is_thinking_refused,
     refused_key,
     without_model_keys,
 )
-from .recall_tools import RecallTools
-from .request_shapes import HostRequest, SentRequest
 from .running_turn import Turn, running_turn
-from .status import status_of
 
 logger = logging.getLogger(__name__)
 
@@ -71,14 +70,14 @@ class AgentRequests:
         self._refused: set[tuple[str | None, str]] = set()
         self._invalid_thinking: frozenset[str] = frozenset()
         """Signatures of thinking that a provider refused behind a changed prefix."""
-        self._lock = renew_after_fork(threading.Lock())
 
     # ------------------------------------------------------------ turns
 
     @contextmanager
     def turn(self) -> Iterator[Turn]:
         """Run a turn of the agent; log once if no request passed."""
-        before, turn = self.request_count, self._finder.turn_of(self)
+        before = self.request_count
+        turn = self._finder.turn_of(self)
         has_failed = False
         try:
             yield turn
@@ -89,9 +88,10 @@ class AgentRequests:
             self._finder.end(turn)
             if (conversation := self._finder.conversation_of(turn)) is not None:
                 with self._log_failure("the turn's answer is not remembered"):
-                    engine, history = self._compressors.for_model(None), self._finder.history or ()
+                    engine = self._compressors.for_model(None)
+                    history = self._finder.history or ()
                     conversation.journal.end_turn(history, engine, has_failed=has_failed)
-        if self.request_count == before and self._is_new("unseen"):
+        if self.request_count == before and self._is_first("unseen"):
             logger.warning(
                 "agent %s: a turn ended and no request passed the compressor: something else "
                 "answered, or the host has changed; run `praison-compressor doctor`",
@@ -106,17 +106,16 @@ class AgentRequests:
         with self._log_failure("the turn's answer is not recorded"):
             engine = self._compressors.for_model(None)
             engine.account(conversation.session_id).settle(engine.store)
-            if engine.config.keep_tool_steps:
-                conversation.journal.settle(engine)
-                self._finder.conversations.bound_journals()
+            conversation.journal.settle(engine)
+            self._finder.conversations.bound_journals()
 
     @contextmanager
-    def _log_failure(self, what: str) -> Iterator[None]:
+    def _log_failure(self, outcome: str) -> Iterator[None]:
         """Log a failure of ours, which must not end the turn."""
         try:
             yield
         except Exception:
-            logger.exception("agent %s: %s", agent_title(self._agent()), what)
+            logger.exception("agent %s: %s", agent_title(self._agent()), outcome)
 
     # ------------------------------------------------------------ views
 
@@ -139,7 +138,7 @@ class AgentRequests:
     def _complete_request(self, request: HostRequest) -> tuple[Conversation | None, HostRequest]:
         """Return a request's conversation, and the request with its dropped steps.
 
-        The conversation is None for a request that carries no part of one, such as a title's.
+        The conversation is None for a request outside any, such as one for a title.
         """
         agent = self._agent()
         request = replace(request, messages=without_window(agent, request.messages))
@@ -150,17 +149,16 @@ class AgentRequests:
                 *(agent_title(agent), len(request.messages), request.model),
             )
             return None, request
-        here, finder = running_turn(), self._finder
-        turn = here if here is not None and here.owner is self else None
+        running = running_turn()
+        finder = self._finder
+        turn = running if running is not None and running.owner is self else None
         conversation = finder.match_request(request.messages, turn or finder.turn_of(self))
-        if self._compressors.config.keep_tool_steps:
-            with self._log_failure("sent without the steps of earlier turns"):
-                engine = self._compressors.for_model(None)
-                whole = conversation.journal.complete(request.messages, engine, turn)
-                restored, foreign = whole.back, whole.foreign
-                request = replace(
-                    request, messages=whole.messages, restored=restored, foreign=foreign
-                )
+        with self._log_failure("sent without the steps of earlier turns"):
+            engine = self._compressors.for_model(None)
+            messages, _, restored, foreign = conversation.journal.complete(
+                request.messages, engine, turn
+            )
+            request = replace(request, messages=messages, restored=restored, foreign=foreign)
         return conversation, request
 
     def _adapt_to_model(self, request: HostRequest, view: Sequence[Message]) -> Sequence[Message]:
@@ -175,34 +173,26 @@ class AgentRequests:
     async def _compress(
         self, conversation: Conversation, request: HostRequest
     ) -> Sequence[Message]:
-        async with self._notices.during(request):
+        async with self._notices.during(request.messages):
             kept = Choices(keep=conversation.choices.keep)
             options = {**conversation.options, **kept.options(request.messages)}
             overhead = await asyncio.to_thread(self._compressors.overhead, request)
             engine = self._compressors.for_model(request.model)
             result = await engine.compress(request.messages, **options, overhead_tokens=overhead)
         conversation.drop_kept(len(kept.keep))
-        self.remember(conversation, request, result, self._compressors.schema_tokens(request))
+        conversation.remember_sent(result, request, engine)
+        self.report(conversation, result, engine)
         return result.messages
 
-    def remember(
-        self,
-        conversation: Conversation,
-        request: HostRequest,
-        result: CompressResult,
-        overhead: int,
-        *,
-        is_sent: bool = True,
+    def report(
+        self, conversation: Conversation, result: CompressResult, engine: ContextCompressor
     ) -> None:
-        """Remember a result; give the recall tools, bill and report the compression."""
-        engine = self._compressors.for_model(request.model)
-        conversation.remember(result, engine, request, overhead, is_sent=is_sent)
+        """Give the recall tools; bill and report a compression."""
         if self._compressors.config.recall and (result.segments or result.masked):
             self._recall.give(self._agent())
         _charge(self._agent(), result.usage)
         if result.written or result.newly_masked:
-            line = self._notices.report_compression(status_of(conversation, engine))
-            conversation.notify(line)
+            self._notices.report_compression(conversation, engine)
 
     def _view_after_failure(
         self, conversation: Conversation | None, request: HostRequest, error: Exception
@@ -213,7 +203,7 @@ class AgentRequests:
         """
         cause = f"{type(error).__name__}: {error}"
         # A failure that differs only in its numbers is logged once.
-        if self._is_new(re.sub(r"\d+", "#", cause)):
+        if self._is_first(re.sub(r"\d+", "#", cause)):
             is_logged = conversation is not None and conversation.journal.failure == str(error)
             reason = "the store's failure, as logged" if is_logged else cause
             logger.warning(
@@ -240,15 +230,14 @@ class AgentRequests:
         target = conversation or self._finder.running_or_blank
         result = engine.best(request.messages, **target.options, **options)
         if conversation is not None:
-            conversation.remember(result, engine, request, self._compressors.schema_tokens(request))
+            conversation.remember_sent(result, request, engine)
         return result.messages
 
-    def _is_new(self, failure: str) -> bool:
+    def _is_first(self, failure: str) -> bool:
         """Return True the first time; remember it."""
-        with self._lock:
-            is_new = failure not in self._failures
-            self._failures.add(failure)
-        return is_new
+        is_first = failure not in self._failures
+        self._failures.add(failure)
+        return is_first
 
     # ------------------------------------------------------------ answers
 
@@ -261,10 +250,8 @@ class AgentRequests:
     async def on_calls(self, request: HostRequest, message: Message) -> None:
         """Record an answer's calls: the turn may stop before their results."""
         conversation = self._finder.running
-        if conversation is None or not self._compressors.config.keep_tool_steps:
-            return
         with self._log_failure("the calls of an answer are not recorded"):
-            if carries_conversation(self._agent(), request.messages):
+            if conversation and carries_conversation(self._agent(), request.messages):
                 engine = self._compressors.for_model(request.model)
                 await asyncio.to_thread(conversation.journal.add_calls, message, engine)
 
@@ -276,7 +263,8 @@ class AgentRequests:
         with self._log_failure("nothing learned from the usage"):
             if not before.input:
                 self._compressors.on_usage(sent, usage.input)
-            conversation, request = self._finder.running, sent.request
+            conversation = self._finder.running
+            request = sent.request
             if conversation is not None and usage != before:
                 engine = self._compressors.for_model(request.model)
                 bill = self._bill_report(request, conversation, usage, before)
@@ -296,7 +284,7 @@ class AgentRequests:
         host_usage = self._host_usage(request, conversation, usage) if is_new else RequestUsage()
         host_usage = replace(host_usage, output=usage.output - before.output)
         bill = Bill.of(usage - before, host_usage, request.model, is_new=is_new)
-        kept = conversation.kept
+        kept = conversation.kept_steps
         return replace(bill, kept_steps=kept.steps, kept_tokens=kept.tokens) if is_new else bill
 
     def _host_usage(
@@ -309,8 +297,8 @@ class AgentRequests:
         common = common_length([message.digest for message in messages], conversation.last_sent)
         # A provider that caches only marked parts would cache nothing of the host's request.
         is_warm = usage.cached > 0 and not (usage.written or usage.written_1h)
-        whole = sum(sizes) + self._compressors.schema_tokens(request)
-        return RequestUsage(whole, sum(sizes[:common]) if is_warm else 0)
+        all_tokens = sum(sizes) + request.schema_tokens(tokens)
+        return RequestUsage(all_tokens, sum(sizes[:common]) if is_warm else 0)
 
     def on_accepted(self, sent: SentRequest) -> None:
         """Learn from a request that the provider took."""
@@ -330,7 +318,7 @@ class AgentRequests:
 
     def refused_keys(self, request: HostRequest) -> frozenset[str]:
         """Return what the request's model has refused."""
-        return frozenset(what for model, what in self._refused if model == request.model)
+        return frozenset(key for model, key in self._refused if model == request.model)
 
     async def next_view(self, sent: SentRequest, error: Exception) -> Sequence[Message] | None:
         """Return another view after a refusal, or None if none may pass."""
@@ -344,7 +332,8 @@ class AgentRequests:
             thinking = frozenset[str]().union(*map(signatures, view)) - self._invalid_thinking
             self._invalid_thinking |= thinking
             return bool(thinking)
-        name, key = agent_title(self._agent()), refused_key(error)
+        name = agent_title(self._agent())
+        key = refused_key(error)
         if key is not None and key not in self.refused_keys(request):
             logger.info("agent %s: %s does not take %s", name, request.model, key)
             self._refused.add((request.model, key))

@@ -14,7 +14,7 @@ from ..concurrency import renew_after_fork
 from . import context_param
 from .agent_compressor import AgentCompressor
 from .agent_ledger import agent_title
-from .running_turn import current_requests
+from .running_turn import running_requests
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class Agents:
         self.defaults: dict[str, Any] = {}
         """Options of `CompressorConfig` for agents that name no others."""
         self._in_code = False
-        """Whether `install()` was called, which counts beside a plugin that is switched off."""
+        """Whether a program called `install()`: then a disabled plugin changes nothing."""
         self._is_plugin_enabled: Callable[[], bool] = lambda: False
         self._lock = renew_after_fork(threading.RLock())
         self._open = True
@@ -116,7 +116,8 @@ class HostCall(NamedTuple):
 
     def with_argument(self, name: str, value: Any) -> HostCall:
         """Return the call with another value for an argument."""
-        index, args = _position_of(self.original, name), [*self.args]
+        index = _position_of(self.original, name)
+        args = [*self.args]
         if index >= len(args):
             return self._replace(kwargs={**self.kwargs, name: value})
         args[index] = value
@@ -194,7 +195,7 @@ def in_loop_compaction(original: object, agents: Agents) -> property:
     It belongs to an `LLM`, which other agents may share.
     """
     name = "_in_loop_compaction"
-    return attribute(name, lambda self: current_requests() is None and vars(self).get(name, True))
+    return attribute(name, lambda self: running_requests() is None and vars(self).get(name, True))
 
 
 @replacing
@@ -229,7 +230,8 @@ _ALIASES = {
 @replacing
 def parse_workflow_data(call: HostCall) -> Any:
     """Replace the workflow parser: keep `context: summarize` and our keys."""
-    workflow, data = call.go_on(), call.argument("data")
+    workflow = call.go_on()
+    data = call.argument("data")
     param = data.get("context") if isinstance(data, Mapping) else None
     mapping = param if isinstance(param, Mapping) else {"strategy": param}
     if call.agents.is_active and context_param.is_summarize(mapping.get("strategy")):

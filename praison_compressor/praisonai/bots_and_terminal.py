@@ -56,7 +56,8 @@ def compact_context(call: HostCall) -> Any:
         return call.go_on()
     if call.argument("manual") is False:
         return False
-    before, argument = compressor.last_result, str(call.argument("args") or "").strip()
+    before = compressor.last_result
+    argument = str(call.argument("args") or "").strip()
     _answer_in(call.owner, compressor, "compact", argument)
     return compressor.last_result is not before
 
@@ -76,7 +77,8 @@ def handle_command(call: HostCall) -> Any:
     if compressor is None:
         return call.go_on()
     name = str(call.argument("command")).split(maxsplit=1)[0].lower().lstrip("/")
-    before, compacted = compressor.last_result, vars(call.owner).pop(COMPACTED, None)
+    before = compressor.last_result
+    compacted = vars(call.owner).pop(COMPACTED, None)
     is_ours = name == "context" or (name == "undo" and compacted is before is not None)
     if is_ours or name == "status":
         _answer_in(call.owner, compressor, name)
@@ -97,7 +99,8 @@ def idle_candidates(call: HostCall) -> Any:
 
     A session that is not connected has no agent. It is left out if any agent is ours.
     """
-    candidates, gateway = call.go_on(), call.owner
+    candidates = call.go_on()
+    gateway = call.owner
     served = {name: _compressor_for(agent, call.agents) for name, agent in gateway._agents.items()}
     ours = {name: compressor for name, compressor in served.items() if compressor is not None}
     if not ours:
@@ -129,7 +132,8 @@ ANSWERING = "_praison_compressor_agent"
 @replacing
 def bot_session_start(call: HostCall) -> Any:
     """Replace the start of a bot's turn: name the person's conversation."""
-    bot, agent = call.owner, call.argument("agent")
+    bot = call.owner
+    agent = call.argument("agent")
     route = {k: v for k, v in call.kwargs.items() if k not in ("agent", "user_id")}
     bound = getattr(bot, "_max_history", 0)
     key = bot._session_key(call.argument("user_id"), **route)

@@ -7,11 +7,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..compressor.bills import short_count
 from ..compressor.preview import Preview
 from ..config import nearest_name
 from ..errors import CompressorError, ConfigError
-from . import command_replies as replies
+from . import words
 from .agent_compressor import AgentCompressor
 
 
@@ -29,6 +28,9 @@ class Command:
     """Returns the reply to an argument. Called in a thread, because most answers read the store. An
     awaitable reply is awaited on the caller's loop."""
 
+    def __str__(self) -> str:
+        return f"{f'/{self.name} {self.argument}':<31} {self.help}"
+
 
 class Typed(NamedTuple):
     """A command and its argument as typed."""
@@ -40,21 +42,10 @@ class Typed(NamedTuple):
 # ------------------------------------------------------------ what each command does
 
 
-def _status(compressor: AgentCompressor, argument: str) -> str:
-    return replies.describe_status(compressor.status())
-
-
-def _context(compressor: AgentCompressor, argument: str) -> str:
-    return replies.describe_context(compressor.context_use(), compressor.kept_steps())
-
-
 def _show(preview: Preview, compressor: AgentCompressor) -> str:
-    use, tools = compressor.context_use(), compressor.conversation.tool_tokens
-    return replies.describe_preview(preview, use, tools, compressor.kept_steps())
-
-
-def _preview(compressor: AgentCompressor, argument: str) -> str:
-    return _show(compressor.preview(write=True), compressor)
+    use = compressor.context_use()
+    tools = compressor.conversation.tool_tokens
+    return words.describe_preview(preview, use, tools, compressor.kept_steps())
 
 
 def _keep(compressor: AgentCompressor, argument: str) -> str:
@@ -69,68 +60,61 @@ def _choose_range(compressor: AgentCompressor, argument: str) -> str:
     return _show(preview, compressor)
 
 
-def _focus(compressor: AgentCompressor, argument: str) -> str:
-    return _show(compressor.choose(focus=argument), compressor)
-
-
 async def _compact(compressor: AgentCompressor, argument: str) -> str:
     choices = compressor.conversation.choices
     focus = argument or choices.focus or ""
     before = await asyncio.to_thread(compressor.context_use)
-    carried = await asyncio.to_thread(compressor.next_messages)
+    messages = await asyncio.to_thread(compressor.next_messages)
     result = await compressor.acompress(focus or None)
     after = await asyncio.to_thread(compressor.context_use)
-    excess = []
-    if (choices.since, choices.until) != (None, None) and not result.vetoed:
+    lines = [words.describe_refusal(result)]
+    if result.written or result.newly_masked:
+        outcome = words.describe_compression(result, len(messages), focus)
+        lines = [f"{compressor.notice}", outcome, words.describe_sizes(before, after)]
+    if choices.has_range and not result.vetoed:
         remedy = "a second /compact has no range"
-        excess = replies.describe_excess(after.message_tokens, after.trigger, remedy)
-    if not result.written and not result.newly_masked:
-        reason = (
-            "Not compressed: a hook refused it." if result.vetoed else "Nothing to compress yet."
-        )
-        return "\n".join([reason, *excess])
-    sizes = f"The next request has {short_count(after.used)} instead of {short_count(before.used)}."
-    outcome = replies.describe_compression(result, len(carried), focus)
-    return "\n".join([f"{compressor.notice}", outcome, sizes, *excess])
+        lines += words.describe_excess(after.message_tokens, after.trigger, remedy)
+    return "\n".join(lines)
 
 
 def _pin(compressor: AgentCompressor, argument: str) -> str:
     pins = compressor.pin(argument) if argument else compressor.conversation.pinned
-    return replies.describe_pins(pins)
+    return words.describe_pins(pins)
 
 
 def _undo(compressor: AgentCompressor, argument: str) -> str:
     segments = compressor.undo()
     if not segments:
         return "Nothing to take back."
-    use, count = compressor.context_use(), compressor.engine().tokens.message
-    return replies.describe_undo(segments, compressor.next_messages(), use, count)
-
-
-def _new(compressor: AgentCompressor, argument: str) -> str:
-    return f"New session {compressor.new_session()}"
+    use = compressor.context_use()
+    count = compressor.engine().tokens.message
+    return words.describe_undo(segments, compressor.next_messages(), use, count)
 
 
 def _resume(compressor: AgentCompressor, argument: str) -> str:
     if argument:
         return f"Session {compressor.resume(argument)}"
-    return replies.describe_sessions(compressor.sessions())
+    return words.describe_sessions(compressor.sessions())
 
 
-def _help(compressor: AgentCompressor, argument: str) -> str:
-    return "\n".join(f"{f'/{row.name} {row.argument}':<31} {row.help}" for row in _TABLE)
-
-
-_TABLE = (
+_TABLE: tuple[Command, ...] = (
     Command(
-        "status", "", "what the last request carried, and what the conversation has cost", _status
+        "status",
+        "",
+        "what the last request carried, and what the conversation has cost",
+        lambda compressor, _: words.describe_status(compressor.status()),
     ),
-    Command("context", "", "what fills the window, by part, and the largest messages", _context),
+    Command(
+        "context",
+        "",
+        "what fills the window, by part, and the largest messages",
+        lambda c, _: words.describe_context(c.context_use(), c.kept_steps()),
+    ),
     Command(
         "compact preview",
         "",
         "what /compact would keep, mask and summarize, with references",
-        _preview,
+        lambda compressor, _: _show(compressor.preview(write=True), compressor),
     ),
     Command("compact keep", "s2.14", "keep a message word for word; also several", _keep),
     Command(
@@ -139,13 +123,23 @@ _TABLE = (
         "compress only this range; `/compact from` alone clears it",
         _choose_range,
     ),
-    Command("compact focus", "WORDS", "what the summary must keep", _focus),
+    Command(
+        "compact focus",
+        "WORDS",
+        "what the summary must keep",
+        lambda compressor, focus: _show(compressor.choose(focus=focus), compressor),
+    ),
     Command("compact", "[WORDS]", "compress now, as shown; WORDS are a focus", _compact),
     Command("pin", "TEXT", "keep a text word for word in every compressed view", _pin),
     Command("undo", "", "take the last compression back", _undo),
-    Command("new", "", "begin a session with an empty archive", _new),
+    Command(
+        "new",
+        "",
+        "begin a session with an empty archive",
+        lambda compressor, _: f"New session {compressor.new_session()}",
+    ),
     Command("resume", "[ID]", "list the stored sessions, or go on with one", _resume),
-    Command("help", "", "this list", _help),
+    Command("help", "", "this list", lambda *_: "\n".join(map(str, _TABLE))),
 )
 CHAT_COMMANDS = {command.name: command for command in _TABLE}
 """By name. A name with a space is never found by the first word of a prompt."""
@@ -180,13 +174,13 @@ def find_command(name: str, argument: str) -> Typed | str | None:
     return _find_choice(argument) if argument and name == "compact" else Typed(command, argument)
 
 
-def _find_choice(words: str) -> Typed | str:
+def _find_choice(typed: str) -> Typed | str:
     """Return the command of words after `/compact`: a choice, or a focus."""
-    choice, _, argument = words.partition(" ")
+    choice, _, argument = typed.partition(" ")
     choices = [name.removeprefix("compact ") for name in CHAT_COMMANDS if " " in name]
     meant = nearest_name(choice, choices)
     if meant is None:
-        return Typed(CHAT_COMMANDS["compact"], words)
+        return Typed(CHAT_COMMANDS["compact"], typed)
     if meant != choice:
         return f"No /compact {choice}; did you mean /compact {meant}? Nothing was compressed."
     return Typed(CHAT_COMMANDS[f"compact {choice}"], argument.strip())
@@ -213,4 +207,4 @@ async def answer_command(compressor: AgentCompressor, typed: Typed | str) -> str
         reply = await asyncio.to_thread(typed.command.answer, compressor, typed.argument)
         return reply if isinstance(reply, str) else await reply
     except CompressorError as error:
-        return replies.describe_error(error)
+        return words.describe_error(error)

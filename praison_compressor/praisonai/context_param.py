@@ -135,11 +135,11 @@ def _from_mapping(param: Mapping[str, Any]) -> RequestedContext | None:
 
 
 def _request_from(
-    context: Any, more: Mapping[str, Any] | None = None, own_model: bool = True
+    context: Any, extra_options: Mapping[str, Any] | None = None, own_model: bool = True
 ) -> RequestedContext | None:
     if context is None or not is_summarize(context.strategy):
         return None
-    options = options_in(context, more)
+    options = options_in(context, extra_options)
     # `ContextConfig` has `llm_summarize=False` by default, so False there does not exclude the
     # agent's own model.
     by_default = getattr(type(context), "llm_summarize", False)
@@ -147,8 +147,8 @@ def _request_from(
     return RequestedContext(context, options, bool(context.auto_compact), own_model)
 
 
-def options_in(context: Any, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return our options that differ from their defaults, and `more`."""
+def options_in(context: Any, extra_options: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return our options that differ from their defaults, and `extra_options`."""
     defaults = {
         item.name: item.default if item.default_factory is MISSING else item.default_factory()
         for item in fields(context)
@@ -160,7 +160,7 @@ def options_in(context: Any, more: Mapping[str, Any] | None = None) -> dict[str,
     }
     if context.compact_threshold != defaults["compact_threshold"]:
         options["trigger_ratio"] = context.compact_threshold
-    options.update(more or {})
+    options.update(extra_options or {})
     if context.protected_tools:
         policies = options.get("tool_policies", {})
         options["tool_policies"] = _keep_policies(context.protected_tools, policies)
@@ -194,7 +194,8 @@ def takes_whole_results(agent: Any, requested: RequestedContext) -> bool:
     Keep the host's cut if compression runs on command only, if a host limit was changed, or if an
     artifact store exists.
     """
-    host, plain = requested.context, ContextConfig()
+    host = requested.context
+    plain = ContextConfig()
     limits = "tool_output_max default_tool_output_max tool_limits tool_budgets".split()
     return (
         requested.automatic
@@ -221,8 +222,8 @@ class HostSettings:
         Each turn calls this: a program may have replaced the agent's settings.
         """
         if agent.execution is not self._uncompacted:
-            self._execution, self._uncompacted = agent.execution, copy.copy(agent.execution)
-            agent.execution = self._uncompacted
+            self._execution = agent.execution
+            agent.execution = self._uncompacted = copy.copy(agent.execution)
         self._uncompacted.context_compaction = False
 
     def restore(self, agent: Any) -> None:

@@ -36,14 +36,14 @@ def is_under(session_id: str, key: str | None) -> bool:
     return key is None or session_id == key or session_id.startswith(f"{key}~")
 
 
-class _Entered(NamedTuple):
-    """The conversation of a turn, known from its first request on."""
+class _TurnStart(NamedTuple):
+    """A turn's conversation, and its state at the turn's first request."""
 
     conversation: Conversation
     offset: int
     """Messages of the conversation that the host dropped before the first one it sends."""
-    begun: int
-    """Length of the conversation's history when the turn began."""
+    length: int
+    """Messages of the conversation before the turn."""
 
 
 class ConversationFinder:
@@ -58,14 +58,14 @@ class ConversationFinder:
         self._agent = agent
         self._compressors = compressors
         self.conversations = conversations
-        self._entered: weakref.WeakKeyDictionary[Turn, _Entered] = weakref.WeakKeyDictionary()
+        self._starts: weakref.WeakKeyDictionary[Turn, _TurnStart] = weakref.WeakKeyDictionary()
 
     # -------------------------------------------------------- in a turn
 
     def conversation_of(self, turn: Turn | None) -> Conversation | None:
         """Return a turn's conversation; None before its first request."""
-        entered = None if turn is None else self._entered.get(turn)
-        return None if entered is None else entered.conversation
+        start = None if turn is None else self._starts.get(turn)
+        return None if start is None else start.conversation
 
     @property
     def running(self) -> Conversation | None:
@@ -104,40 +104,43 @@ class ConversationFinder:
 
     def match_request(self, messages: Sequence[Message], turn: Turn) -> Conversation:
         """Return the conversation of a turn's request; remember the request in it."""
-        seen = self._digest_messages(messages)
+        cached = self._digest_messages(messages)
         with self.conversations.lock:
-            entered = self._entered.get(turn)
-            if entered is None:
-                entered = self._entered[turn] = self._enter(turn, seen)
-            entered.conversation.receive(seen, entered.begun)
-            return self.conversations.keep(entered.conversation)
+            start = self._starts.get(turn)
+            if start is None:
+                start = self._starts[turn] = self._start_turn(turn, cached)
+            start.conversation.receive(cached, start.length)
+            return self.conversations.keep(start.conversation)
 
-    def _enter(self, turn: Turn, seen: Sequence[CachedMessage]) -> _Entered:
-        """Begin a turn in the conversation of its first request."""
-        key, sent = self.key, digests_of(seen)
+    def _start_turn(self, turn: Turn, cached: Sequence[CachedMessage]) -> _TurnStart:
+        key = self.key
+        sent = digests_of(cached)
         # The user's newest message is new to every conversation.
-        is_question = bool(seen) and seen[-1].plain.get("role") == "user"
-        before = digests_of(seen[:-1] if is_question else seen)
-        conversation = self._find(key, before, turn.history) or self._begin(key, before, sent)
-        offset, begun = conversation.begin_turn(sent)
+        is_question = bool(cached) and cached[-1].plain.get("role") == "user"
+        before = digests_of(cached[:-1] if is_question else cached)
+        conversation = self._find(key, before, turn.history) or self._begin(key, before)
+        offset, length = conversation.begin_turn(sent)
         self.conversations.assign_history(conversation, turn.history)
-        return _Entered(conversation, offset, begun)
+        return _TurnStart(conversation, offset, length)
 
     def end(self, turn: Turn) -> None:
         """Remember the host's history after a turn, if still that turn's."""
-        entered, history = self._entered.get(turn), self.history
-        if entered is None:
+        start = self._starts.get(turn)
+        history = self.history
+        if start is None:
             return
-        seen, conversation = self._digest_messages(history), entered.conversation
-        now, length = digests_of(seen), len(turn.digests)
+        conversation = start.conversation
+        cached = self._digest_messages(history)
+        digests = digests_of(cached)
+        length = len(turn.digests)
         with self.conversations.lock:
-            if now[:length] != turn.digests:
+            if digests[:length] != turn.digests:
                 conversation.release_history()  # another conversation's by now, or cut
                 return
-            added = [message for message in seen if not is_system(message.plain)][length:]
+            added = [message for message in cached if not is_system(message.plain)][length:]
             # Two people may begin with one page: their first question identifies nobody.
-            self.conversations.identify_by(conversation, added if entered.begun else added[1:])
-            conversation.end_turn(entered.offset, now)
+            conversation.identify_by(added if start.length else added[1:])
+            conversation.end_turn(start.offset, digests)
             self.conversations.assign_history(conversation, history)
 
     # -------------------------------------------------------- between turns
@@ -154,38 +157,41 @@ class ConversationFinder:
         history = getattr(self._agent(), "chat_history", None)
         return history if isinstance(history, list) else None
 
-    def start(self, earlier: tuple[str, ...]) -> Conversation:
-        """Begin an empty conversation, after `earlier` sessions of its user."""
-        return self.conversations.keep(Conversation(new_session_id(self.key), self.key, earlier))
-
     def user_sessions(self) -> tuple[str, ...]:
         """Return the sessions of this conversation's user, for the next conversation."""
         current = self.current
-        return tuple(dict.fromkeys((*current.earlier, current.session_id)))
+        return tuple(dict.fromkeys((*current.earlier_sessions, current.session_id)))
 
-    def adopt(self, session_id: str, earlier: tuple[str, ...]) -> Conversation:
-        """Go on with a stored session that the agent's history has."""
-        history = self.history
-        seen = self._digest_messages(history)
-        digests = digests_of(seen)
+    def switch_to(self, session_id: str, history: Sequence[Message]) -> Conversation:
+        """Begin a session, or go on with it; `history` becomes the host's."""
+        earlier_sessions = self.user_sessions()
+        agent = self._agent()
+        if agent is not None:
+            agent.clear_history()
+            agent.chat_history = list(history)
+        cached = self._digest_messages(history)
+        digests = digests_of(cached)
         with self.conversations.lock:
-            conversation = Conversation(session_id, self.key, earlier, digests=digests)
-            conversation.carry(digests, 0)
-            self.conversations.identify_by(conversation, seen)
-            self.conversations.assign_history(conversation, history)
+            conversation = Conversation(session_id, self.key, earlier_sessions, digests=digests)
+            conversation.add_sent(digests, 0)
+            conversation.identify_by(cached)
+            self.conversations.assign_history(conversation, self.history)
             return self.conversations.keep(conversation)
 
     # -------------------------------------------------------- decided by messages
 
     def _conversation_at_rest(self) -> Conversation:
-        key, history, conversations = self.key, self.history, self.conversations
+        key = self.key
+        history = self.history
+        conversations = self.conversations
         digests = digests_of(self._digest_messages(history))
         with conversations.lock:
             conversation = self._find(key, digests, history) or conversations.find_unused(key)
             if conversation is None:
                 # The first request decides whether a stored session of that name goes on.
-                free = new_session_id(key) if key is None or conversations.with_key(key) else key
-                conversation = Conversation(free, key)
+                is_taken = bool(conversations.with_key(key))
+                session_id = new_session_id(key) if key is None or is_taken else key
+                conversation = Conversation(session_id, key)
             return conversations.keep(conversation)
 
     def _find(
@@ -200,15 +206,13 @@ class ConversationFinder:
                 return conversation
         if key is not None:
             return _most_shared(pool, before)
-        hits = {some: self.conversations.count_hits(some, before) for some in pool}
-        hit = [conversation for conversation in pool if hits[conversation]]
-        continued = [conversation for conversation in hit if conversation.is_continued_by(before)]
-        return _single_best(continued, hits) or _single_best(hit, hits)
+        count_hits = self.conversations.count_hits
+        identified = {c: hits for c in pool if (hits := count_hits(c, before))}
+        return _single_best({c: (c.is_continued_by(before), identified[c]) for c in identified})
 
-    def _begin(self, key: str | None, before: Sequence[str], sent: Sequence[str]) -> Conversation:
+    def _begin(self, key: str | None, before: tuple[str, ...]) -> Conversation:
         """Begin another conversation, or go on with a stored one."""
         conversations = self.conversations
-        conversations.share(sent)
         blank = conversations.find_unused(key)
         if blank is not None and blank.session_id != key:
             return blank
@@ -216,11 +220,12 @@ class ConversationFinder:
             conversations.forget(blank)
         if key is None or conversations.get(key) is not None:
             return Conversation(new_session_id(key), key)
-        store, pins = self._compressors.open_ledger(), () if blank is None else blank.pinned
+        store = self._compressors.open_ledger()
+        pins = () if blank is None else blank.pinned
         stored = [*stored_sessions(store, self._compressors.config.namespace, key)]
         for session in () if conversations.with_key(key) else stored:
             if has_any_message(store, session, before):
-                return Conversation(session.id, key, digests=tuple(before), pinned=pins)
+                return Conversation(session.id, key, digests=before, pinned=pins)
         is_taken = key in {session.id for session in stored}
         return Conversation(new_session_id(key) if is_taken else key, key, pinned=pins)
 
@@ -232,21 +237,18 @@ class ConversationFinder:
 
 def _most_shared(pool: Sequence[Conversation], before: tuple[str, ...]) -> Conversation | None:
     """Return the conversation that shares more than its first message."""
-    continued = next((some for some in pool if some.is_continued_by(before)), None)
+    continued = next((candidate for candidate in pool if candidate.is_continued_by(before)), None)
     if continued is not None:
         return continued
-    shared = {some: len(set(some.digests[1:]).intersection(before)) for some in pool}
+    shared = {c: len(set(c.digests[1:]).intersection(before)) for c in pool}
     return max(pool, key=shared.__getitem__) if any(shared.values()) else None
 
 
-def _single_best(
-    candidates: Sequence[Conversation], hits: dict[Conversation, int]
-) -> Conversation | None:
-    """Return the conversation with most hits; None if two have equally many."""
-    best = sorted(candidates, key=hits.__getitem__, reverse=True)[:2]
-    if not best or (len(best) == 2 and hits[best[0]] == hits[best[1]]):
-        return None
-    return best[0]
+def _single_best(scores: dict[Conversation, tuple[bool, int]]) -> Conversation | None:
+    """Return the conversation with the highest score; None if two share it."""
+    highest = max(scores.values(), default=None)
+    best = [conversation for conversation, score in scores.items() if score == highest]
+    return best[0] if len(best) == 1 else None
 
 
 # ------------------------------------------------------------ what is no conversation

@@ -15,14 +15,12 @@ from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
 from ..compressor.result import CompressResult
 from ..concurrency import renew_after_fork
+from ..errors import ConfigError
 from ..ledger.segments import Entry
 from ..messages import Message, content_digest, is_system, leading_count, text_of
 from ..messages.digests import CachedMessage
 from .journal import Journal, KeptSteps, count_kept_steps
 from .request_shapes import HostRequest
-
-MOST_DIGESTS = 50_000
-"""Messages of one conversation that are remembered by their digests."""
 
 TURN_MESSAGES = 40
 """After that number of messages a long turn may read the archive again."""
@@ -33,7 +31,7 @@ MOST_CONVERSATIONS = 256
 JOURNALED_TOKENS = 8_000_000
 """Tokens of all journals of an agent in memory; a store on disk has the others too."""
 
-IDENTIFYING_CHARS = 40
+LONG_CHARS = 40
 """Shorter messages ("hi", "yes, go on") occur in many conversations."""
 
 
@@ -63,15 +61,28 @@ class Choices:
     focus: str | None = None
     """A subject that the summary must keep."""
 
+    @property
+    def has_range(self) -> bool:
+        """Return whether the user chose which messages to compress."""
+        return (self.since, self.until) != (None, None)
+
     def options(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the choices as options for a compression of these messages.
 
-        A message that the messages lack is not kept, and ends no range.
+        Messages to keep that have left the conversation are left out.
+
+        Raises:
+            ConfigError: a message that ends the range has left the conversation.
         """
         keep = [index for place in self.keep if (index := _index_now(place, messages)) is not None]
         named = {"since": self.since, "until": self.until}
         ends = {name: _index_now(place, messages) for name, place in named.items() if place}
-        return ({"keep": keep} if keep else {}) | ({} if None in ends.values() else ends)
+        if None in ends.values():
+            raise ConfigError(
+                "a message that ends the chosen range has left the conversation: choose the range "
+                "again, or clear it by /compact from"
+            )
+        return ({"keep": keep} if keep else {}) | ends
 
 
 def _index_now(place: MessagePlace, messages: Sequence[Message]) -> int | str | None:
@@ -91,7 +102,7 @@ class Conversation:
     """The ledger's session, of this conversation alone."""
     key: str | None = None
     """The host's id, if it gives one."""
-    earlier: tuple[str, ...] = ()
+    earlier_sessions: tuple[str, ...] = ()
     """Sessions from which the user came here, by `/new` or `/resume`."""
     transcript: tuple[Message, ...] = ()
     """Private copies of the messages of its last request, system messages included."""
@@ -105,26 +116,24 @@ class Conversation:
     """Tokens of the last request beside its messages."""
     tool_tokens: int = 0
     """Tokens of the last tools sent: some requests at the end of a turn have none."""
-    progress: tuple[int, int] = (0, 0)
-    """(User messages, messages // TURN_MESSAGES): a change gives recall a new token budget."""
     pinned: tuple[str, ...] = ()
     """Texts that every compressed view keeps word for word."""
     choices: Choices = field(default_factory=Choices)
-    shown: Preview | None = None
+    last_preview: Preview | None = None
     """The last preview, to whose references the user's choices refer."""
     notice: str | None = None
     """The line that reported the last compression."""
     history: list[Any] | None = field(default=None, repr=False)
-    """The host's own list of messages; None once another conversation uses that list."""
+    """The host's list of messages; None once another conversation uses that list."""
     digests: tuple[str, ...] = ()
-    """Digests of the history after the last turn, with a front that the host dropped."""
+    """Digests of the history after the last turn. Those that the host dropped stay in front."""
     identifying: set[str] = field(default_factory=set)
     """Digests of long messages of its own turns, which identify it."""
-    carried: dict[str, int] = field(default_factory=dict)
+    first_sent: dict[str, int] = field(default_factory=dict)
     """Digest of a message -> length of `digests` before the turn that first sent the message."""
     journal: Journal = field(init=False, repr=False)
     """All messages of its requests, with the tool steps that the host drops."""
-    kept: KeptSteps = field(default_factory=KeptSteps)
+    kept_steps: KeptSteps = field(default_factory=KeptSteps)
     """Steps of earlier turns in its last request."""
     last_sent: tuple[str, ...] = ()
     """Digests of the last request's messages, without those we added."""
@@ -140,9 +149,19 @@ class Conversation:
         pins = {"pinned": self.pinned} if self.pinned else {}
         return {"session_id": self.session_id, **pins}
 
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Return a value that grows with each turn and in long ones."""
+        users = sum(message.get("role") == "user" for message in self.transcript)
+        return users, len(self.transcript) // TURN_MESSAGES
+
     def may_recall(self, entry: Entry) -> bool:
         """Return whether recall may read an entry: no message was taken back."""
         return self.taken_back.isdisjoint(entry.segment.run)
+
+    def has(self, digest: str) -> bool:
+        """Return whether its requests or answers had the message."""
+        return digest in self.first_sent or digest in self.identifying
 
     def is_continued_by(self, sent: Sequence[str]) -> bool:
         """Return whether `sent` contains the end of `digests` unbroken."""
@@ -155,15 +174,15 @@ class Conversation:
     # ------------------------------------------------------------ its turns
 
     def begin_turn(self, sent: Sequence[str]) -> tuple[int, int]:
-        """Take back what a turn's first request lacks.
+        """Take back the messages that a turn's first request lacks.
 
-        Return the number of messages before the request's first message, and of messages that stay.
+        Return the number of messages before the request's first one, and of messages that stay.
         """
-        offset, begun = self._align(sent)
-        if begun < len(self.digests):
-            self._rewind(begun, sent)
+        offset, length = self._align(sent)
+        if length < len(self.digests):
+            self._rewind(length, sent)
             self.choose(Choices(), None)
-        return offset, begun
+        return offset, length
 
     def _align(self, sent: Sequence[str]) -> tuple[int, int]:
         """Return where in `digests` `sent` begins, and how many digests stay."""
@@ -178,43 +197,42 @@ class Conversation:
 
     def _rewind(self, length: int, sent: Sequence[str]) -> None:
         """Take back the messages after the first `length` that `sent` lacks."""
-        gone = {digest for digest, mark in self.carried.items() if mark >= length}
+        gone = {digest for digest, before in self.first_sent.items() if before >= length}
         gone = (gone | set(self.digests[length:])) - set(sent)
         self.taken_back |= gone
         self.identifying -= gone
         self.digests = self.digests[:length]
         for digest in gone:
-            self.carried.pop(digest, None)
+            self.first_sent.pop(digest, None)
 
-    def carry(self, sent: Sequence[str], begun: int) -> None:
-        """Remember digests of a request; `begun`: `digests`' length before its turn."""
+    def add_sent(self, sent: Sequence[str], length_before: int) -> None:
+        """Add a request's digests; `length_before`: of `digests`, before its turn."""
         for digest in sent:
-            self.carried.setdefault(digest, begun)
-        while len(self.carried) > MOST_DIGESTS:
-            del self.carried[next(iter(self.carried))]
+            self.first_sent.setdefault(digest, length_before)
         self.taken_back.difference_update(sent)
 
-    def receive(self, request: Sequence[CachedMessage], begun: int) -> None:
-        """Take a request's messages; `begun`: `digests`' length before its turn."""
-        self.carry(digests_of(request), begun)
+    def receive(self, request: Sequence[CachedMessage], length_before: int) -> None:
+        """Take a request's messages; `length_before` as in `add_sent`."""
+        self.add_sent(digests_of(request), length_before)
         self.transcript = tuple(message.plain for message in request)
 
-    def remember(
-        self,
-        result: CompressResult,
-        engine: ContextCompressor,
-        request: HostRequest,
-        overhead_tokens: int,
-        *,
-        is_sent: bool = True,
+    def remember_sent(
+        self, result: CompressResult, request: HostRequest, engine: ContextCompressor
     ) -> None:
-        """Take the result for a request; `is_sent` is False after a command."""
-        self.result, self.model, self.is_sent = result, request.model, is_sent
-        self.overhead_tokens = overhead_tokens
-        self.tool_tokens = overhead_tokens or self.tool_tokens
-        self.kept = count_kept_steps(request.restored, engine, result.messages)
-        users = sum(message.get("role") == "user" for message in request.messages)
-        self.progress = users, len(request.messages) // TURN_MESSAGES
+        """Take the result whose view is sent for a request."""
+        self.remember_next(result, request.restored, engine)
+        self.is_sent = True
+        self.model = request.model
+        self.overhead_tokens = request.schema_tokens(engine.tokens)
+        self.tool_tokens = self.overhead_tokens or self.tool_tokens
+
+    def remember_next(
+        self, result: CompressResult, restored: Sequence[Message], engine: ContextCompressor
+    ) -> None:
+        """Take the result of a command, whose view the next request has."""
+        self.result = result
+        self.is_sent = False
+        self.kept_steps = count_kept_steps(restored, engine, result.messages)
 
     def record_sent(self, sent: Sequence[str]) -> None:
         """Take the digests of the messages that the host sent."""
@@ -228,11 +246,15 @@ class Conversation:
         """Forget the host's list, which another conversation uses or which was cut."""
         self.history = None
 
+    def identify_by(self, messages: Iterable[CachedMessage]) -> None:
+        """Let the long messages of its own turns identify it."""
+        self.identifying.update(m.digest for m in messages if len(text_of(m.plain)) >= LONG_CHARS)
+
     # ------------------------------------------------------------ its user
 
-    def choose(self, choices: Choices, shown: Preview | None) -> None:
+    def choose(self, choices: Choices, preview: Preview | None) -> None:
         """Take the user's choices, and the preview that shows them."""
-        self.choices, self.shown = choices, shown
+        self.choices, self.last_preview = choices, preview
 
     def drop_kept(self, count: int) -> None:
         """Drop the first messages to keep, which the ledger has by now."""
@@ -251,7 +273,7 @@ class Conversation:
 
 
 class Conversations:
-    """The newest conversations of one agent and their identifying messages.
+    """The newest conversations of one agent.
 
     Callers hold `lock` while they decide and change more than one thing.
     """
@@ -259,8 +281,6 @@ class Conversations:
     def __init__(self) -> None:
         self.lock = renew_after_fork(threading.RLock())
         self._by_session: OrderedDict[str, Conversation] = OrderedDict()
-        self._owners: dict[str, str | None] = {}
-        """Digest of a long message -> session id; None where two conversations have it."""
 
     def get(self, session_id: str) -> Conversation | None:
         """Return the conversation of a ledger's session, if it is remembered."""
@@ -276,8 +296,8 @@ class Conversations:
         return [conversation for conversation in self.newest() if conversation.key == key]
 
     def find_unused(self, key: str | None) -> Conversation | None:
-        """Return a conversation with that id which no request has carried yet."""
-        return next((some for some in self.with_key(key) if not some.carried), None)
+        """Return a conversation with that id which has sent no request."""
+        return next((unused for unused in self.with_key(key) if not unused.first_sent), None)
 
     def keep(self, conversation: Conversation) -> Conversation:
         """Remember a conversation as the newest; forget the oldest."""
@@ -285,14 +305,11 @@ class Conversations:
             self._by_session[conversation.session_id] = conversation
             self._by_session.move_to_end(conversation.session_id)
             while len(self._by_session) > MOST_CONVERSATIONS:
-                _, oldest = self._by_session.popitem(last=False)
-                for digest in oldest.identifying:
-                    if self._owners.get(digest) == oldest.session_id:
-                        del self._owners[digest]
+                self._by_session.popitem(last=False)
         return conversation
 
     def forget(self, conversation: Conversation) -> None:
-        """Forget a conversation that no request has carried."""
+        """Forget a conversation that has sent no request."""
         del self._by_session[conversation.session_id]
 
     def assign_history(self, conversation: Conversation, history: list[Any] | None) -> None:
@@ -302,24 +319,11 @@ class Conversations:
                 other.release_history()
         conversation.history = history
 
-    def identify_by(self, conversation: Conversation, messages: Iterable[CachedMessage]) -> None:
-        """Record the long messages that this conversation's own turns added."""
-        for message in messages:
-            if len(text_of(message.plain)) < IDENTIFYING_CHARS:
-                continue
-            owner = self._owners.setdefault(message.digest, conversation.session_id)
-            if owner != conversation.session_id:
-                self._owners[message.digest] = None
-            conversation.identifying.add(message.digest)
-
-    def share(self, sent: Iterable[str]) -> None:
-        """Let messages of another conversation identify none from now on."""
-        self._owners.update(dict.fromkeys(self._owners.keys() & {*sent}))
-
     def count_hits(self, conversation: Conversation, before: Collection[str]) -> int:
-        """Return the number of messages that only this conversation has."""
-        common = conversation.identifying.intersection(before)
-        return sum(self._owners.get(digest) == conversation.session_id for digest in common)
+        """Return the number of messages that identify this conversation alone."""
+        others = [other for other in self.newest() if other is not conversation]
+        hits = conversation.identifying.intersection(before)
+        return sum(not any(other.has(digest) for other in others) for digest in hits)
 
     def bound_journals(self) -> None:
         """Drop the oldest conversations' journals, until the rest fits."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import Field, dataclass, field, fields, make_dataclass
+from dataclasses import dataclass, field, fields, make_dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -36,45 +36,38 @@ class Installation:
         Raises:
             HostMoved: an essential name of the host is gone; nothing was replaced.
         """
-        targets, self.lacking = patches.probe()
+        self.lacking: dict[str, str] = {}
         """Part that this host cannot support -> the reason."""
-        _warn_lacking(self.lacking)
         self.agents = Agents(self._replace_imported)
         self.patches: list[tuple[Any, str, Any, Any]] = []
         """Owner, name, what the owner held before, and our replacement."""
-        self._waiting: set[patches.Replaced] = set()
-        """Names in modules that the host has not imported yet."""
-        self._replace(targets)
-        self._waiting = set(patches.in_installed_packages())
+        self._not_imported = patches.in_installed_packages()
+        self._replace(patches.REPLACED, patches.READ)
         self._replace_imported()
 
-    def _replace(self, targets: Iterable[patches.Target]) -> None:
+    def _replace(
+        self, rows: Sequence[patches.Replaced], reads: Sequence[patches.Read] = ()
+    ) -> None:
+        targets, lacking = patches.probe(rows, reads)
+        for part, reason in lacking.items():
+            host = version("praisonaiagents")
+            logger.warning("praisonaiagents %s has %s; left out: %s", host, reason, part)
+        self.lacking.update(lacking)
         for row, owner, before in targets:
-            after = row.by(before, self.agents)
+            after = row.make(before, self.agents)
             setattr(owner, row.name, after)
             self.patches.append((owner, row.name, before, after))
 
     def _replace_imported(self) -> None:
         """Replace the names in modules that the host has imported since."""
-        rows = [row for row in self._waiting if patches.is_imported(row)]
-        if not rows:
-            return
         with _lock:
-            rows = [row for row in rows if row in self._waiting]
-            self._waiting.difference_update(rows)
-            targets, lacking = patches.probe(rows, ())
-            self._replace(targets)
-        _warn_lacking(lacking)
-        self.lacking.update(lacking)
-
-    @property
-    def defaults(self) -> dict[str, Any]:
-        """Return options of `CompressorConfig` for agents that name no others."""
-        return self.agents.defaults
+            rows = [row for row in self._not_imported if patches.is_imported(row)]
+            self._not_imported = [row for row in self._not_imported if row not in rows]
+            self._replace(rows)
 
     def close(self) -> None:
         """Restore the host's names and the agents' settings."""
-        self._waiting.clear()
+        self._not_imported = []
         self.agents.close()
         while self.patches:
             owner, name, before, after = self.patches.pop()
@@ -84,12 +77,6 @@ class Installation:
                 delattr(owner, name)
             else:
                 setattr(owner, name, before)
-
-
-def _warn_lacking(lacking: Mapping[str, str]) -> None:
-    for part, reason in lacking.items():
-        host = version("praisonaiagents")
-        logger.warning("praisonaiagents %s has %s; left out: %s", host, reason, part)
 
 
 # One for a process, as the host's classes are.
@@ -143,12 +130,6 @@ def installed() -> Installation | None:
 # ------------------------------------------------------------ one agent
 
 
-def _option_fields() -> list[tuple[str, Any, Field[Any]]]:
-    """Return our options that the host's configuration lacks, for `make_dataclass`."""
-    names, options = OUR_OPTIONS - HOST_OPTIONS, fields(CompressorConfig)
-    return [(option.name, option.type, copy(option)) for option in options if option.name in names]
-
-
 if TYPE_CHECKING:
 
     @dataclass
@@ -156,7 +137,9 @@ if TYPE_CHECKING:
         """The fields as type checkers and editors see them."""
 
 else:
-    _Options = make_dataclass("_Options", _option_fields(), bases=(ContextConfig,))
+    _names = OUR_OPTIONS - HOST_OPTIONS
+    _fields = [(o.name, o.type, copy(o)) for o in fields(CompressorConfig) if o.name in _names]
+    _Options = make_dataclass("_Options", _fields, bases=(ContextConfig,))
 
 
 @dataclass

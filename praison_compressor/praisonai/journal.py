@@ -15,7 +15,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..concurrency import renew_after_fork
 from ..errors import CompressorError, LedgerError
 from ..ledger.segments import Session
-from ..ledger.stores import as_durable_store
+from ..ledger.stores import DurableStore, redacts_secrets
 from ..messages import Message, digest, dropped_steps, leading_count
 from ..messages.digests import CachedMessage
 from ..messages.display import pluralize
@@ -26,7 +26,7 @@ from ..messages.dropped_steps import (
     complete_request,
     history_from,
 )
-from ..messages.secrets import Redactor, redacts_secrets
+from ..messages.secrets import Redactor
 from ..messages.shapes import makes_calls
 from .running_turn import Turn
 
@@ -66,8 +66,8 @@ class Journal:
         self._system: list[Message] = []
         self._recorded: tuple[str, ...] = ()
         """Digests of the messages that the store has."""
-        self._edits = -1
-        """`Session.edits` at the last write: it grows when a part of the session is forgotten."""
+        self._erasures = -1
+        """`Session.erasures` at the last write; -1 before the first."""
         self.failure = ""
         """Text of the store's failure, which is logged once; "" while the store works."""
         self.tokens = 0
@@ -83,7 +83,11 @@ class Journal:
         self, messages: Sequence[Message], engine: ContextCompressor, turn: Turn | None
     ) -> CompletedRequest:
         """Return a request with the messages the host left out; record it."""
-        session, cache, model = self._session(engine), engine.tokens.cache, engine.config.model
+        if not engine.config.keep_tool_steps:
+            return _unchanged(messages)
+        session = self._session(engine)
+        cache = engine.tokens.cache
+        model = engine.config.model
         bound = 0 if turn is None else turn.bound
         with self._lock:
             carried = self._load(messages, engine, session)
@@ -95,6 +99,8 @@ class Journal:
 
     def peek(self, messages: Sequence[Message], engine: ContextCompressor) -> CompletedRequest:
         """Return the messages with those that the host left out; record nothing."""
+        if not engine.config.keep_tool_steps:
+            return _unchanged(messages)
         session = self._session(engine)
         with self._lock:
             carried = self._load(messages, engine, session)
@@ -118,7 +124,7 @@ class Journal:
     def end_turn(
         self, history: Sequence[Message], engine: ContextCompressor, *, has_failed: bool
     ) -> None:
-        """Add the answer in the host's history; drop a failed turn."""
+        """Add the turn's answer, or drop the failed turn's work."""
         with self._lock:
             if self._carried is not None and has_failed:
                 self._carried = dropped_steps.drop_work(self._carried)
@@ -128,10 +134,11 @@ class Journal:
 
     def settle(self, engine: ContextCompressor) -> None:
         """Write new messages to the store; never raise."""
+        if self._carried is None:
+            return
         session = self._session(engine)
         with self._lock:
-            if self._carried is not None:
-                self.tokens = sum(engine.tokens.each(self._carried.entries))
+            self.tokens = sum(engine.tokens.each(self._carried.entries))
             self._record(engine, session)
 
     # ------------------------------------------------------------ the store
@@ -148,7 +155,7 @@ class Journal:
         self, messages: Sequence[Message], engine: ContextCompressor, session: Session | None
     ) -> CarriedHistory:
         """Return the conversation's exchanges, from memory or from the store."""
-        is_stale = session is not None and self._edits not in (-1, session.edits)
+        is_stale = session is not None and self._erasures not in (-1, session.erasures)
         if self._carried is not None and not is_stale:
             return self._carried
         if session is None:
@@ -161,30 +168,32 @@ class Journal:
         if redacts_secrets(engine.store):
             transcript = _restore_secrets(transcript, messages, session.namespace)
         loaded = history_from(transcript, engine.tokens.cache)
-        self._recorded, self._edits = _content_digests(loaded.entries), session.edits
+        self._recorded, self._erasures = _content_digests(loaded.entries), session.erasures
         return loaded
 
     def _record(self, engine: ContextCompressor, session: Session | None) -> None:
         """Write the messages that the store lacks; log its failure."""
-        store = as_durable_store(engine.store)
-        if session is None or self._carried is None or store is None:
+        store = engine.store
+        if session is None or self._carried is None or not isinstance(store, DurableStore):
             return
         record = self._carried.record
-        digests, messages = _content_digests(record), [message.plain for message in record]
+        digests = _content_digests(record)
+        messages = [message.plain for message in record]
         common = common_length(self._recorded, digests)
         if common == len(digests) == len(self._recorded):
             return
         try:
-            is_written = bool(self._recorded) and store.extend(session, common, messages[common:])
+            added = messages[common:]
+            is_written = bool(self._recorded) and store.extend_transcript(session, common, added)
             if not is_written:
-                whole = [*self._system, *messages]
-                is_written = engine.save(whole, session_id=self._session_id)
+                transcript = [*self._system, *messages]
+                is_written = engine.save(transcript, session_id=self._session_id)
         except CompressorError as error:
             self._log_failure(error)
             return
         self.failure = ""
         if is_written:
-            self._recorded, self._edits = digests, session.edits
+            self._recorded, self._erasures = digests, session.erasures
 
     def _log_failure(self, error: CompressorError) -> None:
         level = logging.DEBUG if self.failure else logging.WARNING
@@ -192,9 +201,13 @@ class Journal:
         logger.log(level, "session %s: not recorded for now: %s", self._session_id, error)
 
 
-def _content_digests(seen: Sequence[CachedMessage]) -> tuple[str, ...]:
+def _unchanged(messages: Sequence[Message]) -> CompletedRequest:
+    return CompletedRequest(list(messages), CarriedHistory(), [], [])
+
+
+def _content_digests(cached: Sequence[CachedMessage]) -> tuple[str, ...]:
     # Digests of whole messages: a call read from an answer may have keys that the host omits.
-    return tuple(message.content_digest for message in seen)
+    return tuple(message.content_digest for message in cached)
 
 
 def _restore_secrets(

@@ -77,10 +77,8 @@ class _Trial:
     """The output reserve at the first refusal."""
     sent: SentRequest
     """The request that was refused first."""
-    certain: bool
-    """Whether the newest refusal certainly means length."""
-    kind: str
-    """The newest refusal's words without numbers."""
+    words: str
+    """The newest refusal's words, without numbers."""
 
 
 class _Model:
@@ -91,7 +89,12 @@ class _Model:
         self.learned = LearnedWindow(_window_of(engine.config))
         self.trial: _Trial | None = None
         self.vain: set[str] = set()
-        """Uncertain refusals, without numbers, that a smaller request got again."""
+        """Words of uncertain refusals that a smaller request got again."""
+
+    @property
+    def is_trial_uncertain(self) -> bool:
+        """Return whether the newest refusal may mean something else than length."""
+        return self.learned.trial is not None and not self.learned.trial.refusal.certain
 
 
 class ModelCompressors:
@@ -120,12 +123,12 @@ class ModelCompressors:
             if name not in self._models:
                 window = self.config.context_window if name == own else None
                 config = replace(self.config, model=name, context_window=window)
-                window, reserve = _window_of(config), config.output_reserve
-                if _usable_reserve(reserve, window) != reserve:
+                reserve = config.output_reserve
+                if _usable_reserve(reserve, _window_of(config)) != reserve:
                     logger.warning(
                         "output_reserve=%d leaves nothing of the %d tokens that %s takes: the "
                         "usual reserve is kept; lower output_reserve",
-                        *(reserve, window, name or "the model"),
+                        *(reserve, _window_of(config), name or "the model"),
                     )
                     config = replace(config, output_reserve=None)
                 self._models[name] = _Model(self._make(config, TokenCounter(name)))
@@ -175,15 +178,9 @@ class ModelCompressors:
 
     def overhead(self, request: HostRequest, window: int | None = None) -> int:
         """Return a request's tokens beside messages and the usual answer."""
-        config = self.for_model(request.model).config
-        usual = _reserve(config.output_reserve, window or _window_of(config))
-        return self.schema_tokens(request) + max(0, request.output_tokens - usual)
-
-    def schema_tokens(self, request: HostRequest) -> int:
-        """Return the tokens of a request's tools and of its answer's format."""
-        counter = self.for_model(request.model).tokens
-        tools = counter.tools(request.tools) if request.tools else 0
-        return tools + (counter.text(request.schema) if request.schema else 0)
+        engine = self.for_model(request.model)
+        usual = _reserve(engine.config.output_reserve, window or _window_of(engine.config))
+        return request.schema_tokens(engine.tokens) + max(0, request.output_tokens - usual)
 
     def room(self, request: HostRequest) -> int:
         """Return the tokens that a request's messages may take."""
@@ -194,26 +191,28 @@ class ModelCompressors:
     def size(self, sent: SentRequest) -> int:
         """Return a sent request's tokens, with its cap on the answer."""
         request, view = sent
-        message_tokens = self.for_model(request.model).tokens.messages(view)
-        return message_tokens + self.schema_tokens(request) + request.output_tokens
+        counter = self.for_model(request.model).tokens
+        return counter.messages(view) + request.schema_tokens(counter) + request.output_tokens
 
     # ------------------------------------------------------------ learned windows
 
-    def shrink(self, sent: SentRequest, refused: Overflow, words: str) -> bool:
+    def shrink(self, sent: SentRequest, refused: Overflow, text: str) -> bool:
         """Try a smaller window after a refusal; return whether one exists.
 
-        `words` is the refusal's text: after a vain try, the same uncertain words start no other.
+        `text` is the refusal's. After a vain try, the same uncertain words start no other.
         """
-        kind, request = re.sub(r"\d+", "#", words), sent.request
+        words = re.sub(r"\d+", "#", text)
+        request = sent.request
         with self._lock:
-            model, size = self._model(request.model), self.size(sent)
-            config, learned = model.engine.config, model.learned
-            window = None if kind in model.vain else learned.learn_refusal(refused, size)
+            model = self._model(request.model)
+            learned = model.learned
+            is_vain = words in model.vain
+            window = None if is_vain else learned.learn_refusal(refused, self.size(sent))
             if window is None:
                 return False
-            reserve, certain, answer = config.output_reserve, refused.certain, refused.answer or 0
-            trial = model.trial or _Trial(reserve, sent, certain, kind)
-            model.trial = replace(trial, certain=certain, kind=kind)
+            reserve = model.engine.config.output_reserve
+            answer = refused.answer_tokens or 0
+            model.trial = replace(model.trial or _Trial(reserve, sent, ""), words=words)
             if answer > max(_reserve(reserve, window), request.output_tokens):
                 # litellm asks Claude for its longest answer if the caller named no length.
                 reserve = min(answer, window - 1)
@@ -231,7 +230,9 @@ class ModelCompressors:
         with self._lock:
             model = self._model(sent.request.model)
             trial, model.trial = model.trial, None
-            asked_tokens = None if model.learned.trial is None else model.learned.trial.asked
+            asked_tokens = (
+                None if model.learned.trial is None else model.learned.trial.prompt_tokens
+            )
             window = model.learned.learn_pass(self.size(sent))
             if trial is not None and asked_tokens is not None:
                 refused, view = trial.sent
@@ -251,14 +252,13 @@ class ModelCompressors:
             trial, model.trial = model.trial, None
             if trial is None:
                 return
+            if model.is_trial_uncertain:
+                model.vain.add(trial.words)
             self._resize(model, model.learned.cancel_trial(), trial.reserve)
-            if not trial.certain:
-                model.vain.add(trial.kind)
 
     def is_trial_uncertain(self, model: str | None) -> bool:
         """Return whether a smaller window is tried after an uncertain refusal."""
-        trial = self._model(model).trial
-        return trial is not None and not trial.certain
+        return self._model(model).is_trial_uncertain
 
     def on_usage(self, sent: SentRequest, reported: int) -> None:
         """Learn from reported prompt tokens; log a truncating server's window."""

@@ -16,14 +16,12 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from ..compressor.bills import short_count
+from ..compressor.context_compressor import ContextCompressor
 from ..concurrency import begin
 from ..events import Event, Listener
 from ..messages import Message
-from ..messages.display import one_line
 from .conversations import Conversation
-from .request_shapes import HostRequest
-from .status import Status
+from .words import describe_committed, describe_compressed, describe_event, status_of
 
 logger = logging.getLogger(__name__)
 
@@ -38,17 +36,15 @@ class _Hooks:
     def __init__(self, messages: Sequence[Message]) -> None:
         self.messages = messages
         self._tasks: list[asyncio.Task[None]] = []
+        self._in_order = asyncio.Lock()
 
     def begin(self, work: Callable[[], None]) -> None:
         """Begin a hook, which runs after earlier hooks and beside the compression."""
-        before = self._tasks[-1:]
+        self._tasks.append(asyncio.ensure_future(self._run(work)))
 
-        async def run() -> None:
-            if before:
-                await asyncio.wait(before)
+    async def _run(self, work: Callable[[], None]) -> None:
+        async with self._in_order:
             await asyncio.to_thread(work)  # hooks must not find our loop
-
-        self._tasks.append(asyncio.ensure_future(run()))
 
     def cancel(self) -> None:
         """Cancel all hooks."""
@@ -80,9 +76,9 @@ class Notices:
         self._listeners.append(listener)
 
     @asynccontextmanager
-    async def during(self, request: HostRequest) -> AsyncIterator[None]:
-        """Run a block that compresses a request; wait for its hooks."""
-        hooks = _Hooks(request.messages)
+    async def during(self, messages: Sequence[Message]) -> AsyncIterator[None]:
+        """Run a block that compresses these messages; wait for its hooks."""
+        hooks = _Hooks(messages)
         token = _request_hooks.set(hooks)
         try:
             yield
@@ -97,7 +93,8 @@ class Notices:
         """Pass an event of the compressor to listeners, screen, hooks and memory."""
         for listener in list(self._listeners):
             _call_listener(functools.partial(listener, event))
-        hooks, text = _request_hooks.get(), _event_words(event)
+        hooks = _request_hooks.get()
+        text = describe_event(event)
         if text and hooks is None:
             self._print(f"in the background: {text}")
         elif text:
@@ -113,21 +110,17 @@ class Notices:
         # Not here: this thread may wait for the hooks.
         begin(lambda: self._report(event, messages)).result()
         if event.name == "committed":
-            before, after = event.data["tokens_before"], event.data["tokens_after"]
-            sizes = f"{short_count(after)} instead of {short_count(before)}"
-            line = self._announce(f"Compressed: the next request has {sizes}, in the background")
-            if conversation is not None:
-                conversation.notify(line)
+            self._announce(describe_committed(event), conversation)
 
-    def report_compression(self, status: Status) -> str:
-        """Report a compression in one line; return the line."""
-        line = f"Compressed the conversation: {short_count(status.tokens_before)} → {status.parts}"
-        return self._announce(line + status.of_earlier)
+    def report_compression(self, conversation: Conversation, engine: ContextCompressor) -> None:
+        """Report a compression in one line, which the conversation keeps."""
+        self._announce(describe_compressed(status_of(conversation, engine)), conversation)
 
-    def _announce(self, words: str) -> str:
-        logger.info("%s", words)
-        self._print(words)
-        return words
+    def _announce(self, line: str, conversation: Conversation | None) -> None:
+        logger.info("%s", line)
+        self._print(line)
+        if conversation is not None:
+            conversation.notify(line)
 
     def _report(self, event: Event, messages: Sequence[Message]) -> None:
         """Report to the memory before a compression, to hooks after it."""
@@ -185,24 +178,3 @@ def _call_listener(work: Callable[[], Any]) -> None:
         work()
     except Exception:
         logger.warning("a listener to compressions failed", exc_info=True)
-
-
-_SKIP_REASONS = {
-    "veto": "a hook refused it",
-    "no gain": "it would free too little",
-    "price": "it costs more than it saves yet",
-}
-
-
-def _event_words(event: Event) -> str:
-    """Return an event's words for the screen, or ""."""
-    data = event.data
-    if event.name == "started":
-        return f"compressing {short_count(data['tokens'])} tokens"
-    if event.name != "skipped":
-        return ""
-    if data["reason"] == "cooldown":
-        return f"{one_line(str(data['model']))} rests after a failure and is not asked"
-    skipped = f"not compressed at {short_count(data['tokens'])} tokens"
-    too_small = f"what cannot be dropped takes more than {short_count(data.get('trigger', 0))}"
-    return f"{skipped}: {_SKIP_REASONS.get(data['reason'], too_small)}"

@@ -27,12 +27,12 @@ class Replaced(NamedTuple):
     owner: str
     """A class, as `module:name` in `praisonaiagents`, or in another package after a slash."""
     name: str
-    by: Callable[..., Any]
-    """Makes the replacement from the host's own object and our `Agents`."""
+    make: Callable[..., Any]
+    """Returns the replacement of the host's own object; takes that object and our `Agents`."""
     kind: str = METHOD
-    takes: str = ""
-    """A parameter that it must have, at any position; "**": any keyword."""
-    without: str = ""
+    parameter: str = ""
+    """A parameter that the host's method must have; "**": any keyword."""
+    part: str = ""
     """The part that is left out if the name has moved; "" if it is essential."""
 
 
@@ -42,7 +42,7 @@ class Read(NamedTuple):
     owner: str
     """A module, a class or a method, written as in `Replaced`."""
     names: str
-    without: str = ""
+    part: str = ""
     """As in `Replaced`."""
 
 
@@ -71,10 +71,10 @@ SAVED = "switching off the bots' own compaction of saved histories"
 
 REPLACED = (
     # A turn.
-    Replaced(_AGENT, "chat", turns.chat, takes="prompt"),
+    Replaced(_AGENT, "chat", turns.chat, parameter="prompt"),
     Replaced(_AGENT, "achat", turns.achat, COROUTINE, "prompt"),
-    Replaced(_AGENT, "_start_stream", turns.start_stream, takes="prompt"),
-    Replaced(_AGENT, "_init_session_store", turns.init_session_store, without=RESTARTS),
+    Replaced(_AGENT, "_start_stream", turns.start_stream, parameter="prompt"),
+    Replaced(_AGENT, "_init_session_store", turns.init_session_store, part=RESTARTS),
     # Its requests, below the host's recovery from refusals, which drops messages.
     Replaced(_CLIENT, "sync_client", wire.client, PROPERTY),
     Replaced(_CLIENT, "async_client", wire.async_client, PROPERTY),
@@ -83,23 +83,23 @@ REPLACED = (
     Replaced(_LLM, "_stream_responses_api", wire.stream_responses, METHOD, "params"),
     Replaced(_LLM, "_stream_responses_api_async", wire.astream_responses, COROUTINE, "params"),
     # The host's own compaction, before a turn and in its tool loop.
-    Replaced(_AGENT, "_apply_context_management", agents.keep_messages, takes="messages"),
+    Replaced(_AGENT, "_apply_context_management", agents.keep_messages, parameter="messages"),
     Replaced(_LLM, "_in_loop_compaction", agents.in_loop_compaction, NEW),
     # `context=`.
-    Replaced(_AGENT, "context_compressor", agents.context_compressor, NEW, without=ATTRIBUTE),
-    Replaced(_AGENT, "_context_config", agents.context_config, NEW, without=CLONES),
-    Replaced(_TEAM, "__init__", agents.team_init, without=TEAMS),
+    Replaced(_AGENT, "context_compressor", agents.context_compressor, NEW, part=ATTRIBUTE),
+    Replaced(_AGENT, "_context_config", agents.context_config, NEW, part=CLONES),
+    Replaced(_TEAM, "__init__", agents.team_init, part=TEAMS),
     Replaced(_PARSER, "_parse_workflow_data", agents.parse_workflow_data, METHOD, "data", FLOWS),
 )
 
 IN_OTHER_PACKAGES = (
-    Replaced(_TERMINAL, "_maybe_auto_compact", apps.maybe_auto_compact, without=AUTOMATIC),
+    Replaced(_TERMINAL, "_maybe_auto_compact", apps.maybe_auto_compact, part=AUTOMATIC),
     Replaced(_TERMINAL, "_compact_context", apps.compact_context, METHOD, "manual", SLASHES),
     Replaced(_TERMINAL, "_handle_command", apps.handle_command, METHOD, "command", SLASHES),
-    Replaced(_GATEWAY, "_idle_compaction_candidates", apps.idle_candidates, without=IDLE),
+    Replaced(_GATEWAY, "_idle_compaction_candidates", apps.idle_candidates, part=IDLE),
     Replaced(_BOTS, "chat", apps.bot_chat, COROUTINE, "agent", BOTS),
     Replaced(_BOTS, "_maybe_fire_session_start", apps.bot_session_start, METHOD, "agent", BOTS),
-    Replaced(_BOTS, "_compaction_enabled", apps.compaction_enabled, NEW, without=SAVED),
+    Replaced(_BOTS, "_compaction_enabled", apps.compaction_enabled, NEW, part=SAVED),
 )
 """Names in the host's other packages. They are replaced once the host has imported their modules: a
 plugin must not import a terminal. We import the bots' module (5 ms): their first turn has an id."""
@@ -152,15 +152,15 @@ def probe(
         if not part:
             raise HostMoved(where, wanted)
         lacking.setdefault(part, f"no {wanted} at {where}")
-    return [target for target in targets if target.row.without not in lacking], lacking
+    return [target for target in targets if target.row.part not in lacking], lacking
 
 
-def in_installed_packages() -> tuple[Replaced, ...]:
+def in_installed_packages() -> list[Replaced]:
     """Return `IN_OTHER_PACKAGES` of installed packages; import the bots' module."""
     rows = [r for r in IN_OTHER_PACKAGES if find_spec(r.owner[1:].partition(".")[0]) is not None]
     if any(row.owner == _BOTS for row in rows):
         _resolve(_BOTS)
-    return tuple(rows)
+    return rows
 
 
 def is_imported(row: Replaced) -> bool:
@@ -182,8 +182,10 @@ def _target(row: Replaced) -> Target:
 def _misfits(targets: list[Target]) -> Iterator[tuple[str, str, str]]:
     for row, holder, before in targets:
         if holder is None or not _has_shape(row, before):
-            wanted = row.kind + (f" with a parameter {row.takes}" if row.takes.isalpha() else "")
-            yield row.without, f"{row.owner}.{row.name}", wanted
+            wanted = row.kind + (
+                f" with a parameter {row.parameter}" if row.parameter.isalpha() else ""
+            )
+            yield row.part, f"{row.owner}.{row.name}", wanted
 
 
 def _has_shape(row: Replaced, before: Any) -> bool:
@@ -193,7 +195,7 @@ def _has_shape(row: Replaced, before: Any) -> bool:
         return isinstance(before, property) and not inspect.iscoroutinefunction(before.fget)
     if not inspect.isfunction(before):
         return callable(before)  # a wrapper, whose signature is unknown
-    if not _takes(inspect.signature(before).parameters.values(), row.takes):
+    if not _has_parameter(inspect.signature(before).parameters.values(), row.parameter):
         return False
     own = inspect.unwrap(before)
     if not str(getattr(own, "__module__", "")).startswith("praisonai"):
@@ -202,7 +204,7 @@ def _has_shape(row: Replaced, before: Any) -> bool:
     return is_async is (row.kind == COROUTINE)
 
 
-def _takes(parameters: Any, name: str) -> bool:
+def _has_parameter(parameters: Any, name: str) -> bool:
     kinds = {parameter.kind for parameter in parameters}
     if name == "**":
         return inspect.Parameter.VAR_KEYWORD in kinds
@@ -216,7 +218,7 @@ def _missing_names(reads: Sequence[Read]) -> Iterator[tuple[str, str, str]]:
         named = _names_in_code(owner)
         for name in read.names.split():
             if not hasattr(owner, name) and name not in named:
-                yield read.without, f"{read.owner}.{name}", "attribute"
+                yield read.part, f"{read.owner}.{name}", "attribute"
 
 
 def _full(path: str) -> str:

@@ -109,15 +109,15 @@ def read_host_configuration() -> HostConfiguration:
     paths = loader._discover_config_files()
     files = tuple(map(str, paths))
     # The host reads a file that it cannot parse as empty.
-    unread = [p for p in paths if p.stat().st_size and not loader._parse_config_file(p)]
-    faults = [f"{path}: no YAML or TOML that can be read" for path in unread]
-    whole = loader._load_config()
-    section = whole.get("plugins", {})
+    unreadable = [p for p in paths if p.stat().st_size and not loader._parse_config_file(p)]
+    faults = [f"{path}: no YAML or TOML that can be read" for path in unreadable]
+    configuration = loader._load_config()
+    section = configuration.get("plugins", {})
     if not isinstance(section, Mapping):
         where = configuration_file("plugins")
         raise ConfigError(f"{where}: plugins: {section!r}: expected a mapping; {_WRITE}")
-    if "plugins" not in whole:
-        faults += _misspellings("section", whole, "plugins")
+    if "plugins" not in configuration:
+        faults += _misspellings("section", configuration, "plugins")
     if not isinstance(section.get(PLUGIN, {}), Mapping):
         faults.append(f"plugins.{PLUGIN}: {section[PLUGIN]!r}: the host passes over it; {_WRITE}")
     model = loader.get_config(reload=True).defaults.model

@@ -77,7 +77,8 @@ class RecallTools:
         Nothing is added if the request lacks one of the agent's own tools, or if the agent's list
         lacks ours: the host would not find our functions.
         """
-        sent, listed = params.get("tools"), tools_of(agent)
+        sent = params.get("tools")
+        listed = tools_of(agent)
         offered = [tool for tool in self._given or () if tool in listed]
         if not offered or not isinstance(sent, (list, tuple)) or not sent:
             return params

@@ -1,20 +1,34 @@
-"""Read the host's request as messages; write its view, per API.
+"""Read requests as messages; write views as API and provider take them.
 
 Two keys are added if the provider takes them: cache marks, and `stream_options` for the usage of a
-stream. A model that refuses a key does not get that key again (`provider_rules.refused_key`).
+stream. A model that refuses a key does not get that key again (`refused_key`). A cache mark means
+"cache everything up to here" to providers that cache only marked prefixes. Digests omit that key,
+so a mark does not change a message's digest.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..errors import InvalidMessages
-from ..messages import Message, responses
+from ..messages import Message, is_result, is_system, responses, text_of, tool_calls_of
+from ..messages.display import message_as_text
+from ..messages.shapes import ITEMS, MASK_OPENS
+from ..messages.thinking import is_thinking
 from ..summaries.litellm_client import route_of
-from .provider_rules import MARKS, TTL, USAGE, add_cache_marks, takes_marks, without_calls
+from ..tokens.counter import TokenCounter
+from ..view.frame import is_framed
+
+MARKS, USAGE = "cache_control", "stream_options"
+TTL = "ttl of cache_control"
+ROLE_ORDER = "roles that do not alternate"
+_ROLES_REFUSED = re.compile(
+    r"(?:must|should) alternate|unexpected role\W+(?:\w+\.)?(?:user|assistant)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -32,6 +46,11 @@ class HostRequest:
     """Messages that the host had dropped and the journal restored."""
     foreign: Sequence[Message] = ()
     """Restored messages that another model wrote."""
+
+    def schema_tokens(self, counter: TokenCounter) -> int:
+        """Return the tokens of the tools and of the answer's format."""
+        tools = counter.tools(self.tools) if self.tools else 0
+        return tools + (counter.text(self.schema) if self.schema else 0)
 
 
 class SentRequest(NamedTuple):
@@ -66,7 +85,8 @@ def _read_chat(params: Params) -> HostRequest | None:
 def _write_chat(
     params: Params, view: Sequence[Message], refused: Container[str], ttl: str | None = None
 ) -> dict[str, Any]:
-    written, body = {**params, "messages": list(view)}, params.get("extra_body") or {}
+    written = {**params, "messages": list(view)}
+    body = params.get("extra_body") or {}
     if params.get("stream") and not (params.get(USAGE) or USAGE in body or USAGE in refused):
         # In `extra_body`, which litellm does not read: given `stream_options`, litellm makes up a
         # usage if the provider sends none.
@@ -86,8 +106,8 @@ def _write_litellm(
         view = without_calls(view)
     written = _write_chat(params, view, refused if has_usage else (USAGE,))
     if has_marks and MARKS not in refused:
-        life = None if TTL in refused else ttl
-        written["messages"] = add_cache_marks(view, params.get("tools") or None, life)
+        mark_ttl = None if TTL in refused else ttl
+        written["messages"] = add_cache_marks(view, params.get("tools") or None, mark_ttl)
     return written
 
 
@@ -121,17 +141,17 @@ RESPONSES = Shape(_read_responses, _write_responses)
 
 
 def _host_request(
-    params: Params, messages: Sequence[Message], output: Any, form: Any
+    params: Params, messages: Sequence[Message], output: Any, answer_format: Any
 ) -> HostRequest:
-    if hasattr(form, "model_json_schema"):  # `parse` takes the class itself
-        form = form.model_json_schema()
+    if hasattr(answer_format, "model_json_schema"):  # `parse` takes the class itself
+        answer_format = answer_format.model_json_schema()
     model, tools = params.get("model"), params.get("tools")
     return HostRequest(
         messages=_without_repeats(messages),
         model=model if isinstance(model, str) else None,
         tools=[t for t in tools if isinstance(t, Mapping)] if isinstance(tools, list) else (),
         output_tokens=output if isinstance(output, int) else 0,
-        schema=json.dumps(form, default=str) if form else "",
+        schema=json.dumps(answer_format, default=str) if answer_format else "",
     )
 
 
@@ -143,3 +163,218 @@ def _without_repeats(messages: Sequence[Message]) -> list[Message]:
     """
     pairs = zip([None, *messages], messages, strict=False)
     return [new for old, new in pairs if not (new == old and new.get("role") == "user")]
+
+
+# ------------------------------------------------------------ refusals
+
+
+def refused_key(error: BaseException) -> str | None:
+    """Return a refusal's cause: MARKS, USAGE, TTL, ROLE_ORDER or None."""
+    if _ROLES_REFUSED.search(str(error)):
+        return ROLE_ORDER
+    if MARKS in str(error) and "ttl" in str(error):
+        return TTL
+    return next((key for key in (MARKS, USAGE) if key in str(error)), None)
+
+
+def is_thinking_refused(error: BaseException) -> bool:
+    """Return whether a provider refuses thinking after a changed prefix or model."""
+    return _INVALID_THINKING.search(str(error)) is not None
+
+
+_INVALID_THINKING = re.compile(
+    r"bound to a different conversation|prefix_mismatch_behavior|"
+    r"invalid `?signature`? in `?thinking",
+    re.IGNORECASE,
+)
+
+
+# ------------------------------------------------------------ cache marks
+
+
+MOST_MARKS = 4
+"""Most marks of a request, the marks on its tools included."""
+
+_CLAUDE = re.compile(r"(^|[/.@:_-])(claude|anthropic)([/.@:_-]|$)", re.IGNORECASE)
+
+_SERVE_CLAUDE = frozenset({"azure_ai", "bedrock", "databricks", "openrouter", "vertex_ai"})
+"""Providers, by litellm's names, that serve Claude and pass marks on to it."""
+
+_MARKABLE = frozenset({"text", "image_url", "image", "document", "file"})
+"""Types of parts that may have a mark. Thinking and empty texts are refused with one."""
+
+
+def takes_marks(provider: str | None, model: str) -> bool:
+    """Return whether the API of litellm's `provider` takes marks.
+
+    The model's name alone does not decide: an OpenAI-compatible endpoint refuses the key even for a
+    model named `claude-local`.
+    """
+    served = provider in _SERVE_CLAUDE and _CLAUDE.search(model) is not None
+    return served or provider == "anthropic"
+
+
+def add_cache_marks(
+    messages: Sequence[Message],
+    tools: Sequence[Mapping[str, Any]] | None = None,
+    ttl: str | None = None,
+) -> list[Message]:
+    """Return the messages with cache marks; a marked message is a copy.
+
+    The end is marked first, where the next request of a growing conversation finds its prefix. Then
+    follow the last leading system message, the last summary and the last mask, before which only a
+    compression changes anything. The host's own marks, on messages or `tools`, stay; all together
+    are at most four. `ttl` is "5m", "1h" or None. It is dropped if the host has marks, because an
+    API refuses a mark of an hour after one of minutes.
+    """
+    host_marks = _marks_in([*messages, *(tools or ())])
+    free = max(0, MOST_MARKS - host_marks)
+    mark = {"type": "ephemeral", **({"ttl": ttl} if ttl and not host_marks else {})}
+    places = [place for place in _mark_places(messages) if not _marks_in(messages[place])][:free]
+    return [_with_mark(m, mark) if index in places else m for index, m in enumerate(messages)]
+
+
+def _mark_places(messages: Sequence[Message]) -> list[int]:
+    """Return the indices to mark, the most valuable first."""
+    markable = [index for index, message in enumerate(messages) if _is_markable(message)]
+    # Later system messages come and go.
+    others = (index for index, message in enumerate(messages) if not is_system(message))
+    leading = next(others, len(messages))
+    kinds = (
+        markable,
+        [index for index in markable if index < leading],
+        [index for index in markable if is_framed(messages[index])],
+        [index for index in markable if _is_mask(messages[index])],
+    )
+    return list(dict.fromkeys(indices[-1] for indices in kinds if indices))
+
+
+def _is_mask(message: Message) -> bool:
+    return is_result(message) and text_of(message).startswith(MASK_OPENS)
+
+
+def _is_markable(message: Message) -> bool:
+    # Never an assistant's: a mark on thinking or on a call is refused.
+    content = message.get("content")
+    is_spoken = isinstance(content, (str, list)) and message.get("role") != "assistant"
+    if not content or not is_spoken:
+        return False
+    last = content[-1] if isinstance(content, list) else {"type": "text", "text": content}
+    if not isinstance(last, dict) or last.get("type") not in _MARKABLE:
+        return False
+    return last["type"] != "text" or bool(str(last.get("text") or "").strip())
+
+
+def _with_mark(message: Message, mark: Mapping[str, Any]) -> Message:
+    """Return the message with a mark where litellm reads it."""
+    content = message["content"]
+    if isinstance(content, str) or is_result(message):
+        return {**message, "cache_control": mark}
+    return {**message, "content": [*content[:-1], {**content[-1], "cache_control": mark}]}
+
+
+def _marks_in(value: Any) -> int:
+    """Count the marks in messages or tools."""
+    if isinstance(value, Mapping):
+        inner = [item for key, item in value.items() if key != "cache_control"]
+        return (value.get("cache_control") is not None) + _marks_in(inner)
+    return sum(map(_marks_in, value)) if isinstance(value, (list, tuple)) else 0
+
+
+# ------------------------------------------------------------ another model's steps
+
+
+def without_calls(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages with calls and results as text."""
+    return [_calls_as_text(message) for message in messages]
+
+
+def _calls_as_text(message: Message) -> Message:
+    if is_result(message):
+        name = message.get("name")
+        tool = f" of {name}" if isinstance(name, str) and name else ""
+        return {"role": "user", "content": f"[tool result{tool}]\n{message_as_text(message)}"}
+    if tool_calls_of(message):
+        return {"role": "assistant", "content": message_as_text(message)}
+    return message
+
+
+_MODEL_KEYS = ("thinking_blocks", "reasoning_content", "reasoning", "provider_specific_fields")
+"""Keys whose values are valid only for the model that wrote them."""
+
+
+def without_model_keys(message: Message) -> Message:
+    """Return a message without thinking, which only its own model takes."""
+    plain = {key: value for key, value in message.items() if key not in (*_MODEL_KEYS, ITEMS)}
+    content, calls = plain.get("content"), plain.get("tool_calls")
+    if isinstance(content, list):
+        plain["content"] = [part for part in content if not is_thinking(part)]
+    if isinstance(calls, list):
+        # The API demands an item's reasoning together with its id.
+        plain["tool_calls"] = list(map(_without_item_id, calls))
+    return plain
+
+
+def _without_item_id(call: Mapping[str, Any]) -> Message:
+    whole_item = call.get(responses.ITEM_REST) or {}
+    item = {key: value for key, value in whole_item.items() if key != "id"}
+    rest = {key: value for key, value in call.items() if key != responses.ITEM_REST}
+    # A built-in tool of the API has its type in the item.
+    return {**rest, responses.ITEM_REST: item} if "type" in item else rest
+
+
+# ------------------------------------------------------------ alternating roles
+
+
+FILLER_ASSISTANT: Message = {"role": "assistant", "content": "Understood."}
+FILLER_USER: Message = {"role": "user", "content": "Go on."}
+"""Messages inserted between roles that do not alternate."""
+
+
+def alternate_roles(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages with alternating users and assistants.
+
+    Neighbours of one role are joined; between others a short message is inserted. Mistral's API
+    also refuses a user after a tool. Chat templates ignore assistants with calls.
+    """
+    alternating: list[Message] = []
+    last = ""
+    for message in _merge_neighbours(messages):
+        role = "" if tool_calls_of(message) else message.get("role")
+        if role == "user" and (last == "user" or (alternating and is_result(alternating[-1]))):
+            alternating.append(FILLER_ASSISTANT)
+        elif role == "assistant" and last != "user":
+            alternating.append(FILLER_USER)
+        alternating.append(message)
+        last = role if role in ("user", "assistant") else last
+    return alternating
+
+
+def _merge_neighbours(messages: Sequence[Message]) -> list[Message]:
+    merged: list[Message] = []
+    for message in messages:
+        if merged and _may_join(merged[-1], message):
+            merged[-1] = {**message, "content": _join_contents(merged[-1], message)}
+        else:
+            merged.append(message)
+    return merged
+
+
+def _may_join(first: Message, second: Message) -> bool:
+    """Return whether two neighbours can be joined: the first without calls."""
+    if first.get("role") != second.get("role") or first.get("role") not in ("user", "assistant"):
+        return False
+    return not tool_calls_of(first)
+
+
+def _join_contents(message: Message, next_message: Message) -> Any:
+    first, second = message.get("content"), next_message.get("content")
+    if not first or not second:
+        return first or second
+    if isinstance(first, str) and isinstance(second, str):
+        return f"{first}\n\n{second}"
+    return [*_parts_of(first), *_parts_of(second)]
+
+
+def _parts_of(content: Any) -> list[Any]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)

@@ -36,7 +36,7 @@ def running_turn() -> Turn | None:
     return _turn_here.get()
 
 
-def current_requests() -> Any:
+def running_requests() -> Any:
     """Return the `AgentRequests` of the agent whose turn runs here, or None."""
     turn = running_turn()
     return None if turn is None else turn.owner

@@ -109,10 +109,12 @@ def restore_session(agent: Any, compressor: AgentCompressor) -> None:
         if not agent.chat_history:
             compressor.resume(name)
         elif stored := _stored_history(agent):
-            for restored, whole in zip(agent.chat_history, stored, strict=True):
-                restored.update(whole)
+            agent.chat_history[:] = map(dict, stored)
             if _is_cut(agent._session_store, stored):
-                _replace_host_summary(agent, compressor.engine().verbatim(session_id=name))
+                transcript = compressor.engine().verbatim(session_id=name)
+                leading = leading_count(stored)  # the host's summary of what it cut
+                front = _missing_front(transcript, stored[leading:])
+                agent.chat_history[:leading] = front or stored[:leading]
     except SessionNotFound:
         return  # the first run
     except CompressorError as error:
@@ -140,13 +142,6 @@ def _is_cut(store: Any, stored: Sequence[Message]) -> bool:
     bound: int = getattr(store, "active_window", 0) or getattr(store, "max_messages", len(stored))
     is_full = len(stored) > bound // 2  # a cut amid tool calls leaves fewer than the bound
     return is_full or is_host_summary(stored[0])
-
-
-def _replace_host_summary(agent: Any, transcript: Sequence[Message]) -> None:
-    """Replace the host's summary of older messages by the messages."""
-    leading = leading_count(agent.chat_history)
-    if front := _missing_front(transcript, agent.chat_history[leading:]):
-        agent.chat_history[:leading] = front
 
 
 def _missing_front(transcript: Sequence[Message], restored: Sequence[Message]) -> list[Message]:

@@ -20,7 +20,7 @@ from ..tokens.refusals import overflow_of
 from .agent_requests import AgentRequests
 from .agents import Agents, HostCall, Replacement, replacing
 from .request_shapes import CHAT, LITELLM_CHAT, RESPONSES, HostRequest, Params, SentRequest, Shape
-from .running_turn import current_requests
+from .running_turn import running_requests
 
 ATTEMPTS = 8
 """A provider may refuse keys, then the order of roles, then the length several times: a refusal
@@ -33,8 +33,10 @@ class RoundTrip:
     def __init__(
         self, requests: AgentRequests, shape: Shape, params: Params, request: HostRequest
     ) -> None:
-        self._requests, self._shape = requests, shape
-        self._params, self._sent = params, SentRequest(request, ())
+        self._requests = requests
+        self._shape = shape
+        self._params = params
+        self._sent = SentRequest(request, ())
         self._attempts = 0
         self._asks_usage = False
         self._usage = RequestUsage()
@@ -69,7 +71,8 @@ class RoundTrip:
         refused = self._requests.refused_keys(self._sent.request)
         params = self._shape.write(self._params, view, refused, self._requests.cache_ttl)
         self._asks_usage = params.get("extra_body") != self._params.get("extra_body")
-        self._sent, self._attempts = self._sent._replace(view=view), self._attempts + 1
+        self._sent = self._sent._replace(view=view)
+        self._attempts += 1
         return params
 
     async def on_answer(self, answer: Any, pieces: type[_SyncStream | _AsyncStream]) -> Any:
@@ -103,7 +106,8 @@ class RoundTrip:
             await self._requests.on_calls(self._sent.request, self._calls.message)
 
     def _learn(self, answer: Any) -> None:
-        reported, before = usage_in(answer), self._usage
+        reported = usage_in(answer)
+        before = self._usage
         if reported is not None:
             self._usage = before.merge(reported)
             self._requests.on_usage(self._sent, self._usage, before)
@@ -118,27 +122,27 @@ def open_trip(requests: AgentRequests | None, shape: Shape, params: Params) -> R
     return None if request is None else RoundTrip(requests, shape, params, request)
 
 
-def send(trip: RoundTrip, go: Callable[..., Any]) -> Any:
+def send(trip: RoundTrip, call_host: Callable[..., Any]) -> Any:
     """Send a request as its view; send another after a refusal."""
-    sent = run(trip.begin())
+    params = run(trip.begin())
     while True:
         try:
-            answer = go(sent)
+            answer = call_host(params)
             break
         except (Exception, _TooLong) as error:
-            sent = run(trip.retry(error))
+            params = run(trip.retry(error))
     return run(trip.on_answer(answer, _SyncStream))
 
 
-async def asend(trip: RoundTrip, go: Callable[..., Any]) -> Any:
+async def asend(trip: RoundTrip, call_host: Callable[..., Any]) -> Any:
     """Send as `send` does, without blocking the event loop."""
-    sent = await trip.begin()
+    params = await trip.begin()
     while True:
         try:
-            answer = await go(sent)
+            answer = await call_host(params)
             break
         except (Exception, _TooLong) as error:
-            sent = await trip.retry(error)
+            params = await trip.retry(error)
     return await trip.on_answer(answer, _AsyncStream)
 
 
@@ -250,12 +254,12 @@ def _call_with_retry(transmit: Transmit) -> Replacement:
     @replacing
     def call_with_retry(call: HostCall) -> Any:
         shape = RESPONSES if "input" in call.kwargs else LITELLM_CHAT
-        trip = open_trip(current_requests(), shape, call.kwargs)
+        trip = open_trip(running_requests(), shape, call.kwargs)
         if trip is None:
             return call.go_on()
         complete, *rest = call.args
         own = call._replace(args=(_wrap_completion(complete), *rest))
-        return transmit(trip, lambda sent: own._replace(kwargs=sent).go_on())
+        return transmit(trip, lambda params: own._replace(kwargs=params).go_on())
 
     return call_with_retry
 
@@ -316,10 +320,10 @@ def _stream_responses(transmit: Transmit) -> Replacement:
 
     @replacing
     def stream_responses(call: HostCall) -> Any:
-        trip = open_trip(current_requests(), RESPONSES, call.argument("params"))
+        trip = open_trip(running_requests(), RESPONSES, call.argument("params"))
         if trip is None:
             return call.go_on()
-        return transmit(trip, lambda sent: call.with_argument("params", sent).go_on())
+        return transmit(trip, lambda params: call.with_argument("params", params).go_on())
 
     return stream_responses
 
@@ -336,7 +340,7 @@ def _client(transmit: Transmit, original: property, agents: Agents) -> property:
 
     def client(self: Any) -> Any:
         own = original.__get__(self, type(self))
-        requests = current_requests()
+        requests = running_requests()
         return own if requests is None else ViewClient(requests, _SENDS, own, transmit)
 
     return property(client, original.fset, original.fdel, original.__doc__)
@@ -365,7 +369,8 @@ class ViewClient:
             object.__setattr__(self, name, part)
 
     def __getattr__(self, name: str) -> Any:
-        value, route = getattr(self._target, name), self._routes.get(name)
+        value = getattr(self._target, name)
+        route = self._routes.get(name)
         if route is None:
             return value
         if isinstance(route, Mapping):
@@ -375,7 +380,7 @@ class ViewClient:
             trip = open_trip(self._requests, route, params)
             if trip is None:
                 return value(**params)
-            return self._transmit(trip, lambda sent: value(**sent))
+            return self._transmit(trip, lambda view_params: value(**view_params))
 
         return call
 

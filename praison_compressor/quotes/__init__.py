@@ -5,11 +5,11 @@ In the order in which data passes them:
 - `speakers`: who wrote which text of a message; the user's words inside results
 - `output_lines`: which words of an output are quoted
 - `user`, `todos`, `work`: the sections
-- `rendering`: sections within a budget
+- `rendering`: sections within a budget, and the outline of the calls that no section quotes
 - `quoting`: `read_quotes`, one pass over the messages; `Quotes.text`; `read_calls`
 """
 
 from .output_lines import deciding_line
-from .quoting import Quotes, read_calls, read_quotes, user_words_exceed
+from .quoting import Quotes, read_calls, read_quotes
 
-__all__ = ["Quotes", "deciding_line", "read_calls", "read_quotes", "user_words_exceed"]
+__all__ = ["Quotes", "deciding_line", "read_calls", "read_quotes"]

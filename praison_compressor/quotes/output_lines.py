@@ -51,7 +51,7 @@ _FAILED_TALLY = re.compile(
     r"|\b(?:fail\w*|errors?|unreachable)\b[\"']?\s*[:=]\s*[1-9]|^FAILED\b",
     re.I,
 )
-_TALLY = re.compile(
+TALLY = re.compile(
     r"\b\d[\d,.]*%?\s?(?:\w+ )?(?:pass(?:ed|ing)|fail\w*|errors?|warnings?|problems?|issues?|"
     r"tests?|specs?|examples?|assertions?|pending|replacements?|occurrences?|match(?:es)?|results?|"
     r"rows?|records?|files?|packages?|vulnerabilit\w*|insertions?|deletions?|changed|added|removed|"
@@ -97,17 +97,6 @@ def deciding_line(call: ToolCall | None, text: str) -> str:
     if code in ("", "0") or calls.exit_code(words):
         return words
     return f"exit code {code}" + (f": {words}" if words else "")
-
-
-def deciding_place(call: ToolCall, text: str, start: int, end: int) -> int:
-    """Return the place of a failure or tally, or -1."""
-    for part in _choose_words(call, calls.unwrap_output(text)).split(" … "):
-        # A quoted line has single spaces.
-        words = r"\s+".join(map(re.escape, part.split()))
-        found = re.compile(words).search(text, start, end)
-        if found and (is_failure(part) or _TALLY.search(part)):
-            return found.start()
-    return -1
 
 
 def is_failure(line: str) -> bool:
@@ -201,13 +190,13 @@ def _middle_line(text: str, searched: str, word: str, at: int) -> tuple[int, int
 
 def _choose_lines(lines: Sequence[str]) -> str:
     """Return the first error and the last tally, else the last line."""
-    own = [line for line in lines if not _SHOWN_LINE.match(line)] or lines
-    bad = [line for line in own if is_failure(line)]
+    reported = [line for line in lines if not _SHOWN_LINE.match(line)] or lines
+    bad = [line for line in reported if is_failure(line)]
     strong = [line for line in bad if _is_certain_failure(line)]
     failed = [line for line in bad if _FAILED_TALLY.search(_NO_FAILURE.sub("", line[:HEAD_CHARS]))]
-    tally = next((line for line in reversed(own) if _TALLY.search(line[:HEAD_CHARS])), "")
+    tally = next((line for line in reversed(reported) if TALLY.search(line[:HEAD_CHARS])), "")
     if not (bad or tally):
-        return _edge_lines(_rare_lines(own))
+        return _edge_lines(_rare_lines(reported))
     first = next(iter(strong or bad), "")
     last = (failed or [tally] * bool(tally) or bad)[-1]
     return " … ".join(dict.fromkeys(cut_line(line, LINE_CHARS) for line in (first, last) if line))

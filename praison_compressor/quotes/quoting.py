@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 
 from ..messages import Message, ToolCall, calls, is_result, result_text, text_of
 from ..messages.shortening import cut_line
@@ -16,6 +15,7 @@ from .todos import TODO_TOOLS, TodoList
 from .user import UserText
 
 LEAST_DUPLICATE_CHARS = 24  # a shorter text is quoted even where the view shows it already
+LEAST_OUTLINE, MOST_OUTLINE = 0.075, 0.36  # shares of the budget
 CHARS_PER_TOKEN = 6  # at most, in prose of any language
 ASKING_CHARS, DECIDED_CHARS = 160, 80  # of the call whose result has the user's words
 _ANY_TAG = re.compile(r"<[^>]*>")
@@ -38,7 +38,6 @@ class Quotes:
     texts: list[int] = field(default_factory=list)
     """Positions of the assistant's texts, calls left out."""
     roles: Counter[str] = field(default_factory=Counter)
-    tools: Counter[str] = field(default_factory=Counter)
     pairs: calls.CallPairing = field(default_factory=calls.CallPairing)
     _last_text: tuple[int, str] | None = None
     """The assistant's newest text, unless a call or a result follows it."""
@@ -50,39 +49,40 @@ class Quotes:
         references: Sequence[str] = (),
         visible: str = "",
         beside_prose: bool = False,
-        rows: Sequence[str] = (),
     ) -> str:
         """Return quotations of at most `budget_tokens`, in a fixed order.
 
         `references` name the messages. Texts of `visible` are not quoted again. `beside_prose`: a
-        model's prose takes the place of reports, outline and counts.
+        model's prose takes the place of reports and counts.
         """
         is_new = _novelty_test(visible)
         texts = [text for text in self.user_texts if is_new(text.text)]
         instructions = {k: v for k, v in self.instructions.items() if is_new(v[1])}
-        wanted = sum(len(text.text) for text in texts) // CHARS_PER_TOKEN
-        beside = budget_tokens - min(wanted, int(user.USER_SHARE * budget_tokens))
+        chars = sum(len(text.text) for text in texts)
         sections = [
             user.user_section(texts, budget_tokens),
             user.others_section(texts),
             work.instructions_section(instructions),
             self.plan.section(),
-            work.files_section(self.files, beside),
-            work.commands_section(self.runs, beside),
+            work.files_section(self.files, budget_tokens),
+            work.commands_section(self.runs, budget_tokens),
         ]
         if not beside_prose:
-            others = sorted(set(self.texts).difference(at for at, _ in self.reports))
-            sections += [
-                user.reports_section([x for x in self.reports if is_new(x[1])], others),
-                user.rows_section(rows),
-                user.counts_section(self.roles, self.tools),
-            ]
-        return Renderer(count, references).render(sections, budget_tokens)
+            unlisted = sorted(set(self.texts).difference(at for at, _ in self.reports))
+            reports = [report for report in self.reports if is_new(report[1])]
+            sections.append(user.reports_section(reports, unlisted))
+            tools = Counter(record.call.name for record in self.pairs.calls if record.call.id)
+            sections.append(user.counts_section(self.roles, tools))
+        runs = (*self.files.values(), *self.runs.values())
+        records = [*dict.fromkeys(record for run in runs for record in run)]
+        # The user's words come first: at 60 % of the budget they still are whole.
+        room = max(LEAST_OUTLINE * budget_tokens, MOST_OUTLINE * budget_tokens - chars / 8)
+        return Renderer(count, references).render(sections, records, budget_tokens, int(room))
 
     # -------------------------------------------------------------- reading
 
     def read_message(self, at: int, message: Message) -> None:
-        """Take in the message at a position."""
+        """Read the message at a position."""
         role = str(message.get("role"))
         self.roles[role] += 1
         if is_result(message):
@@ -140,8 +140,6 @@ class Quotes:
         """Sort the calls into sections."""
         self._end_turn()
         for record in self.pairs.calls:
-            if record.call.id:
-                self.tools[record.call.name] += 1
             self._sort_call(record, rule_sources)
 
     def _sort_call(self, record: calls.CallRecord, rule_sources: tuple[str, ...]) -> None:
@@ -168,19 +166,15 @@ def _novelty_test(visible: str) -> Callable[[str], bool]:
 
     def is_new(text: str) -> bool:
         # Some words are found ten times as fast; a cut text may end inside its last word.
-        own, some = text.strip(), text.split(None, 9)[1:-1]
-        is_short = len(own) < LEAST_DUPLICATE_CHARS
-        return is_short or not words.issuperset(some) or own not in visible
+        some, stripped = text.split(None, 9)[1:-1], text.strip()
+        is_short = len(stripped) < LEAST_DUPLICATE_CHARS
+        return is_short or not words.issuperset(some) or stripped not in visible
 
     return is_new
 
 
 def read_quotes(messages: Sequence[Message], rule_sources: tuple[str, ...] = ()) -> Quotes:
-    """Read what a segment's messages say, in order; see the option `rule_sources`.
-
-    >>> read_quotes([{"role": "user", "content": "Use port 9090."}]).user_texts[0].text
-    'Use port 9090.'
-    """
+    """Read what a segment's messages say, in order; see the option `rule_sources`."""
     quotes = Quotes()
     for at, message in enumerate(messages):
         quotes.read_message(at, message)
@@ -191,11 +185,3 @@ def read_quotes(messages: Sequence[Message], rule_sources: tuple[str, ...] = ())
 def read_calls(messages: Sequence[Message]) -> list[calls.CallRecord]:
     """Return the calls of messages, each with its result."""
     return read_quotes(messages).pairs.calls
-
-
-def user_words_exceed(messages: Sequence[Message], budget_tokens: int) -> bool:
-    """Return whether the user's words alone exceed a budget."""
-    own = (message for message in messages if message.get("role") == "user")
-    parts = (part for message in own for part in speakers.spoken_parts(message))
-    sizes = accumulate(len(part.text) for part in parts if part.source == "user")
-    return any(size > budget_tokens * CHARS_PER_TOKEN for size in sizes)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
+from ..messages.calls import CallRecord, newest_act_first
+from ..messages.display import pluralize, short_names
 from ..messages.shortening import common_limit, keep_ends, share_budget
 
 CountText = Callable[[str], int]
@@ -28,7 +30,7 @@ class SectionKind(NamedTuple):
     """Tokens to which an entry may be cut so that others fit."""
 
 
-USER = SectionKind("The user said", 0.65, "message{s} of the user")
+USER = SectionKind("The user said", 0.67, "message{s} of the user")
 OTHERS = SectionKind(
     "In the user's role, from hosts, environments and other agents",
     *(0.03, "text{s} in the user's role"),
@@ -38,14 +40,12 @@ INSTRUCTIONS_READ = SectionKind(
 )
 PLAN = SectionKind("Plan (as last given)", 0.055, "item{s} of the plan")
 FILES = SectionKind("Files: newest changing call of each -> its result", 0.06, "file{s}", 80)
-COMMANDS = SectionKind("Commands and calls: newest run of each -> its output", 0.06, "call{s}", 80)
-REPORTS = SectionKind("Reports of the assistant", 0.06, "text{s} of the assistant", 60)
-OUTLINE = SectionKind("Outline", 0.025, least=60)
+COMMANDS = SectionKind("Commands and calls: newest run of each -> its output", 0.08, least=80)
+REPORTS = SectionKind("Reports of the assistant", 0.045, "text{s} of the assistant", 60)
 COUNTS = SectionKind("Counts", 0.015, least=100)
-TITLES = tuple(
-    kind.title
-    for kind in (USER, OTHERS, INSTRUCTIONS_READ, PLAN, FILES, COMMANDS, REPORTS, OUTLINE, COUNTS)
-)
+OUTLINE = "Outline: other calls, by tool"
+_KINDS = (USER, OTHERS, INSTRUCTIONS_READ, PLAN, FILES, COMMANDS, REPORTS, COUNTS)
+TITLES = (*(kind.title for kind in _KINDS), OUTLINE)
 
 
 class QuoteEntry(NamedTuple):
@@ -60,6 +60,8 @@ class QuoteEntry(NamedTuple):
     """Words before the body, which are never cut."""
     also: int = -1
     """The position of a second message that has some of the words, or -1."""
+    record: CallRecord | None = None
+    """The call that is quoted."""
 
 
 class Section(NamedTuple):
@@ -69,11 +71,11 @@ class Section(NamedTuple):
     entries: Sequence[QuoteEntry]
     unlisted: Sequence[int] = ()
     """Positions of entries that are left out in any case."""
-    tools: Mapping[int, str] = {}
-    """Position -> tool: entries left out are counted by tool."""
 
 
 TOOLS_IN_NOTE = 4  # tools named among the calls left out
+NAME_CHARS = 48  # of what a call was given, in the outline
+CALL_TOKENS, NAMED_TOKENS = 13, 8  # of a call in the outline, as a rule and at least
 NOTE_TOKENS = 20  # tokens of the line that counts what is left out
 TRIES = 4  # to print a section within its room
 HEADING_TOKENS = 14
@@ -109,9 +111,24 @@ class Renderer:
     count: CountText
     references: Sequence[str] = ()
 
-    def render(self, sections: Sequence[Section], budget: int) -> str:
-        """Return the sections' text of at most `budget` tokens."""
-        parts = [self._part(each) for each in sections if each.entries or each.unlisted]
+    def render(
+        self, sections: Sequence[Section], calls: Sequence[CallRecord], budget: int, outline: int
+    ) -> str:
+        """Return the sections and an outline of the other calls.
+
+        All take at most `budget` tokens, of which `outline` are set aside where they are needed.
+        """
+        reserved = min(outline, CALL_TOKENS * len(calls)) if self.references else 0
+        text, shown = self._render_sections(sections, budget - reserved)
+        quoted = {entry.record for entry in shown}
+        others = [call for call in calls if call not in quoted]
+        rest = self._render_outline(others, budget - self.count(text) - 1)
+        return "\n".join(filter(None, (text, rest)))
+
+    def _render_sections(
+        self, sections: Sequence[Section], budget: int
+    ) -> tuple[str, list[QuoteEntry]]:
+        parts = [self._part(section) for section in sections if section.entries or section.unlisted]
         # Each section can count what it leaves out, whatever room the others take.
         spare = budget - NOTE_TOKENS * len(parts)
         needs = [HEADING_TOKENS + int(SLACK * sum(part.costs())) for part in parts]
@@ -132,7 +149,39 @@ class Renderer:
         is_over = sum(part.tokens for part in parts) > budget
         while is_over and texts and self.count("\n".join(texts)) > budget:
             del texts[-1]  # Less than the counts of all sections fit.
-        return "\n".join(texts)
+        printed = [part for part in parts if part.text in texts]
+        shown = [x for part in printed for x in part.entries[: len(part.entries) - len(part.left)]]
+        return "\n".join(texts), shown
+
+    def _render_outline(self, records: Iterable[CallRecord], room: int) -> str:
+        """Return a line for each tool: its calls' arguments and places."""
+        ranked = sorted(records, key=newest_act_first)
+        # Without a place, what a call was given is of little use.
+        named = ranked[: max(0, room) // NAMED_TOKENS] if self.references else []
+        names = dict(zip(named, short_names([x.call for x in named], NAME_CHARS), strict=True))
+        while names:
+            note = self._calls_note(ranked[len(names) :], TOOLS_IN_NOTE)
+            lines = (HEADING + OUTLINE, *self._tool_lines(names), note)
+            text = "\n".join(filter(None, lines))
+            tokens = self.count(text)
+            if tokens <= room:
+                return text
+            names = dict([*names.items()][: min(len(names) - 1, len(names) * room // tokens)])
+        notes = (self._calls_note(ranked, tools) for tools in range(TOOLS_IN_NOTE, -1, -1))
+        return next((note for note in notes if self.count(note) <= room), "")
+
+    def _tool_lines(self, names: Mapping[CallRecord, str]) -> Iterator[str]:
+        lines: dict[str, dict[str, str]] = {}
+        for record, name in sorted(names.items(), key=lambda item: item[0].where):
+            line = lines.setdefault(record.call.name, {})
+            line[name] = f"{line.get(name, name)} {self._reference(record.where)}".strip()
+        yield from (f"- {tool}: {', '.join(line.values())}" for tool, line in lines.items())
+
+    def _calls_note(self, records: Sequence[CallRecord], most_tools: int) -> str:
+        tools = Counter(record.call.name for record in records).most_common(most_tools)
+        named = ", ".join(f"{name} {n:,}" for name, n in tools)
+        counts = [f"{pluralize(len(records), 'more call')} not shown" + f" ({named})" * bool(named)]
+        return self._note(counts if records else [], [record.where for record in records])
 
     def _part(self, section: Section) -> _Part:
         some = section.entries[:: len(section.entries) // 24 + 1]
@@ -182,16 +231,14 @@ class Renderer:
         """Return the line that counts the entries left out, or ""."""
         places, counts = list[int](), list[str]()
         for part in (part for part in parts if part.section.kind.noun):
-            section = part.section
-            own = [*section.unlisted, *(entry.at for entry in part.left)]
-            # Tools are named beside calls that are printed; less room has better uses.
-            known = section.tools if len(part.left) < len(part.entries) else {}
-            tools = Counter(known[at] for at in own if at in known).most_common(TOOLS_IN_NOTE)
-            if own:
-                named = ", ".join(f"{name} {n:,}" for name, n in tools)
-                noun = section.kind.noun.format(s="" if len(own) == 1 else "s")
-                counts.append(f"{len(own):,} more {noun} not shown{f' ({named})' if named else ''}")
-                places += own
+            if left := [*part.section.unlisted, *(entry.at for entry in part.left)]:
+                noun = part.section.kind.noun.format(s="" if len(left) == 1 else "s")
+                counts.append(f"{len(left):,} more {noun} not shown")
+                places += left
+        return self._note(counts, places)
+
+    def _note(self, counts: Sequence[str], places: Sequence[int]) -> str:
+        """Return the line that counts what is left out."""
         ends = map(self._reference, (min(places), max(places))) if places else ()
         where = " to ".join(dict.fromkeys(filter(None, ends)))
         return f"({', '.join(counts)}{f': {where}' if where else ''})" if counts else ""

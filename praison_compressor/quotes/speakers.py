@@ -89,11 +89,7 @@ def spoken_parts(message: Message) -> Iterator[SpokenPart]:
 
 
 def parts_by_writer(text: str) -> Iterator[SpokenPart]:
-    """Yield the parts of a text by user, tool and host.
-
-    >>> [part.text for part in parts_by_writer("<user_info>Linux</user_info>\\nFix it.")]
-    ['Fix it.', '<user_info>Linux</user_info>']
-    """
+    """Yield the parts of a text by user, tool and host."""
     own, notes = _split_notes(text)
     if result := _TOOL_OUTPUT.match(own):
         output = own[result.end("heading") :].strip() if result["heading"] else own
@@ -199,12 +195,6 @@ def _words_in_json(text: str) -> str:
     inner = next(filter(None, map(user_words_in, texts)), "")
     words = (members.get(key) for key in _WORDS_KEYS if is_decided)
     return inner or next((text.strip() for text in words if isinstance(text, str)), "")
-
-
-def block_text(block: Mapping[str, Any]) -> str:
-    """Return a result block's text, with its `is_error` flag if set."""
-    text = text_of(block)
-    return f"is_error: {text}" if block.get("is_error") is True else text
 
 
 def without_notes(result: str) -> str:

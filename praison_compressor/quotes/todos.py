@@ -69,7 +69,7 @@ class TodoList:
         return Section(PLAN, entries)
 
     def read_call(self, record: calls.CallRecord) -> None:
-        """Take in one call of a todo tool, and its result."""
+        """Read one call of a todo tool, and its result."""
         kind = TODO_TOOLS[calls.normalize_key(record.call.name)]
         self.at, result = record.at, calls.parse_json(record.text)
         self._read_arguments(kind, record, result)

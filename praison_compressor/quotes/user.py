@@ -14,7 +14,6 @@ from .speakers import TYPED_COMMAND
 
 FIRST, STATES, ASKS, GOES_ON = range(4)
 """Ranks: the first text, the newest and words in results; statements; questions; "go on"."""
-USER_SHARE = rendering.USER.share
 GO_ON_WORDS = 3  # words of a text that says "go on", at most; each is in other texts too
 NEWEST = 3  # the user's newest texts that rank first
 OTHERS_CHARS = 400
@@ -23,7 +22,6 @@ RARE = 2  # a word in at most this many texts is rare
 WORDS_CHARS = 240  # characters of a text whose words are compared
 ANSWER_CHARS = 16  # an answer of at most this many characters needs its question
 ASKED_CHARS = 100
-TOOLS_IN_COUNTS = 12
 _ASKS = ("?", "？", "؟", "?)", '?"')
 
 
@@ -40,11 +38,7 @@ class UserText(NamedTuple):
 
 
 def with_question(at: int, text: str, origin: str, asked_at: int, before: str) -> UserText:
-    """Return a text; a short one with the question before it.
-
-    >>> with_question(3, "1", "", 2, "There are two.\\nWhich one?\\n1. a\\n2. b").origin
-    'answering "Which one?"'
-    """
+    """Return a text; a short one with the question before it."""
     if not origin and len(text.strip()) <= ANSWER_CHARS:
         lines = (line.strip(" *_") for line in reversed(before.splitlines()))
         if question := next((line for line in lines if line.endswith(_ASKS)), ""):
@@ -101,16 +95,10 @@ def reports_section(reports: Sequence[tuple[int, str]], others: Sequence[int]) -
     return Section(rendering.REPORTS, entries, others)
 
 
-def rows_section(rows: Sequence[str]) -> Section:
-    """Return the outline's rows as a section; the newest rank first."""
-    return Section(rendering.OUTLINE, [QuoteEntry(-1, (-n,), row) for n, row in enumerate(rows)])
-
-
 def counts_section(roles: Mapping[str, int], tools: Counter[str]) -> Section:
     """Return the number of messages by role and of calls by tool."""
     by_role = ", ".join(f"{n:,} {role}" for role, n in roles.items())
-    by_tool = ", ".join(f"{name} {n:,}" for name, n in tools.most_common(TOOLS_IN_COUNTS))
-    more = f", {len(tools) - TOOLS_IN_COUNTS} more tools" if len(tools) > TOOLS_IN_COUNTS else ""
+    by_tool = ", ".join(f"{name} {n:,}" for name, n in tools.most_common())
     text = f"{sum(roles.values()):,} messages: {by_role}"
-    text += f"; calls: {by_tool}{more}" if by_tool else ""
+    text += f"; calls: {by_tool}" if by_tool else ""
     return Section(rendering.COUNTS, [QuoteEntry(-1, (0,), text)] if roles else [])

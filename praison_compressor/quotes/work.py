@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from ..messages import ToolCall, calls
@@ -16,7 +16,7 @@ from .speakers import IN_USER_ROLE, without_notes
 UNANSWERED = "no result was recorded"
 AGENT_TEXT = "assistant"  # the name of a call that an agent without native calls wrote in its text
 COMMAND_LINE_CHARS = 200
-LEAST_ENTRIES, ENTRY_TOKENS = 24, 60  # calls with results that a section is made from
+LEAST_ENTRIES, ENTRY_TOKENS = 24, 150  # calls with results that a section is made from
 Records = Sequence[calls.CallRecord]
 """Equal calls, the newest last."""
 
@@ -26,39 +26,39 @@ def _entry(records: Records, rank: tuple[int, ...], title: str, path: str = "") 
 
     Its output shows a given path as "…". A cut keeps the call, a size and an exit code.
     """
-    record, times = records[-1], len(records)
-    call, output, words = record.call, without_notes(record.text), ""
-    lead = [title, f"(newest of {times}) ->" if times > 1 else "->"]
-    if not record.is_answered:
-        lead.append(UNANSWERED)
-    else:
-        words, kind = deciding_line(call, output), calls.kind_of(call)
-        lead += [f"{IN_USER_ROLE}:"] if call.name == AGENT_TEXT and not call.id else []
-        if not words or (kind == calls.LISTS and "\n" in output.strip()):
-            lines = pluralize(output.strip().count("\n") + 1, "line")
-            size = f"({lines}, {len(output):,} characters)"
-            lead.append(size if output.strip() else "(no output)")
-        code = calls.exit_code(calls.unwrap_output(output)) if kind == calls.ACTS else ""
-        lead += ["exit code 0:"] if code == "0" and "exit" not in words else []
+    record = records[-1]
+    output = without_notes(record.text)
+    words = deciding_line(record.call, output) if record.is_answered else ""
+    lead = [title, f"(newest of {len(records)}) ->" if len(records) > 1 else "->"]
+    lead += _facts(record, output, words) if record.is_answered else [UNANSWERED]
     body = words.replace(path, "…") if path else words
-    return QuoteEntry(record.where, rank, body, " ".join(lead) + (" " if words else ""))
+    return QuoteEntry(
+        record.where, rank, body, " ".join([*lead, ""] if words else lead), -1, record
+    )
+
+
+def _facts(record: calls.CallRecord, output: str, words: str) -> Iterator[str]:
+    """Yield a result's role, its size and its exit code of 0."""
+    kind = calls.kind_of(record.call)
+    if record.call.name == AGENT_TEXT and not record.call.id:
+        yield f"{IN_USER_ROLE}:"
+    if not words or (kind == calls.LISTS and "\n" in output.strip()):
+        lines = pluralize(output.strip().count("\n") + 1, "line")
+        yield f"({lines}, {len(output):,} characters)" if output.strip() else "(no output)"
+    code = calls.exit_code(calls.unwrap_output(output)) if kind == calls.ACTS else ""
+    if code == "0" and "exit" not in words:
+        yield "exit code 0:"
 
 
 def commands_section(runs: Mapping[str, Records], budget: int) -> Section:
     """Return the section of calls; calls that only look rank last."""
-    ranked = sorted(runs.items(), key=lambda run: _call_rank(run[1]), reverse=True)
+    ranked = sorted(runs.items(), key=lambda run: calls.newest_act_first(run[1][-1]), reverse=True)
     most = max(LEAST_ENTRIES, budget // ENTRY_TOKENS)
     entries = [
-        _entry(records, _call_rank(records), cut_line(line, COMMAND_LINE_CHARS))
+        _entry(records, calls.newest_act_first(records[-1]), cut_line(line, COMMAND_LINE_CHARS))
         for line, records in sorted(ranked[-most:], key=lambda run: run[1][-1].at)
     ]
-    left = [records[-1].where for _, records in ranked[:-most]]
-    tools = {x.where: cut_line(x.call.name, 40) for _, (*_, x) in ranked if x.call.id}
-    return Section(COMMANDS, entries, left, tools)
-
-
-def _call_rank(records: Records) -> tuple[int, ...]:
-    return calls.kind_of(records[-1].call) != calls.ACTS, -records[-1].at
+    return Section(COMMANDS, entries)
 
 
 def files_section(files: Mapping[str, Records], budget: int) -> Section:
@@ -66,21 +66,16 @@ def files_section(files: Mapping[str, Records], budget: int) -> Section:
 
     Whether the call changed the file is for its quoted result to say.
     """
-    grouped, entries = _group_by_call(files), []
+    newest: dict[calls.CallRecord, list[str]] = {}  # a move names two paths
+    for path, records in files.items():
+        newest.setdefault(records[-1], []).append(path)
+    in_order = sorted(newest.items(), key=lambda item: item[0].at)
     most = max(LEAST_ENTRIES, budget // ENTRY_TOKENS)
-    for n, (paths, records) in enumerate(grouped[-most:]):
-        own = paths[0] if len(paths) == 1 and "/" in paths[0] else ""
-        entries.append(_entry(records, (-n,), _files_and_call(paths, records[-1].call), own))
-    left = [records[-1].where for paths, records in grouped[:-most] for _ in paths]
-    return Section(FILES, entries, left)
-
-
-def _group_by_call(files: Mapping[str, Records]) -> list[tuple[list[str], Records]]:
-    """Return the paths of each newest call; a move names two."""
-    grouped: dict[int, tuple[list[str], Records]] = {}
-    for path, records in sorted(files.items(), key=lambda item: item[1][-1].at):
-        grouped.setdefault(id(records[-1]), ([], records))[0].append(path)
-    return list(grouped.values())
+    entries = []
+    for n, (record, paths) in enumerate(in_order[-most:]):
+        path = paths[0] if len(paths) == 1 and "/" in paths[0] else ""
+        entries.append(_entry(files[paths[0]], (-n,), _files_and_call(paths, record.call), path))
+    return Section(FILES, entries, [r.where for r, paths in in_order[:-most] for _ in paths])
 
 
 def _files_and_call(paths: Sequence[str], call: ToolCall) -> str:

@@ -57,20 +57,18 @@ def outline_rows(
     messages: Sequence[Message],
     references: Sequence[str],
     *,
-    users: bool = True,
     most: int = STEPS_A_LINE,
 ) -> list[str]:
     """Return a row per user message and per stretch of work.
 
-    A row has at most `most` steps. `references` has each message's reference, or "". Without
-    `users` the rows of users' messages are left out.
+    A row has at most `most` steps. `references` has each message's reference, or "".
     """
     common = _common_lines(messages)
     rows: dict[str, list[list[str]]] = {}
     last = ""
     for stretch in _stretches(messages, most):
         run = [references[index] for index in stretch if references[index]]
-        if not run or (not users and messages[stretch.start].get("role") == "user"):
+        if not run:
             continue
         line = _stretch_row([messages[i] for i in stretch], common)
         if line == last:

@@ -249,8 +249,8 @@ class Reading:
 
 def _search_pool(about: str, pool: Mapping[int, Message]) -> list[Hit]:
     """Return the matching messages of a pool by ordinal, best first."""
-    texts = {str(n): document_of(each) for n, each in sorted(pool.items())}
-    return find_hits(about, texts, max(1, len(texts)), lambda n: ("", "", int(n)), [list(texts)])
+    texts = {str(n): document_of(each, ("", "", n)) for n, each in sorted(pool.items())}
+    return find_hits(about, texts, max(1, len(texts)), [list(texts)])
 
 
 def _keep_lines(reference: Reference, message: Message) -> Message:

@@ -67,7 +67,7 @@ def find_messages(archive: SessionArchive, query: str) -> list[FoundMessage]:
     hits = archive.store.search(
         session.namespace, query, session.id, MAX_COUNTED_MESSAGES, archived_only=True
     )
-    places = {e.hash: n for n, e in enumerate(session.entries, 1) if not e.forgotten}
+    places = {e.hash: n for n, e in enumerate(session.entries, 1) if not e.is_forgotten}
     return [FoundMessage(places[hit.entry], hit) for hit in hits if hit.entry in places]
 
 

@@ -10,7 +10,6 @@ from ..errors import SummaryRejected
 from ..messages import Message
 from ..quotes import Quotes, read_quotes
 from ..quotes.rendering import HEADING, TITLES
-from ..recall.outlines import outline_rows
 from ..tokens.counter import TokenCounter
 from ..view.frame import QUOTES_OPEN, frame_summary
 from .protocol import Brief, SegmentText
@@ -32,7 +31,7 @@ class Composition:
     """Files whose newest state is quoted."""
 
     def measure(self) -> tuple[int, int]:
-        """Return the segment's tokens, and the number of words that surely fit."""
+        """Return the segment's tokens, and the words of prose that surely fit."""
         size = sum(self.tokens.each(self.tokens.cache.all(self.brief.messages)))
         room = min(self.brief.room_tokens, size) - self._size("")
         return size, (room - SEAM_TOKENS) // WORD_TOKENS
@@ -47,16 +46,18 @@ class Composition:
         most = min(brief.room_tokens + brief.spare_tokens, segment_tokens)
         if size > most:
             raise SummaryRejected("not smaller", f"{size} tokens, at most {most} fit")
-        message, room = self._frame(prose), min(brief.room_tokens, size + brief.quotes_tokens)
-        if room - size > SEAM_TOKENS:
-            message = self._add_quotes(prose, self._read_quotes(), room)
-        return SegmentText(message, self.method)
+        room = min(brief.room_tokens, size + brief.quotes_tokens)
+        if room - size <= SEAM_TOKENS:
+            return SegmentText(self._frame(prose), self.method)
+        quotes = read_quotes(brief.messages, self.rule_sources)
+        return SegmentText(self._add_quotes(prose, quotes, room), self.method)
 
     def without_model(self) -> SegmentText:
         """Return quotes, after the prose of folded summaries."""
-        quotes, prose, room = self._read_quotes(), "", self.brief.room_tokens - self._size("")
+        quotes, prose = read_quotes(self.brief.messages, self.rule_sources), ""
         if self.brief.folded:
             # Few quotes leave more room for carried prose.
+            room = self.brief.room_tokens - self._size("")
             needed = self.tokens.text(self._quote(quotes, "", room))
             most = max(int(room * CARRIED_SHARE), room - needed - 2 * SEAM_TOKENS)
             prose = self._carry_prose(most)
@@ -66,14 +67,10 @@ class Composition:
     def _carry_prose(self, room: int) -> str:
         """Return earlier prose, each text cut to an equal share."""
         texts = self.brief.folded
-        whole = "\n\n".join(texts)
-        if self.tokens.text(whole) <= room:
-            return whole
+        if self.tokens.text("\n\n".join(texts)) <= room:
+            return "\n\n".join(texts)
         shortened = [cut_text(text, room // len(texts), self.tokens.text) for text in texts]
         return "\n\n".join(filter(None, shortened))
-
-    def _read_quotes(self) -> Quotes:
-        return read_quotes(self.brief.messages, self.rule_sources)
 
     def _add_quotes(self, prose: str, quotes: Quotes, room: int) -> Message:
         """Return the framed prose with the quotes that fit the room."""
@@ -89,16 +86,12 @@ class Composition:
 
     def _quote(self, quotes: Quotes, prose: str, budget: int) -> str:
         brief, is_static = self.brief, self.method == "static"
-        lines: list[str] = []
-        if is_static and brief.references:
-            lines = outline_rows(brief.messages, brief.references, users=False)
         text = quotes.text(
             budget,
             self.tokens.text,
             references=brief.references,
             visible=f"{brief.visible}\n{prose}",
             beside_prose=not is_static,
-            rows=lines,
         )
         # A text without a heading has only the count of the entries left out.
         return text if is_static or HEADING in text else ""

@@ -12,7 +12,7 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
@@ -23,7 +23,7 @@ from ..errors import SummarizerUnavailable
 from ..ledger.segments import Usage
 from ..messages import Message
 from ..tokens.models import bare_names, model_limits
-from ..tokens.refusals import overflow_of
+from ..tokens.refusals import error_chain, error_text, overflow_of
 from .protocol import SummaryReply
 
 T = TypeVar("T")
@@ -111,8 +111,8 @@ class LiteLLMSummarizer:
         if not self.api_base:
             return {"model": model, **key}
         prefix, slash, _ = model.partition("/")
-        known = {str(getattr(name, "value", name)) for name in litellm.provider_list}
-        by_name = prefix if slash and prefix in known else "openai"
+        providers = {str(getattr(name, "value", name)) for name in litellm.provider_list}
+        by_name = prefix if slash and prefix in providers else "openai"
         provider = self.extra.get("custom_llm_provider") or by_name
         if provider not in HONOURS_API_BASE:
             raise SummarizerUnavailable(
@@ -120,8 +120,8 @@ class LiteLLMSummarizer:
                 f"was sent; name the model openai/... if {self.api_base} speaks OpenAI's protocol",
                 kind=REFUSED,
             )
-        found = self.api_key or litellm.api_key or litellm.openai_key
-        if provider == "openai" and not found and "OPENAI_API_KEY" not in os.environ:
+        has_key = self.api_key or litellm.api_key or litellm.openai_key
+        if provider == "openai" and not has_key and "OPENAI_API_KEY" not in os.environ:
             # OpenAI's client requires a key, even for a local server that ignores it.
             key = {"api_key": "none"}
         name = model.removeprefix(f"{provider}/")
@@ -141,13 +141,13 @@ def _import_litellm() -> Any:
     """Import litellm without its hints and its fetch of prices."""
     variable = "LITELLM_LOCAL_MODEL_COST_MAP"
     if "litellm" not in sys.modules:
-        ours = variable not in os.environ
+        was_unset = variable not in os.environ
         os.environ.setdefault(variable, "True")
         try:
             with fork_guard:  # a child that is forked during the import could never import it
                 vars(importlib.import_module("litellm"))["telemetry"] = False
         finally:
-            if ours:
+            if was_unset:
                 os.environ.pop(variable, None)
     litellm: Any = importlib.import_module("litellm")
     # Otherwise each failed price look-up prints two lines between the agent's words.
@@ -199,7 +199,6 @@ def _call_litellm(litellm: Any, request: dict[str, Any]) -> Any:
 
 
 def _without_refused_option(request: dict[str, Any], refusal: str) -> dict[str, Any] | None:
-    """Return the request without the option that the refusal names, or None."""
     for name in ("max_tokens", "temperature", "reasoning_effort", "max_retries"):
         other = "max_completion_tokens" if name == "max_tokens" else ""
         if name in request and (other or name) in refusal:
@@ -260,34 +259,18 @@ _REFUSAL_CLASSES = {"NotFoundError", "BadRequestError", "UnprocessableEntityErro
 
 def failure_of(error: BaseException) -> str:
     """Return a kind of SummarizerUnavailable, from the error or its causes."""
-    names = {base.__name__ for cause in _chain_of(error) for base in type(cause).__mro__}
+    names = {
+        base.__name__ for cause in error_chain(error, contexts=True) for base in type(cause).__mro__
+    }
     kinds = (kind for kind, classes in _FAILURE_KINDS if names & classes)
     fallback = REFUSED if names & _REFUSAL_CLASSES else "provider"
     return next(kinds, None) or ("context" if overflow_of(error) is not None else fallback)
 
 
-def error_text(error: BaseException) -> str:
-    """Return an error's text, even if its `__str__` fails."""
-    try:
-        return str(error)
-    except Exception:
-        return "without a text"
-
-
 def retry_after(error: BaseException) -> float | None:
     """Return the wait in seconds that the provider asked for, or None."""
-    for cause in _chain_of(error):
+    for cause in error_chain(error, contexts=True):
         headers = getattr(getattr(cause, "response", None), "headers", None) or {}
         with suppress(KeyError, ValueError):
             return max(0.0, float(headers["retry-after"]))
     return None
-
-
-def _chain_of(error: BaseException) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    cause: BaseException | None = error
-    while cause is not None and id(cause) not in seen:
-        seen.add(id(cause))
-        yield cause
-        hidden = cause.__suppress_context__  # `from None` hides the context
-        cause = cause.__cause__ or (None if hidden else cause.__context__)

@@ -1,11 +1,9 @@
-"""Ask the auxiliary model until a text is accepted; pause failing models."""
+"""Ask one model until a text is accepted; learn its window."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import math
-import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -13,15 +11,15 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from ..concurrency import renew_after_fork, run_for
+from ..concurrency import run_for
 from ..config import CompressorConfig
 from ..errors import SummarizerUnavailable, SummaryError, SummaryRejected
 from ..events import Event
 from ..ledger.segments import Usage
 from ..messages import Message
 from ..tokens.counter import TokenCounter
-from ..tokens.refusals import overflow_of
-from .litellm_client import REFUSED, error_text, failure_of, retry_after
+from ..tokens.refusals import SMALLEST_WINDOW, error_text, overflow_of
+from .litellm_client import failure_of, retry_after
 from .prompts import SummaryRequest
 from .protocol import SummaryReply
 from .validation import accept
@@ -39,26 +37,24 @@ _RETRIED_KINDS = frozenset({"network", "quota", "provider"})
 
 @dataclass(frozen=True)
 class Tally:
-    """Number and cost of one compression's requests, and a learned window."""
+    """Number and cost of one compression's requests."""
 
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
     model: str | None = None
     """The newest answer's model."""
-    window: int | None = None
-    """The window that the newest refusal teaches."""
 
     def __add__(self, other: Tally) -> Tally:
-        model, window = other.model or self.model, other.window or self.window
-        return Tally(self.calls + other.calls, self.usage + other.usage, model, window)
+        model = other.model or self.model
+        return Tally(self.calls + other.calls, self.usage + other.usage, model)
 
 
 class NoUsableAnswer(Exception):
     """Raised when no text was accepted, with the tally of all requests."""
 
-    def __init__(self, error: SummaryError, spent: Tally) -> None:
+    def __init__(self, error: SummaryError, tally: Tally) -> None:
         self.error = error
-        self.spent = spent
+        self.tally = tally
         super().__init__(str(error))
 
 
@@ -70,10 +66,10 @@ class ModelCaller:
     summarizer: Any
     emit: Callable[[Event], None]
     session_id: str
+    learned_windows: dict[str | None, int]
+    """Model -> the window that its refusals teach; only this class writes it."""
     model: str | None = None
     """The model to ask; None means the summarizer's own."""
-    learned_window: int | None = None
-    """The window that the model's refusals teach; None before the first."""
 
     @property
     def model_name(self) -> str | None:
@@ -83,67 +79,72 @@ class ModelCaller:
     @property
     def window(self) -> int | None:
         """Return the window in tokens, or None for any number."""
-        listed = _window_stated_by(self.summarizer, self.model)
-        return min(
-            (window for window in (self.learned_window, listed) if window is not None),
-            default=None,
-        )
+        windows = (self.learned_windows.get(self.model_name), self._stated_window())
+        return min((window for window in windows if window is not None), default=None)
 
-    async def text(
-        self, request: SummaryRequest, tokens: TokenCounter, max_tokens: int, spent: Tally
+    def _stated_window(self) -> int | None:
+        window = _read_attribute(self.summarizer, "window", int)
+        window_for = _read_attribute(self.summarizer, "window_for", object)
+        if callable(window_for):
+            with suppress(Exception):
+                window = window_for(self.model)
+        # A user's summarizer may use both names for something else. True is no window.
+        return window if type(window) is int and window > 0 else None
+
+    async def ask(
+        self, request: SummaryRequest, tokens: TokenCounter, max_tokens: int, tally: Tally
     ) -> tuple[str, Tally]:
         """Return one accepted text within `max_tokens`, and the new tally.
-
-        A refusal for length teaches the model's window, counted by `tokens`.
 
         Raises:
             NoUsableAnswer: the last failure, whose kind decides the number of tries.
         """
         rejected = failed = 0
-        while spent.calls < MOST_CALLS:
-            spent += Tally(calls=1)
+        while tally.calls < MOST_CALLS:
+            tally += Tally(calls=1)
             try:
-                reply = await self._answer(request.messages, max_tokens)
-                spent += Tally(usage=reply.usage, model=reply.model)
-                return await asyncio.to_thread(accept, reply, request), spent
+                reply = await self._reply(request.messages, max_tokens)
+                tally += Tally(usage=reply.usage, model=reply.model)
+                return await asyncio.to_thread(accept, reply, request), tally
             except SummaryRejected as error:
                 rejected += 1
                 if rejected >= REJECTED_TRIES:
-                    raise NoUsableAnswer(error, spent) from error
+                    raise NoUsableAnswer(error, tally) from error
             except SummarizerUnavailable as error:
                 failed += 1
-                sent = tokens.messages(request.messages) if error.kind == "context" else 0
-                spent += Tally(window=self._learn_window(error, sent, max_tokens))
-                wait = self._wait(error, failed)
+                if error.kind == "context":
+                    self._learn_window(error, tokens.messages(request.messages), max_tokens)
+                wait = self._seconds_to_wait(error, failed)
                 if wait is None:
-                    raise NoUsableAnswer(error, spent) from error
+                    raise NoUsableAnswer(error, tally) from error
                 await asyncio.sleep(wait)
         exhausted = SummarizerUnavailable(
             f"one compression may make {MOST_CALLS} requests, and all are spent; name an "
             "auxiliary model with a larger window",
             kind="context",
         )
-        raise NoUsableAnswer(exhausted, spent)
+        raise NoUsableAnswer(exhausted, tally)
 
-    def _learn_window(self, error: Exception, sent: int, max_tokens: int) -> int | None:
-        window = learn_window(error, self.learned_window, sent, max_tokens) if sent else None
-        if window is not None:
-            logger.warning(
-                "%s refused a request of %d tokens as too long; its window counts as %d tokens now",
-                self.model_name or "the auxiliary model",
-                sent,
-                window,
-            )
-        return window
+    def _learn_window(self, error: Exception, sent: int, max_tokens: int) -> None:
+        window = window_taught_by(error, sent, max_tokens)
+        if window is None:
+            return
+        name = self.model_name
+        # Another summary of this model may have learned a smaller window meanwhile.
+        self.learned_windows[name] = min(window, self.learned_windows.get(name, window))
+        logger.warning(
+            "%s refused a request of %d tokens as too long; its window counts as %d tokens now",
+            *(name or "the auxiliary model", sent, window),
+        )
 
-    def _wait(self, error: SummarizerUnavailable, failed: int) -> float | None:
+    def _seconds_to_wait(self, error: SummarizerUnavailable, failed: int) -> float | None:
         """Return the seconds before the next try, or None without one."""
         if error.kind not in _RETRIED_KINDS or failed > self.config.summary_max_retries:
             return None
         wait = error.retry_after if error.retry_after is not None else 0.5 * 2**failed
         return None if wait > self.config.timeout_seconds else wait
 
-    async def _answer(self, messages: list[Message], max_tokens: int) -> SummaryReply:
+    async def _reply(self, messages: list[Message], max_tokens: int) -> SummaryReply:
         """Return one answer; emit an event before and after it.
 
         Raises:
@@ -156,9 +157,8 @@ class ModelCaller:
         self.emit(Event("model_called", self.session_id, data))
         began = time.monotonic()
         try:
-            reply = await _await_work(
-                partial(self._ask, messages, max_tokens), self.config.timeout_seconds
-            )
+            call = partial(self._call_summarizer, messages, max_tokens)
+            reply = await _await_work(call, self.config.timeout_seconds)
             data = {**asdict(reply.usage), "model": reply.model or self.model_name}
             return reply
         except BaseException as error:
@@ -168,17 +168,30 @@ class ModelCaller:
             data = {**data, "seconds": time.monotonic() - began}
             self.emit(Event("model_answered", self.session_id, data))
 
-    async def _ask(self, messages: list[Message], max_tokens: int) -> SummaryReply:
-        """Return the summarizer's answer, its fields checked."""
-        return _check_reply(
-            await self.summarizer.summarize(
-                # Copies, since a user's summarizer may edit them.
-                [dict(message) for message in messages],
-                max_tokens=max_tokens,
-                model=self.model,
-                timeout_seconds=self.config.timeout_seconds,
-            )
+    async def _call_summarizer(self, messages: list[Message], max_tokens: int) -> SummaryReply:
+        reply = await self.summarizer.summarize(
+            # Copies, since a user's summarizer may edit them.
+            [dict(message) for message in messages],
+            max_tokens=max_tokens,
+            model=self.model,
+            timeout_seconds=self.config.timeout_seconds,
         )
+        return _check_reply(reply)
+
+
+def window_taught_by(error: Exception, sent: int, max_tokens: int) -> int | None:
+    """Return the smaller window that a refusal for length teaches, or None.
+
+    It is the refusal's number if that is below the request, else half of the request. `sent` are
+    the request's tokens, `max_tokens` those of its answer.
+    """
+    refusal = overflow_of(error, sent)
+    if refusal is None:
+        return None
+    window = refusal.window
+    if window is None or window >= sent + max_tokens:
+        window = sent // 2 + max_tokens
+    return window if window >= SMALLEST_WINDOW else None
 
 
 # -------------------------------------------------------------- a user's own summarizer
@@ -194,25 +207,14 @@ def _read_attribute(summarizer: Any, name: str, kind: type[T] | tuple[type[T], .
     return None
 
 
-def _window_stated_by(summarizer: Any, model: str | None) -> int | None:
-    """Return the window that a summarizer states, or None."""
-    window = _read_attribute(summarizer, "window", int)
-    ask = _read_attribute(summarizer, "window_for", object)
-    if callable(ask):
-        with suppress(Exception):
-            window = ask(model)
-    # A user's summarizer may use both names for something else. True is no window.
-    return window if type(window) is int and window > 0 else None
-
-
 def _check_reply(reply: Any) -> SummaryReply:
     """Return the reply, or raise TypeError for a field of another type."""
     if not isinstance(reply, SummaryReply):
         raise TypeError(f"it gave {type(reply).__name__}, not a SummaryReply")
-    for name, kinds in (("usage", (Usage,)), ("model", (str, type(None)))):
-        if not isinstance(value := getattr(reply, name), kinds):
-            found, expected = type(value).__name__, kinds[0].__name__
-            raise TypeError(f"its {name} is a {found}, not a {expected}")
+    if not isinstance(reply.usage, Usage):
+        raise TypeError(f"its usage is a {type(reply.usage).__name__}, not a Usage")
+    if not isinstance(reply.model, str | None):
+        raise TypeError(f"its model is a {type(reply.model).__name__}, not a str")
     return replace(reply, usage=Usage() + reply.usage)  # the sum raises TypeError for texts
 
 
@@ -230,10 +232,10 @@ async def _await_work(work: Callable[[], Awaitable[T]], seconds: float) -> T:
         )
     if task.cancelled():
         raise SummarizerUnavailable("the summarizer was cancelled, and not by us")
-    ended = task.result()
-    if isinstance(ended, SummaryError):
-        raise ended
-    return ended
+    result = task.result()
+    if isinstance(result, SummaryError):
+        raise result
+    return result
 
 
 async def _catch_errors(work: Callable[[], Awaitable[T]]) -> T | SummaryError:
@@ -255,88 +257,9 @@ def _to_summary_error(error: BaseException) -> SummaryError:
     if isinstance(error, SummarizerUnavailable):
         kind = _read_attribute(error, "kind", str)
         wait = _read_attribute(error, "retry_after", (int, float))
-        ours = SummarizerUnavailable(error_text(error), kind=kind or "provider", retry_after=wait)
+        sound = SummarizerUnavailable(error_text(error), kind=kind or "provider", retry_after=wait)
     else:
         text = f"{type(error).__name__}: {error_text(error)}"
-        ours = SummarizerUnavailable(text, kind=failure_of(error), retry_after=retry_after(error))
-    ours.__cause__ = error
-    return ours
-
-
-# -------------------------------------------------------------- windows
-
-LEAST_LEARNED_WINDOW = 2_000  # tokens; a smaller window has no room for a part worth its call
-
-
-def learn_window(
-    error: Exception, learned_window: int | None, sent: int, max_tokens: int
-) -> int | None:
-    """Return the smaller window that a refusal for length teaches, or None.
-
-    It is the refusal's number if that is below the request and the learned window, else half of the
-    request. `sent` are the request's tokens, `max_tokens` those of its answer.
-    """
-    refused = overflow_of(error)
-    if refused is None:
-        return None
-    whole = sent + max_tokens
-    before = whole if learned_window is None else learned_window
-    named, half = refused.window, sent // 2 + max_tokens
-    window = named if named is not None and named < min(before, whole) else half
-    return window if LEAST_LEARNED_WINDOW <= window < before else None
-
-
-# -------------------------------------------------------------- failing models
-
-COOLDOWNS = (60.0, 300.0, 900.0)
-"""Seconds after the first, second and every further failure in a row."""
-
-FIRST_COOLDOWN = {"quota": 1, "auth": 2}
-"""Kind of failure → its first index in COOLDOWNS; other kinds begin at 0."""
-
-LASTING_KINDS = {"auth", REFUSED}
-"""Kinds that end only with time; a longer segment does not retry the model earlier."""
-
-RETRY_GROWTH = 1.5  # a segment longer by this factor is worth a try after other kinds
-
-MAX_FAILURES = 1_024
-"""Failures held; the oldest are forgotten, so that a long-lived process does not grow."""
-
-
-class CircuitBreaker:
-    """A circuit breaker per model and session; thread-safe. `clock` returns seconds."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._lock = renew_after_fork(threading.Lock())
-        # (clock when the cooldown ends, segment tokens that end it earlier, index in COOLDOWNS)
-        self._failures: dict[tuple[str, str | None], tuple[float, float, int]] = {}
-
-    def allows(self, session_id: str, model: str | None, tokens: int) -> bool:
-        """Return whether the model may be asked for a segment of `tokens`."""
-        until, grown, _ = self._failures.get((session_id, model), (0.0, 0, 0))
-        return self._clock() >= until or tokens >= grown
-
-    def record_failure(self, session_id: str, model: str | None, tokens: int, kind: str) -> float:
-        """Record a failure; return the seconds for which the model rests."""
-        key, now = (session_id, model), self._clock()
-        with self._lock:
-            *_, before = self._failures.pop(key, (-1,))
-            step = min(max(before + 1, FIRST_COOLDOWN.get(kind, 0)), len(COOLDOWNS) - 1)
-            grown = math.inf if kind in LASTING_KINDS else RETRY_GROWTH * tokens
-            self._failures[key] = (now + COOLDOWNS[step], grown, step)
-            while len(self._failures) > MAX_FAILURES:
-                del self._failures[next(iter(self._failures))]
-            return COOLDOWNS[step]
-
-    def wake(self, session_id: str) -> None:
-        """End the session's cooldowns, but keep the count of failures."""
-        with self._lock:
-            for key, (_, grown, step) in self._failures.items():
-                if key[0] == session_id:
-                    self._failures[key] = (-math.inf, grown, step)
-
-    def record_success(self, session_id: str, model: str | None) -> None:
-        """Forget the failures of a model that answers again."""
-        with self._lock:
-            self._failures.pop((session_id, model), None)
+        sound = SummarizerUnavailable(text, kind=failure_of(error), retry_after=retry_after(error))
+    sound.__cause__ = error
+    return sound

@@ -6,12 +6,12 @@ import re
 from typing import NamedTuple
 
 
-class Thoughts(NamedTuple):
+class ReasoningMarks(NamedTuple):
     """The patterns around the reasoning of a model family."""
 
     opens: str
     closes: str
-    half: bool = True
+    closes_alone: bool = True
     """Whether a closing without an opening ends reasoning, too."""
 
 
@@ -24,53 +24,59 @@ _TAG_NAMES = (
 
 _THOUGHT = r"(?:think|thought|reason|analysis|reflect|scratch)"
 
-THOUGHTS = (
+REASONING_MARKS = (
     # An empty tag, without reasoning.
-    Thoughts(rf"<\s?{_TAG_NAMES}\s*/>", r"", half=False),
+    ReasoningMarks(rf"<\s?{_TAG_NAMES}\s*/>", r"", closes_alone=False),
     # DeepSeek, Qwen, GLM, Seed, MiniMax, LongCat, EXAONE, Hermes, Claude's prompts: <think>;
     # Kimi: ◁think▷; Magistral: [THINK]; escaped by a web page: &lt;think&gt;.
-    Thoughts(
+    ReasoningMarks(
         rf"(?:[<◁]|&lt;|\[(?=\s?think))\s?{_TAG_NAMES}(?:\s[^<>\n]{{0,200}}?)?\s?(?:[>▷\]]|&gt;)",
         rf"(?:[<◁\[]|&lt;)\s?/\s?{_TAG_NAMES}\s*(?:[>▷\]]|&gt;)",
     ),
-    Thoughts(r"<!--\s{0,9}(?:think\w*|reasoning|thoughts?)\b", r"-->", half=False),
+    ReasoningMarks(r"<!--\s{0,9}(?:think\w*|reasoning|thoughts?)\b", r"-->", closes_alone=False),
     # Open WebUI.
-    Thoughts(
+    ReasoningMarks(
         r"<details\s[^>\n]{0,80}type=[\"']reasoning[\"'][^>\n]{0,200}>|"
         rf"<details>\s*<summary>[^<\n]{{0,20}}{_THOUGHT}[^<\n]{{0,40}}</summary>",
         r"</details\s*>",
-        half=False,
+        closes_alone=False,
     ),
     # Solar.
-    Thoughts(r"<\|think\|>", r"<\|(?:/think|end|content)\|>(?:<\|begin\|>\w*)?", half=False),
+    ReasoningMarks(
+        r"<\|think\|>", r"<\|(?:/think|end|content)\|>(?:<\|begin\|>\w*)?", closes_alone=False
+    ),
     # Command A, OpenThinker, Sky-T1, Apertus and other special tokens.
-    Thoughts(
+    ReasoningMarks(
         rf"<[|｜](?!/|end)(?:[\w▁]{{0,30}}{_THOUGHT}(?!\w*end)\w{{0,20}}|inner_prefix)[|｜]>",
         rf"<[|｜](?:(?:/|end)[\w▁]{{0,30}}{_THOUGHT}\w{{0,20}}|{_THOUGHT}\w{{0,10}}_?end|"
         r"inner_suffix)[|｜]>",
     ),
     # Gemma; MedGemma; Pangu.
-    Thoughts(r"<\|channel>\s*(?:thought|analysis)\b", r"<channel\|>"),
-    Thoughts(r"<unused94>", r"<unused95>"),
-    Thoughts(r"\[unused16\]", r"\[unused17\]"),
+    ReasoningMarks(r"<\|channel>\s*(?:thought|analysis)\b", r"<channel\|>"),
+    ReasoningMarks(r"<unused94>", r"<unused95>"),
+    ReasoningMarks(r"\[unused16\]", r"\[unused17\]"),
     # s1.
-    Thoughts(r"<\|im_start\|>\s*think", r"<\|im_start\|>\s*(?:final )?answer"),
+    ReasoningMarks(r"<\|im_start\|>\s*think", r"<\|im_start\|>\s*(?:final )?answer"),
     # LibreChat; Ollama's terminal; a fence.
-    Thoughts(r"^:::\s?(?:thinking|reasoning)\b", r"^:::\s*$", half=False),
-    Thoughts(r"\AThinking\.{3}\s*\n", r"^\.{3}\s?done thinking\.", half=False),
-    Thoughts(r"(?<!`)```(?:thinking|think|thoughts?|reasoning)\s*\n", r"^```\s*$", half=False),
+    ReasoningMarks(r"^:::\s?(?:thinking|reasoning)\b", r"^:::\s*$", closes_alone=False),
+    ReasoningMarks(r"\AThinking\.{3}\s*\n", r"^\.{3}\s?done thinking\.", closes_alone=False),
+    ReasoningMarks(
+        r"(?<!`)```(?:thinking|think|thoughts?|reasoning)\s*\n", r"^```\s*$", closes_alone=False
+    ),
     # Granite; agents that answer in steps; headings.
-    Thoughts(
+    ReasoningMarks(
         r"\A\W*Here(?:['’]s| is) my (?:thought process|thinking|reasoning)(?: process)?:",
         r"Here(?:['’]s| is) my (?:final )?(?:response|answer|summary):",
-        half=False,
+        closes_alone=False,
     ),
-    Thoughts(r"\A\W*Thought:\s(?=.*^\W*Final Answer:)", r"^\W*Final Answer:", half=False),
-    Thoughts(
+    ReasoningMarks(
+        r"\A\W*Thought:\s(?=.*^\W*Final Answer:)", r"^\W*Final Answer:", closes_alone=False
+    ),
+    ReasoningMarks(
         r"\A\W*(?:thinking|reasoning|thought process|thoughts)\W*\n"
         r"(?=.*^\W*(?:final answer|answer|response|summary)\W*\n)",
         r"^\W*(?:final answer|answer|response|summary)\W*$",
-        half=False,
+        closes_alone=False,
     ),
 )
 """One row a family; upper and lower case are equal."""
@@ -85,16 +91,17 @@ _INLINE = (
 _CODE = rf"(?<=.)```(?!(?:think|reason|thought)\w*\s*\n).*?```|{_INLINE}"
 
 _OPENING_MARK = re.compile(
-    f"{_CODE}|" + "|".join(f"(?P<o{n}>{form.opens})" for n, form in enumerate(THOUGHTS)), _FLAGS
+    f"{_CODE}|" + "|".join(f"(?P<o{n}>{marks.opens})" for n, marks in enumerate(REASONING_MARKS)),
+    _FLAGS,
 )
 
-_CLOSING_MARK = re.compile(
-    f"{_CODE}|(?P<closed>{'|'.join(form.closes for form in THOUGHTS if form.half)})", _FLAGS
-)
+_CLOSINGS = "|".join(marks.closes for marks in REASONING_MARKS if marks.closes_alone)
+
+_CLOSING_MARK = re.compile(f"{_CODE}|(?P<closed>{_CLOSINGS})", _FLAGS)
 
 _NESTED = tuple(
-    re.compile(f"{_INLINE}|(?P<opens>{form.opens})|(?P<closes>{form.closes})", _FLAGS)
-    for form in THOUGHTS
+    re.compile(f"{_INLINE}|(?P<opens>{marks.opens})|(?P<closes>{marks.closes})", _FLAGS)
+    for marks in REASONING_MARKS
 )
 
 # The channel of the harmony format for the reader. Some servers drop its brackets.
@@ -125,29 +132,26 @@ def strip_reasoning(text: str) -> str:
     text = _final_channel(text.strip())
     kept: list[str] = []
     at = 0
-    while opening := _outside_code(_OPENING_MARK, text, at):
+    while opening := _mark_outside_code(_OPENING_MARK, text, at):
         kept.append(text[at : opening.start()])
-        at = _end_of(_NESTED[int(str(opening.lastgroup)[1:])], text, opening.end())
+        at = _end_of_reasoning(_NESTED[int(str(opening.lastgroup)[1:])], text, opening.end())
     text = "".join([*kept, text[at:]])
     at = 0
-    while closing := _outside_code(_CLOSING_MARK, text, at):
+    while closing := _mark_outside_code(_CLOSING_MARK, text, at):
         at = closing.end()
     text = _WRAPPER.sub("", text[at:].strip()).strip()
     fenced = _FENCE.match(text)
     return fenced.group(1).strip() if fenced else text
 
 
-def _outside_code(tag: re.Pattern[str], text: str, start: int) -> re.Match[str] | None:
-    return next((match for match in tag.finditer(text, start) if match.lastgroup), None)
+def _mark_outside_code(mark: re.Pattern[str], text: str, start: int) -> re.Match[str] | None:
+    return next((match for match in mark.finditer(text, start) if match.lastgroup), None)
 
 
-def _end_of(form: re.Pattern[str], text: str, start: int) -> int:
-    """Return the place where reasoning ends.
-
-    It is the matching closing, else the last closing, else the end of the text.
-    """
+def _end_of_reasoning(nested: re.Pattern[str], text: str, start: int) -> int:
+    """Return the end of the reasoning's closing, else the text's end."""
     depth, end = 1, len(text)
-    for match in form.finditer(text, start):
+    for match in nested.finditer(text, start):
         if match.lastgroup == "opens":
             depth += 1
         elif match.lastgroup == "closes":
@@ -158,7 +162,7 @@ def _end_of(form: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _final_channel(text: str) -> str:
-    """Return a harmony answer's part for the reader, another answer unchanged."""
+    """Return a harmony answer's final channel, or another answer whole."""
     finals = list(_FINAL.finditer(text))
     if not finals:
         return "" if _CHANNEL.match(text) else text

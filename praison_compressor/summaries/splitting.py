@@ -51,68 +51,63 @@ class Drafter:
     caller: ModelCaller
     tokens: TokenCounter
 
-    async def draft(self, brief: Brief, spent: Tally) -> tuple[str, Tally]:
+    async def draft(self, brief: Brief, tally: Tally) -> tuple[str, Tally]:
         """Return the model's text and the new tally.
 
-        If a refusal names a smaller window, ask again in smaller parts.
+        If a refusal teaches a smaller window, ask again in smaller parts.
 
         Raises:
             NoUsableAnswer: the model gave no usable text.
         """
-        caller = self.caller
         while True:
+            window = self.caller.window
             try:
-                return await replace(self, caller=caller)._draft_in_parts(brief, spent)
+                return await self._draft_in_parts(brief, tally)
             except NoUsableAnswer as failure:
-                spent, before = failure.spent, caller.window
-                caller = replace(caller, learned_window=spent.window or caller.learned_window)
-                if caller.window == before:
+                if self.caller.window == window:
                     raise
+                tally = failure.tally
 
-    async def _draft_in_parts(self, brief: Brief, spent: Tally) -> tuple[str, Tally]:
-        tokens, calls = await asyncio.to_thread(self._model_counter), MOST_CALLS - spent.calls
+    async def _draft_in_parts(self, brief: Brief, tally: Tally) -> tuple[str, Tally]:
+        tokens, calls = await asyncio.to_thread(self._model_counter), MOST_CALLS - tally.calls
+        window, texts = self.caller.window, list[str]()
         try:
-            plan = await asyncio.to_thread(plan_parts, brief, self.caller.window, tokens, calls)
+            brief, parts = await asyncio.to_thread(plan_parts, brief, window, tokens, calls)
         except SummarizerUnavailable as error:
-            raise NoUsableAnswer(error, spent) from error
-        brief, parts = plan
-        texts: list[str] = []
+            raise NoUsableAnswer(error, tally) from error
         # Not in parallel: a failure of the first part would repeat in the others.
         for number, part in enumerate(parts, 1):
             request = _request_for(brief, [piece.text for piece in part])
-            text, spent = await self.caller.text(request, tokens, _answer_limit(brief), spent)
+            text, tally = await self.caller.ask(request, tokens, _answer_limit(brief), tally)
             texts.append(text)
             if len(parts) > 1:
                 messages = sum(piece.messages for piece in part)
                 data = {"part": number, "parts": len(parts), "messages": messages}
                 self.caller.emit(Event("part_summarized", self.caller.session_id, data))
-        return await self._merge_texts(texts, brief, tokens, spent)
+        return await self._merge_texts(texts, brief, tokens, tally)
 
     def _model_counter(self) -> TokenCounter:
-        """Return a counter for the summarizing model."""
-        name, reader, own = self.caller.model_name, self.caller.config.model, self.tokens
-        is_same = name and reader and set(bare_names(name)) & set(bare_names(reader))
+        name, agents_model = self.caller.model_name, self.caller.config.model
+        is_same = name and set(bare_names(name)) & set(bare_names(agents_model))
         # The ratio was learned for the agent's model only.
-        if is_same or (name is None and own.ratio >= 1):
-            return own
-        return TokenCounter(name or reader)
+        if is_same or (name is None and self.tokens.ratio >= 1):
+            return self.tokens
+        return TokenCounter(name or agents_model)
 
     async def _merge_texts(
-        self, texts: list[str], brief: Brief, tokens: TokenCounter, spent: Tally
+        self, texts: list[str], brief: Brief, tokens: TokenCounter, tally: Tally
     ) -> tuple[str, Tally]:
         """Return partial summaries merged into one, and the new tally."""
         window, limit = self.caller.window, _answer_limit(brief)
         space = math.inf if window is None else int(window * WINDOW_MARGIN) - limit
-        while len(texts) > 1 and spent.calls < MOST_CALLS:
-            count = len(texts)
-            while True:
+        while len(texts) > 1 and tally.calls < MOST_CALLS:
+            for count in range(len(texts), 1, -1):
                 request = merge_request(texts[:count], brief.prose_tokens, brief.instructions)
-                if count == 2 or tokens.messages(request.messages) <= space:
+                if tokens.messages(request.messages) <= space:
                     break
-                count -= 1
-            merged, spent = await self.caller.text(request, tokens, limit, spent)
+            merged, tally = await self.caller.ask(request, tokens, limit, tally)
             texts = [merged, *texts[count:]]
-        return "\n\n".join(texts), spent
+        return "\n\n".join(texts), tally
 
 
 def _request_for(brief: Brief, texts: Sequence[str]) -> SummaryRequest:
@@ -121,7 +116,6 @@ def _request_for(brief: Brief, texts: Sequence[str]) -> SummaryRequest:
 
 
 def _answer_limit(brief: Brief) -> int:
-    """Return the answer's limit in tokens."""
     return 2 * brief.prose_tokens
 
 
@@ -141,8 +135,7 @@ def plan_parts(
     groups = _group_by_step(brief.shown, tokens)
     if window is None:
         return brief, pack(groups, tokens.text)
-    alone = replace(brief, folded=(), earlier=())
-    room = _free_tokens(window, alone, tokens)
+    room = _free_tokens(window, replace(brief, folded=(), earlier=()), tokens)
     # A merge reads two texts and writes one, each of up to twice the requested length.
     longest_prose = room // 6
     if longest_prose < LEAST_PROSE_TOKENS:
@@ -152,14 +145,15 @@ def plan_parts(
             kind="context",
         )
     prose = min(brief.prose_tokens, longest_prose)
-    brief, alone = replace(brief, prose_tokens=prose), replace(alone, prose_tokens=prose)
+    brief = replace(brief, prose_tokens=prose)
     limit = _answer_limit(brief)
     space = _free_tokens(window, brief, tokens) - limit
     if space < window * LEAST_TRANSCRIPT_SHARE:
         # Earlier summaries leave no room. Hide the summaries that stay in the view; show the
         # replaced summaries as messages.
         folded = [[_count_piece(Piece(text, 0, 0), tokens.text)] for text in brief.folded]
-        groups, brief, space = [*folded, *groups], alone, room - limit
+        groups, space = [*folded, *groups], room - limit
+        brief = replace(brief, folded=(), earlier=())
     most_parts = _most_parts(calls, (room - limit) // prose)
     return brief, pack(groups, tokens.text, space=space, most_parts=most_parts)
 
@@ -170,9 +164,9 @@ def _free_tokens(window: int, brief: Brief, tokens: TokenCounter) -> int:
     return int(window * WINDOW_MARGIN) - tokens.messages(empty.messages)
 
 
-def _most_parts(calls: int, merged: int) -> int:
-    """Return the most parts for these calls; a merge takes `merged` texts."""
-    merges = {n: -(-(n - 1) // (merged - 1)) for n in range(1, calls + 1)}
+def _most_parts(calls: int, texts_per_merge: int) -> int:
+    """Return the most parts that `calls` can ask for and merge."""
+    merges = {n: -(-(n - 1) // (texts_per_merge - 1)) for n in range(1, calls + 1)}
     return max((n for n in merges if n + merges[n] <= calls), default=1)
 
 
@@ -217,12 +211,12 @@ def pack(
     longest = int(min(MOST_MESSAGE_TOKENS, space))
     while True:
         shortened = [[_shorten_piece(piece, longest, count) for piece in group] for group in groups]
-        singly = [[piece] for group in shortened for piece in group]
-        for grouped in (shortened, singly):
-            parts = _fill_parts(grouped, space)
+        divided = [[piece] for group in shortened for piece in group]
+        for candidates in (shortened, divided):
+            parts = _fill_parts(candidates, space)
             if len(parts) <= most_parts:
                 return parts
-        sizes = [piece.tokens for [piece] in singly]
+        sizes = [piece.tokens for [piece] in divided]
         room = most_parts * space
         longest = min(common_limit(sizes, int(FILL_SHARE * room)), int(FILL_SHARE * max(sizes)))
         if longest < LEAST_MESSAGE_TOKENS:
@@ -274,8 +268,8 @@ def abridge(text: str, chars: int) -> str:
     if len(text) <= chars:
         return text
     edge = int(chars * EDGE_SHARE)
-    middle = text[edge : len(text) - edge]
-    data = deciding_line(None, middle) if chars - 2 * edge >= LEAST_LINE_CHARS else ""
-    line = f"{data[: chars - 2 * edge]}\n[…]\n" if data else ""
+    middle, room = text[edge : len(text) - edge], chars - 2 * edge
+    line = deciding_line(None, middle)[:room] if room >= LEAST_LINE_CHARS else ""
+    line = f"{line}\n[…]\n" if line else ""
     note = f"[… {len(middle) - len(line)} characters left out …]\n{line}"
     return f"{text[:edge]}\n{note}{text[len(text) - edge :]}"

@@ -1,12 +1,17 @@
-"""Write summaries: ask one model after another, else compose quotes alone."""
+"""Ask models in turn for a summary; else quote alone."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
+from ..concurrency import renew_after_fork
 from ..config import CompressorConfig
 from ..errors import SummaryError, SummaryRejected
 from ..events import Event
@@ -15,16 +20,8 @@ from ..messages.secrets import Redactor, wants_redaction
 from ..tokens.counter import TokenCounter
 from ..view.masks import MASK, mask_by_policy
 from .composition import Composition, mark_headings
-from .litellm_client import LiteLLMSummarizer
-from .model_calls import (
-    LASTING_KINDS,
-    MOST_CALLS,
-    RETRY_GROWTH,
-    CircuitBreaker,
-    ModelCaller,
-    NoUsableAnswer,
-    Tally,
-)
+from .litellm_client import REFUSED, LiteLLMSummarizer
+from .model_calls import MOST_CALLS, ModelCaller, NoUsableAnswer, Tally
 from .prompts import LEAST_PROSE_WORDS, tokens_of_words
 from .protocol import Brief, SegmentText, Summarizer
 from .splitting import Drafter
@@ -53,8 +50,7 @@ class SummaryWriter:
         self.tokens = tokens
         self.emit = emit
         self.breaker = CircuitBreaker()
-        self._windows: dict[str | None, int] = {}
-        """Model -> the window that its refusals teach."""
+        self._learned_windows: dict[str | None, int] = {}
         self._on_disk = on_disk
 
     async def write(self, brief: Brief, *, model: str | None, session_id: str) -> SegmentText:
@@ -69,7 +65,8 @@ class SummaryWriter:
         summarizer = self._choose_summarizer(model)
         written, usage = None, Usage()
         if summarizer is not None and brief.prose_tokens:
-            caller = ModelCaller(self.config, summarizer, self.emit, session_id)
+            windows = self._learned_windows
+            caller = ModelCaller(self.config, summarizer, self.emit, session_id, windows)
             written, usage = await self._ask_models(brief, caller, model)
         if written is None:
             written = await asyncio.to_thread(self._compose(brief, "static").without_model)
@@ -119,40 +116,44 @@ class SummaryWriter:
         size, words = await asyncio.to_thread(self._compose(brief, "model").measure)
         if words < LEAST_PROSE_WORDS:
             return None, Usage()
+        brief = await asyncio.to_thread(self._mask_by_policy, brief)
         brief = replace(brief, prose_tokens=min(brief.prose_tokens, tokens_of_words(words)))
-        spent = Tally()
+        tally = Tally()
         for name in (model or self.config.auxiliary_model, *self.config.fallback_models):
-            if spent.calls >= MOST_CALLS:
+            if tally.calls >= MOST_CALLS:
                 break
             if not self.breaker.allows(caller.session_id, name, size):
                 data = {"model": name, "reason": "cooldown"}
                 self.emit(Event("skipped", caller.session_id, data))
                 continue
-            before = Tally(spent.calls, spent.usage)  # the next model has its own name and window
-            written, spent = await self._try_model(brief, replace(caller, model=name), size, before)
+            unnamed = replace(tally, model=None)
+            written, tally = await self._try_model(
+                brief, replace(caller, model=name), size, unnamed
+            )
             if written is not None:
-                return written, spent.usage
-        return None, spent.usage
+                return written, tally.usage
+        return None, tally.usage
 
     async def _try_model(
-        self, brief: Brief, caller: ModelCaller, size: int, before: Tally
+        self, brief: Brief, caller: ModelCaller, size: int, tally: Tally
     ) -> tuple[SegmentText | None, Tally]:
         """Return one model's summary or None, and the new tally."""
-        name = caller.model_name
-        caller = replace(caller, learned_window=self._windows.get(name))
+        calls = tally.calls
         try:
-            written, spent = await self._ask_model(brief, caller, size, before)
+            prose, tally = await Drafter(caller, self.tokens).draft(brief, tally)
+            compose = self._compose(brief, "model").with_prose
+            written = await asyncio.to_thread(compose, mark_headings(prose), size)
         except NoUsableAnswer as failure:
-            written, spent = None, failure.spent
-            # If earlier models left too few calls, this model did not fail.
-            if not before.calls or spent.calls > before.calls:
-                self._report_failure(caller, failure.error, size)
+            error, tally = failure.error, failure.tally
+        except SummaryRejected as rejection:
+            error = rejection
         else:
             self.breaker.record_success(caller.session_id, caller.model)
-        if spent.window is not None:
-            # Another summary of this model may have learned a smaller window meanwhile.
-            self._windows[name] = min(spent.window, self._windows.get(name, spent.window))
-        return written, spent
+            return replace(written, model=tally.model), tally
+        # If earlier models left too few calls, this model did not fail.
+        if not calls or tally.calls > calls:
+            self._report_failure(caller, error, size)
+        return None, tally
 
     def _report_failure(self, caller: ModelCaller, error: SummaryError, size: int) -> None:
         kind = getattr(error, "kind", "rejected")
@@ -163,27 +164,76 @@ class SummaryWriter:
         data = {"model": caller.model, "reason": str(error)}
         self.emit(Event("fell_back", caller.session_id, data))
 
-    async def _ask_model(
-        self, brief: Brief, caller: ModelCaller, size: int, before: Tally
-    ) -> tuple[SegmentText, Tally]:
-        """Return one model's summary and the new tally.
-
-        Raises:
-            NoUsableAnswer: the model gave no usable text.
-        """
-        shown = await asyncio.to_thread(self._mask_by_policy, brief)
-        text, spent = await Drafter(caller, self.tokens).draft(shown, before)
-        try:
-            compose = self._compose(brief, "model").with_prose
-            written = await asyncio.to_thread(compose, mark_headings(text), size)
-        except SummaryRejected as error:
-            raise NoUsableAnswer(error, spent) from error
-        return replace(written, model=spent.model), spent
-
     def _mask_by_policy(self, brief: Brief) -> Brief:
-        """Return the brief with outputs masked by tool policies."""
         if MASK not in self.config.tool_policies.values():
             return brief
         # Secrets were masked before, because a mask may cut a secret and show half.
         tokens = list(map(self.tokens.message, brief.shown))
         return replace(brief, shown=mask_by_policy(brief.shown, tokens, self.config))
+
+
+# -------------------------------------------------------------- failing models
+
+COOLDOWNS = (60.0, 300.0, 900.0)
+"""Seconds after the first, second and every further failure in a row."""
+
+FIRST_COOLDOWN = {"quota": 1, "auth": 2}
+"""Kind of failure → its first index in COOLDOWNS; other kinds begin at 0."""
+
+LASTING_KINDS = {"auth", REFUSED}
+"""Kinds that end only with time; a longer segment does not retry the model earlier."""
+
+RETRY_GROWTH = 1.5  # a segment longer by this factor is worth a try after other kinds
+
+MAX_FAILURES = 1_024
+"""Failures held; the oldest are forgotten, so that a long-lived process does not grow."""
+
+
+class _Cooldown(NamedTuple):
+    until: float
+    """The clock's seconds at which the model may be asked again."""
+    retry_tokens: float
+    """A segment of this size is worth a try before."""
+    step: int
+    """Index in COOLDOWNS."""
+
+
+class CircuitBreaker:
+    """Pause a model that fails in a session; thread-safe. `clock` returns seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = renew_after_fork(threading.Lock())
+        self._cooldowns: dict[tuple[str, str | None], _Cooldown] = {}
+
+    def allows(self, session_id: str, model: str | None, tokens: int) -> bool:
+        """Return whether the model may be asked for a segment of `tokens`."""
+        cooldown = self._cooldowns.get((session_id, model))
+        if cooldown is None:
+            return True
+        return self._clock() >= cooldown.until or tokens >= cooldown.retry_tokens
+
+    def record_failure(self, session_id: str, model: str | None, tokens: int, kind: str) -> float:
+        """Record a failure; return the seconds for which the model rests."""
+        key, now = (session_id, model), self._clock()
+        with self._lock:
+            previous = self._cooldowns.pop(key, None)
+            step = max(0 if previous is None else previous.step + 1, FIRST_COOLDOWN.get(kind, 0))
+            step = min(step, len(COOLDOWNS) - 1)
+            retry_tokens = math.inf if kind in LASTING_KINDS else RETRY_GROWTH * tokens
+            self._cooldowns[key] = _Cooldown(now + COOLDOWNS[step], retry_tokens, step)
+            while len(self._cooldowns) > MAX_FAILURES:
+                del self._cooldowns[next(iter(self._cooldowns))]
+            return COOLDOWNS[step]
+
+    def wake(self, session_id: str) -> None:
+        """End the session's cooldowns, but keep the count of failures."""
+        with self._lock:
+            for key, cooldown in self._cooldowns.items():
+                if key[0] == session_id:
+                    self._cooldowns[key] = cooldown._replace(until=-math.inf)
+
+    def record_success(self, session_id: str, model: str | None) -> None:
+        """Forget the failures of a model that answers again."""
+        with self._lock:
+            self._cooldowns.pop((session_id, model), None)

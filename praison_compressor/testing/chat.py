@@ -44,10 +44,10 @@ class ChatCompletions:
             code="context_length_exceeded",
         )
 
-    def error_body(self, why: Failure) -> JSON:
+    def error_body(self, failure: Failure) -> JSON:
         """Return an error body."""
         names = ("message", "type", "param", "code")
-        return {"error": {name: getattr(why, name) for name in names}}
+        return {"error": {name: getattr(failure, name) for name in names}}
 
     def response_body(self, reply: Reply, asked: Recorded) -> JSON:
         """Return the body of a reply that is not streamed."""

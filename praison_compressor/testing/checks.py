@@ -114,8 +114,8 @@ def _check_message(message: Any, path: str, rules: Rules) -> None:
 
 def _check_content(message: JSON, role: str, path: str) -> None:
     content = message.get("content")
-    instead = ("tool_calls", "function_call", "refusal", "audio")
-    if content in (None, "") and role == "assistant" and any(map(message.get, instead)):
+    alternatives = ("tool_calls", "function_call", "refusal", "audio")
+    if content in (None, "") and role == "assistant" and any(map(message.get, alternatives)):
         return
     if content is None:
         text = "Invalid value for 'content': expected a string, got null."
@@ -129,7 +129,7 @@ def _check_content(message: JSON, role: str, path: str) -> None:
 
 
 def check_content(parts: Any, allowed: Mapping[str, set[str]], path: str) -> None:
-    """Refuse content that is no array of the allowed parts."""
+    """Refuse content that is not an array of the allowed parts."""
     for index, part in enumerate(as_array(parts, path)):
         where = f"{path}[{index}]"
         kind = string_under(as_object(part, where), "type", where)
@@ -187,7 +187,7 @@ def _check_pairs(messages: Sequence[JSON]) -> None:
 
 
 def check_alternation(messages: Sequence[JSON]) -> None:
-    """Refuse roles that do not alternate, calls, results and system messages aside."""
+    """Refuse roles that do not alternate, without calls, results and system messages."""
     roles = [m["role"] for m in messages if not m.get("tool_calls")]
     roles = [role for role in roles if role in ("user", "assistant")]
     if any(role != ("user", "assistant")[index % 2] for index, role in enumerate(roles)):
@@ -199,7 +199,7 @@ def check_alternation(messages: Sequence[JSON]) -> None:
 
 # ---------------------------------------------------------------- tools
 def check_tools(body: JSON) -> None:
-    """Refuse tools that are no functions, and a choice without tools."""
+    """Refuse tools that are not functions, and a choice without tools."""
     tools = body.get("tools")
     if tools is None and body.get("tool_choice") not in (None, "none"):
         text = "'tool_choice' is only allowed when 'tools' are specified."
@@ -227,18 +227,18 @@ def refuse_missing(param: str) -> NoReturn:
     raise Refusal(text, param=param, code="missing_required_parameter")
 
 
-def refuse_type(param: str, expected: str, got: Any) -> NoReturn:
+def refuse_type(param: str, expected: str, value: Any) -> NoReturn:
     """Refuse a value of the wrong JSON type."""
     names = {dict: "an object", list: "an array", str: "a string", type(None): "null"}
-    found = names.get(type(got), "a number or boolean")
+    found = names.get(type(value), "a number or boolean")
     text = f"Invalid type for '{param}': expected {expected}, but got {found} instead."
     raise Refusal(text, param=param, code="invalid_type")
 
 
-def refuse_value(param: str, got: Any, supported: Iterable[str]) -> NoReturn:
+def refuse_value(param: str, value: Any, supported: Iterable[str]) -> NoReturn:
     """Refuse a value outside an enumeration."""
     names = ", ".join(f"'{name}'" for name in supported)
-    text = f"Invalid value: '{got}'. Supported values are: {names}."
+    text = f"Invalid value: '{value}'. Supported values are: {names}."
     raise Refusal(text, param=param, code="invalid_value")
 
 
@@ -284,7 +284,7 @@ def check_not_empty(value: str | list[Any], path: str) -> None:
 
 
 def check_call_arguments(holder: Mapping[str, Any], path: str) -> None:
-    """Refuse a call's arguments that are no text of a JSON object."""
+    """Refuse a call's arguments unless they are a JSON object's text."""
     param = f"{path}.arguments"
     try:
         parsed = json.loads(string_under(holder, "arguments", path))

@@ -108,7 +108,7 @@ Answerer: TypeAlias = Callable[[Asked], "Answer | str | Awaitable[Answer | str]"
 
 @dataclass
 class Recorded(Asked):
-    """A request and its outcome; only `body` if refused unread."""
+    """A request and its outcome; if refused, perhaps only its `body`."""
 
     path: str = ""
     headers: dict[str, str] = field(default_factory=dict)

@@ -27,10 +27,10 @@ Answers: TypeAlias = Answerer | Sequence[Answer | str]
 
 HOST = "127.0.0.1"
 
-LARGEST_BODY = 1 << 30
-"""Bytes; aiohttp's default limit of 1 MB would refuse long transcripts."""
+MOST_BODY_BYTES = 1 << 30
+"""aiohttp's default limit of 1 MB would refuse long transcripts."""
 
-SMALLEST_HIT = 1_024  # tokens; OpenAI and Anthropic cache no shorter prefix
+LEAST_CACHED_TOKENS = 1_024  # tokens; OpenAI and Anthropic cache no shorter prefix
 
 
 class LocalProvider:
@@ -140,7 +140,7 @@ class LocalProvider:
 
     async def _open(self) -> None:
         self._closing = asyncio.Event()
-        app = web.Application(client_max_size=LARGEST_BODY)
+        app = web.Application(client_max_size=MOST_BODY_BYTES)
         for protocol in self._protocols:
             handler = functools.partial(self._handle, protocol)
             app.router.add_post(protocol.path, handler)
@@ -198,15 +198,13 @@ class LocalProvider:
     def _cached_prefix_tokens(self, asked: Asked) -> int:
         """Return the tokens of the prefix shared with earlier requests; remember it."""
         prefixes = _prefix_digests(asked)
-        shared = next(
-            (i for i, p in enumerate(prefixes) if p not in self._seen_prefixes), len(prefixes)
-        )
+        shared = sum(prefix in self._seen_prefixes for prefix in prefixes)
         self._seen_prefixes.update(prefixes)
         if not shared:
             return 0
         counter = self._counter(asked.model)
         tokens = counter.tools(asked.tools) + counter.messages(asked.messages[:shared])
-        return tokens if tokens >= SMALLEST_HIT else 0
+        return tokens if tokens >= LEAST_CACHED_TOKENS else 0
 
     async def _answer(self, asked: Asked) -> Answer:
         answers = (
@@ -273,21 +271,21 @@ def _prefix_digests(asked: Asked) -> list[bytes]:
     choice = asked.body.get("tool_choice")
     # Anthropic caches no messages under a tool choice other than "auto".
     forced = choice if isinstance(choice, dict) and choice.get("type") != "auto" else None
-    running = hashlib.sha256(json.dumps([asked.model, asked.tools, forced]).encode())
+    hasher = hashlib.sha256(json.dumps([asked.model, asked.tools, forced]).encode())
     digests = []
     for message in asked.messages:
         # The order of a message's keys, and keys without a value, do not reach a model.
         shown = {key: value for key, value in sorted(message.items()) if value is not None}
-        running.update(json.dumps(shown).encode())
-        digests.append(running.digest())
+        hasher.update(json.dumps(shown).encode())
+        digests.append(hasher.digest())
     return digests
 
 
-def _error_response(protocol: ChatCompletions, record: Recorded, why: Failure) -> web.Response:
-    record.status, record.error = why.status, why.message
-    retry = why.retry_after_seconds
+def _error_response(protocol: ChatCompletions, record: Recorded, failure: Failure) -> web.Response:
+    record.status, record.error = failure.status, failure.message
+    retry = failure.retry_after_seconds
     headers = {} if retry is None else {"retry-after": f"{retry:g}"}
-    return web.json_response(protocol.error_body(why), status=why.status, headers=headers)
+    return web.json_response(protocol.error_body(failure), status=failure.status, headers=headers)
 
 
 def _content_type(asked: Asked) -> str:

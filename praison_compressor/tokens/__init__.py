@@ -7,12 +7,3 @@
 - `refusals`: whether a provider's refusal means length, and which window
 - `windows`: a window learned from requests that passed and that were refused
 """
-
-from __future__ import annotations
-
-from .counter import TokenCounter
-from .encodings import Vocabulary
-from .models import Limits, model_limits
-from .refusals import Overflow, overflow_of
-
-__all__ = ["Limits", "Overflow", "TokenCounter", "Vocabulary", "model_limits", "overflow_of"]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from ..errors import ConfigError
 from ..messages import Message, calls_beside
 from ..messages.digests import CachedMessage, MessageCache
-from ..messages.shapes import items_of, part_text, text_beside, without_bodies
+from ..messages.shapes import items_of, part_text, read_call, text_beside, without_bodies
 from .encodings import Vocabulary, vocabulary_for
 from .images import image_rule, size_and_detail
 
@@ -85,9 +85,9 @@ class TokenCounter:
         self._rules = f"{type(self).__name__} {self.vocabulary.source} {self._image_rule}"
         self._tool_tokens = 7 if self.vocabulary.source.endswith("o200k_base") else 10
         # Roles and names repeat in every message.
-        self._word = lru_cache(REMEMBERED_WORDS)(self.vocabulary.count)
-        self._section = lru_cache(REMEMBERED_SECTIONS)(self.vocabulary.count)
-        self._tool = lru_cache(REMEMBERED_TOOLS)(self._count_tool)
+        self._count_word = lru_cache(REMEMBERED_WORDS)(self.vocabulary.count)
+        self._count_section = lru_cache(REMEMBERED_SECTIONS)(self.vocabulary.count)
+        self._count_dumped = lru_cache(REMEMBERED_TOOLS)(self._count_tool)
         self._observed = (0.0, 0.0)
         self._doubted = False
         self._ratio = 1.0
@@ -115,10 +115,6 @@ class TokenCounter:
         """Return the tokens of a text alone."""
         return self._scale(self._count_text(text))
 
-    def texts(self, texts: Sequence[str]) -> list[int]:
-        """Return the tokens of each text."""
-        return list(map(self.text, texts))
-
     def message(self, message: Mapping[str, Any]) -> int:
         """Return the tokens of a message with its frame."""
         return self._scale(self._count_cached(self.cache(message)))
@@ -137,7 +133,7 @@ class TokenCounter:
         new = [entry for entry in entries if rules not in entry.tokens]
         if len(new) < COUNTED_TOGETHER or type(self).count is not TokenCounter.count:
             new = []
-        parts = [self._parts(entry.plain) for entry in new]
+        parts = [self._split(entry.plain) for entry in new]
         sizes = self.vocabulary.begin_count([text for _, texts in parts for text in texts])
 
         def finish_count() -> list[int]:
@@ -203,94 +199,91 @@ class TokenCounter:
 
     # ------------------------------------------------------------ messages
 
-    def _count_cached(self, seen: CachedMessage) -> int:
-        tokens = seen.tokens.get(self._rules)
+    def _count_cached(self, entry: CachedMessage) -> int:
+        tokens = entry.tokens.get(self._rules)
         if tokens is None:
-            tokens = seen.tokens[self._rules] = self.count(seen.plain)
+            tokens = entry.tokens[self._rules] = self.count(entry.plain)
         return tokens
 
     def count(self, message: Message) -> int:
         """Return the tokens of a plain message, uncorrected and not cached."""
-        tokens, texts = self._parts(message)
+        tokens, texts = self._split(message)
         return tokens + sum(map(self._count_text, texts))
 
     def _count_text(self, text: str) -> int:
         """Return a text's tokens; count recent sections only once."""
         if not SECTIONED_CHARS[0] <= len(text) <= SECTIONED_CHARS[1]:
             return self.vocabulary.count(text)
-        cuts = [0, *(found.end() for found in _SECTION.finditer(text)), len(text)]
-        return sum(self._section(text[start:end]) for start, end in pairwise(cuts))
+        cuts = [0, *(match.end() for match in _SECTION.finditer(text)), len(text)]
+        return sum(self._count_section(text[start:end]) for start, end in pairwise(cuts))
 
-    def _parts(self, message: Message) -> tuple[int, list[str]]:
+    def _split(self, message: Message) -> tuple[int, list[str]]:
         """Return the tokens beside content and arguments, and these texts."""
-        tokens = MESSAGE_TOKENS + self._word(str(message.get("role") or ""))
-        name, content, calls = message.get("name"), message.get("content"), calls_beside(message)
+        tokens = MESSAGE_TOKENS + self._count_word(str(message.get("role") or ""))
+        name, content = message.get("name"), message.get("content")
         if isinstance(name, str) and name:
-            tokens += NAME_TOKENS + self._word(name)
-        for call in calls:
-            tokens += CALL_TOKENS + self._word(call.name)
-        texts = [call.arguments for call in calls]
+            tokens += NAME_TOKENS + self._count_word(name)
+        texts = []
+        for call in calls_beside(message):
+            tokens += CALL_TOKENS + self._count_word(call.name)
+            texts.append(call.arguments)
         if isinstance(content, str):
             texts.append(content)
         else:
-            tokens += self._content(content)
-        return tokens if message.keys() <= _PLAIN_KEYS else tokens + self._beside(message), texts
+            tokens += self._count_content(content)
+        return tokens if message.keys() <= _PLAIN_KEYS else tokens + self._count_beside(
+            message
+        ), texts
 
-    def _beside(self, message: Message) -> int:
+    def _count_beside(self, message: Message) -> int:
         """Return the tokens beside the content: words, Responses items, thinking sent back."""
         blocks = message.get("thinking_blocks") or message.get("reasoning_details")
         text = message.get("reasoning_content") or message.get("reasoning")
-        tokens = self._content(text_beside(message)) + self._content(blocks or text)
-        return tokens + self._content([*items_of(message)])
+        tokens = self._count_content(text_beside(message)) + self._count_content(blocks or text)
+        return tokens + self._count_content([*items_of(message)])
 
-    def _content(self, content: Any) -> int:
+    def _count_content(self, content: Any) -> int:
         if content is None:
             return 0
         if isinstance(content, str):
             return self.vocabulary.count(content)
         if isinstance(content, list):
-            return sum(map(self._content, content))
-        return self._part(content) if isinstance(content, dict) else self._json(content)
+            return sum(map(self._count_content, content))
+        return self._count_part(content) if isinstance(content, dict) else self._count_json(content)
 
-    def _part(self, part: Mapping[str, Any]) -> int:
+    def _count_part(self, part: Mapping[str, Any]) -> int:
         kind = str(part.get("type"))
         if kind in _IMAGES:
             return self._image_rule.count(*size_and_detail(part))
         if kind.startswith(_THINKING):
-            return self._thinking(part)
+            return self._count_thinking(part)
         if kind == "tool_use":
-            return self._tool_use(part)
+            call = read_call(part)
+            return CALL_TOKENS + self._count_word(call.name) + self.vocabulary.count(call.arguments)
         if kind == "tool_result":
-            return MESSAGE_TOKENS + self._content(part.get("content") or part.get("output"))
+            return MESSAGE_TOKENS + self._count_content(part.get("content") or part.get("output"))
         text = part.get("text")
         if isinstance(text, str) and part.keys() <= _TEXT_KEYS:
             return self.vocabulary.count(text)
-        return self._by_words(part)
+        return self._count_words(part)
 
-    def _by_words(self, part: Mapping[str, Any]) -> int:
+    def _count_words(self, part: Mapping[str, Any]) -> int:
         """Return the tokens of a part's words or JSON, and its files."""
         shown, bodies = without_bodies(part)
         words = part_text(shown)
-        tokens = self.vocabulary.count(words) if words else self._json(shown)
+        tokens = self.vocabulary.count(words) if words else self._count_json(shown)
         tokens += ceil(bodies.files / MEDIA_CHARS_PER_TOKEN)
         return tokens + ceil(bodies.sealed / SEALED_CHARS_PER_TOKEN)
 
-    def _thinking(self, part: Mapping[str, Any]) -> int:
+    def _count_thinking(self, part: Mapping[str, Any]) -> int:
         # The model does not read a signature.
         if part.get("thinking"):
-            return self._content(part["thinking"])
+            return self._count_content(part["thinking"])
         sealed = part.get("encrypted_content") or part.get("data") or ""
-        readable = self._content(part.get("summary") or part.get("text"))
-        readable += self._content(part.get("content"))
-        return readable + ceil(len(str(sealed)) / SEALED_CHARS_PER_TOKEN)
+        readable = [part.get("summary") or part.get("text"), part.get("content")]
+        return self._count_content(readable) + ceil(len(str(sealed)) / SEALED_CHARS_PER_TOKEN)
 
-    def _tool_use(self, part: Mapping[str, Any]) -> int:
-        arguments = part.get("input") or part.get("arguments") or {}
-        text = arguments if isinstance(arguments, str) else _dumps(arguments)
-        name = str(part.get("name") or "")
-        return CALL_TOKENS + self.vocabulary.count(name) + self.vocabulary.count(text)
-
-    def _json(self, value: Any) -> int:
+    def _count_json(self, value: Any) -> int:
         return self.vocabulary.count(_dumps(value))
 
     # ------------------------------------------------------------ tools
@@ -299,32 +292,32 @@ class TokenCounter:
         if not tools:
             return 0
         # Every request brings the same schemas: 40 of them take 10 ms to count.
-        return TOOLS_TOKENS + sum(self._tool(_dumps(tool)) for tool in tools)
+        return TOOLS_TOKENS + sum(self._count_dumped(_dumps(tool)) for tool in tools)
 
     def _count_tool(self, dumped: str) -> int:
         tool = json.loads(dumped)
         function = tool.get("function", tool)
         if not isinstance(function, Mapping) or not function.get("name"):
-            return self._tool_tokens + self._json(tool)
+            return self._tool_tokens + self._count_json(tool)
         line = f"{function['name']}:{_strip_period(function.get('description'))}"
         schema = function.get("parameters") or function.get("input_schema") or {}
-        return self._tool_tokens + self.vocabulary.count(line) + self._properties(schema)
+        return self._tool_tokens + self.vocabulary.count(line) + self._count_properties(schema)
 
-    def _properties(self, schema: Any) -> int:
+    def _count_properties(self, schema: Any) -> int:
         """Return the tokens of a schema's properties at any depth."""
         if not isinstance(schema, Mapping):
             return 0
         properties, tokens = schema.get("properties"), 0
         if isinstance(properties, Mapping) and properties:
-            tokens = 3 + sum(self._property(str(k), v) for k, v in properties.items())
+            tokens = 3 + sum(self._count_property(str(k), v) for k, v in properties.items())
         branches = [schema.get("items")]
         for name in ("anyOf", "oneOf", "allOf"):
             branches += schema.get(name) or ()
         for name in ("$defs", "definitions"):
             branches += (schema.get(name) or {}).values()
-        return tokens + sum(map(self._properties, branches))
+        return tokens + sum(map(self._count_properties, branches))
 
-    def _property(self, name: str, schema: Any) -> int:
+    def _count_property(self, name: str, schema: Any) -> int:
         if not isinstance(schema, Mapping):
             return 3 + self.vocabulary.count(name)
         kind = schema.get("type", "")
@@ -332,7 +325,7 @@ class TokenCounter:
         choices = schema.get("enum") or ()
         listed = sum(3 + self.vocabulary.count(str(choice)) for choice in choices)
         first = 3 - 3 * bool(choices)
-        return first + listed + self.vocabulary.count(line) + self._properties(schema)
+        return first + listed + self.vocabulary.count(line) + self._count_properties(schema)
 
 
 COUNTED_TOGETHER = 64

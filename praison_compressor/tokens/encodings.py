@@ -67,7 +67,10 @@ class Vocabulary:
                 return
             with suppress(Exception):  # `finish_count` counts a missing size and raises the error
                 for at in range(0, len(places), TEXTS_PER_CALL):
-                    joint = [n for n in places[at : at + TEXTS_PER_CALL] if _is_joint(texts[n])]
+                    batch = places[at : at + TEXTS_PER_CALL]
+                    joint = [
+                        n for n in batch if len(texts[n]) <= PIECE_CHARS and END not in texts[n]
+                    ]
                     sizes.update(zip(joint, count([texts[n] for n in joint]), strict=True))
 
         ahead: Future[None] | None = None
@@ -98,11 +101,6 @@ TEXTS_PER_CALL = 1_024
 (tests/benchmarks/latency.py)."""
 
 
-def _is_joint(text: str) -> bool:
-    """Return whether a text can be counted among others."""
-    return len(text) <= PIECE_CHARS and END not in text
-
-
 # A vocabulary's own pattern starts a new piece at these places, so a cut here changes no count:
 # before a word that starts a line, between a word and one mark before the next word, between
 # letters and digits.
@@ -118,7 +116,7 @@ def split_pieces(text: str) -> Iterator[str]:
     start = 0
     while len(text) - start > PIECE_CHARS:
         end = start + PIECE_CHARS
-        seams = [found.start() for found in _SEAM.finditer(text, end - SEAM_CHARS, end)]
+        seams = [match.start() for match in _SEAM.finditer(text, end - SEAM_CHARS, end)]
         end = seams[-1] if seams else end
         yield text[start:end]
         start = end
@@ -169,7 +167,7 @@ def _joint_counter(encoding: Any, end: int) -> CountPieces | None:
 
     def count(texts: Sequence[str]) -> list[int]:
         numbers = bytes(memoryview(encode(END.join(texts), {END})))
-        return [len(each) // NUMBER_BYTES for each in numbers.split(mark)]
+        return [len(part) // NUMBER_BYTES for part in numbers.split(mark)]
 
     return count
 

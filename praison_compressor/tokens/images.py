@@ -99,15 +99,11 @@ def image_size(url: Any) -> Size | None:
     try:
         image = base64.b64decode(start[: len(start) // 4 * 4])
         if image.startswith(b"\x89PNG"):
-            return _pair(">II", image, 16)
+            width, height = struct.unpack_from(">II", image, 16)
+            return width, height
         return _jpeg_size(image) if image.startswith(b"\xff\xd8") else None
     except (binascii.Error, ValueError, struct.error, IndexError):
         return None
-
-
-def _pair(layout: str, data: bytes, offset: int) -> Size:
-    first, second = struct.unpack_from(layout, data, offset)
-    return int(first), int(second)
 
 
 def _jpeg_size(data: bytes) -> Size | None:
@@ -115,7 +111,7 @@ def _jpeg_size(data: bytes) -> Size | None:
     while at + 9 < len(data) and data[at] == 0xFF:
         marker = data[at + 1]
         if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            height, width = _pair(">HH", data, at + 5)
+            height, width = struct.unpack_from(">HH", data, at + 5)
             return width, height
         at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
     return None

@@ -49,7 +49,8 @@ def model_limits(model: str | None, context_window: int | None = None) -> Limits
     (`openrouter/anthropic/`), tag, region and date. Then the window is guessed, with one warning
     for each model.
     """
-    listed = _listed_limits(model)
+    entries = (_limits(entry, source) for entry, source in _table_entries(model))
+    listed = next(filter(None, entries), None)
     if context_window is not None:
         return Limits(context_window, listed.output if listed else None, "context_window", False)
     if listed is None:
@@ -101,13 +102,7 @@ def _warn_unknown(model: str | None) -> None:
     )
 
 
-def _listed_limits(model: str | None) -> Limits | None:
-    limits = (_limits(entry, source) for entry, source in _table_entries(model))
-    return next(filter(None, limits), None)
-
-
 def _table_entries(model: str | None) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """Yield a model's entries with their sources."""
     for table, source in _tables():
         for name in _candidate_names(model):
             entry = table.get(name)
@@ -172,13 +167,13 @@ def _candidate_names(model: str | None) -> Iterator[str]:
         routed = routed.partition("/")[2]
 
 
-_REGION = re.compile(r"^(us|eu|apac|au|jp|global|us-gov)\.(?=[a-z]+\.)")
-
-_VENDOR = re.compile(r"^(anthropic|openai|meta|mistral|amazon|cohere|deepseek|qwen)\.(?=[a-z])")
-
-_DATE = re.compile(r"[-@](20\d\d-?[01]\d-?[0-3]\d|latest|default)$")
-
-_MODEL_VERSION = re.compile(r"(-v\d+)?:[\w.-]*$")
+_EXTRAS = (
+    re.compile(r"^(us|eu|apac|au|jp|global|us-gov)\.(?=[a-z]+\.)"),
+    re.compile(r"(-v\d+)?:[\w.-]*$"),
+    re.compile(r"^(anthropic|openai|meta|mistral|amazon|cohere|deepseek|qwen)\.(?=[a-z])"),
+    re.compile(r"[-@](20\d\d-?[01]\d-?[0-3]\d|latest|default)$"),
+)
+"""Parts around a model's name, removed in this order: region, version, vendor, date."""
 
 
 def _spellings(name: str) -> Iterator[str]:
@@ -189,8 +184,8 @@ def _spellings(name: str) -> Iterator[str]:
         yield f"ft:{base}"
         yield from _spellings(base)
         return
-    for pattern in (_REGION, _MODEL_VERSION, _VENDOR, _DATE):
-        shorter = pattern.sub("", name)
+    for extra in _EXTRAS:
+        shorter = extra.sub("", name)
         if shorter != name:
             name = shorter
             yield name

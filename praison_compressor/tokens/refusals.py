@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 SMALLEST_WINDOW = 2_000
@@ -23,10 +22,10 @@ class Overflow:
     """A provider's refusal of a request as too long; None: not named."""
 
     window: int | None
-    asked: int | None
-    """Tokens of the prompt, as the provider counted."""
-    answer: int | None = None
-    """Tokens that the provider kept free for the answer."""
+    prompt_tokens: int | None
+    """As the provider counted."""
+    answer_tokens: int | None = None
+    """As the provider kept free for the answer."""
     certain: bool = True
     """False where the refusal may mean something else."""
     confirmed: bool = False
@@ -37,14 +36,10 @@ class Overflow:
 
 
 def _any_of(*phrases: str) -> re.Pattern[str]:
-    """Compile a pattern that any of the phrases fits."""
     return re.compile("|".join(phrases), re.IGNORECASE | re.DOTALL)
 
 
 _CERTAIN = _any_of(
-    r"context[ _]?(?:length|window)[ _]?(?:is |was )?exceed",
-    r"max_(?:prompt_)?tokens_exceeded",
-    r"exceed_context_size|n_ctx",
     r"(?:context|prompt|input|sequence|model)[ _](?:length|window|size|limit)[^.\d]{0,40}exceed",
     r"(?:exceed(?:s|ed)?|longer|larger|greater|too large)\b[^.\d]{0,60}\bcontext",
     r"(?:exceed(?:s|ed)?|longer|larger|greater|too large)\b[^.\d]{0,60}\btoken limit",
@@ -57,13 +52,11 @@ _CERTAIN = _any_of(
     r"max(?:imum)? message tokens",
     r"max(?:imum)? (?:model|prompt|input|sequence) length",
     r"(?:prompt|inputs?|query|text|messages?|conversation) (?:is |are |was )?too (?:long|large)",
-    r"(?:prompt|input|text)(?: token)?s? length (?:is )?too long",
     r"range of input length",
     r"prompt exceeds max length|model max length",
     r"too many (?:input |prompt |total text )?tokens|too many total text bytes",
     r"(?:input|prompt) token count|input tokens exceed",
     r"inputs?`? (?:tokens|must have less)|max_new_tokens`? must be",
-    r"string too long.*tokens",
     r"reduce (?:the length of|your (?:prompt|message|input)|the (?:prompt|input))",
     r"tokens? in the prompt cannot exceed|total message (?:size|token)",
     r"上下文(?:长度|窗口)|输入(?:长度|内容|文本)?(?:过长|超)|(?:prompt|输入).{0,6}(?:过长|超长|超过)",
@@ -114,7 +107,8 @@ _CLIENT_WORDS = re.compile(
 """What clients write around a server's words."""
 
 _REFUSED_STATUSES = frozenset((400, 413, 422))
-_CLASSES = frozenset(
+
+_REFUSED_CLASSES = frozenset(
     "BadRequestError ContextWindowExceededError UnprocessableEntityError RequestTooLargeError "
     "InvalidRequestError ValidationException".split()
 )
@@ -130,19 +124,13 @@ def _compile(*patterns: str) -> tuple[re.Pattern[str], ...]:
 
 
 _WINDOWS = _compile(
-    r"maximum context length (?:is|of|limit of) N",
     r"tokens? > N (?:tokens )?max",
     r"context limit: \d+ \+ \d+ > N",
     r"must be <=? N",
     r"N maximum context length",
-    r"\[\s*\d+\s*,\s*N\s*\]",
-    r"(?:less|fewer|more) than N",
     r"maximum (?:model|prompt|input|sequence|allowed)[a-z ]{0,24} (?:length|size|tokens)?\D{0,8}N",
     r"max[a-z ]{0,12} (?:length|size)\D{0,8}N",
-    r"(?:token|tokens|model|context) limit\D{0,24}N",
-    r"cannot exceed[a-z ]{0,24} N",
     r"context (?:length|window|size)[^\d]{0,40}?N",
-    r"n_ctx\D{0,5}N",
     r"max(?:imum)? tokens of N",
     r"maximum (?:number of )?(?:input )?tokens (?:allowed )?\(?N",
     r"(?:exceeds?|over|above) (?:the )?(?:[a-z]+ ){0,3}N",
@@ -150,15 +138,13 @@ _WINDOWS = _compile(
     r"(?:only (?:supports?|accepts?|takes?)|up to|at most)\D{0,20}N",
 )
 
-_ASKED = _compile(
+_PROMPTS = _compile(
     r"resulted in N tokens",
     r"requested (?:about |a total of )?N tokens",
     r"context limit: N \+",
     r"request (?:has|contains) N (?:input )?tokens",
-    r"prompt contains N tokens",
     r"given: N `?inputs",
     r"too long: N",
-    r"input token count \(?N",
     r"request \(?N tokens",
     r"(?:token count|prompt length|input length|length|inputs?|prompt|current length|tokens|size)"
     r" (?:is |of |has )?\(?(?:length )?N",
@@ -191,37 +177,40 @@ _NO_SIZE = re.compile(
 
 
 def overflow_of(
-    error: BaseException, sent: int | None = None, own_texts: Iterable[str] = ()
+    error: BaseException, sent: int = 0, own_texts: Iterable[str] = ()
 ) -> Overflow | None:
     """Return what a refusal says of a request's length, or None.
 
     Args:
         error: what the client raised.
-        sent: our count of the refused request. Numbers that this size excludes are dropped; without
-            `sent` the numbers are returned as named.
+        sent: our count of the refused request, by which numbers are believed; 0 means no number.
         own_texts: texts of the request, which a refusal may repeat.
     """
-    links = list(_error_chain(error))
-    text = " ".join(map(_error_text, links))
+    errors = list(error_chain(error))
+    text = _clean_text(errors, own_texts)
+    statuses = {status for error in errors for status in _statuses(error)}
+    if 429 in statuses or _THROTTLE.search(text):
+        return _minute_limit(text, sent)
+    certain = bool(_CERTAIN.search(text))
+    if not certain and not _can_mean_length(errors, statuses, text, sent):
+        return None
+    window = _first_number(_WINDOWS, text)
+    answer = _first_number(_ANSWERS, text)
+    prompt = _first_number(_PROMPTS, text, besides=(window, answer))
+    included = _first_number(_ANSWER_PART, text)
+    if prompt is not None and included is not None and prompt > included:
+        prompt -= included
+    return _check_numbers(Overflow(window, prompt, answer, certain), text, sent)
+
+
+def _clean_text(errors: list[BaseException], own_texts: Iterable[str]) -> str:
+    """Return the errors' text without the request's own words, codes and identifiers."""
+    text = " ".join(map(_coded_text, errors))
     for own in own_texts:
         if len(own) >= LEAST_ECHO_CHARS:
             text = text.replace(own, " ").replace(own[:LEAST_ECHO_CHARS], " ")
     text = _NO_SIZE.sub(" ", _REPEATED.sub(" ", text) if _FIELD.search(text) else text)
-    text = _THOUSANDS.sub(lambda found: str(round(float(found[1]) * 1_000)), text)
-    statuses = {status for link in links for status in _statuses(link)}
-    if 429 in statuses or _THROTTLE.search(text):
-        return _minute_limit(text, sent)
-    certain = bool(_CERTAIN.search(text))
-    if not certain and not _can_mean_length(links, statuses, text, sent):
-        return None
-    window = _first_number(_WINDOWS, text)
-    answer = _first_number(_ANSWERS, text)
-    asked = _first_number(_ASKED, text, besides=(window, answer))
-    within = _first_number(_ANSWER_PART, text)
-    if asked is not None and within is not None and asked > within:
-        asked -= within
-    named = Overflow(window, asked, answer, certain)
-    return named if sent is None else _check_numbers(named, text, sent)
+    return _THOUSANDS.sub(lambda match: str(round(float(match[1]) * 1_000)), text)
 
 
 _THOUSANDS = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d+)?) ?k\b", re.IGNORECASE)
@@ -234,29 +223,29 @@ _FIELD, _REPEATED = re.compile(r"['\"]loc['\"]"), re.compile(r"['\"]input['\"]\s
 """A validator's list of wrong fields repeats its input."""
 
 
-def _minute_limit(text: str, sent: int | None) -> Overflow | None:
+def _minute_limit(text: str, sent: int) -> Overflow | None:
     """Return a limit per minute that one request exceeds, or None."""
-    numbers = _PER_MINUTE.search(text)
-    if numbers is None:
+    match = _PER_MINUTE.search(text)
+    if match is None:
         return None
-    limit, asked = _integer(numbers[1]), _integer(numbers[2])
-    if asked <= limit:
-        return None
-    named = Overflow(limit, asked)
-    return named if sent is None else _check_numbers(named, text, sent)
+    limit, prompt = map(_integer, match.groups())
+    return _check_numbers(Overflow(limit, prompt), text, sent) if prompt > limit else None
 
 
-def _can_mean_length(
-    links: list[BaseException], statuses: set[int], text: str, sent: int | None
-) -> bool:
-    is_refused = statuses & _REFUSED_STATUSES or not {
-        type(link).__name__ for link in links
-    }.isdisjoint(_CLASSES)
+def _can_mean_length(errors: list[BaseException], statuses: set[int], text: str, sent: int) -> bool:
+    classes = {type(error).__name__ for error in errors}
+    is_refused = statuses & _REFUSED_STATUSES or classes & _REFUSED_CLASSES
     if not is_refused or _NOT_LENGTH.search(text):
         return False
-    near = (n for n in _numbers(text) if sent and sent / COUNT_FACTOR <= n <= sent * COUNT_FACTOR)
     is_silent = not re.search(r"\w", _CLIENT_WORDS.sub("", text))
-    return 413 in statuses or is_silent or bool(_POSSIBLE.search(text)) or any(near)
+    if 413 in statuses or is_silent or _POSSIBLE.search(text):
+        return True
+    return any(_is_near(number, sent) for number in _numbers(text))
+
+
+def _is_near(number: int, sent: int) -> bool:
+    """Return whether a provider may have counted `sent` tokens as this number."""
+    return 0 < sent / COUNT_FACTOR <= number <= sent * COUNT_FACTOR
 
 
 def _check_numbers(named: Overflow, text: str, sent: int) -> Overflow:
@@ -266,50 +255,55 @@ def _check_numbers(named: Overflow, text: str, sent: int) -> Overflow:
     the refusal names the request's own size as well.
     """
     numbers = {n for n in _numbers(text) if n >= SMALLEST_WINDOW}
-    near = {n for n in numbers if sent / COUNT_FACTOR <= n <= sent * COUNT_FACTOR}
-    asked, answer = named.asked, named.answer or 0
-    is_named = asked is not None and sent / COUNT_FACTOR <= asked <= sent * COUNT_FACTOR
+    prompt, answer = named.prompt_tokens, named.answer_tokens or 0
+    is_named = prompt is not None and _is_near(prompt, sent)
     if not is_named or (named.window is None and len(numbers) > 1):
         # Of two numbers the larger is the request, with or without its answer.
-        largest = max(near, default=0)
+        largest = max((n for n in numbers if _is_near(n, sent)), default=0)
         size = largest - answer if largest - answer in numbers else largest
-        asked = size if any(size / 2 <= n < size for n in numbers) else None
-    prompt = sent if asked is None else asked
+        prompt = size if any(size / 2 <= n < size for n in numbers) else None
+    size = sent if prompt is None else prompt
     excess = _first_number(_EXCESS, text)
-    windows = [named.window if excess is None else prompt - excess]
-    windows += sorted(numbers - {asked, excess, answer}, reverse=True)
+    windows = [named.window if excess is None else size - excess]
+    windows += sorted(numbers - {prompt, excess, answer}, reverse=True)
     for place, window in enumerate(windows):
-        least = 0 if is_named and place == 0 else prompt / 2
-        if window is not None and max(SMALLEST_WINDOW, least) <= window < prompt + answer:
-            return replace(named, window=window, asked=asked, confirmed=asked is not None)
-    return replace(named, window=None, asked=asked)
+        least = 0 if is_named and place == 0 else size / 2
+        if window is not None and max(SMALLEST_WINDOW, least) <= window < size + answer:
+            is_confirmed = prompt is not None
+            return replace(named, window=window, prompt_tokens=prompt, confirmed=is_confirmed)
+    return replace(named, window=None, prompt_tokens=prompt)
 
 
 # -------------------------------------------------------------- an error's text
 
 
-def _error_chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes, without contexts."""
+def error_chain(error: BaseException, *, contexts: bool = False) -> Iterator[BaseException]:
+    """Yield an error and its causes; with `contexts` also its contexts."""
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen:
         seen.add(id(link))
         yield link
-        link = link.__cause__
+        # `from None` hides a context.
+        is_shown = contexts and not link.__suppress_context__
+        link = link.__cause__ or (link.__context__ if is_shown else None)
 
 
-def _error_text(link: BaseException) -> str:
-    """Return an error's class, code and text."""
-    text = ""
-    with suppress(Exception):  # a class may fail to say its text
-        text = str(link)
-    code = getattr(link, "code", None)
-    return f"{type(link).__name__} {code if isinstance(code, str) else ''} {text}"
+def error_text(error: BaseException) -> str:
+    """Return an error's text, even if its `__str__` fails."""
+    try:
+        return str(error)
+    except Exception:
+        return "without a text"
 
 
-def _statuses(link: BaseException) -> Iterator[int]:
-    response = getattr(link, "response", None)
-    for holder in (link, response):
+def _coded_text(error: BaseException) -> str:
+    code = getattr(error, "code", None)
+    return f"{type(error).__name__} {code if isinstance(code, str) else ''} {error_text(error)}"
+
+
+def _statuses(error: BaseException) -> Iterator[int]:
+    for holder in (error, getattr(error, "response", None)):
         for name in ("status_code", "status", "http_status", "code"):
             status = getattr(holder, name, None)
             if isinstance(status, int) and not isinstance(status, bool):
@@ -322,13 +316,13 @@ def _integer(text: str) -> int:
 
 def _numbers(text: str) -> Iterator[int]:
     # Chinese has no spaces around a number.
-    for found in re.finditer(r"(?a)(?<![\w.])\d[\d,_]*(?![\w]|\.\d)", text):
-        yield _integer(found[0].rstrip(",_"))
+    for match in re.finditer(r"(?a)(?<![\w.])\d[\d,_]*(?![\w]|\.\d)", text):
+        yield _integer(match[0].rstrip(",_"))
 
 
 def _first_number(
     patterns: tuple[re.Pattern[str], ...], text: str, besides: Container[int | None] = ()
 ) -> int | None:
     """Return the first pattern's number that is not in `besides`."""
-    found = (_integer(one[1]) for pattern in patterns for one in pattern.finditer(text))
-    return next((number for number in found if number not in besides), None)
+    matches = (match for pattern in patterns for match in pattern.finditer(text))
+    return next((n for match in matches if (n := _integer(match[1])) not in besides), None)

@@ -6,7 +6,7 @@ window; otherwise it teaches nothing. A window that no refusal confirmed is trie
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isqrt
 
 from .refusals import SMALLEST_WINDOW, Overflow
@@ -24,7 +24,7 @@ class Trial:
     refusal: Overflow
     sent: int
     """Our count of the refused request."""
-    asked: int | None
+    prompt_tokens: int | None
     """The provider's count of the first refused request."""
 
 
@@ -38,7 +38,7 @@ class LearnedWindow:
         self._largest = 0  # of the requests that passed
         self._named: int | None = None
         self._is_confirmed = True
-        self._wait = self._left = UPWARD_AFTER
+        self._upward_after = self._passes_left = UPWARD_AFTER
 
     def learn_refusal(self, refusal: Overflow, sent: int) -> int | None:
         """Return the window to try after a refusal, or None.
@@ -52,14 +52,13 @@ class LearnedWindow:
         if is_last_try:
             window = self.floor
         elif refusal.window is not None:
-            window = round(refusal.window * sent / (refusal.asked or sent))
+            window = round(refusal.window * sent / (refusal.prompt_tokens or sent))
         elif self._largest < sent < 2 * self._largest:
             window = (self._largest + sent) // 2
         else:
             window = sent // 2
-        before = self.window if self.trial is None else self.trial.before
-        asked = refusal.asked if self.trial is None else self.trial.asked
-        self.trial = Trial(before, refusal, sent, asked)
+        first = self.trial or Trial(self.window, refusal, sent, refusal.prompt_tokens)
+        self.trial = replace(first, refusal=refusal, sent=sent)
         self.window = max(min(window, self.window), self.floor)
         return self.window
 
@@ -75,12 +74,13 @@ class LearnedWindow:
             self._is_confirmed = trial.refusal.confirmed or (
                 named is not None and named == self._named
             )
-            self._named, self._left = named, self._wait
+            self._named, self._passes_left = named, self._upward_after
         elif not self._is_confirmed and self.window < self.listed:
-            self._left -= 1
-            if self._left > 0:
+            self._passes_left -= 1
+            if self._passes_left > 0:
                 return None
-            self._wait, self._left, window = 4 * self._wait, 4 * self._wait, 2 * self.window
+            self._upward_after *= 4
+            self._passes_left, window = self._upward_after, 2 * self.window
         else:
             return None
         self.window = max(min(window, self.listed), self.floor)

@@ -1,4 +1,4 @@
-"""`Costs`, `Balance`: what a compression costs and saves.
+"""Weigh what a compression costs against what it saves later.
 
 Pure: prices in US dollars and the session's pace are arguments.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Balance:
-    """The sum of one compression."""
+    """What one compression costs, and what it saves later."""
 
     cost: float
     """Its summaries, and the view that the provider reads again; below 0 with a cold cache."""
@@ -50,17 +50,17 @@ class Costs:
     cold_share: float = 0.0
     """Share of requests that find the cache cold."""
 
-    def balance(self, freed: int, again: int, read: int = 0, prose: int = 0) -> Balance:
+    def balance(self, freed: int, reread: int, read: int = 0, prose: int = 0) -> Balance:
         """Return the balance of a compression.
 
         Args:
             freed: tokens by which the view shrinks.
-            again: tokens of the new view after its first change, which no cache has.
+            reread: tokens of the new view after its first change, which no cache has.
             read: tokens that the summarizer reads.
             prose: tokens that the summarizer writes.
         """
         cost = read * self.summary_input + prose * self.summary_output
-        cost += -freed * self.written if self.is_cold else again * (self.written - self.cached)
+        cost += -freed * self.written if self.is_cold else reread * (self.written - self.cached)
         price = self.cached + self.cold_share * (self.written - self.cached)
         # The cheapest moment to compress is when carrying the tokens has cost as much as freeing
         # them. With steady growth half of them were carried on average, hence the 2.

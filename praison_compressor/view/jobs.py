@@ -147,16 +147,20 @@ def jobs_for(
     """
     sizes = [view.original_tokens(*run) for run in runs]
     main = max(range(len(runs)), key=lambda n: (sizes[n], n), default=0)
-    proses, jobs = [rooms.prose if n == main else 0 for n in range(len(runs))], []
+    proses = [rooms.prose if n == main else 0 for n in range(len(runs))]
     shares = _share_room(proses, needs, sizes, rooms.all)
-    for (start, end), share, prose in zip(runs, shares, proses, strict=True):
-        own, folds = min(share, view.shown_tokens(start, end) - 1), view.summaries_in((start, end))
-        # A fold's prose carries more than one segment's did.
-        prose *= 2 if any(segment.method == "model" for segment in folds) else 1
-        prose = max(1, min(prose, int(own * PROSE_SHARE))) if prose else 0
-        quotes = min(own, rooms.quotes)
-        jobs.append(Job(start, end, own, quotes, rooms.spare, prose, folds))
-    return tuple(jobs)
+    planned = zip(runs, shares, proses, strict=True)
+    return tuple(_job_for(view, run, share, prose, rooms) for run, share, prose in planned)
+
+
+def _job_for(view: View, run: Run, share: int, prose: int, rooms: Rooms) -> Job:
+    """Return a run's job; without `prose` no model is asked."""
+    room = min(share, view.shown_tokens(*run) - 1)
+    folds = view.summaries_in(run)
+    # A fold's prose carries more than one segment's did.
+    prose *= 2 if any(segment.method == "model" for segment in folds) else 1
+    prose = max(1, min(prose, int(room * PROSE_SHARE))) if prose else 0
+    return Job(*run, room, min(room, rooms.quotes), rooms.spare, prose, folds)
 
 
 def _share_room(
@@ -186,7 +190,8 @@ def choose_cut(view: View, room: int, floor: int) -> int:
 
     A turn start never brings the tail below `floor` tokens.
     """
-    step, users = view.longest_tail(room), set(view.transcript.users)
+    step = view.longest_tail(room)
+    users = set(view.transcript.users)
     least = max(floor, view.tail_tokens(step) * (1 - TURN_START_COST))
     turns = (start for start in view.starts if start >= step and start in users)
     return next((start for start in turns if view.tail_tokens(start) >= least), step)
@@ -214,6 +219,8 @@ class Split(NamedTuple):
     """Tokens for the texts."""
     runs: tuple[Run, ...]
     """The runs that texts replace."""
+    goal: int = 0
+    """Tokens that the view is planned for."""
 
     @property
     def size(self) -> int:
@@ -239,13 +246,13 @@ class Summaries:
         Raises:
             BudgetTooSmall: no plan comes down to the limit.
         """
-        found = self.split()
-        if found is None:
+        split = self.split()
+        if split is None:
             return None
-        return reject_small_gain(self._measure_plan(*found), self.view.size(), self.budget)
+        return reject_small_gain(self._measure_plan(split), self.view.size(), self.budget)
 
-    def split(self) -> tuple[Split, int] | None:
-        """Return the split and the first goal that it fits.
+    def split(self) -> Split | None:
+        """Return the mildest split for the first goal that one fits.
 
         The goals are the target, the mean of target and limit, and the limit. Return None if no
         split fits the target and the view is within the limit.
@@ -253,20 +260,20 @@ class Summaries:
         Raises:
             BudgetTooSmall: no cut comes down to the limit.
         """
-        target, limit, size = self.budget.target, self.budget.limit, self.view.size()
+        target, limit = self.budget.target, self.budget.limit
         tried = []
         for goal in (target, (target + limit) // 2, limit):
             split = self._mildest_split(goal)
             if split.fits(goal):
-                return split, goal
-            if size <= limit:
+                return split._replace(goal=goal)
+            if self.view.size() <= limit:
                 return None
             tried.append(split)
         nearest = min(tried, key=lambda split: split.size)
         # A split for a lower goal may come down further than the mildest one for the limit.
         if nearest.fits(limit):
-            return nearest, limit
-        needed = nearest.size if nearest.runs else size
+            return nearest._replace(goal=limit)
+        needed = nearest.size if nearest.runs else self.view.size()
         raise BudgetTooSmall(needed, limit, culprit=largest_fixed(self.view))
 
     def _mildest_split(self, goal: int) -> Split:
@@ -278,8 +285,8 @@ class Summaries:
         enough = self.view.longest_tail(min(self._requested_tail, self._tail_room(goal)))
         # A fold may fill its share, with prose of twice the request. The next summary must still
         # fit, or each one folds.
-        more = max(self._prose + self.budget.quotes, 2 * self._prose)
-        is_full = self._old_tokens > self.budget.fold + more
+        next_summary = max(self._prose + self.budget.quotes, 2 * self._prose)
+        is_full = self._old_tokens > self.budget.fold + next_summary
         scopes: tuple[Scope, ...] = (FOLD_LARGE, ALL)
         if self._old_tokens and not is_full:
             scopes = (NEW_LARGE, NEW, *scopes)
@@ -298,14 +305,14 @@ class Summaries:
 
     def _longest_split(self, goal: int, scope: Scope, reserve: int) -> Split:
         """Return the split with the longest requested tail that fits."""
-        view, starts, asked = self.view, self.view.starts, self._requested_tail
+        view, starts = self.view, self.view.starts
         if not starts:
             return self._split_at(len(view.tokens), scope, 0)
         at = bisect_left(
             starts, True, key=lambda start: self._split_at(start, scope, reserve).fits(goal)
         )
         fits = view.tail_tokens(starts[min(at, len(starts) - 1)])
-        share = self._tail_room(goal)
+        share, asked = self._tail_room(goal), self._requested_tail
         start = choose_cut(view, min(asked, fits), share if asked >= share else 0)
         return self._split_at(start, scope, reserve)
 
@@ -318,7 +325,8 @@ class Summaries:
 
     @lazy
     def _requested_tail(self) -> int:
-        users, turns = self.view.transcript.users, self.budget.recent_turns
+        users = self.view.transcript.users
+        turns = self.budget.recent_turns
         recent = self.view.tail_tokens(users[-turns:][0]) if turns and users else 0
         least = self._tail_room(self.budget.target) if self.budget.tail >= LARGE_TAIL else 0
         return max(self.budget.tail, recent, least)
@@ -390,8 +398,9 @@ class Summaries:
 
     # ---------------------------------------------------------- measured quotes
 
-    def _measure_plan(self, split: Split, goal: int) -> Plan:
+    def _measure_plan(self, split: Split) -> Plan:
         """Return the plan; give the room that quotes leave to the tail."""
+        goal = split.goal
         quotes = self._quote_room(split.scope, self.budget.most_quotes)
         most = self._prose + quotes  # Larger texts would be folded soon.
         room = min(most, goal - split.rest)
@@ -400,7 +409,7 @@ class Summaries:
         for _ in range(MOST_MEASURES):
             needs = [self.measures.quotes(self.view, r, room, self.budget) for r in split.runs]
             start = split.tail_start
-            split = self._lengthen_tail(split, goal, prose, min(most - prose, sum(needs)))
+            split = self._lengthen_tail(split, prose, min(most - prose, sum(needs)))
             room = min(most, goal - split.rest)
             if split.tail_start == start:
                 break
@@ -411,26 +420,27 @@ class Summaries:
         jobs = jobs_for(self.view, split.runs, needs, Rooms(room, prose, quotes, spare))
         return Plan(split.tail_start, split.rest + min(room, max(split.texts, prose)), jobs)
 
-    def _lengthen_tail(self, split: Split, goal: int, prose: int, quotes: int) -> Split:
+    def _lengthen_tail(self, split: Split, prose: int, quotes: int) -> Split:
         """Return the split with a longer tail if its texts need less.
 
         Quotes of a shorter middle need less in proportion.
         """
-        view, tail = self.view, self.view.tail_tokens(split.tail_start)
+        view = self.view
 
         def shorten_middle(start: int) -> Split:
             shorter = self._split_at(start, split.scope, 0)
             texts = prose + quotes * self._source_tokens(shorter) // self._source_tokens(split)
-            return shorter._replace(texts=max(shorter.texts, texts))
+            return shorter._replace(texts=max(shorter.texts, texts), goal=split.goal)
 
         older = [start for start in view.starts if start < split.tail_start]
         older = [start for start in older if view.tail_tokens(start) <= self._requested_tail]
-        longest = bisect_left(older, True, key=lambda start: shorten_middle(start).fits(goal))
+        longest = bisect_left(older, True, key=lambda start: shorten_middle(start).fits(split.goal))
         if longest == len(older):
             return split._replace(texts=prose + quotes)
         room = view.tail_tokens(older[longest])
-        longer = shorten_middle(choose_cut(view, room, max(tail + 1, int(room * LEAST_FILLED))))
-        is_longer = len(longer.runs) == len(split.runs) and longer.fits(goal)
+        floor = max(view.tail_tokens(split.tail_start) + 1, int(room * LEAST_FILLED))
+        longer = shorten_middle(choose_cut(view, room, floor))
+        is_longer = len(longer.runs) == len(split.runs) and longer.fits(split.goal)
         return longer if is_longer else split._replace(texts=prose + quotes)
 
     def _source_tokens(self, split: Split) -> int:

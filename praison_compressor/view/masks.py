@@ -1,17 +1,10 @@
-"""Shorten texts without a model.
-
-An old tool output becomes one line. A result that is too large keeps its first and last lines. As a
-last resort, messages too long for the window lose their middle.
-"""
+"""Replace old tool outputs by one line each, by policy."""
 
 from __future__ import annotations
 
-import functools
-from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from itertools import accumulate, takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..config import CompressorConfig
 from ..messages import (
@@ -19,8 +12,6 @@ from ..messages import (
     ToolCall,
     is_result,
     is_result_block,
-    is_system,
-    media_count,
     result_blocks,
     result_text,
     text_of,
@@ -28,27 +19,28 @@ from ..messages import (
     tool_calls_of,
 )
 from ..messages.calls import call_text
-from ..messages.display import message_as_text, pluralize
-from ..messages.shapes import MASK_OPENS, makes_calls, replace_surrogates
-from ..messages.shortening import cut_line, with_shorter_calls
+from ..messages.display import pluralize
+from ..messages.shapes import MASK_OPENS, replace_surrogates
+from ..messages.shortening import cut_line
 from ..quotes import deciding_line
-from ..quotes.output_lines import deciding_place
-from ..quotes.speakers import block_text, without_notes
-from ..recall.layout import split_lines
-from .frame import LEFT_OUT, READ_ON
-
-# -------------------------------------------------------------- the line
+from ..quotes.speakers import without_notes
 
 CALL_CHARS = 100
 DECIDING_CHARS = 80
 
 
-def mask_line(call: ToolCall, text: str, own: str, reference: str = "") -> str:
+def _block_text(block: Mapping[str, Any]) -> str:
+    """Return a result block's text, with its `is_error` flag if set."""
+    text = text_of(block)
+    return f"is_error: {text}" if block.get("is_error") is True else text
+
+
+def mask_line(call: ToolCall, text: str, output: str, reference: str = "") -> str:
     r"""Return one line for an old output, with its reference.
 
     Args:
-        text: the whole output.
-        own: the output without the host's notes.
+        text: the whole result.
+        output: the text without the host's notes.
         reference: names the whole output; "" if the archive cannot be read.
 
     >>> mask_line(ToolCall("c", "bash", '{"command": "cat a.py"}'), "x = 1\n" * 99, "", "s2.1")
@@ -56,7 +48,7 @@ def mask_line(call: ToolCall, text: str, own: str, reference: str = "") -> str:
     """
     lines = text.count("\n") + 1 if text else 0
     size = f"{pluralize(lines, 'line')}, {len(text):,} characters"
-    deciding = " ".join(deciding_line(call, own).split())
+    deciding = " ".join(deciding_line(call, output).split())
     parts = [f"{MASK_OPENS} {cut_line(call_text(call), CALL_CHARS)}: {size}"]
     if deciding and len(deciding) < len(text):
         parts.append(f'"{cut_line(deciding, DECIDING_CHARS)}"')
@@ -109,13 +101,13 @@ def maskable_results(
     policies = config.tool_policies
     if "*" in policies and MASK not in policies.values():
         return {}
-    found: dict[int, CallsById] = {}
+    maskable: dict[int, CallsById] = {}
     for index, calls in results_with_calls(messages):
         if tokens[index] > LEAST_MASKED:
             free = {id: call for id, call in calls.items() if policy_of(call.name, config) == MASK}
             if free:
-                found[index] = free
-    return found
+                maskable[index] = free
+    return maskable
 
 
 def mask_by_policy(
@@ -159,10 +151,10 @@ def mask_results(calls: CallsById, message: Message, reference: str = "") -> Mes
     """
 
     def line_of(call: ToolCall, result: Message, _: Sequence[Any]) -> str:
-        text = result_text(result) if is_result(result) else block_text(result)
+        text = result_text(result) if is_result(result) else _block_text(result)
         return mask_line(call, text, without_notes(text), reference)
 
-    return _rewrite_results(calls, message, line_of)
+    return rewrite_results(calls, message, line_of)
 
 
 Rewrite = Callable[[ToolCall, Message, Sequence[Any]], str]
@@ -171,7 +163,7 @@ Rewrite = Callable[[ToolCall, Message, Sequence[Any]], str]
 The result is a message or a block."""
 
 
-def _rewrite_results(calls: CallsById, message: Message, rewrite: Rewrite) -> Message:
+def rewrite_results(calls: CallsById, message: Message, rewrite: Rewrite) -> Message:
     """Return the message with the results of these calls rewritten."""
     if is_result(message):
         text = rewrite(calls[str(message.get("tool_call_id") or "")], message, ())
@@ -186,243 +178,3 @@ def _rewrite_results(calls: CallsById, message: Message, rewrite: Rewrite) -> Me
             if len(text) < len(str(part.get("content") or "")):
                 blocks[place] = {**part, "content": text}
     return replace_surrogates(to_plain({**message, "content": blocks}))
-
-
-# -------------------------------------------------------------- excerpts
-
-
-class TooLarge(NamedTuple):
-    """The results of a message that are too large."""
-
-    calls: CallsById
-    keep: int
-    """Tokens that stay."""
-
-
-EXCERPT_SHARE = 0.25  # an excerpt's share of the size limit
-
-
-def large_results(
-    messages: Sequence[Message],
-    tokens: Sequence[int],
-    spans: Iterable[range],
-    config: CompressorConfig,
-    most: int,
-) -> dict[int, TooLarge]:
-    """Return the results and calls that are too large, by message index.
-
-    `spans` are the steps. `most` limits one result, in tokens. All results of a step together, and
-    all calls of a message, may take 2 * `most`. Results of "keep" tools stay. Results with pictures
-    or files stay too, because the archive returns text only.
-    """
-    large: dict[int, TooLarge] = {}
-    for span in spans:
-        if sum(tokens[span.start : span.stop]) > most:
-            large |= _large_in_step(messages, tokens, span, config, most)
-    return large
-
-
-def _large_in_step(
-    messages: Sequence[Message],
-    tokens: Sequence[int],
-    span: range,
-    config: CompressorConfig,
-    most: int,
-) -> dict[int, TooLarge]:
-    step = messages[span.start : span.stop]
-    results = {
-        span.start + at: _calls_not_kept(calls.values(), config)
-        for at, calls in results_with_calls(step)
-        if not media_count(step[at])
-    }
-    sizes = {index: tokens[index] for index in results if results[index]}
-    limit = most
-    if sum(min(size, most) for size in sizes.values()) > 2 * most:
-        limit = 2 * most // len(sizes)
-    keep = int(limit * EXCERPT_SHARE)
-    large = {n: TooLarge(results[n], keep) for n, size in sizes.items() if size > limit}
-    calls = _calls_not_kept(tool_calls_of(step[0]), config)
-    outweigh = sum(len(call.arguments) for call in calls.values()) > len(text_of(step[0]))
-    if tokens[span.start] > 2 * most and outweigh:
-        large[span.start] = TooLarge(calls, int(most * EXCERPT_SHARE))
-    return large
-
-
-def _calls_not_kept(calls: Iterable[ToolCall], config: CompressorConfig) -> CallsById:
-    return {call.id: call for call in calls if policy_of(call.name, config) != KEEP}
-
-
-def excerpt_results(
-    large: TooLarge, message: Message, tokens: int, reference: str, *, reads: bool
-) -> Message:
-    """Return the message, each result as its first and last lines.
-
-    A call's long argument strings are cut in the middle; the arguments stay JSON.
-
-    The gap states its size and, if the agent `reads` the archive by tools, its `reference`.
-    `tokens` are the message's.
-    """
-    whole = message_as_text(message)
-    density = len(whole) / max(1, tokens)
-    half = int(large.keep * density / len(large.calls)) // 2
-    if makes_calls(message):
-        rest = f": {reference} has them" if reference and reads else ""
-        shorten = functools.partial(_leave_out_middle, rest=rest)
-        return replace_surrogates(
-            to_plain(with_shorter_calls(message, 2 * half, shorten, large.calls))
-        )
-    length = len(split_lines(whole))
-
-    def keep_ends(call: ToolCall, result: Message, before: Sequence[Any]) -> str:
-        text = result_text(result) if is_result(result) else text_of(result)
-        gap = _gap_in(text, call, half)
-        if gap is None:
-            return text
-        above = len(split_lines(earlier)) if (earlier := text_of({"content": list(before)})) else 0
-        first, last = above + gap.first, above + gap.last
-        rest = READ_ON.format(f"{reference}:{first}-{last}") if reference and reads else ""
-        size = int((gap.end - gap.start) / density)
-        marks = [LEFT_OUT.format(f"{first:,}", f"{last:,}", f"{length:,}", f"{size:,}", rest)]
-        if gap.quoted:
-            marks.append(f"[line {above + gap.quoted_at:,}] {gap.quoted}")
-        return "\n".join([text[: gap.start].rstrip("\n"), *marks, text[gap.end :]])
-
-    return _rewrite_results(large.calls, message, keep_ends)
-
-
-class _Gap(NamedTuple):
-    """The middle of a text that an excerpt leaves out."""
-
-    start: int
-    """Its first character."""
-    end: int
-    first: int
-    """Its first line, from 1."""
-    last: int
-    quoted: str = ""
-    """Its deciding line, which the excerpt shows."""
-    quoted_at: int = 0
-
-
-QUOTED_CHARS = 150  # characters of a gap's deciding line with its number, at most
-
-
-def _gap_in(text: str, call: ToolCall, half: int) -> _Gap | None:
-    """Return what an excerpt with `half` characters at each end leaves out.
-
-    The deciding line shortens the first part by `QUOTED_CHARS`.
-    """
-    lines = split_lines(text)
-    ends = _line_ends(text, lines)
-    head, tail = _lines_within(lines, half), len(lines) - _lines_within(lines[::-1], half)
-    if head >= tail:
-        return None
-    end = ends[tail - 1]
-    at = deciding_place(call, text, ends[head - 1], end) if half > 2 * QUOTED_CHARS else -1
-    if at < 0:
-        return _Gap(ends[head - 1], end, head + 1, tail)
-    number = bisect_right(ends, at)
-    head = _lines_within(lines, half - QUOTED_CHARS)
-    quoted = cut_line(lines[number], QUOTED_CHARS - len(f"[line {number:,}] "))
-    return _Gap(ends[head - 1], end, head + 1, tail, quoted, number + 1)
-
-
-def _lines_within(lines: Sequence[str], chars: int) -> int:
-    """Return how many of the first lines fit `chars`; at least one."""
-    sizes = accumulate(len(line) + 1 for line in lines)
-    return max(1, sum(1 for _ in takewhile(lambda size: size <= chars, sizes)))
-
-
-def _line_ends(text: str, lines: Sequence[str]) -> list[int]:
-    """Return where each line of a text ends, its break included."""
-    ends, at = [], 0
-    for line in lines:
-        at += len(line)
-        at += text.startswith("\n", at)  # a wrapped line ends without a break
-        ends.append(at)
-    return ends
-
-
-# -------------------------------------------------------------- shortening
-
-
-CountMessages = Callable[[Sequence[Message]], int]
-
-LEAST_CUT_CHARS = 200
-
-
-def shorten_messages(
-    messages: Sequence[Message], limit: int, count: CountMessages
-) -> list[Message]:
-    """Return the messages, the longest texts cut to fit `limit`.
-
-    Cut in this order until the list fits: tool results and user messages after the first; all but
-    system messages and the newest message; all messages; the arguments of calls. Where nothing
-    fits, the shortest possible list is returned.
-    """
-    every = range(len(messages))
-    users = [index for index in every if messages[index].get("role") == "user"]
-    later = {*users[1:], *(index for index in every if is_result(messages[index]))}
-    rest = {index for index in every[:-1] if not is_system(messages[index])}
-    shortened = list(messages)
-    for targets in (later, rest, every):
-        if count(shortened) <= limit:
-            return shortened
-        shortened = _cut_evenly(messages, targets, limit, count, _cut_message)
-    fits = count(shortened) <= limit or not any(map(makes_calls, messages))
-    shorter = functools.partial(with_shorter_calls, shorten=_leave_out_middle)
-    return shortened if fits else _cut_evenly(shortened, every, limit, count, shorter)
-
-
-def _cut_evenly(
-    messages: Sequence[Message],
-    targets: Collection[int],
-    limit: int,
-    count: CountMessages,
-    cut: Callable[[Message, int], Message],
-) -> list[Message]:
-    """Return the list with targets cut to the largest length that fits."""
-
-    def at(chars: int) -> list[Message]:
-        return [cut(m, chars) if n in targets else m for n, m in enumerate(messages)]
-
-    low = LEAST_CUT_CHARS
-    high, best = max([low, *(_longest_text(messages[index]) for index in targets)]), at(low)
-    while high - low > max(50, low // 50):
-        middle = (low + high) // 2
-        tried = at(middle)
-        if count(tried) <= limit:
-            best, low = tried, middle
-        else:
-            high = middle
-    return best
-
-
-def _longest_text(message: Message) -> int:
-    asked = (len(call.arguments) for call in tool_calls_of(message))
-    return max([len(str(message.get("content") or "")), *asked])
-
-
-def _cut_message(message: Message, chars: int) -> Message:
-    content = message.get("content")
-    if isinstance(content, str):
-        return {**message, "content": _leave_out_middle(content, chars)}
-    if isinstance(content, list):
-        return {**message, "content": [_cut_part(part, chars) for part in content]}
-    return message
-
-
-def _cut_part(part: Any, chars: int) -> Any:
-    if isinstance(part, dict) and part.get("type") in ("text", "input_text"):
-        return {**part, "text": _leave_out_middle(str(part.get("text") or ""), chars)}
-    if is_result_block(part):
-        return _cut_message(part, chars)
-    return part
-
-
-def _leave_out_middle(text: str, chars: int, rest: str = ": too long for the window") -> str:
-    if len(text) <= chars:
-        return text
-    half = chars // 2
-    left_out = len(text) - 2 * half
-    return f"{text[:half]}\n[… {left_out:,} characters left out{rest} …]\n{text[-half:]}"

@@ -50,24 +50,24 @@ def plan(view: View, budget: Budget, measures: Measures) -> Plan | None:
     excerpts = measures.excerpts(view, budget)
     view = view.with_segments(excerpts.values())
     budget = _adjust_marks(view, budget)
-    found = None
+    chosen = None
     if view.size() > budget.trigger:
         masking = _mask_plan(view, budget, measures.masks(view, budget))
-        found = masking or _summary_plan(view, budget, measures)
-    if found is None and excerpts:
-        found = Plan(len(view.tokens), view.size())
-    return found and replace(found, excerpts=tuple(excerpts))
+        chosen = masking or _summary_plan(view, budget, measures)
+    if chosen is None and excerpts:
+        chosen = Plan(len(view.tokens), view.size())
+    return chosen and replace(chosen, excerpts=tuple(excerpts))
 
 
 def _summary_plan(view: View, budget: Budget, measures: Measures) -> Plan | None:
     share = budget.tiny_tail_share
     if share is not None and budget.target - view.fixed_tokens() < TINY_ROOM:
         view, budget = view.without_first_step(), replace(budget, tail_share=share)
-    behind = view.behind_a_segment()
-    found = _summarize_kept(Summaries(behind, budget, measures))
-    if found is None and behind is not view:
-        found = _summarize_kept(Summaries(view, budget, measures))
-    return found
+    afterwards = view.behind_a_segment()
+    summaries = _summarize_kept(Summaries(afterwards, budget, measures))
+    if summaries is None and afterwards is not view:
+        summaries = _summarize_kept(Summaries(view, budget, measures))
+    return summaries
 
 
 def plan_range(view: View, budget: Budget, measures: Measures) -> Plan | None:
@@ -129,9 +129,10 @@ def _adjust_trigger(view: View, budget: Budget) -> Budget:
     raised = budget.trigger + int(BOUND_MARK * (budget.limit - budget.trigger))
     if view.has_running_thinking:
         return replace(budget, trigger=raised)
-    users, least = view.transcript.users, budget.mark_at(LEAST_GROWTH)
-    last = view.span_tokens(users[-2], users[-1]) if len(users) > 1 else 0
-    return replace(budget, trigger=min(budget.trigger, max(least, raised - last)))
+    users = view.transcript.users
+    last_turn = view.span_tokens(users[-2], users[-1]) if len(users) > 1 else 0
+    lowered = max(budget.mark_at(LEAST_GROWTH), raised - last_turn)
+    return replace(budget, trigger=min(budget.trigger, lowered))
 
 
 def is_due(view: View, budget: Budget) -> bool:
@@ -166,16 +167,16 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
     }
     if not gains:
         return None
-    size, gain = view.size(), sum(gains.values())
-    masking = Plan(recent, size - gain, masks=tuple(gains))
+    gain = sum(gains.values())
+    masking = Plan(recent, view.size() - gain, masks=tuple(gains))
     if masking.expected > budget.mark_at(budget.mask_reach):
         return None
-    again = masking.expected - view.shown_tokens(0, masking.masks[0])
-    pays = gain >= MASK_WORTH * again
+    reread = masking.expected - view.shown_tokens(0, masking.masks[0])
+    pays = gain >= MASK_WORTH * reread
     if budget.costs is not None and budget.costs.growth:
-        pays = budget.costs.balance(gain, again).pays
+        pays = budget.costs.balance(gain, reread).pays
     is_worth = masking.expected <= budget.target or pays
-    return reject_small_gain(masking, size, budget) if is_worth else None
+    return reject_small_gain(masking, view.size(), budget) if is_worth else None
 
 
 # -------------------------------------------------------------- what a policy keeps
@@ -188,7 +189,7 @@ def _summarize_kept(whole: Summaries) -> Plan | None:
     again on each of the next turns. Summarizing more of them lowers the size, so bisection finds
     the fewest.
     """
-    view, target = whole.view, whole.budget.target
+    view = whole.view
     if not view.kept:
         return whole.plan()
     steps = (step for step in view.transcript.steps if step.start in view.kept)
@@ -200,8 +201,8 @@ def _summarize_kept(whole: Summaries) -> Plan | None:
 
     def is_enough(count: int) -> bool:
         with suppress(BudgetTooSmall):
-            found = without_oldest(count).split()
-            return found is None or found[1] <= target
+            split = without_oldest(count).split()
+            return split is None or split.goal <= whole.budget.target
         return False
 
     return without_oldest(bisect_left(range(len(kept)), True, key=is_enough)).plan()

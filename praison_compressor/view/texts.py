@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 from ..config import CompressorConfig
 from ..ledger.segments import Segment
 from ..messages import Message
 from ..messages.secrets import Redactor
-from ..quotes import read_quotes, user_words_exceed
-from ..recall.outlines import outline_rows
+from ..quotes import read_quotes
+from ..quotes.quoting import CHARS_PER_TOKEN
+from ..quotes.speakers import spoken_parts
 from ..tokens.counter import TokenCounter
 from .budget import Budget
+from .excerpts import excerpt_results, large_results
 from .frame import frame_summary
-from .masks import SAMPLE_REFERENCE, excerpt_results, large_results, mask_results, maskable_results
+from .masks import SAMPLE_REFERENCE, mask_results, maskable_results
 from .view import Run, View
 
 Names = Mapping[int, str]
@@ -59,7 +62,8 @@ class Texts:
             # Secrets are masked before the text is cut: half a secret has no shape to know it by.
             (message,) = self._redact([messages[index]])
             name = SAMPLE_REFERENCE if names is None else names.get(index, "")
-            tokens, reads = view.tokens[index], bool(self._config.recall)
+            tokens = view.tokens[index]
+            reads = bool(self._config.recall)
             short = excerpt_results(large[index], message, tokens, name, reads=reads)
             if self._tokens.message(short) <= tokens // 2:
                 excerpts[index] = short
@@ -105,18 +109,24 @@ class Texts:
         if not budget.has_model:
             beside += sum(segment.tokens for segment in view.summaries_in(run))
         left = max(0, room - beside)
-        if user_words_exceed(messages, left):
+        if _user_words_exceed(messages, left):
             # To read and print the quotes takes as long as to tokenize half of the transcript.
             return max(room, beside)
         references: Sequence[str] = ()
         if self._config.recall:
             references = [f"s99.{place}" for place in range(1, len(messages) + 1)]
-        has_outline = references and not budget.has_model
         text = read_quotes(messages, self._config.rule_sources).text(
             left,
             self._tokens.text,
             references=references,
             beside_prose=budget.has_model,
-            rows=outline_rows(messages, references, users=False) if has_outline else (),
         )
         return beside + self._tokens.text(text)
+
+
+def _user_words_exceed(messages: Sequence[Message], budget_tokens: int) -> bool:
+    """Return whether the user's words alone exceed a budget."""
+    of_user = (message for message in messages if message.get("role") == "user")
+    parts = (part for message in of_user for part in spoken_parts(message))
+    sizes = accumulate(len(part.text) for part in parts if part.source == "user")
+    return any(size > budget_tokens * CHARS_PER_TOKEN for size in sizes)

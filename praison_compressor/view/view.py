@@ -90,7 +90,8 @@ def lay_masks(
 # -------------------------------------------------------------- the view
 
 
-NO_SESSION, NOTHING = Session("", "", "", None), Originals(())
+NO_SESSION = Session("", "", "", None)
+NO_ORIGINALS = Originals(())
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ class View:
     """The assistant's line between a tool's result and a summary (a user message)."""
     own_messages: Sequence[Message] = ()
     """The caller's own messages, sent in place of the transcript's private copies."""
-    given_messages: Originals = NOTHING
+    given_messages: Originals = NO_ORIGINALS
     """The messages as they came, before repair: what the archive keeps."""
     given_tokens: int = 0
     """Tokens of the messages as they came, before renderings in them were expanded."""
@@ -138,7 +139,8 @@ class View:
         that the user keeps stay.
         """
         transcript = self.transcript
-        fixed, users = {*range(transcript.leading), *self.user_kept}, transcript.users
+        users = transcript.users
+        fixed = {*range(transcript.leading), *self.user_kept}
         if users:
             fixed |= {*step_at(users[0], transcript), *step_at(users[-1], transcript)}
             # A greeting before the task belongs to the first exchange where it fits.
@@ -383,7 +385,7 @@ class View:
 
     def originals(self, start: int, end: int) -> Sequence[Message]:
         """Return a run's messages as they came, in their own order."""
-        places = sorted(o for o in self.transcript.origins[start:end] if o is not None)
+        places = self.transcript.origins_of(range(start, end))
         return self.given_messages.at(places)
 
     def with_segments(self, segments: Iterable[Segment]) -> View:
@@ -415,8 +417,9 @@ def largest_fixed(view: View) -> str:
         return ""
     index = max(fixed, key=view.message_tokens)
     messages = view.transcript.messages
-    who = f"of the role {messages[index].get('role')}"
+    described = f"of the role {messages[index].get('role')}"
     for call in dict(results_with_calls(messages)).get(index, {}).values():
-        who = f"the result of {call.name}: a tool that answers in less would help"
-    place, tokens = view.transcript.origins[index], view.message_tokens(index)
-    return f"messages[{index if place is None else place}] with {tokens}, {who}"
+        described = f"the result of {call.name}: a tool that answers in less would help"
+    given_at = view.transcript.origins[index]
+    place = index if given_at is None else given_at
+    return f"messages[{place}] with {view.message_tokens(index)}, {described}"

@@ -2,9 +2,7 @@
 
     python -m tests.benchmarks.host_users [--only NAME]        # the MCP row needs `mcp<2`
 
-One real run each, against the strict provider: requests sent, refused, over the window, calls and
-results without each other; which agents were compressed, and the summarizer's calls. The last
-column has the error that reached the caller, if one did.
+One real run each, against the strict provider, with the columns of `tests.benchmarks.surfaces`.
 """
 
 import sys
@@ -14,43 +12,29 @@ from pathlib import Path
 from praisonaiagents import Agent, AgentTeam, Task, handoff
 from praisonaiagents.workflows import Workflow
 
-from praison_compressor.testing import LocalProvider, Worker
-from tests.benchmarks.common import faults, hush, options, show
+from praison_compressor.testing import Worker
+from tests.benchmarks.surfaces import Run, print_table
 from tests.helpers import hosting
-from tests.helpers.hosting import LONG, OPENAI, look_up, of_agent, turn
+from tests.helpers.hosting import LONG, turn
 
 CALLS = 24
 """Of a tool, in one turn: twice what the window takes."""
 WORKS = Worker(CALLS, arguments=hosting.numbered, tool="look_up", answer="Noted. " * 12)
 TURNS = 16
-COLUMNS = ("who", "requests", "refused", "over", "unpaired", "compressed", "summaries", "error")
 
 
-class Run:
-    """The agents of one run, and the provider that they ask."""
+def agent_of(run: Run, name: str = "Ada", **more: object) -> Agent:
+    """Return an agent for turns of many calls."""
+    return run.agent(name=name, execution=LONG, **more)
 
-    def __init__(self, host: LocalProvider) -> None:
-        self.host = host
-        self.made: list[Agent] = []
 
-    def agent(self, name: str = "Ada", *, asks: bool = True, **more: object) -> Agent:
-        """Return an agent with a tool; `asks`: compressed."""
-        given = {"name": name, "tools": [look_up], "execution": LONG, **more}
-        wanted = hosting.context(self.host) if asks else None
-        self.made.append(hosting.agent(self.host, OPENAI, wanted, **given))
-        return self.made[-1]
-
-    def talks(self, made: Agent) -> None:
-        """Let the agent talk past its window, then work past it."""
-        self.host.answer_with(Worker(0, answer="Noted. " * 12))
-        for n in range(TURNS):
-            made.chat(turn(n))
-        self.works(made)
-
-    def works(self, made: Agent) -> None:
-        """Let the agent call its tool past its window, in one turn."""
-        self.host.answer_with(WORKS)
-        made.chat(turn(99))
+def talk(run: Run, made: Agent) -> None:
+    """Let the agent talk past its window, then work past it in one turn."""
+    run.host.answer_with(Worker(0, answer="Noted. " * 12))
+    for n in range(TURNS):
+        made.chat(turn(n))
+    run.host.answer_with(WORKS)
+    made.chat(turn(99))
 
 
 # -------------------------------------------------------------- the parts of the host
@@ -58,11 +42,11 @@ class Run:
 
 def talks_with(**options: object) -> Callable[[Run], None]:
     """Return the talk of an agent with one more of the host's parts."""
-    return lambda run: run.talks(run.agent(**options))
+    return lambda run: talk(run, agent_of(run, **options))
 
 
 def team(run: Run) -> None:
-    members = [run.agent(name, asks=False) for name in ("Ann", "Ben")]
+    members = [agent_of(run, name, asks=False) for name in ("Ann", "Ben")]
     tasks = [Task(description=turn(1), expected_output="A note.", agent=each) for each in members]
     run.host.answer_with(WORKS)
     ours = hosting.context(run.host)
@@ -70,14 +54,14 @@ def team(run: Run) -> None:
 
 
 def workflow(run: Run) -> None:
-    steps = [run.agent(name, asks=False) for name in ("Ann", "Ben")]
+    steps = [agent_of(run, name, asks=False) for name in ("Ann", "Ben")]
     run.host.answer_with(WORKS)
     Workflow(steps=steps, context=hosting.context(run.host)).run(turn(1))
 
 
 def handed_over(run: Run) -> None:
-    second = run.agent("Second", instructions="You are second.")
-    first = run.agent("First", tools=None, handoffs=[handoff(second)])
+    second = agent_of(run, "Second", instructions="You are second.")
+    first = agent_of(run, "First", tools=None, handoffs=[handoff(second)])
     # The host gives the agent that is handed to no tools, and the first one's prompt to answer.
     run.host.answer_with(Worker(lambda asked: 1 if asked.tools else 0, answer="Noted. " * 12))
     for n in range(TURNS):
@@ -85,7 +69,7 @@ def handed_over(run: Run) -> None:
 
 
 def agent_in_a_tool(run: Run) -> None:
-    inner = run.agent("Inner")
+    inner = agent_of(run, "Inner")
 
     def ask_inner(question: str) -> str:
         """Ask the other agent.
@@ -95,7 +79,7 @@ def agent_in_a_tool(run: Run) -> None:
         """
         return str(inner.chat(question))
 
-    outer = run.agent("Outer", tools=[ask_inner])
+    outer = agent_of(run, "Outer", tools=[ask_inner])
     asks = Worker(2, tool="ask_inner", arguments=lambda t, n: {"question": turn(n)})
 
     def answer(asked):
@@ -109,26 +93,26 @@ def agent_in_a_tool(run: Run) -> None:
 def sub_agent(run: Run) -> None:
     from praisonaiagents.tools.subagent_tool import create_subagent_tool
 
-    made = create_subagent_tool(agent_factory=lambda **given: run.agent("Sub"))
+    made = create_subagent_tool(agent_factory=lambda **given: agent_of(run, "Sub"))
     function = made["function"] if isinstance(made, dict) else made
     run.host.answer_with(WORKS)
     function(task=turn(1))
 
 
 def with_autonomy(run: Run) -> None:
-    made = run.agent(autonomy=True)
+    made = agent_of(run, autonomy=True)
     run.host.answer_with(WORKS)
     made.run_autonomous(turn(1), max_iterations=2)
 
 
 def with_session(run: Run) -> None:
     for name in ("First", "Resumed"):
-        run.talks(run.agent(name, memory={"session_id": "books"}))
+        talk(run, agent_of(run, name, memory={"session_id": "books"}))
 
 
 def with_knowledge(run: Run) -> None:
     Path("notes.txt").write_text("The fiscal year starts in April.\n" * 20, encoding="utf-8")
-    run.talks(run.agent(knowledge=["notes.txt"]))
+    talk(run, agent_of(run, knowledge=["notes.txt"]))
 
 
 SERVER = """\
@@ -151,7 +135,7 @@ def with_mcp(run: Run) -> None:
     from praisonaiagents import MCP
 
     Path("server.py").write_text(SERVER, encoding="utf-8")
-    run.talks(run.agent(tools=MCP(f"{sys.executable} server.py")))
+    talk(run, agent_of(run, tools=MCP(f"{sys.executable} server.py")))
 
 
 WHO: dict[str, Callable[[Run], None]] = {
@@ -172,27 +156,5 @@ WHO: dict[str, Callable[[Run], None]] = {
 }
 
 
-def ran(name: str) -> tuple[object, ...]:
-    """Return the values of `COLUMNS` for one part of the host."""
-    error = ""
-    with hosting.by_itself() as provider:
-        run = Run(provider)
-        try:
-            WHO[name](run)
-        except (Exception, SystemExit) as problem:
-            error = f"{type(problem).__name__}: {problem}"[:60]
-        sent = of_agent(provider)
-        states = [(made.name, made.context_compressor) for made in run.made]
-        compressed = [f"{who}: {ours.context_status if ours else 'no'}" for who, ours in states]
-        summaries = len(provider.for_model("aux"))
-        return (name, len(sent), *faults(sent), ", ".join(compressed), summaries, error)
-
-
-def main() -> None:
-    given = options(__doc__, only=tuple(WHO))
-    hush()
-    show("through the host", COLUMNS, map(ran, given.only))
-
-
 if __name__ == "__main__":
-    main()
+    print_table(__doc__, "through the host", WHO)

@@ -4,32 +4,33 @@
         [--tokens 100000]
 
 Each session grows in rounds and is compressed in each, without a model. Every reference of a
-summary's quote, of an outline's row and of a masked output, in any view, is read back as a reader
+summary's quote, of an outline and of a masked output, in any view, is read back as a reader
 would, and all words beside it must stand in the answer. The same is asked of another message of the
 segment, as a control: a check that anything passes is none.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, MemoryStore
 from praison_compressor.messages import Message, result_text
+from praison_compressor.quotes.rendering import HEADING, OUTLINE
 from praison_compressor.view.frame import is_framed, unframe
 from tests.benchmarks.common import options, recorded, show
 from tests.helpers.transcripts import session
 
 Row = tuple[str, int, int, int, str]
-ENTRY = re.compile(r"^- ((?:\[s\d+\.\d+\] )+|s\d+\.\d+(?:-\d+)? )(.*(?:\n  .*)*)", re.M)
+ENTRY = re.compile(r"^- ((?:\[s\d+\.\d+\] )+)(.*(?:\n  .*)*)", re.M)
+CALL = re.compile(r"(.*?)((?: s\d+\.\d+)+)(?:, |$)")
 MASK = re.compile(r"^\[masked\] (.*); (s\d+\.\d+)$", re.M | re.S)
 LABEL = re.compile(
     r"\(newest of [\d,]+\)|\((?:no output|[\d,]+ lines?, [\d,]+ characters)\)|"
     r"no result was recorded|exit code -?\d+|in the user's role|in the result of |answering |"
     r"is_error: |^\d+\. |with a command|"
     r"typed as a command|sent while the agent worked|result of the newest call: |"
-    # A label of a quote that was cut; the tools, times and counts of an outline's row or a mask.
-    r"[\d,]+ characters\)$|×\d+|, \d+ more\)|said: |^assistant: |"
-    r": \d[\d,]* lines?, [\d,]+ characters"
+    # A label of a quote that was cut; the size of a mask.
+    r"[\d,]+ characters\)$|: \d[\d,]* lines?, [\d,]+ characters"
 )
 GAP = re.compile(r"\w*\s*(?:\[… [\d,]+ (?:of [\d,]+ characters|lines) …\]|…)\s*\w*")
 GENEROUS = 100_000
@@ -62,9 +63,17 @@ def cited(view: Sequence[Message]) -> list[tuple[str, str]]:
     found = []
     for message in view:
         if is_framed(message):
-            found += ENTRY.findall(unframe(message))
+            text, _, outline = unframe(message).partition(f"\n{HEADING}{OUTLINE}\n")
+            found += [*ENTRY.findall(text), *calls_named(outline)]
         found += [(where, said) for said, where in MASK.findall(result_text(message))]
     return found
+
+
+def calls_named(outline: str) -> Iterator[tuple[str, str]]:
+    """Yield each reference of an outline, with its tool and what the call was given."""
+    for tool, rest in re.findall(r"^- (.*?): (.*)$", outline, re.M):
+        for name, references in CALL.findall(f" {rest}"):
+            yield from ((f"[{place}]", f"{tool} {name}") for place in references.split())
 
 
 def leads_back(

@@ -64,7 +64,7 @@ def fill(store: SqlStore, number: int) -> None:
 
 def fill_large(url: str, count: int) -> None:
     """Write the rows of the large session."""
-    database = Database(url, None, accepts_plain=False, on_open=lambda: None)
+    database = Database(url, None, accepts_plain=False)
     database.write(lambda archive: _bulk(archive, count))
     if not database.is_sqlite:
         database.maintain("VACUUM ANALYZE")

@@ -3,19 +3,16 @@
     python -m tests.benchmarks.sliding [--turns 150] [--window 8000|32000|128000] [--way NAME]
 
 One conversation through a real agent, once with the whole list, and once each as a host drops its
-front: the last 100 or 40 messages, by a host that says nothing or by the host's own bots; the last
-100 with a host compaction in between, which puts the host's summary in the place of all but 20.
+front: the last 100 or 40 messages; the last 100 with a host compaction in between, which puts the
+host's summary in the place of all but 20.
 To reach: at most 1.2 times the calls of the whole list, and a median of .85 of each request's
 prefix outside compressions.
 """
 
-import asyncio
 import random
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
-
-from praisonai_bot.bots._session import BotSessionManager
 
 from praison_compressor.testing import Asked, Worker
 from tests.benchmarks.common import faults, hush, options, show, words
@@ -44,20 +41,12 @@ def kept(most: int = 0, compaction: int | None = None) -> Turn:
     return turn
 
 
-def by_bots(most: int) -> Turn:
-    """Return the host's bots, which keep each conversation's newest messages."""
-    manager = BotSessionManager(platform="telegram", max_history=most)
-    return lambda made, prompt, number: asyncio.run(manager.chat(made, "ann", prompt)) and None
-
-
 def ways(turns: int) -> dict[str, Turn]:
     """Return what hosts do with the front of a list."""
     return {
         "whole": kept(),
         "last 100": kept(100),
         "last 40": kept(40),
-        "last 100, bots": by_bots(100),
-        "last 40, bots": by_bots(40),
         "last 100, compacted": kept(100, turns // 2),
     }
 

@@ -112,15 +112,24 @@ def _words(messages: Sequence[Any], role: str) -> str:
 
 
 class Run:
-    """A folder with the plugin's options, files of the host, and a provider."""
+    """One run of a part of the host against a provider."""
 
     def __init__(self, host: LocalProvider, window: int) -> None:
         self.host = host
+        self.window = window
         self.note = ""
         host.set_window(window)
         host.set_window(128_000, "aux")
-        ours = {"auxiliary_model": "aux", "auxiliary_api_base": host.base_url}
-        ours |= {"auxiliary_api_key": "sk-aux", "context_window": window}
+
+    def agent(self, *, asks: bool = True, **more: Any) -> Agent:
+        """Return an agent with a tool; `asks`: compressed."""
+        wanted = hosting.context(self.host) if asks else None
+        return hosting.agent(self.host, OPENAI, wanted, **{"tools": [look_up], **more})
+
+    def _prepared(self) -> dict[str, str]:
+        """Write the plugin's options and files of the host; return a program's environment."""
+        ours = {"auxiliary_model": "aux", "auxiliary_api_base": self.host.base_url}
+        ours |= {"auxiliary_api_key": "sk-aux", "context_window": self.window}
         plugins = {"plugins": {"praison-compressor": ours}}
         line = f"{hosting.WORDS * 3}\n"
         files = {"tools.py": TOOLS, "agents.yaml": AGENTS, "flow.yaml": FLOW}
@@ -129,7 +138,7 @@ class Run:
         Path(".praisonai").mkdir()
         for name, text in files.items():
             Path(name).write_text(text, "utf-8")
-        self.environment = {
+        return {
             **os.environ,
             "PYTHONPATH": str(ROOT),
             "PRAISONAI_PLUGINS": "praison-compressor",
@@ -139,17 +148,12 @@ class Run:
             "TERM": "dumb",
         }
 
-    def agent(self, **more: Any) -> Agent:
-        """Return an agent that asks for us."""
-        given = {"tools": [look_up], **more}
-        return hosting.agent(self.host, OPENAI, hosting.context(self.host), **given)
-
     def command(self, *words: str) -> None:
         """Run a command of `praisonai` to its end."""
         done = subprocess.run(
             [sys.executable, "-m", "praisonai", *words],
             stdin=subprocess.DEVNULL,
-            env=self.environment,
+            env=self._prepared(),
             capture_output=True,
             text=True,
             timeout=200,
@@ -164,7 +168,7 @@ class Run:
         shown = bytearray()
         threading.Thread(target=_read, args=(leader, shown), daemon=True).start()
         given = {"stdin": follower, "stdout": follower, "stderr": follower}
-        environment = {**self.environment, "TERM": "xterm", "COLUMNS": "100", "LINES": "40"}
+        environment = {**self._prepared(), "TERM": "xterm", "COLUMNS": "100", "LINES": "40"}
         with subprocess.Popen([sys.executable, *words], env=environment, **given) as process:
             time.sleep(12)
             for prompt in prompts:
@@ -355,12 +359,12 @@ def recalled(sent: Sequence[Any]) -> str:
     return f"{of_own}, others' {sum(others)}/{len(others)}" if others else of_own
 
 
-def ran(name: str) -> tuple[object, ...]:
+def ran(name: str, surface: Callable[[Run], None]) -> tuple[object, ...]:
     """Return the values of `COLUMNS` for one surface."""
     with hosting.by_itself(answer, facts=hosting.LEDGERS) as provider:
         run = Run(provider, WINDOWS.get(name, hosting.WINDOW))
         try:
-            SURFACES[name](run)
+            surface(run)
         except (Exception, SystemExit) as problem:
             run.note = f"{type(problem).__name__}: {problem}"[:80]
         sent, summaries = of_agent(provider), len(provider.for_model("aux"))
@@ -368,11 +372,12 @@ def ran(name: str) -> tuple[object, ...]:
         return (name, *figures, run.note)
 
 
-def main() -> None:
-    given = options(__doc__, only=tuple(SURFACES))
+def print_table(doc: str | None, title: str, surfaces: dict[str, Callable[[Run], None]]) -> None:
+    """Run the chosen surfaces, and print a row for each."""
+    given = options(doc, only=tuple(surfaces))
     hush()
-    show("surfaces of the host", COLUMNS, map(ran, given.only))
+    show(title, COLUMNS, (ran(name, surfaces[name]) for name in given.only))
 
 
 if __name__ == "__main__":
-    main()
+    print_table(__doc__, "surfaces of the host", SURFACES)

@@ -30,7 +30,7 @@ COLUMNS = {
 def fill(store: SqlStore) -> None:
     """Commit two sessions, one a fork of the other."""
     session = committed(store, "s", talk(8, "alpha"), talk(8, "beta"))
-    store.keep(session, (*talk(2, "head"), 0, 1, *talk(4, "tail")))
+    store.record_transcript(session, (*talk(2, "head"), 0, 1, *talk(4, "tail")))
     fork = store.open(NAMESPACE, "f", "s")
     run = talk(6, "gamma")
     store.commit(fork, [(segment(run), run)], (*talk(2, "head"), 0, 1, 2))

@@ -24,7 +24,7 @@ from typing import Any
 
 from praisonai_bot.bots._session import BotSessionManager
 
-from praison_compressor import TokenCounter
+from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.cli.report import render
 from praison_compressor.cli.report_data import data_of_session
 from praison_compressor.messages.display import message_as_text
@@ -204,9 +204,10 @@ def talk(say: Say, people: int, settled: Callable[[], None]) -> Iterator[tuple[s
 
 def reports(made: Any) -> Iterator[str]:
     """Yield a report's page for each conversation that the ledger has."""
-    store, tokens = made.context_compressor.ledger, TokenCounter("gpt-4o-mini")
+    store = made.context_compressor.ledger
+    compressor = ContextCompressor(CompressorConfig(), store=store)
     for info in store.sessions("default") if hasattr(store, "sessions") else ():
-        yield render(data_of_session(store, "default", info.id, tokens))
+        yield render(data_of_session(compressor, info.id))
 
 
 def alone(people: int, background: bool) -> int:

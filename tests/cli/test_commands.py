@@ -143,50 +143,32 @@ def test_one_of_several_conversations_must_be_chosen(tmp_path, run):
     assert run("compress", path, "--conversation", 4).code == 2
 
 
+MESSAGE = b'{"role": "user", "content": "x"}'
 BAD = {
-    "empty": b"",
-    "blank": b" \n ",
-    "not UTF-8": b"\xff\xfe\x00\x01",
-    "not JSON": b"hello",
-    "broken JSON": b'[{"role": "user", "content": "x"},\n',
-    "broken line": b'{"role": "user", "content": "x"}\n{"role": \n',
-    "a number": b"7",
-    "a list of numbers": b"[1, 2]",
-    "an empty list": b"[]",
-    "no role": b'[{"content": "x"}]',
-    "messages are no list": b'{"messages": 3}',
-    "nested too deeply": b"[" * 100_000,
+    "empty": (b"", "expected a JSON list"),
+    "blank": (b" \n ", "expected a JSON list"),
+    "not UTF-8": (b"\xff\xfe\x00\x01", "expected a JSON list"),
+    "not JSON": (b"hello", "expected a JSON list"),
+    "broken JSON": (b"[" + MESSAGE + b",\n", "line 2, column 1: "),
+    "broken line": ((MESSAGE + b"\n") * 3 + b'{"role": \n', "transcript: line 4, column 10: Expe"),
+    "a number": (b"7", "found int"),
+    "a list of numbers": (b"[1, 2]", "found int"),
+    "an empty list": (b"[]", "holds no messages"),
+    "no role": (b'[{"content": "x"}]', "an object without a role"),
+    "unknown role": (b"[" + MESSAGE + b', {"role": "oracle"}]', "messages[1]: role 'oracle'"),
+    "messages are no list": (b'{"messages": 3}', "an object without a role"),
+    "nested too deeply": (b"[" * 100_000, "expected a JSON list"),
 }
 
 
-def test_a_file_without_a_transcript_is_one_line_and_exit_code_2(tmp_path, run):
-    """A file without a transcript gives one line on stderr that names the file."""
-    path = tmp_path / "bad.json"
-    for name, held in BAD.items():
-        path.write_bytes(held)
-        done = run("compress", path)
-        assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1), name
-        assert "bad.json" in done.err, name
-    assert "expected a JSON list" in done.err
-
-
-def test_an_unknown_role_is_one_line_with_the_index(tmp_path, run):
-    """A message with an unknown role gives exit code 2 and a line with the message's index."""
-    path = tmp_path / "bad.json"
-    path.write_text('[{"role": "user", "content": "x"}, {"role": "oracle", "content": "x"}]')
+@pytest.mark.parametrize("name", BAD)
+def test_a_file_without_a_transcript_is_one_line_and_exit_code_2(name, tmp_path, run):
+    """A file without a transcript gives one line on stderr that names the fault's place."""
+    path, (content, said) = tmp_path / "bad.json", BAD[name]
+    path.write_bytes(content)
     done = run("compress", path)
     assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
-    assert "messages[1]: role 'oracle'" in done.err
-
-
-def test_a_broken_line_has_one_position(tmp_path, run):
-    """The error names line and column of the file, once."""
-    path = tmp_path / "bad.jsonl"
-    path.write_text('{"role": "user", "content": "x"}\n' * 3 + '{"role": \n')
-    assert (
-        "not a transcript: line 4, column 10: Expecting value; expected"
-        in run("compress", path).err
-    )
+    assert said in done.err
 
 
 def test_odd_names_and_paths_are_one_line(file, view, run):

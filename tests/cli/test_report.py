@@ -16,6 +16,7 @@ from praison_compressor.cli.report import render
 from praison_compressor.cli.report_data import ReportData, data_of_session, data_of_transcript
 from praison_compressor.ledger.sql import open_store
 from tests.helpers.command import SESSION
+from tests.helpers.compressing import compressor
 from tests.helpers.hosting import OPENAI, OUTGROWING, agent, chat, context
 from tests.helpers.transcripts import audit
 
@@ -106,8 +107,7 @@ class Page(HTMLParser):
 
 def made(**options: Any) -> ContextCompressor:
     """Return a compressor with a small window."""
-    given = {"model": "gpt-4o", "context_window": 8_000, "protect_last_n_tokens": 1_000, **options}
-    return ContextCompressor(CompressorConfig(**given))
+    return compressor(**{"context_window": 8_000, **options})
 
 
 def lived(messages: list[dict[str, Any]], **options: Any) -> ReportData:
@@ -145,26 +145,26 @@ def test_a_replayed_transcript_shows_growth_and_cuts():
     cuts = [index for index, point in enumerate(data.points) if point.compressed]
     assert len(cuts) == data.compressions > 1
     assert all(data.points[cut].view < data.points[cut - 1].view for cut in cuts)
-    assert data.not_sent == sum(wholes) - sum(point.view for point in data.points)
-    assert data.not_paid == pytest.approx(data.not_sent * data.price)
+    assert data.tokens_not_sent == sum(wholes) - sum(point.view for point in data.points)
+    assert data.dollars_not_paid == pytest.approx(data.tokens_not_sent * data.price)
     text = Page(render(data)).text
     assert "at the listed price" in text
-    standing = [card for card in data.cards if card.standing]
+    standing = [card for card in data.cards if card.in_view]
     assert standing
     assert all(len([*card.originals()]) == len(card.segment.run) > 0 for card in standing)
     assert all(card.text.splitlines()[0] in text for card in data.cards)
     assert len(standing) < len(data.cards)
     assert text.index(standing[0].text.splitlines()[0]) < text.index("folded into later ones")
-    assert all(f"at request {data.requests_of[card.epoch]}" in text for card in data.cards)
+    assert all(f"at request {data.epoch_requests[card.epoch]}" in text for card in data.cards)
 
 
 def test_window_and_trigger_are_drawn_where_they_are_known():
     """The page has window and trigger where the window or the model is known."""
     known = lived(audit())
-    assert (known.lines["window"], 0 < known.lines["trigger"] < 8_000) == (8_000, True)
-    assert max(point.view for point in known.points) <= known.lines["window"]
+    assert (known.limits["window"], 0 < known.limits["trigger"] < 8_000) == (8_000, True)
+    assert max(point.view for point in known.points) <= known.limits["window"]
     unknown = lived(audit(), model=None, context_window=None)
-    assert unknown.lines == {}
+    assert unknown.limits == {}
     assert "of the window" not in Page(render(unknown)).text
 
 
@@ -225,29 +225,13 @@ def test_the_command_writes_a_transcripts_and_a_sessions_page(tmp_path, run):
     assert run("report", SESSION, "--out", tmp_path / "no" / "such" / "folder.html").code == 2
 
 
-@pytest.mark.parametrize("policies", [{}, {"*": "summarize"}], ids=["masks", "summaries"])
-def test_a_stored_sessions_page_is_as_good_as_the_transcripts(tmp_path, policies):
-    """A stored session's page has the same points, to the token, as its transcript's."""
-    ours = made(store_url=f"sqlite:///{tmp_path / 'ledger.db'}", tool_policies=policies)
-    data = data_of_transcript(audit(60), ours, title="An audit")
-    assert ours.save(audit(60))
-    stored = data_of_session(ours.store, "default", ours.session_id, ours.tokens)
-    ours.close()
-    assert data.compressions > 1
-    assert stored.points == data.points
-    assert (stored.not_sent, stored.not_paid) == (data.not_sent, data.not_paid)
-    begun = {epoch: at for epoch, at in data.requests_of.items() if epoch != ours.session_id}
-    assert stored.requests_of == begun
-    assert "each answer of the model ends a request" in Page(render(stored)).text
-
-
 def test_a_store_that_has_only_what_was_compressed_says_so(tmp_path):
     """Without the whole transcript the page has summaries and no chart."""
     ours = made(store_url=f"sqlite:///{tmp_path / 'ledger.db'}")
     ours.compress_sync(audit(40), session_id=SESSION)
     assert ours.save(audit(40)[:3], session_id=SESSION)
-    stored = data_of_session(ours.store, "default", SESSION, ours.tokens)
+    stored = data_of_session(ours, SESSION)
     ours.close()
-    assert (stored.points, stored.not_sent, stored.not_paid) == ((), 0, None)
+    assert (stored.points, stored.tokens_not_sent, stored.dollars_not_paid) == ((), 0, None)
     assert stored.cards or stored.masks
     assert "has not the whole transcript" in Page(render(stored)).text

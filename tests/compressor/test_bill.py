@@ -26,9 +26,9 @@ async def model(messages: list[Any]) -> SummaryReply:
     return SummaryReply("## Done\nThe modules so far are in order.", PAID, "aux", "stop")
 
 
-def usage(prompt: int, cached: int = 0, output: int = 100) -> dict[str, Any]:
+def usage(prompt: int, cached: int = 0) -> dict[str, Any]:
     details = {"prompt_tokens_details": {"cached_tokens": cached}}
-    return {"usage": {"prompt_tokens": prompt, "completion_tokens": output, **details}}
+    return {"usage": {"prompt_tokens": prompt, "completion_tokens": 100, **details}}
 
 
 class Observed(MemoryStore):
@@ -148,7 +148,8 @@ def test_a_store_that_cannot_be_written_stops_no_report():
     """While the store is down the bill is in the process; nothing raises."""
     ours = compressor(MemoryStore())
     ours.compress_sync(session(2), session_id="s")
-    ours.store = open_store("postgresql://nobody@localhost:1/nothing")
+    away = open_store("postgresql://nobody@localhost:1/nothing")
+    ours = ContextCompressor(ours.config, store=away, sessions=ours.sessions)
     assert ours.record_usage(usage(5_000), session_id="s").requests == 1
     assert ours.bill("s").requests == 1
 

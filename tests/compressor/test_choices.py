@@ -80,17 +80,6 @@ def test_a_second_preview_of_a_plan_is_not_paid_again():
     assert (result.summary_method, len(model.requests)) == ("model", 2)
 
 
-def test_each_text_of_previews_is_on_one_bill():
-    """A text that several previews show is billed once, with the result that commits it."""
-    ours, paid = ours_of(Paying()), Usage(1_000, 100, cost=0.5)
-    for write in (True, False, True):
-        ours.preview(LONG, write=write, session_id="s", force=True)
-    assert ours.compress_sync(session(2), session_id="s").usage == Usage()
-    assert ours.compress_sync(LONG, session_id="s", force=True).usage == paid
-    assert ours.compress_sync(LONG, session_id="s").usage == Usage()
-    assert ours.bill("s").summaries == paid
-
-
 def test_a_preview_gives_the_reason_of_its_decision():
     """`reason` says why a compression is due, or is not."""
     ours = ours_of(context_window=40_000)
@@ -134,13 +123,14 @@ def test_a_preview_that_was_paid_and_not_taken_is_on_the_next_bill():
     assert ours.bill("s").summaries.prompt_tokens == 2_000
 
 
-def test_a_preview_by_an_epochs_id_is_billed_once():
-    """A preview, its commit and the next calls name the session by an epoch's id: one bill."""
+def test_each_text_of_previews_is_on_one_bill():
+    """Previews, their commit and the next calls name the session by an epoch's id: one bill."""
     ours, paid = ours_of(Paying()), Usage(1_000, 100, cost=0.5)
     ours.record_usage({"usage": {"prompt_tokens": 9}}, session_id="s")
     epoch = ours.compress_sync(session(20), session_id="s", force=True).session_id
     assert epoch != "s"
-    ours.preview(LONG, write=True, session_id=epoch, force=True)
+    for write in (True, False, True):
+        ours.preview(LONG, write=write, session_id=epoch, force=True)
     assert ours.compress_sync(LONG, session_id=epoch, force=True).usage == paid
     ours.preview(LONG, session_id=epoch)
     assert ours.compress_sync(LONG, session_id=epoch).usage == Usage()

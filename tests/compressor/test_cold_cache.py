@@ -54,15 +54,6 @@ def test_a_request_after_the_caches_life_compresses_from_the_lower_mark_on(
     assert later.messages[-1] == MORE[-1]
 
 
-def test_each_request_begins_the_caches_life_again():
-    """Requests within the cache's life keep the trigger; a first request has it too."""
-    ours, clock = clocked(Model())
-    for _ in range(5):
-        result = ours.compress_sync(MIDDLE, session_id="s")
-        clock.now += 250
-        assert result.context_status == "full"
-
-
 @pytest.mark.parametrize("ratio", [0.3, 1.0])
 def test_the_lower_mark_and_the_life_are_options(ratio):
     """`idle_trigger_ratio` and `cache_ttl_seconds` set the mark and the life."""

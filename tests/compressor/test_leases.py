@@ -5,27 +5,23 @@ import logging
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 from praison_compressor import MemoryStore, Store
-from praison_compressor.compressor import lease
 from praison_compressor.compressor.lease import hold_lease
 from praison_compressor.ledger import Session
 from praison_compressor.ledger.sql import open_store
 from tests.helpers.talks import NAMESPACE
 
+WAIT = 30.0  # seconds: a bound on waiting for another thread, not a measure of anything
 HOLDER = """
 import asyncio, sys
-from praison_compressor.compressor import lease
 from praison_compressor.compressor.lease import hold_lease
 from praison_compressor.ledger.sql.store import open_store
 
-lease.LEASE_SECONDS = 2.0
-
 async def hold():
     store = open_store(sys.argv[1])
-    async with hold_lease(store, store.open("tests", "s")):
+    async with hold_lease(store, store.open("tests", "s"), seconds=2.0):
         print("held", flush=True)
         await asyncio.sleep(600)
 
@@ -47,10 +43,10 @@ def test_a_killed_process_keeps_its_lease_for_seconds_only(tmp_path):
         assert holder.stdout.readline() == "held\n"
         store = open_store(url)
         session = store.open(NAMESPACE, "s")
-        assert not store.claim(session, "another", lease.LEASE_SECONDS)
+        assert not store.claim(session, "another", 60)
         holder.kill()
     # Not a measure of time: without an end to the lease this would wait for ever.
-    assert asyncio.run(asyncio.wait_for(taken(store), 10 * lease.LEASE_SECONDS))
+    assert asyncio.run(asyncio.wait_for(taken(store), WAIT))
     store.close()
 
 
@@ -74,43 +70,55 @@ def test_a_holder_that_is_cancelled_twice_gives_its_lease_back():
         await asyncio.wait({holder})
         free.set()
         await busy
-        return await asyncio.wait_for(taken(store), 2 * lease.LEASE_SECONDS)
+        return await asyncio.wait_for(taken(store), WAIT)
 
     assert asyncio.run(cancelled(MemoryStore()))
 
 
-def test_a_lease_is_renewed_while_it_is_held(tmp_path, monkeypatch):
-    """A lease is renewed while its work runs."""
-    monkeypatch.setattr(lease, "LEASE_SECONDS", 3.0)
-    store = open_store(tmp_path / "ledger.db")
+class Noting(MemoryStore):
+    """A store that notes each claim; `renewed` is set by the third."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.claims: list[str] = []
+        self.renewed = threading.Event()
+
+    def claim(self, session: Session, holder: str, seconds: float) -> bool:
+        self.claims.append(holder)
+        if len(self.claims) == 3:
+            self.renewed.set()
+        return super().claim(session, holder, seconds)
+
+
+def test_a_lease_is_renewed_while_it_is_held():
+    """A lease is renewed while its work holds up the loop, and free after it."""
+    store = Noting()
     session = store.open(NAMESPACE, "s")
 
     async def hold() -> bool:
-        async with hold_lease(store, session):
-            time.sleep(3.3)
-            return store.claim(session, "another", 3.0)
+        async with hold_lease(store, session, seconds=0.2):
+            return store.renewed.wait(WAIT)
 
-    assert asyncio.run(hold()) is False
-    assert store.claim(session, "another", 3.0)
-    store.close()
+    assert asyncio.run(hold())
+    assert len({*store.claims}) == 1
+    assert store.claim(session, "another", 60)
 
 
-def test_a_lease_that_never_comes_is_given_up(monkeypatch, caplog):
-    """After LEASE_PATIENCE_SECONDS without the lease the work starts, and the log says so once."""
-    monkeypatch.setattr(lease, "LEASE_PATIENCE_SECONDS", 0.3)
+class Taken(MemoryStore):
+    """A store whose lease another holds for good."""
 
-    class Taken(MemoryStore):
-        """A store whose lease another holds for good."""
+    def claim(self, session: Session, holder: str, seconds: float) -> bool:
+        return False
 
-        def claim(self, session: Session, holder: str, seconds: float) -> bool:
-            return False
 
+def test_a_lease_that_never_comes_is_given_up(caplog):
+    """After its patience without the lease the work starts, and the log says so once."""
     store = Taken()
 
     async def work() -> str:
-        async with hold_lease(store, store.open(NAMESPACE, "s")):
+        async with hold_lease(store, store.open(NAMESPACE, "s"), patience_seconds=0):
             return "done"
 
-    with caplog.at_level(logging.WARNING, logger=lease.__name__):
-        assert asyncio.run(asyncio.wait_for(work(), 60)) == "done"
+    with caplog.at_level(logging.WARNING):
+        assert asyncio.run(asyncio.wait_for(work(), WAIT)) == "done"
     assert [r.getMessage() for r in caplog.records] == ["session s: its lease was never released"]

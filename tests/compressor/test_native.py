@@ -6,11 +6,10 @@ from typing import Any
 import httpx
 import pytest
 
-from praison_compressor import CompressorConfig, ContextCompressor
+from praison_compressor import ContextCompressor
 from praison_compressor.ledger.segments import chain_faults
 from praison_compressor.messages import text_of
 from praison_compressor.messages.secrets import Redactor
-from praison_compressor.quotes import read_quotes
 from praison_compressor.summaries.prompts import render_messages
 from praison_compressor.testing import Call, LocalProvider, Reply
 from tests.helpers.compressing import Model, compressor
@@ -71,16 +70,6 @@ def test_a_tool_loop_with_signed_thinking_goes_on(provider):
     assert "thinking" in str(view)
 
 
-def test_an_orphans_words_are_not_the_users():
-    """The text of a result without a call is not quoted as the user's."""
-    ours = compressor()
-    lost = brings(result("gone", "Always deploy on Friday."), text("Never deploy on Friday."))
-    view = ours.compress_sync([{"role": "user", "content": "go"}, asks(text("Hm.")), lost]).messages
-    assert refusal_of(view) is None
-    said = [one.text for one in read_quotes(view).user_texts if one.by_user]
-    assert said == ["go", "Never deploy on Friday."]
-
-
 def test_the_summarizer_is_shown_calls_and_whose_words_are_whose():
     """The summarizer sees calls, results, failures, pictures and speakers."""
     shown = render_messages(
@@ -114,8 +103,7 @@ def test_words_beside_a_result_stay_with_the_call():
 
 
 def masking(**options: Any) -> ContextCompressor:
-    small = {"model": "gpt-4o", "context_window": 8_000, "protect_last_n_tokens": 1_000}
-    return ContextCompressor(CompressorConfig(**{**small, **options}), summarizer=Model())
+    return compressor(Model(), context_window=8_000, **options)
 
 
 def outputs(turns: int, *, name: str = "read_file") -> list[Message]:

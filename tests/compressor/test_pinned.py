@@ -41,12 +41,6 @@ def test_pinned_texts_stand_once_before_the_first_thing_compressed(options):
     assert ours.background.wait(30)
 
 
-def test_a_view_that_fits_whole_has_no_pinned_texts():
-    """A view with nothing compressed has no pinned texts."""
-    messages = session(2)
-    assert pinning().compress_sync(messages).messages == messages
-
-
 def test_pinned_texts_survive_folds_edits_and_undo():
     """Pinned texts survive folds, edits and undo, and are in no segment."""
     ours = pinning(tool_policies={"*": "summarize"})

@@ -6,12 +6,12 @@ import pytest
 
 from praison_compressor import (
     BudgetTooSmall,
-    CompressorConfig,
     ConfigError,
     ContextCompressor,
     Event,
 )
 from praison_compressor.messages import Message
+from tests.helpers import compressing
 from tests.helpers.transcripts import audit
 
 SESSION = "audit-9"
@@ -23,9 +23,8 @@ async def brief(messages: list[Message]) -> str:
 
 def compressor(summarizer: Any = None, **options: Any) -> tuple[ContextCompressor, list[Event]]:
     events: list[Event] = []
-    given = {"model": "gpt-4o", "context_window": 8_000, "protect_last_n_tokens": 1_000}
-    config = CompressorConfig(**{**given, **options})
-    return ContextCompressor(config, summarizer=summarizer, on_event=events.append), events
+    given = {"context_window": 8_000, **options}
+    return compressing.compressor(summarizer, events.append, **given), events
 
 
 @pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}])

@@ -33,14 +33,14 @@ def test_the_sum_is_one_line():
 
 def test_a_compression_costs_its_summary_and_what_is_read_again():
     """With a warm cache the new view is written again; with a cold one the mark decides."""
-    warm = SONNET.balance(freed=40_000, again=50_000, read=60_000, prose=750)
+    warm = SONNET.balance(freed=40_000, reread=50_000, read=60_000, prose=750)
     assert warm.cost == pytest.approx(60_000 * 3e-6 + 750 * 15e-6 + 50_000 * 3.45e-6)
     assert warm.saving == pytest.approx(40_000 * 0.3e-6)
-    cold = Costs(0.3e-6, 3.75e-6, is_cold=True).balance(freed=40_000, again=50_000)
+    cold = Costs(0.3e-6, 3.75e-6, is_cold=True).balance(freed=40_000, reread=50_000)
     assert cold.cost == pytest.approx(-40_000 * 3.75e-6)
     dear = replace(SONNET, growth=9_000.0, is_cold=True).balance(4_000, 9_000, 60_000, 750)
     assert (dear.cost > 0, dear.pays) == (True, True)
-    slow = Costs(0.3e-6, 3.75e-6, cold_share=1.0).balance(freed=40_000, again=0)
+    slow = Costs(0.3e-6, 3.75e-6, cold_share=1.0).balance(freed=40_000, reread=0)
     assert slow.saving == pytest.approx(40_000 * 3.75e-6)
 
 
@@ -98,8 +98,10 @@ def grown(ours: ContextCompressor, words: int) -> list[tuple[int, str]]:
 
 @pytest.mark.parametrize(("model", "waits"), [("claude-sonnet-4-5", True), ("unlisted-1", False)])
 def test_at_the_mark_a_session_that_grows_fast_waits_where_prices_are_known(model, waits):
-    """A compression that pays too late waits above the trigger; without prices the mark stands."""
-    sizes = grown(priced(model), 150)
+    """A compression that pays too late waits, with one event; without prices the mark stands."""
+    events: list[Event] = []
+    sizes = grown(ContextCompressor(priced(model).config, on_event=events.append), 150)
+    assert [e.data["reason"] for e in events if e.name == "skipped"] == ["price"] * waits
     above = [size for size, status in sizes if size > 3_600 and status == "full"]
     assert bool(above) == waits
     assert sizes[-1][1] == "summarized"
@@ -131,14 +133,6 @@ def test_without_a_cache_a_request_saves_at_the_full_price():
         sizes.append((result.tokens_after, result.context_status))
     assert max(size for size, _ in sizes) <= 3_700
     assert sizes[-1][1] == "summarized"
-
-
-def test_a_wait_for_a_better_price_is_reported_once():
-    """While a compression waits until it pays, one event says so."""
-    events: list[Event] = []
-    ours = ContextCompressor(priced("claude-sonnet-4-5").config, on_event=events.append)
-    grown(ours, 150)
-    assert [e.data["reason"] for e in events if e.name == "skipped"] == ["price"]
 
 
 def test_at_the_mark_a_slow_session_is_compressed():

@@ -231,14 +231,6 @@ print(before, made.compress_sync(said).context_status, "opentelemetry" in sys.mo
     assert done.stderr == ""
 
 
-def test_the_documentation_s_example_runs():
-    """The documentation's example runs."""
-    text = DOCS.read_text("utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```", text, re.S | re.M)
-    (block,) = (block for block in blocks if "TracerProvider" in block)
-    subprocess.run([sys.executable, "-W", "error", "-c", block], check=True)
-
-
 def test_the_dashboard_asks_for_what_is_exported(three):
     """The dashboard's queries name exported series and labels."""
     endings = {"compressions": "_total", "removed": "_total", "fallbacks": "_total"}

@@ -140,7 +140,7 @@ def read_table() -> str:
         (
             f"`{row.owner.replace(':', '.')}`",
             f"`{row.names}`",
-            f"left out: {row.without}" if row.without else "`HostMoved`",
+            f"left out: {row.part}" if row.part else "`HostMoved`",
         )
         for row in READ
     )

@@ -17,7 +17,7 @@ import openai
 from praison_compressor.testing import Answerer, Asked, Failure, LocalProvider, Reply, SummaryModel
 from tests.helpers.hosting import agent, context, of_agent, turn
 
-WINDOW, BELIEVED = 6_000, 32_000
+WINDOW, BELIEVED, ANSWER = 6_000, 32_000, 512
 TURNS = 24
 
 
@@ -34,9 +34,9 @@ class Wording(NamedTuple):
         """Whether the refusal names the window, or the excess over it."""
         return any(name in self.words for name in ("{window}", "{window:", "{over}"))
 
-    def said(self, *, asked: int, window: int, chars: int, answer: int = 512) -> str:
+    def said(self, *, asked: int, window: int, chars: int) -> str:
         """Return the words for one request."""
-        numbers = {"over": asked - window, "total": asked + answer, "answer": answer}
+        numbers = {"over": asked - window, "total": asked + ANSWER, "answer": ANSWER}
         return self.words.format(asked=asked, window=window, chars=chars, **numbers)
 
     def error(self, words: str) -> openai.APIStatusError:

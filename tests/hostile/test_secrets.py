@@ -16,7 +16,7 @@ from praison_compressor.testing import Reply
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.stores import bytes_of
 from tests.helpers.talks import verify
-from tests.helpers.transcripts import session, step
+from tests.helpers.transcripts import outputs, session, step
 
 # Put together here, so that no scanner takes this file for a leak.
 SECRETS = {
@@ -261,18 +261,13 @@ def leaked(path: Path) -> set[str]:
     }
 
 
-def outputs(turns: int = 20) -> list[Message]:
+def large_outputs() -> list[Message]:
     """Return a session of large outputs, one call and its output secret."""
-    messages = [{"role": "system", "content": "You are a coding agent."}]
-    for turn in range(turns):
-        messages.append({"role": "user", "content": f"Look at part {turn}."})
-        command, body = f"cat part_{turn}", f"part {turn}: " + "lorem ipsum dolor " * 100
-        if turn == 3:
-            command = f"curl -H 'Authorization: {SECRETS['github-token']}' api.example.com"
-            body = "\n".join(TEXTS.values()) + body
-        messages += step(f"call_{turn}", body, "bash", command=command)
-        messages.append({"role": "assistant", "content": f"Part {turn} is in order."})
-    return messages[:-1]
+    messages = outputs(20, name="bash")
+    command = f"curl -H 'Authorization: {SECRETS['github-token']}' api.example.com"
+    body = "\n".join(TEXTS.values()) + "lorem ipsum dolor " * 100
+    messages[14:16] = step("call_3", body, "bash", command=command)
+    return messages
 
 
 def at_the_end() -> list[Message]:
@@ -281,7 +276,7 @@ def at_the_end() -> list[Message]:
 
 
 SUMMARIZED = pytest.param({}, with_secrets(), id="summary")
-BOTH_WAYS = [SUMMARIZED, pytest.param(MASKING, outputs(), id="masks")]
+BOTH_WAYS = [SUMMARIZED, pytest.param(MASKING, large_outputs(), id="masks")]
 
 
 @pytest.mark.parametrize(
@@ -342,7 +337,7 @@ def test_a_session_resumed_with_masks_goes_on(tmp_path):
 def test_a_view_of_the_size_asked_for_has_room_for_its_masks(tmp_path):
     """The plan counts the masks, which may be longer than secrets."""
     mine = ours(tmp_path, **MASKING)
-    whole = mine.tokens.messages(outputs())
+    whole = mine.tokens.messages(large_outputs())
     for target in range(whole // 2, whole, whole // 10):
-        result = mine.compress_sync(outputs(), session_id=f"s{target}", target_tokens=target)
+        result = mine.compress_sync(large_outputs(), session_id=f"s{target}", target_tokens=target)
         assert result.tokens_after <= target

@@ -12,8 +12,10 @@ from praison_compressor import (
     CompressorConfig,
     ContextCompressor,
     Event,
+    SummarizerUnavailable,
     SummaryRejected,
     SummaryReply,
+    Usage,
 )
 from praison_compressor.messages import Message, find_repairs, text_of
 from praison_compressor.summaries.litellm_client import LiteLLMSummarizer
@@ -65,8 +67,8 @@ FAULTS = (
     Fault("connection reset", "reset", "aux:", calls=1),
     Fault("429 with retry-after, then well", LIMITED, "", "model", 2, 1),
     Fault("429 with retry-after, for ever", "rate_limited", "Rate limit", "static", 2, 1),
-    # Refused whole, and then the first part, alone, at each of two smaller sizes.
-    Fault("400 context length", "context", "maximum context length", calls=3),
+    # Refused whole, and then the first part, alone, at each of three smaller sizes.
+    Fault("400 context length", "context", "maximum context length", calls=4),
     Fault("a refusal in a field of its own", "refusal_field", "refusal"),
     Fault("cut off by length", "cut_off", "cut off"),
 )
@@ -127,11 +129,40 @@ CONFIG = CompressorConfig(
 MARK = "ODD-4471"
 
 
-class Careless:
-    """Of the protocol, but for what it gives: it would be billed for nothing at every turn."""
+class Odd:
+    """A user's summarizer whose attributes, or replies, mean something else."""
 
-    async def summarize(self, messages: list[Message], **given: Any) -> str:
-        return f"## Done\n{MARK}"
+    def __init__(self, reply: Any, **attributes: Any) -> None:
+        vars(self).update(attributes)
+        self._reply = reply
+
+    async def summarize(self, messages: list[Message], **given: Any) -> Any:
+        return self._reply
+
+
+class Unreadable:
+    """A value whose attributes and text cannot be read."""
+
+    def __getattr__(self, name: str) -> object:
+        raise RuntimeError(name)
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class Speechless(SummarizerUnavailable):
+    """A user's error of ours, whose attributes have other types."""
+
+    def __init__(self, **attributes: object) -> None:
+        vars(self).update(attributes)
+
+    __str__ = Unreadable.__str__
+
+
+class Silent(Exception):
+    """An error without a text."""
+
+    __str__ = Unreadable.__str__
 
 
 class Fatal(BaseException):
@@ -181,21 +212,53 @@ async def assert_static(summarizer: Any, reason: str) -> None:
     assert [reason in said for said in reasons] == [True]
 
 
-@pytest.mark.parametrize(
-    ("summarizer", "reason"),
-    [
-        *(
-            (giving(value), "the summarizer gave")
-            for value in (5, MARK.encode(), {"content": MARK}, SummaryReply([MARK]))
-        ),
-        (Careless(), "it gave str, not a SummaryReply"),
-        # A time limit inside a user's function can leak as a cancellation.
-        (giving(asyncio.CancelledError()), "not by us"),
-    ],
-)
-async def test_an_answer_that_is_no_text_is_no_summary(summarizer, reason):
+ODD_ANSWERS: dict[str, tuple[Any, str]] = {
+    **{
+        f"gives {value!r}"[:30]: (giving(value), "the summarizer gave")
+        for value in (5, MARK.encode(), {"content": MARK}, SummaryReply([MARK]))
+    },
+    "text: bytes": (giving(SummaryReply(MARK.encode())), "the summarizer gave"),
+    "model: a number": (giving(SummaryReply(GOOD, model=7)), "model"),
+    "usage: a dictionary": (giving(SummaryReply(GOOD, {"prompt_tokens": 5})), "usage is a dict"),
+    "usage: nothing": (giving(SummaryReply(GOOD, None)), "usage is a NoneType"),
+    "usage: of texts": (giving(SummaryReply(GOOD, Usage(prompt_tokens="5"))), "TypeError"),
+    "cost: of text": (giving(SummaryReply(GOOD, Usage(cost="$ 1"))), "TypeError"),
+    "a text of the protocol": (Odd(GOOD), "it gave str, not a SummaryReply"),
+    # A time limit inside a user's function can leak as a cancellation.
+    "cancelled": (giving(asyncio.CancelledError()), "not by us"),
+    "an error without a text": (giving(Silent()), "Silent"),
+    "an error of ours without a text": (giving(Speechless()), ""),
+    "an error of ours, of a list": (giving(Speechless(kind=["auth"], retry_after="soon")), ""),
+}
+
+
+@pytest.mark.parametrize("name", ODD_ANSWERS)
+async def test_an_answer_that_is_no_text_is_no_summary(name):
     """An answer that is no text is replaced by the static text, with the reason."""
-    await assert_static(summarizer, reason)
+    await assert_static(*ODD_ANSWERS[name])
+
+
+ODD_ATTRIBUTES: dict[str, dict[str, Any]] = {
+    "window: text": {"window": "128k"},
+    "window: a function": {"window": lambda: 5},
+    "window: negative": {"window": -1},
+    "window: True": {"window": True},
+    "window: not a number": {"window": float("nan")},
+    "window_for: raises": {"window_for": lambda model: 1 / 0},
+    "window_for: a number": {"window_for": 5},
+    "window_for: no argument": {"window_for": lambda: 5},
+    "window_for: text": {"window_for": lambda model: "8k"},
+    "model: an object": {"model": object()},
+    "model: unreadable": {"model": Unreadable()},
+    "ready: True": {"ready": True},
+}
+
+
+@pytest.mark.parametrize("name", ODD_ATTRIBUTES)
+async def test_attributes_of_other_types_are_ignored(name):
+    """A user's summarizer may have our attributes' names with other types."""
+    result, _ = await compressed(Odd(SummaryReply(GOOD), **ODD_ATTRIBUTES[name]))
+    assert result.summary_method == "model"
 
 
 WAYS = pytest.mark.parametrize("how", ["later", "plain"])

@@ -16,7 +16,7 @@ import pytest
 
 from praison_compressor.ledger.sql import database, open_store
 from praison_compressor.recall import READ, SEARCH
-from praison_compressor.testing import Call, LocalProvider, Reply, Worker
+from praison_compressor.testing import LocalProvider
 from tests.helpers.command import runner
 from tests.helpers.hosting import OPENAI, agent, context, look_up, of_agent, turn
 from tests.helpers.talks import committed, talk
@@ -108,15 +108,6 @@ def talked(host: LocalProvider, made: Any, turns: range) -> None:
         assert made.chat(turn(n)) is not None
     assert host.refused == []
     assert len(of_agent(host)[-1].messages) < 2 * TURNS
-
-
-def searched(host: LocalProvider, made: Any, words: str) -> str:
-    """Return what the agent's search finds in a turn: outside one it reads nothing."""
-    answers = [Reply(calls=(Call(SEARCH, {"query": words}),)), Reply("Found.")]
-    host.answer_with(answers)
-    assert made.chat("Search for it.") == "Found."
-    host.answer_with(Worker(answer="Noted. " * 12))
-    return str(of_agent(host)[-1].messages[-1]["content"])
 
 
 def test_an_unusable_store_ends_no_turn(host, caplog, tmp_path, monkeypatch):

@@ -137,9 +137,8 @@ def test_a_file_that_went_away_is_made_again(lose, tmp_path, caplog):
         assert other.open(NAMESPACE, "s") == session
         assert other.verify() == []
     assert [entry.segment.run for entry in session.entries] == [segment(talk(3, "c")).run]
-    said = [r.getMessage() for r in caplog.records if "deleted or replaced" in r.getMessage()]
-    assert len(said) == 1
-    assert str(path) in said[0]
+    (logged,) = [m for m in caplog.messages if "deleted or replaced" in m]
+    assert str(path) in logged
     store.close()
 
 
@@ -157,18 +156,23 @@ def test_a_truncated_file_is_not_written_to(left, tmp_path):
 def test_another_process_ends_no_lock(tmp_path):
     """Another process that opens and closes the store does not lose later writes."""
     path = tmp_path / "ledger.db"
-    read = (
-        "import sys; from praison_compressor.ledger.sql import open_store; "
-        "s = open_store(sys.argv[1]); print(len(s.open(sys.argv[2], 's').entries)); s.close()"
-    )
-    command = [sys.executable, "-c", read, str(path), NAMESPACE]
     with closing(open_store(path)) as store:
         session, seen = committed(store, "s", talk(3, "a")), []
         for said in "bcd":
             session = store.open(NAMESPACE, "s")
             store.commit(session, [(segment(talk(3, said)), talk(3, said))])
-            seen.append(int(subprocess.run(command, capture_output=True, check=True).stdout))
+            seen.append(int(_read_elsewhere(path).stdout))
     assert seen == [2, 3, 4]
+
+
+def _read_elsewhere(path: Path) -> subprocess.CompletedProcess[str]:
+    """Print a session's number of entries in another process."""
+    read = (
+        "import sys; from praison_compressor.ledger.sql import open_store; "
+        "s = open_store(sys.argv[1]); print(len(s.open(sys.argv[2], 's').entries)); s.close()"
+    )
+    command = [sys.executable, "-c", read, str(path), NAMESPACE]
+    return subprocess.run(command, capture_output=True, text=True)
 
 
 def test_a_file_cut_to_nothing_beside_its_log_is_reported(tmp_path):
@@ -179,12 +183,7 @@ def test_a_file_cut_to_nothing_beside_its_log_is_reported(tmp_path):
         os.truncate(path, 0)
         with pytest.raises(LedgerCorrupt, match=r"was truncated.*restore a copy"):
             open_store(path).open(NAMESPACE, "s")
-        read = (
-            "import sys; from praison_compressor.ledger.sql import open_store; "
-            "open_store(sys.argv[1]).open('any', 's')"
-        )
-        other = subprocess.run([sys.executable, "-c", read, path], capture_output=True, text=True)
-        assert re.search(r"(truncated|cut off).*restore a copy", other.stderr)
+        assert re.search(r"(truncated|cut off).*restore a copy", _read_elsewhere(path).stderr)
 
 
 def test_an_empty_file_is_named(tmp_path, caplog):
@@ -194,9 +193,8 @@ def test_an_empty_file_is_named(tmp_path, caplog):
     os.utime(path, (1, 1))
     with closing(open_store(path)) as store:
         committed(store, "s", talk(3, "a"))
-    said = [r.getMessage() for r in caplog.records if "the file is empty" in r.getMessage()]
-    assert len(said) == 1
-    assert str(path) in said[0]
+    (logged,) = [m for m in caplog.messages if "the file is empty" in m]
+    assert str(path) in logged
 
 
 # ---------------------------------------------------------------- conversations

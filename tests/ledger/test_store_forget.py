@@ -19,11 +19,11 @@ def test_a_forgotten_session_is_gone_and_the_chain_verifies(sql_store, store_url
     """Originals, summaries and index are empty, and other processes' snapshots are stale."""
     session = committed(sql_store, "s", talk(4, "a"), talk(4, "b"))
     other = open_store(store_url)
-    assert not other.open(NAMESPACE, "s").entries[0].forgotten
+    assert not other.open(NAMESPACE, "s").entries[0].is_forgotten
     erased = sql_store.forget(NAMESPACE, session.tip)
     assert (erased.segments, erased.messages, erased.sessions) == (2, 8, ("s",))
     assert erased.pages_cleared
-    assert other.open(NAMESPACE, "s").entries[0].forgotten
+    assert other.open(NAMESPACE, "s").entries[0].is_forgotten
     other.close()
     again = sql_store.open(NAMESPACE, "s")
     assert [entry.segment for entry in again.entries] == [FORGOTTEN, FORGOTTEN]
@@ -44,7 +44,7 @@ def test_a_forgotten_message_takes_what_was_said_of_it(sql_store):
     digest = content_digest(talk(4, "b")[0])
     erased = sql_store.forget(NAMESPACE, digest)
     assert (erased.segments, erased.messages, erased.sessions) == (3, 1, ("f", "s"))
-    kept = [e.forgotten for e in sql_store.open(NAMESPACE, "f").entries]
+    kept = [e.is_forgotten for e in sql_store.open(NAMESPACE, "f").entries]
     assert kept == [False, True, True, True]
     assert sql_store.originals(session, session.entries[0]) == talk(4, "a")
     left = sql_store.transcript(session)
@@ -81,7 +81,7 @@ def test_a_summary_begun_before_a_forgetting_is_not_committed(sql_store):
     with pytest.raises(LedgerConflict, match="a part was forgotten"):
         sql_store.commit(before, [(late, talk(4, "b"))])
     now = sql_store.commit(sql_store.open(NAMESPACE, "s"), [(segment(talk(4, "b")), talk(4, "b"))])
-    assert [entry.forgotten for entry in now.entries] == [True, False]
+    assert [entry.is_forgotten for entry in now.entries] == [True, False]
     assert sql_store.verify() == []
 
 

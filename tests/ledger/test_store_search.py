@@ -146,9 +146,13 @@ def test_a_count_that_is_not_exact_says_so(sql_store, monkeypatch):
 
 
 SMALL = (
-    *((index, "BAND_KEYS", {True: 32, False: 32}), (index, "_RANGE_GAP", 4)),
-    *((sql_search, "_LISTED", 4), (index, "FIRST_SPAN", 16), (index, "_WIDER", 2)),
-    (sql_search, "_FEW", 4),
+    *((index, "BAND_KEYS", {True: 32, False: 32}), (index, "_GAP_KEYS", 4)),
+    *(
+        (sql_search, "_MOST_LISTED", 4),
+        (index, "FIRST_SPAN_KEYS", 16),
+        (index, "_WIDENING_FACTOR", 2),
+    ),
+    (sql_search, "_MOST_WITHOUT_INDEX", 4),
 )
 """Limits at which a few hundred messages take the ways of a million."""
 

@@ -11,20 +11,28 @@ SYSTEM = {"role": "system", "content": "You keep the books."}
 
 
 def test_a_session_that_was_never_compressed_is_recorded(store):
-    """`keep` needs no compression before it, and another look finds the transcript."""
+    """A transcript is recorded without a compression, and the next open finds it."""
     session = store.open(NAMESPACE, "s")
-    assert store.keep(session, (SYSTEM, *talk(4, "a")))
+    assert store.record_transcript(session, (SYSTEM, *talk(4, "a")))
     assert store.transcript(store.open(NAMESPACE, "s")) == [SYSTEM, *talk(4, "a")]
     assert [epoch.id for epoch in store.lineage(NAMESPACE, "s")] == ["s"]
+
+
+def test_a_commit_without_a_transcript_appends_its_originals(store):
+    """The originals are appended to the recorded transcript, in order of compression."""
+    session = store.open(NAMESPACE, "s")
+    store.record_transcript(session, (SYSTEM,))
+    session = committed(store, "s", talk(4, "a"), talk(3, "b"))
+    assert store.transcript(session) == [SYSTEM, *talk(4, "a"), *talk(3, "b")]
 
 
 def test_messages_are_appended(sql_store, store_url):
     """Only new ones are written; another process reads them behind the others."""
     session = sql_store.open(NAMESPACE, "s")
-    assert not sql_store.extend(session, 0, talk(2, "a"))
-    assert sql_store.keep(session, (SYSTEM, *talk(4, "a")))
-    assert sql_store.extend(session, 4, talk(2, "b"))
-    assert sql_store.extend(session, 6, talk(2, "c"))
+    assert not sql_store.extend_transcript(session, 0, talk(2, "a"))
+    assert sql_store.record_transcript(session, (SYSTEM, *talk(4, "a")))
+    assert sql_store.extend_transcript(session, 4, talk(2, "b"))
+    assert sql_store.extend_transcript(session, 6, talk(2, "c"))
     with_open = open_store(store_url)
     found = with_open.transcript(with_open.open(NAMESPACE, "s"))
     assert found == [SYSTEM, *talk(4, "a"), *talk(2, "b"), *talk(2, "c")]
@@ -33,15 +41,15 @@ def test_messages_are_appended(sql_store, store_url):
 
 
 def test_appended_messages_can_be_replaced(sql_store):
-    """An edit of new messages takes the place of what stood there; an older one needs `keep`."""
+    """An edit of new messages takes the place of what stood there; an older one is refused."""
     session = sql_store.open(NAMESPACE, "s")
-    sql_store.keep(session, talk(4, "a"))
-    sql_store.extend(session, 4, talk(4, "b"))
-    assert sql_store.extend(session, 5, talk(1, "c"))
+    sql_store.record_transcript(session, talk(4, "a"))
+    sql_store.extend_transcript(session, 4, talk(4, "b"))
+    assert sql_store.extend_transcript(session, 5, talk(1, "c"))
     assert sql_store.transcript(session) == [*talk(4, "a"), *talk(4, "b")[:1], *talk(1, "c")]
-    assert not sql_store.extend(session, 3, talk(1, "d"))
-    assert not sql_store.extend(session, 9, talk(1, "d"))
-    assert sql_store.keep(session, talk(2, "e"))
+    assert not sql_store.extend_transcript(session, 3, talk(1, "d"))
+    assert not sql_store.extend_transcript(session, 9, talk(1, "d"))
+    assert sql_store.record_transcript(session, talk(2, "e"))
     assert sql_store.transcript(session) == talk(2, "e")
 
 
@@ -49,13 +57,13 @@ def test_a_commit_of_an_older_transcript_loses_no_newer_message(sql_store):
     """A commit of an older transcript keeps the messages appended since."""
     before = [SYSTEM, *talk(8, "a")]
     session = sql_store.open(NAMESPACE, "s")
-    sql_store.keep(session, tuple(before))
-    sql_store.extend(session, 8, talk(4, "b"))
+    sql_store.record_transcript(session, tuple(before))
+    sql_store.extend_transcript(session, 8, talk(4, "b"))
     run = talk(8, "a")[2:6]
     sql_store.commit(session, [(segment(run), run)], (*before[:3], 0, *before[7:]))
     after = sql_store.open(NAMESPACE, "s")
     assert sql_store.transcript(after) == [*before, *talk(4, "b")]
-    assert sql_store.extend(after, 12, talk(2, "c"))
+    assert sql_store.extend_transcript(after, 12, talk(2, "c"))
     assert sql_store.transcript(after) == [*before, *talk(4, "b"), *talk(2, "c")]
     assert sql_store.verify() == []
 
@@ -63,14 +71,14 @@ def test_a_commit_of_an_older_transcript_loses_no_newer_message(sql_store):
 def test_appended_messages_are_found_and_forgotten(sql_store):
     """Appended messages are found, and no stale writer brings forgotten ones back."""
     session = sql_store.open(NAMESPACE, "s")
-    sql_store.keep(session, talk(2, "a"))
+    sql_store.record_transcript(session, talk(2, "a"))
     secret = {"role": "user", "content": "the magenta heron"}
-    sql_store.extend(session, 2, [secret])
+    sql_store.extend_transcript(session, 2, [secret])
     assert [hit.message for hit in sql_store.search(NAMESPACE, "magenta")] == [secret]
     sql_store.forget(NAMESPACE, content_digest(secret))
     assert sql_store.transcript(session) == talk(2, "a")
-    assert not sql_store.extend(session, 2, [secret])
-    assert sql_store.extend(sql_store.open(NAMESPACE, "s"), 2, talk(1, "b"))
+    assert not sql_store.extend_transcript(session, 2, [secret])
+    assert sql_store.extend_transcript(sql_store.open(NAMESPACE, "s"), 2, talk(1, "b"))
     sql_store.forget(NAMESPACE, "s")
     assert sql_store.transcript(session) == []
 
@@ -78,11 +86,11 @@ def test_appended_messages_are_found_and_forgotten(sql_store):
 def test_a_fork_has_what_was_appended_to_its_parent(sql_store):
     """A fork begins with its parent's appended messages, and gets no later one."""
     session = committed(sql_store, "s", talk(4, "a"))
-    assert sql_store.keep(session, (0, *talk(2, "b")))
-    assert sql_store.extend(session, 6, talk(2, "c"))
+    assert sql_store.record_transcript(session, (0, *talk(2, "b")))
+    assert sql_store.extend_transcript(session, 6, talk(2, "c"))
     fork = sql_store.open(NAMESPACE, "f", "s")
     assert sql_store.transcript(fork) == [*talk(4, "a"), *talk(2, "b"), *talk(2, "c")]
-    assert sql_store.extend(session, 8, talk(2, "d"))
+    assert sql_store.extend_transcript(session, 8, talk(2, "d"))
     assert sql_store.transcript(fork) == [*talk(4, "a"), *talk(2, "b"), *talk(2, "c")]
 
 
@@ -92,16 +100,16 @@ def test_secrets_are_masked_and_an_encrypted_store_is_encrypted(tmp_path):
     said = {"role": "user", "content": f"use {key} for heron"}
     store = open_store(tmp_path / "ledger.db")
     session = store.open(NAMESPACE, "s")
-    store.keep(session, talk(1, "a"))
-    assert store.extend(session, 1, [said])
+    store.record_transcript(session, talk(1, "a"))
+    assert store.extend_transcript(session, 1, [said])
     assert key not in str(store.transcript(session))
     store.close()
     from praisonaiagents.session import generate_session_key
 
     hidden = open_store(tmp_path / "hidden.db", key=generate_session_key())
     session = hidden.open(NAMESPACE, "s")
-    hidden.keep(session, talk(1, "a"))
-    hidden.extend(session, 1, [{"role": "user", "content": "magenta heron"}])
+    hidden.record_transcript(session, talk(1, "a"))
+    hidden.extend_transcript(session, 1, [{"role": "user", "content": "magenta heron"}])
     hidden.close()
     assert not [p for p in tmp_path.glob("hidden*") if b"magenta" in p.read_bytes()]
 

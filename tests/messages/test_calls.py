@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.messages import find_repairs, tool_calls_of
+from praison_compressor.messages import ToolCall, find_repairs, tool_calls_of
+from praison_compressor.messages.display import short_names
 from tests.helpers.native import asks, brings, result, use
 from tests.helpers.transcripts import prose, step
 
@@ -45,3 +46,21 @@ def test_a_call_larger_than_the_window_is_no_dead_end(shape, given, kept):
     longer = [*messages, {"role": "assistant", "content": "Written."}]
     longer.append({"role": "user", "content": "And now?"})
     assert ours.compress_sync(longer).messages[: len(messages)] == view.messages
+
+
+def test_a_short_name_has_no_more_folders_than_tell_paths_apart():
+    """Paths of one name keep their folders; commands and other arguments are as given."""
+    given: list[tuple[str, dict[str, Any]]] = [
+        ("read", {"path": "/srv/app/one/models.py"}),
+        ("read", {"path": "/srv/app/two/models.py"}),
+        ("read", {"path": "/srv/app/notes.md", "offset": 40}),
+        ("edit_file", {"path": "/srv/app/two/models.py", "old": "a", "new": "b"}),
+        ("bash", {"command": "git checkout -b ann/mend-it"}),
+        ("get_order", {"order_id": "#W123"}),
+        ("list_all", {}),
+    ]
+    calls = [ToolCall(str(n), name, json.dumps(each)) for n, (name, each) in enumerate(given)]
+    assert short_names(calls, 48) == [
+        *("…/one/models.py", "…/two/models.py", "…/notes.md", "…/two/models.py"),
+        *("git checkout -b ann/mend-it", "#W123", ""),
+    ]

@@ -181,16 +181,16 @@ def test_steps_of_another_model_are_named():
     given = [user("q0"), said("a0"), user("q1")]
     same = complete_request(carried, given, cache, turn=2, model="a")
     assert same.messages[1] == call
-    assert (len(same.back), same.foreign) == (2, [])
+    assert (len(same.restored), same.foreign) == (2, [])
     other = complete_request(same.carried, given, cache, turn=2, model="b")
-    assert other.foreign == other.back == [call, step("0")[1]]
+    assert other.foreign == other.restored == [call, step("0")[1]]
 
 
 # -------------------------------------------------------------- what the user took back
 
 
-def three_turns(most: int = 0) -> Host:
-    host = Host(most)
+def three_turns() -> Host:
+    host = Host()
     for number in range(3):
         host.turn(f"q{number}", step(str(number)), answer=f"a{number}")
     return host

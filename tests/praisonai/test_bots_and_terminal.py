@@ -1,6 +1,7 @@
 """In the host's terminal, gateway and bots only our system compresses."""
 
 import asyncio
+import itertools
 import json
 import os
 import time
@@ -76,10 +77,20 @@ def idle_session(gateway: Any) -> None:
     small = {"min_tokens": 1_000, "idle_after_seconds": -1.0, "sweep_interval_seconds": 0.01}
     gateway._idle_compaction_cfg = {**small, "cooldown_seconds": 3_600, "max_per_sweep": 9}
     gateway._is_running = True
+    sweeps, candidates = itertools.count(1), gateway._idle_compaction_candidates
 
     async def sweep() -> None:
+        second = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def counted(*given: Any) -> Any:
+            if next(sweeps) == 2:  # the first is over
+                loop.call_soon_threadsafe(second.set)
+            return candidates(*given)
+
+        gateway._idle_compaction_candidates = counted
         task = asyncio.create_task(gateway._run_idle_compaction_loop())
-        await asyncio.sleep(1)
+        await asyncio.wait_for(second.wait(), 60)
         task.cancel()
 
     asyncio.run(sweep())
@@ -98,19 +109,16 @@ def test_the_gateway_leaves_idle_sessions_of_ours(host, is_ours):
     assert (len(working) == 60) is is_ours
 
 
-COLD_SECONDS = 3.0
-"""Longer than a turn on a busy machine: no request of the talk finds the cache cold."""
-
-
-def test_the_gateways_sweep_prepares_the_next_summary(host):
+def test_the_gateways_sweep_prepares_the_next_summary(host, monkeypatch):
     """A conversation that rests is compressed in its idle loop: the next turn waits for nothing."""
     server = pytest.importorskip("praisonai_bot.gateway.server")
-    gateway = server.WebSocketGateway()
-    made = agent(host, OPENAI, context(host, cache_ttl_seconds=COLD_SECONDS))
+    gateway, real, rested = server.WebSocketGateway(), time.time, [0]
+    monkeypatch.setattr(time, "time", lambda: real() + rested[-1])
+    made = agent(host, OPENAI, context(host, cache_ttl_seconds=600))
     chat(made, [turn(n) for n in range(7)])
     assert host.for_model("aux") == []
     gateway.register_agent(made, "ada")
-    time.sleep(COLD_SECONDS)
+    rested.append(601)
     idle_session(gateway)
     ours = made.context_compressor
     assert ours.engine().background.wait(60)

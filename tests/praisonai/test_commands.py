@@ -82,12 +82,6 @@ def talk(host, request):
     return Talk(agent(host, path, context(host)), mode)
 
 
-def test_status_describes_the_last_request(talk):
-    """`/status` has the last request's size and the bill of all requests."""
-    (status,) = talk.say("/status")
-    assert re.match(r"Last request: .* of 6.0k \(full\)\nPaid: 8 requests, ", status)
-
-
 def test_compact_reports_what_became_of_the_messages(host, talk):
     """`/compact` reports sizes and counts; the focus goes to the summarizer."""
     (heard,) = talk.say("/compact the harbour dues")
@@ -105,25 +99,20 @@ def test_compact_reports_what_became_of_the_messages(host, talk):
 
 
 def test_commands_send_nothing_to_the_agents_model(host, talk):
-    """Commands send the agent's model no request, and the chat does not record them."""
+    """Commands are answered without a request of the agent's, and the chat does not record them."""
     sent, recorded = len(of_agent(host)), len(talk.made.chat_history)
-    talk.say("/status", "/compact", "/help", "/context", "/undo")
+    status, *_ = talk.say("/status", "/compact", "/help", "/context", "/undo")
+    assert re.match(r"Last request: .* of 6.0k \(full\)\nPaid: 8 requests, ", status)
     assert (len(of_agent(host)), len(talk.made.chat_history)) == (sent, recorded)
 
 
-def test_the_turn_after_compact_sends_its_summary(host, talk):
-    """The summary of `/compact` is sent by the next turn, and no second one is written."""
-    talk.say("/compact", turn(8))
-    assert talk.ours.context_status == "summarized"
-    assert any(map(is_framed, of_agent(host)[-1].messages))
-    assert len(host.for_model("aux")) == 1
-
-
-def test_undo_sends_the_messages_again(host, talk):
-    """After `/undo` the messages are sent again, above the trigger too."""
+def test_the_summary_is_sent_until_it_is_undone(host, talk):
+    """The next turn sends the summary of `/compact`; after `/undo` it sends the messages again."""
     (heard,) = talk.say("/compact")
     summarized = re.search(r"(\d+) messages summarized", heard)[1]
     talk.say(turn(8))
+    assert talk.ours.context_status == "summarized"
+    assert any(map(is_framed, of_agent(host)[-1].messages))
     assert talk.say("/undo")[0].startswith(f"Taken back: {summarized} messages (")
     talk.say(turn(9), turn(10))
     sent = of_agent(host)[-1].messages

@@ -11,7 +11,18 @@ from praisonaiagents.session import DefaultSessionStore
 from praison_compressor.ledger.sql import open_store
 from praison_compressor.recall import SEARCH
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply
-from tests.helpers.hosting import EVERY_PATH, OPENAI, agent, chat, context, look_up, of_agent, turn
+from tests.helpers.hosting import (
+    ANTHROPIC,
+    LITELLM,
+    OPENAI,
+    RESPONSES,
+    agent,
+    chat,
+    context,
+    look_up,
+    of_agent,
+    turn,
+)
 
 SECRET = "MAGENTA-HERON-77"
 HINT = f"My bank PIN hint is {SECRET}, keep it for me"
@@ -57,33 +68,17 @@ def by_swapping(made: Any) -> Say:
 SENDERS = {"bot": through_bot, "swapped": by_swapping}
 
 
-@pytest.mark.parametrize("path", EVERY_PATH)
-@pytest.mark.parametrize("sender", SENDERS)
-def test_recall_reads_nothing_of_another_person(host, sender, path):
-    """Of two people who talk to one agent, a search finds one's own words only."""
-    host.answer_with(searching)
-    made = agent(host, path, context(host), tools=[look_up])
-    say = SENDERS[sender](made)
-    for n in range(14):
-        say("ann", turn(n))
-    say("ben", turn(19))  # a first exchange stays in the view
-    say("ben", HINT)
-    for n in range(20, 34):
-        say("ben", turn(n))
-    say("ann", ASKED)
-    say("ben", ASKED)
-    to_ann, to_ben = answers_of_search(host)
-    assert "Nothing archived of this conversation matches" in to_ann
-    assert SECRET in to_ben
-    assert "from earlier in this conversation" in to_ben
-
-
-@pytest.mark.parametrize("background", [False, True])
-@pytest.mark.parametrize("sender", SENDERS)
-def test_interleaved_people_keep_their_own_archives(host, sender, background):
+@pytest.mark.parametrize(
+    ("path", "sender", "background"),
+    [
+        *((OPENAI, "bot", False), (OPENAI, "swapped", True)),
+        *((LITELLM, "bot", True), (RESPONSES, "swapped", False), (ANTHROPIC, "bot", False)),
+    ],
+)
+def test_interleaved_people_keep_their_own_archives(host, path, sender, background):
     """Four people take turns with one agent: each finds one's own hint, and no other's."""
     host.answer_with(searching)
-    made = agent(host, OPENAI, context(host, background=background), tools=[look_up])
+    made = agent(host, path, context(host, background=background), tools=[look_up])
     say, people = SENDERS[sender](made), ("ann", "ben", "cid", "dot")
     for person in people:
         say(person, "Good morning.")
@@ -103,9 +98,9 @@ LONG = 73
 """Words of a message; five such messages outgrow the window."""
 
 
-def outgrowing(first: int, whose: str = "") -> list[str]:
+def outgrowing(first: int) -> list[str]:
     """Return messages that outgrow the window."""
-    return [whose + turn(n, words=LONG) for n in range(first, first + 6)]
+    return [turn(n, words=LONG) for n in range(first, first + 6)]
 
 
 def nothing_found(provider: LocalProvider) -> list[bool]:

@@ -29,8 +29,8 @@ from tests.helpers.provider import strict_provider
 ROOT = Path(__file__).parents[2]
 uninstall()  # another module of tests may have made a `CompressorContext`
 PLACES = probe()[0]  # of the host without us
-ESSENTIAL = [place for place in PLACES if not place.row.without and place.row.kind != NEW]
-LEFT_OUT = [place for place in PLACES if place.row.without and place.row.kind != NEW]
+ESSENTIAL = [place for place in PLACES if not place.row.part and place.row.kind != NEW]
+LEFT_OUT = [place for place in PLACES if place.row.part and place.row.kind != NEW]
 
 
 def everything() -> dict[str, Any]:
@@ -60,7 +60,7 @@ def test_the_page_lists_what_is_replaced():
     rows = [
         (f"{row.owner.partition(':')[2]}.{row.name}", " (added)" * (row.kind == NEW), left)
         for row in (*REPLACED, *IN_OTHER_PACKAGES)
-        for left in [f"left out: {row.without}" if row.without else "`HostMoved`"]
+        for left in [f"left out: {row.part}" if row.part else "`HostMoved`"]
     ]
     assert shown == rows
 
@@ -86,12 +86,12 @@ def test_a_missing_optional_name_is_left_out_and_logged(clean, monkeypatch, capl
     moved.__module__ = "praisonaiagents.workflows"
     monkeypatch.setattr(place.holder, place.row.name, moved)
     made = install()
-    assert list(made.lacking) == [place.row.without]
+    assert list(made.lacking) == [place.row.part]
     others = [row.name for row in REPLACED if row is not place.row]
     assert [name for _, name, *_ in made.patches][: len(others)] == others
     (line,) = [each.getMessage() for each in caplog.records if each.name.endswith("install")]
     assert place.row.name in line
-    assert place.row.without in line
+    assert place.row.part in line
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,6 @@ from tests.helpers.hosting import (
 )
 
 HALF = 3_000
-TOO_LONG = Failure(400, "Input is too long for requested model.", "invalid_request_error")
 
 
 @pytest.fixture(autouse=True)

@@ -116,11 +116,6 @@ def test_a_kept_messages_reason_is_the_user(host):
     assert re.search(r"^head .*head_tokens=[\d_]+\); [1-9] messages? chosen by the user", head)
 
 
-def test_keeping_nothing_is_answered_with_the_form(host):
-    """`/compact keep` without a reference names the form of one."""
-    assert talked(host).chat("/compact keep") == "/compact keep: expected references, such as s2.14"
-
-
 @pytest.mark.parametrize("auxiliary_model", ["gpt-4o", None])
 def test_a_preview_has_the_sum_where_prices_are_known(host, auxiliary_model):
     """The preview prints one line with the cost of compressing now and the saving a turn."""
@@ -138,23 +133,13 @@ def test_a_kept_message_is_never_summarized(host):
         shown = made.chat("/compact preview")
         made.chat(f"/compact keep {reference(shown, f'Turn {number}:')}")
     assert "s9.9" in made.chat("/compact keep s9.9")
+    assert made.chat("/compact keep") == "/compact keep: expected references, such as s2.14"
     made.chat("/compact")
     chat(made, [turn(n, words=150) for n in range(8, 18)])
     assert made.context_compressor.status().summaries > 1
     last = said(of_agent(host)[-1])
     assert {turn(2), turn(4)} <= {*last}
     assert turn(3) not in last
-
-
-def test_a_message_kept_without_a_compact_stays_too(host):
-    """A message chosen by `/compact keep` stays through automatic compressions."""
-    made = talked(host)
-    made.chat(f"/compact keep {reference(made.chat('/compact preview'), 'Turn 3:')}")
-    chat(made, [turn(n, words=150) for n in range(8, 18)])
-    assert made.context_compressor.context_status == "summarized"
-    last = said(of_agent(host)[-1])
-    assert turn(3) in last
-    assert turn(2) not in last
 
 
 def test_a_range_is_all_that_is_summarized(host):
@@ -208,13 +193,18 @@ def test_a_chosen_message_is_the_one_that_was_shown(host):
     assert kept == {3}
 
 
-def test_a_range_that_lost_an_end_is_none(host):
-    """A range whose first message was removed limits no compression."""
+def test_a_range_that_lost_an_end_is_refused_with_the_remedy(host):
+    """A range whose first message was removed compresses nothing, until the user clears it."""
     made = talked(host)
     shown = made.chat("/compact preview")
     ends = [reference(shown, f"Turn {number}:") for number in (2, 4)]
     made.chat("/compact from {} to {}".format(*ends))
     del made.chat_history[4:6]
+    refused = made.chat("/compact")
+    assert refused.startswith("a message that ends the chosen range has left the conversation")
+    assert made.chat("/compact preview") == refused
+    assert made.context_compressor.context_status == "full"
+    made.chat("/compact from")
     made.chat("/compact")
     made.chat("Go on.")
     assert not {turn(1), turn(3), turn(4)} & {*said(of_agent(host)[-1])}

@@ -87,18 +87,6 @@ def test_the_switch_does_as_the_host_does(host):
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
-def test_a_deleted_exchange_takes_its_steps_with_it(host, path):
-    """An exchange that the user deletes from the history is not sent again, nor its steps."""
-    made = working(host, path)
-    chat(made, [turn(n) for n in range(3)])
-    del made.chat_history[2:4]
-    made.chat(turn(3))
-    last = of_agent(host)[-1]
-    assert asked(last) == [turn(0), turn(2), turn(3)]
-    assert len(results(last)) == 3 * 6
-
-
-@pytest.mark.parametrize("path", EVERY_PATH)
 def test_a_turn_that_failed_leaves_no_step(host, path):
     """The next turn has no step of a turn that failed."""
     made = working(host, path)
@@ -178,18 +166,6 @@ def test_a_new_session_has_none_of_the_old_steps(host, path):
     made.chat("Question 0?")
     assert results(first_of(host, "Question 0?")) == []
     assert len(results(of_agent(host)[-1])) == 6
-
-
-def test_an_undone_compression_sends_the_steps_again(host):
-    """`/undo` sends the summarized messages again, steps of earlier turns too."""
-    made = working(host, OPENAI)
-    chat(made, [turn(n) for n in range(6)])
-    made.chat("/compact")
-    made.chat(turn(6))
-    assert made.context_compressor.context_status == "summarized"
-    made.chat("/undo")
-    made.chat(turn(7))
-    assert len(results(of_agent(host)[-1])) == 8 * 6
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)

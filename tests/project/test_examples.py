@@ -172,7 +172,7 @@ def test_the_library_example_needs_nothing_else(capsys):
         *(f"read_file letters/{number}.txt" for number in range(4102, 4118)),
     ):
         assert quoted in shown
-    assert "Look at" in shown
+    assert "No model was called" in shown
 
 
 @pytest.mark.parametrize(

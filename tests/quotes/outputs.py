@@ -8,9 +8,6 @@ import json
 PROGRESS = "\n".join(
     f"tests/unit/test_{n:02d}.py::test_case_{n} PASSED [{n:3d}%]" for n in range(40)
 )
-FETCHED = "\n".join(
-    f"Get:{n} http://deb.example.org stable/main amd64 lib{n} [12 kB]" for n in range(30)
-)
 NOTES = "\n".join(f"  - step {n}: copied asset_{n}.png to dist/" for n in range(30))
 CODE = "\n".join(f"    {n}\tdef handler_{n}(self): return self.error_{n}" for n in range(40))
 RULE = "=" * 60
@@ -21,9 +18,9 @@ def over(*lines: str, filler: str = NOTES) -> str:
     return "\n".join((filler, *lines))
 
 
-def among(*lines: str, filler: str = NOTES) -> str:
+def among(*lines: str) -> str:
     """Return an output with these lines between two long stretches that say nothing."""
-    return "\n".join((filler, *lines, filler))
+    return "\n".join((NOTES, *lines, NOTES))
 
 
 OUTPUTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -32,9 +29,6 @@ OUTPUTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("pytest short summary", over(RULE, "FAILED tests/test_cart.py::test_total - assert 41 == 42",
         f"{RULE[:10]} 1 failed, 39 passed in 0.9s {RULE[:10]}", filler=PROGRESS),
         ("test_total", "1 failed, 39 passed")),
-    ("pytest collection", over("ERROR tests/test_io.py - ModuleNotFoundError: No module named 'yaml'",
-        "!!!!!!! Interrupted: 1 error during collection !!!!!!!", "1 error in 0.21s", filler=PROGRESS),
-        ("No module named 'yaml'", "1 error in 0.21s")),
     ("pytest all well", over("40 passed in 3.2s", filler=PROGRESS), ("40 passed",)),
     ("unittest", over("FAIL: test_refund (shop.tests.RefundTest)", "AssertionError: 10 != 12", "-" * 70,
         "Ran 18 tests in 0.421s", "", "FAILED (failures=1, errors=2)"), ("failures=1, errors=2",)),
@@ -43,48 +37,31 @@ OUTPUTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "error: test failed, to rerun pass `--lib`"), ("11 passed; 1 failed",)),
     ("go test", over("--- FAIL: TestSplit (0.00s)", "    split_test.go:14: got 3, want 4", "FAIL", "FAIL\texample.com/split\t0.004s", "FAIL"),
         ("TestSplit",)),
-    ("rspec", over("12 examples, 2 failures, 1 pending", "", "Failed examples:", "", "rspec ./spec/cart_spec.rb:9 # Cart adds"),
-        ("12 examples, 2 failures",)),
     ("maven", over("[ERROR] Tests run: 9, Failures: 1, Errors: 0, Skipped: 0", "[INFO] BUILD FAILURE", "[INFO] Total time:  3.2 s"),
         ("Tests run: 9, Failures: 1",)),
-    ("dotnet", over("Failed!  - Failed:     2, Passed:    18, Skipped:     0, Total:    20, Duration: 1 s"), ("Failed:     2, Passed:    18".replace("     ", " ").replace("    ", " "),)),
     # compilers and linters
     ("mypy", over("app/db.py:31: error: Incompatible return value type", "Found 3 errors in 2 files (checked 40 source files)"),
         ("Found 3 errors in 2 files",)),
-    ("tsc", over("src/app.ts(14,7): error TS2322: Type 'string' is not assignable to type 'number'."), ("TS2322",)),
-    ("eslint", over("/w/src/a.js", "  3:1  error  'x' is not defined  no-undef", "", "✖ 5 problems (2 errors, 3 warnings)"), ("5 problems (2 errors, 3 warnings)",)),
     ("gcc", over("main.c:4:5: error: unknown type name 'strng'", "make: *** [Makefile:7: main.o] Error 1"), ("unknown type name",)),
     ("rustc", over("error[E0382]: borrow of moved value: `v`", " --> src/main.rs:5:20", "error: could not compile `app` (bin \"app\") due to 1 previous error"),
         ("E0382",)),
-    ("webpack", over("ERROR in ./src/index.js 3:0-24", "Module not found: Error: Can't resolve './ap'", "webpack 5.9 compiled with 1 error in 812 ms"),
-        ("compiled with 1 error",)),
     # git and its hosts
     ("git push", "To github.com:acme/shop.git\n ! [rejected]        main -> main (non-fast-forward)\nerror: failed to push some refs to 'github.com:acme/shop.git'\n"
         "hint: Updates were rejected because the tip of your current branch is behind\nhint: its remote counterpart. If you want to integrate the remote changes,\nhint: use 'git pull' before pushing again.",
         ("[rejected]",)),
     ("git merge", "Auto-merging src/a.py\nCONFLICT (content): Merge conflict in src/a.py\nAuto-merging src/b.py\nAuto-merging src/c.py\nAutomatic merge failed; fix conflicts and then commit the result.\n" + "Auto-merging x\n" * 9,
         ("CONFLICT (content)",)),
-    ("pre-commit", over("ruff.....................................................................Failed", "- hook id: ruff", "- exit code: 1", "- files were modified by this hook"), ("Failed",)),
-    ("gh checks", over("build  fail  1m2s  https://github.com/acme/shop/actions/runs/1", "lint  pass  20s  https://github.com/acme/shop/actions/runs/2"), ("build fail",)),
     # packages
     ("npm install", over("npm ERR! code ERESOLVE", "npm ERR! ERESOLVE unable to resolve dependency tree", "npm ERR! A complete log of this run can be found in: /root/.npm/_logs/x.log"), ("ERESOLVE",)),
-    ("apt", over("E: Unable to locate package nginxx", filler=FETCHED), ("Unable to locate package nginxx",)),
     # machines and services
     ("terraform plan", over("Plan: 3 to add, 1 to change, 2 to destroy."), ("3 to add, 1 to change, 2 to destroy",)),
-    ("ansible", over("PLAY RECAP ****", "web1 : ok=4 changed=1 unreachable=0 failed=1 skipped=0"), ("failed=1",)),
-    ("systemctl", over("Active: failed (Result: exit-code) since Mon", "Main PID: 31 (code=exited, status=203/EXEC)"), ("failed (Result: exit-code)",)),
     ("psql rows", over("(0 rows)"), ("(0 rows)",)),
     ("redis", over("(error) NOAUTH Authentication required."), ("NOAUTH",)),
     ("curl head", "HTTP/1.1 503 Service Unavailable\nserver: nginx\n" + "x-pad: 1\n" * 40, ("503 Service Unavailable",)),
-    ("httpx", over("httpx.HTTPStatusError: Client error '429 Too Many Requests' for url 'https://api.example.org'"), ("429 Too Many Requests",)),
-    ("rclone", over("Transferred: 0 B / 0 B, -, 0 B/s", "Errors: 4 (retrying may help)", "Elapsed time: 2.0s"), ("Errors: 4",)),
-    ("oom", over("Killed"), ("Killed",)),
-    ("shell", over("bash: line 3: tera: command not found", filler=FETCHED), ("tera: command not found",)),
     ("python", over("Traceback (most recent call last):", '  File "/w/a.py", line 3, in <module>', "    main()", "KeyError: 'total'"), ("KeyError: 'total'",)),
     ("java", over('Exception in thread "main" java.lang.NullPointerException: id', "\tat shop.Main.main(Main.java:3)"), ("NullPointerException",)),
     ("go panic", over("panic: runtime error: index out of range [3] with length 3", "goroutine 1 [running]:", "main.main()", "\t/w/main.go:7 +0x1d", "exit status 2"), ("index out of range",)),
     ("train", over("epoch 3/3 loss=0.412 acc=0.871", "Validation accuracy: 0.864"), ("0.864",)),
-    ("coverage", over("TOTAL    1204    310    74%", "FAIL Required test coverage of 80% not reached. Total coverage: 74.25%"), ("74",)),
     ("timeout", over("Command timed out after 2m 0.0s"), ("timed out",)),
     ("exit only", over("exit code 3", filler=NOTES), ("exit code 3",)),
     ("exit tag", "<returncode>127</returncode>\n<output>\n" + NOTES + "\n</output>", ("127",)),
@@ -108,8 +85,6 @@ OUTPUTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("json applied", json.dumps({"applied": 0, "rejected": 2, "files": [f"f{n}.py" for n in range(60)]}), ('"rejected": 2',)),
     # in the middle of what says nothing, also without a word that is known
     ("bazel", among("Executed 1 out of 4 tests: 3 tests pass and 1 fails locally."), ("1 fails locally",)),
-    ("pylint", among("Your code has been rated at 6.40/10 (previous run: 7.1/10)"), ("6.40/10",)),
-    ("inserted", among("INSERT 0 412"), ("INSERT 0 412",)),
     ("none ran", among("no tests ran in 0.01s"), ("no tests ran",)),
     ("partly", among("Applied 2 of 3 edits to a.py."), ("2 of 3 edits",)),
     ("German run", among("FEHLER: Verbindung abgelehnt (Port 5432)"), ("FEHLER",)),

@@ -106,12 +106,12 @@ def test_a_row_quotes_what_other_messages_do_not_have():
 # ---------------------------------------------------------------- passages
 
 
-def found(query: str, text: str, most: int = 3) -> list[str]:
+def found(query: str, text: str) -> list[str]:
     """Return the passages' texts, best first."""
     lines, wanted = split_lines(text), query_terms(query)
     weighed = weigh_terms(wanted, [terms_by_line(lines, wanted)])
     return [
-        "\n".join(lines[each.first - 1 : each.last]) for each in find_passages(lines, weighed, most)
+        "\n".join(lines[each.first - 1 : each.last]) for each in find_passages(lines, weighed, 3)
     ]
 
 

@@ -50,14 +50,6 @@ def test_any_query_is_answered(parts):
     assert read("s1.1", about=query)
 
 
-def test_half_a_name_finds_nothing_and_similar_words_are_named():
-    """Half an identifier finds nothing, and the answer names similar words."""
-    search, _ = holding([{"role": "user", "content": "Book ORD-4102, then ORD-4103."}])
-    said = search("ORD-41")
-    assert "Nothing archived of this conversation matches" in said
-    assert "Words that do occur: ord" in said
-
-
 def test_an_agent_sees_its_own_session_only(store):
     """Search and references reach the session and its parents, and no other session."""
     session = committed(store, "s", talk(4, "alpha"))
@@ -250,28 +242,19 @@ def test_what_does_not_fit_beside_the_best_match_has_a_row():
     assert "more passages" not in answer
 
 
-def test_a_name_in_the_letters_asked_for_comes_first():
-    """A match in the query's case ranks first."""
-    search, _ = holding(
-        [
-            {"role": "user", "content": "where is initSession called?"},
-            {"role": "assistant", "content": "InitSession is called by the hooks."},
-        ]
-    )
-    for name, place in (("initSession(", "s1.1"), ("InitSession(", "s1.2")):
-        assert re.findall(r"^\[(s1\.\d)\]", search(name), re.M)[0] == place
-
-
 def test_a_defining_line_comes_before_remarks():
-    """A line that defines an identifier, or reports its failure, comes before what mentions it."""
+    """A line that defines an identifier, reports its failure, or has its letters, comes first."""
     said = [
         "def read_gauge(pier):",
         "--- FAIL: TestGauge_Pier (0.00s)",
         "TestGauge_Pier, read_gauge",
+        "where is initSession called?",
+        "InitSession is called by the hooks.",
     ]
     search, _ = holding([{"role": "user", "content": f"{text} {n}"} for n, text in enumerate(said)])
-    for name, place in (("read_gauge", "s1.1"), ("TestGauge_Pier", "s1.2")):
-        assert re.findall(r"^\[(s1\.\d)\]", search(name), re.M)[0] == place
+    places = {"read_gauge": 1, "TestGauge_Pier": 2, "initSession(": 4, "InitSession(": 5}
+    for name, place in places.items():
+        assert re.findall(r"^\[(s1\.\d)\]", search(name), re.M)[0] == f"s1.{place}"
 
 
 def test_an_answer_repeats_nothing():

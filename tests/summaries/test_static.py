@@ -7,10 +7,7 @@ import pytest
 from praison_compressor import (
     CompressorConfig,
     Segment,
-    SummarizerUnavailable,
-    SummaryReply,
     TokenCounter,
-    Usage,
 )
 from praison_compressor.messages import text_of
 from praison_compressor.summaries.protocol import Brief, SegmentText, as_summarizer
@@ -103,93 +100,3 @@ def test_a_models_prose_cannot_pose_as_quotes():
     own, _, quotes = text.partition(f"\n{QUOTES_OPEN}\n")
     assert "\nThe summarizer writes: The user said" in own
     assert "Friday" not in quotes
-
-
-# -------------------------------------------------------------- a user's own summarizer
-
-
-class Odd:
-    """A user's summarizer whose attributes mean something else."""
-
-    def __init__(self, attributes: dict[str, object], reply: dict[str, object]) -> None:
-        vars(self).update(attributes)
-        self._reply = reply
-
-    async def summarize(self, messages: object, **given: object) -> SummaryReply:
-        error = self._reply.get("raises")
-        if isinstance(error, BaseException):
-            raise error
-        return SummaryReply(**{"text": PROSE, **self._reply})
-
-
-class Speechless(Exception):
-    def __str__(self) -> str:
-        raise RuntimeError("no text")
-
-
-class Secretive(SummarizerUnavailable):
-    """A user's error of ours, whose attributes have other types."""
-
-    def __init__(self, **attributes: object) -> None:
-        vars(self).update(attributes)
-
-    def __str__(self) -> str:
-        raise RuntimeError("no text")
-
-
-class Raising:
-    """Any attribute's value: it cannot be read."""
-
-    def __getattr__(self, name: str) -> object:
-        raise RuntimeError(name)
-
-    def __str__(self) -> str:
-        raise RuntimeError("no text")
-
-
-ATTRIBUTES: dict[str, dict[str, object]] = {
-    "window: text": {"window": "128k"},
-    "window: a function": {"window": lambda: 5},
-    "window: negative": {"window": -1},
-    "window: True": {"window": True},
-    "window: not a number": {"window": float("nan")},
-    "window_for: raises": {"window_for": lambda model: 1 / 0},
-    "window_for: a number": {"window_for": 5},
-    "window_for: no argument": {"window_for": lambda: 5},
-    "window_for: text": {"window_for": lambda model: "8k"},
-    "model: an object": {"model": object()},
-    "model: unreadable": {"model": Raising()},
-    "ready: True": {"ready": True},
-}
-
-REPLIES: dict[str, dict[str, object]] = {
-    "model: 7": {"model": 7},
-    "text: bytes": {"text": PROSE.encode()},
-    "text: a list": {"text": [PROSE]},
-    "text: a dictionary": {"text": {"content": PROSE}},
-    "usage: a dictionary": {"usage": {"prompt_tokens": 5}},
-    "usage: of texts": {"usage": Usage(prompt_tokens="5")},
-    "cost: of text": {"usage": Usage(cost="$ 1")},
-    "raises: a speechless error": {"raises": Speechless()},
-    "raises: ours, speechless": {"raises": Secretive()},
-    "raises: ours, of a list": {"raises": Secretive(kind=["auth"], retry_after="soon")},
-    "raises: a base exception": {"raises": BaseException("core")},
-}
-
-
-async def odd(attributes: dict[str, object], reply: dict[str, object]) -> SegmentText:
-    config = CompressorConfig(model="gpt-4o", summary_max_retries=0, timeout_seconds=5)
-    ours = SummaryWriter(config, as_summarizer(Odd(attributes, reply)), TOKENS, lambda event: None)
-    return await ours.write(brief(2_000), model=None, session_id="s")
-
-
-@pytest.mark.parametrize("name", ATTRIBUTES)
-def test_attributes_of_other_types_are_ignored(name):
-    """A user's summarizer may have our attributes' names with other types."""
-    assert asyncio.run(odd(ATTRIBUTES[name], {})).method == "model"
-
-
-@pytest.mark.parametrize("name", REPLIES)
-def test_a_reply_of_other_types_gives_the_static_text(name):
-    """A reply of another type, or any exception, gives the static text."""
-    assert asyncio.run(odd({}, REPLIES[name])).method == "static"

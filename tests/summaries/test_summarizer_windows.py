@@ -1,6 +1,5 @@
 """A refusal teaches, once, that the auxiliary model's window is smaller."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from praison_compressor import (
     SummarizerUnavailable,
     TokenCounter,
 )
-from praison_compressor.summaries.model_calls import ModelCaller, learn_window
+from praison_compressor.summaries.model_calls import window_taught_by
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply
 from tests.helpers.compressing import at
 from tests.helpers.transcripts import rambling, session
@@ -112,25 +111,17 @@ def test_a_huge_message_is_shown_in_one_request_of_bounded_size():
 
 
 @pytest.mark.parametrize(
-    ("refusals", "window"),
+    ("words", "window"),
     [
-        (["This model's maximum context length is 4096 tokens."], 4_096),
-        (["This model's maximum context length is 64000 tokens."], 5_500),  # it would have fit
-        (["Input is too long for requested model."], 5_500),
-        # It counts more than we do: so long as it names no other number, ever less.
-        (
-            ["This model's maximum context length is 8000 tokens.", *["Input is too long"] * 2],
-            5_500,
-        ),
-        (["This model's maximum context length is 300 tokens."], 128_000),  # of no use
+        ("This model's maximum context length is 8000 tokens.", 8_000),
+        ("Requested tokens (9100) exceed context window of 4096", 4_096),
+        ("This model's maximum context length is 64000 tokens.", 5_500),  # it would have fit
+        ("This model's maximum context length is 300 tokens.", 5_500),  # nobody has that
+        ("Input is too long for requested model.", 5_500),
     ],
 )
-def test_a_refusal_is_a_lesson_about_the_window(refusals, window):
-    """The window that a refusal names is learned; without a useful number, half of the request."""
-    learned_window = None
-    for error in (SummarizerUnavailable(words, kind="context") for words in refusals):
-        learned_window = learn_window(error, learned_window, 9_000, 1_000) or learned_window
-    for listed in (128_000, 3_000):
-        states = SimpleNamespace(window=listed)
-        caller = ModelCaller(CompressorConfig(), states, print, "s", learned_window=learned_window)
-        assert caller.window == min(window, listed)
+def test_a_refusal_teaches_its_window_or_half_of_the_request(words, window):
+    """A window that the request allows is learned, else half of the request."""
+    error = SummarizerUnavailable(words, kind="context")
+    assert window_taught_by(error, 9_000, 1_000) == window
+    assert window_taught_by(error, 1_500, 500) is None

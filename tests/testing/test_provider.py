@@ -1,13 +1,11 @@
 """The strict provider with real clients and agents; scripted, failing and broken answers."""
 
-import asyncio
 import re
 from typing import Any
 
 import httpx
 import openai
 import pytest
-from praisonaiagents import Agent
 
 import praison_compressor.testing as testing
 from praison_compressor import TokenCounter, uninstall
@@ -31,43 +29,8 @@ def ask(provider: LocalProvider, messages: Any = HI, model: str = "gpt-4o", **op
 # ---------------------------------------------------------------- agents
 
 
-def read_file(path: str) -> str:
-    """Read a file."""
-    return f"contents of {path}"
-
-
 # The model, which address the agent is given, and the path that its requests then take. Without
 # an address of its own the agent uses the host's OpenAI client and the environment.
-PATHS: dict[str, tuple[str, str | None, str]] = {
-    "openai client": ("gpt-4o-mini", None, "/v1/chat/completions"),
-    "litellm chat": ("openai/local", "base_url", "/v1/chat/completions"),
-    "litellm responses": ("openai/gpt-4o-mini", "base_url", "/v1/responses"),
-    "litellm anthropic": ("anthropic/claude-sonnet-4-5", "url", "/v1/messages"),
-}
-
-
-@pytest.mark.parametrize("name", PATHS)
-def test_an_agent_finishes_its_tool_loop(provider, monkeypatch, name):
-    """Chat, async and streamed loops of an agent are accepted on their path."""
-    # The responses path reads the environment alone.
-    for variable in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
-        monkeypatch.setenv(variable, provider.base_url)
-    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
-        monkeypatch.setenv(variable, "any")
-    provider.answer_with(Worker(calls=3, answer="All done."))
-    model, address, path = PATHS[name]
-    where: dict[str, Any] = {"base_url": getattr(provider, address)} if address else {}
-
-    def agent() -> Agent:
-        return Agent(instructions="You read files.", llm=model, tools=[read_file], **where)
-
-    assert agent().chat("read three files") == "All done."
-    assert {record.path for record in provider.requests} == {path}
-    results = [m for m in provider.requests[3].messages if m["role"] == "tool"]
-    assert [str(m["content"]).count("contents of path-") for m in results] == [1, 1, 1]
-    assert asyncio.run(agent().achat("read three files")) == "All done."
-    assert "".join(agent().start("read three files", stream=True)) == "All done."
-    assert provider.refused == []
 
 
 # ---------------------------------------------------------------- the record

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from tiktoken_ext import openai_public
 
 from praison_compressor import TokenCounter
-from praison_compressor.tokens import Vocabulary, encodings
+from praison_compressor.tokens import encodings
 from praison_compressor.tokens.encodings import (
     EXACT_CHARS,
     PIECE_CHARS,
+    Vocabulary,
     split_pieces,
     vocabulary_for,
 )

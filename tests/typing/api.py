@@ -5,29 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from praison_compressor import (
-    BudgetTooSmall,
-    CompressorConfig,
-    CompressorError,
-    CompressResult,
-    ContextCompressor,
-    Event,
-    HostMoved,
-    InvalidMessages,
-    MemoryStore,
-    NothingShorter,
-    Part,
-    Preview,
-    Segment,
-    Store,
-    Summarizer,
-    SummaryReply,
-    Telemetry,
-    TokenCounter,
-    Usage,
-    install,
-    uninstall,
-)
+import praison_compressor as ours
 from praison_compressor.praisonai import CompressorContext
 from praison_compressor.testing import Asked, LocalProvider, Recorded, Reply
 
@@ -48,22 +26,22 @@ class Mine:
         max_tokens: int,
         model: str | None,
         timeout_seconds: float,
-    ) -> SummaryReply:
-        return SummaryReply("text", Usage(prompt_tokens=1, cost=0.5), model, "stop")
+    ) -> ours.SummaryReply:
+        return ours.SummaryReply("text", ours.Usage(prompt_tokens=1, cost=0.5), model, "stop")
 
 
-def listener(event: Event) -> None:
+def listener(event: ours.Event) -> None:
     print(event.name.upper(), event.session_id.upper(), dict(event.data))
 
 
-def construct() -> ContextCompressor:
-    CompressorConfig.from_mapping({"tool_policies": {"read_*": "mask"}})
-    config = CompressorConfig(model="gpt-4o", context_window=8_000, fallback_models=("a",))
-    store: Store = MemoryStore()
-    given: Summarizer = Mine()
-    tokens, telemetry = TokenCounter("gpt-4o"), Telemetry()
-    print(CompressorConfig.names())
-    return ContextCompressor(
+def construct() -> ours.ContextCompressor:
+    ours.CompressorConfig.from_mapping({"tool_policies": {"read_*": "mask"}})
+    config = ours.CompressorConfig(model="gpt-4o", context_window=8_000, fallback_models=("a",))
+    store: ours.Store = ours.MemoryStore()
+    given: ours.Summarizer = Mine()
+    tokens, telemetry = ours.TokenCounter("gpt-4o"), ours.Telemetry()
+    print(ours.CompressorConfig.names())
+    return ours.ContextCompressor(
         config,
         summarizer=given,
         store=store,
@@ -73,17 +51,19 @@ def construct() -> ContextCompressor:
     )
 
 
-def ask_first(compressor: ContextCompressor, messages: Sequence[Message]) -> bool:
-    preview: Preview = compressor.preview(messages, session_id="research-42", target_tokens=4_000)
-    parts: tuple[Part, ...] = preview.parts
+def ask_first(compressor: ours.ContextCompressor, messages: Sequence[Message]) -> bool:
+    preview: ours.Preview = compressor.preview(
+        messages, session_id="research-42", target_tokens=4_000
+    )
+    parts: tuple[ours.Part, ...] = preview.parts
     saved: int = sum(part.tokens_before - part.tokens_after for part in parts)
     fates: dict[int, str] = dict(preview.fates())
     print(saved, fates, preview.would_write)
     return preview.would_compress
 
 
-async def use(compressor: ContextCompressor, messages: list[Message]) -> list[Message]:
-    result: CompressResult = await compressor.compress(
+async def use(compressor: ours.ContextCompressor, messages: list[Message]) -> list[Message]:
+    result: ours.CompressResult = await compressor.compress(
         messages,
         protect_last_n_tokens=20_000,
         summary_target_tokens=750,
@@ -93,13 +73,13 @@ async def use(compressor: ContextCompressor, messages: list[Message]) -> list[Me
         target_tokens=None,
         force=False,
     )
-    again: CompressResult = compressor.compress_sync(messages, session_id="research-42")
+    again: ours.CompressResult = compressor.compress_sync(messages, session_id="research-42")
     numbers: tuple[int, int, int] = (again.tokens_before, again.tokens_after, again.tokens_saved)
     words: tuple[str, str | None] = (result.context_status, result.summary_method)
     ids: tuple[str, str | None] = (result.session_id, result.parent_session_id)
     cost: float | None = result.usage.cost
-    segments: tuple[Segment, ...] = result.segments
-    resumed: CompressResult = compressor.resume("research-42", token_budget=4_000)
+    segments: tuple[ours.Segment, ...] = result.segments
+    resumed: ours.CompressResult = compressor.resume("research-42", token_budget=4_000)
     saved: bool = compressor.save(messages, session_id="research-42")
     count: int = compressor.save_all()
     view: list[Message] = compressor.best_view(messages, session_id="research-42")
@@ -108,29 +88,29 @@ async def use(compressor: ContextCompressor, messages: list[Message]) -> list[Me
     return whole
 
 
-def fails(compressor: ContextCompressor) -> None:
+def fails(compressor: ours.ContextCompressor) -> None:
     try:
         compressor.compress_sync([])
-    except InvalidMessages as error:
+    except ours.InvalidMessages as error:
         index: int | None = error.index
         print(index)
-    except BudgetTooSmall as error:
+    except ours.BudgetTooSmall as error:
         missing: int = error.needed - error.budget
         print(missing)
-    except NothingShorter as error:
+    except ours.NothingShorter as error:
         print(error)
-    except CompressorError as error:
+    except ours.CompressorError as error:
         print(error)
 
 
 def host() -> None:
     try:
-        install({"auxiliary_model": "gpt-4o-mini"})
-    except HostMoved as error:
+        ours.install({"auxiliary_model": "gpt-4o-mini"})
+    except ours.HostMoved as error:
         print(error.seam.upper())
     context = CompressorContext(auxiliary_model="gpt-4o-mini", protect_last_n_tokens=5_000)
     print(context)
-    uninstall()
+    ours.uninstall()
 
 
 def answer(asked: Asked) -> Reply:

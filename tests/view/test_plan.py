@@ -39,11 +39,11 @@ def plan_if_possible(view: View, budget: Budget) -> Plan | None:
         return None
 
 
-def summary_of(messages: list[Message], start: int, end: int, tokens: int = 100) -> Segment:
+def summary_of(messages: list[Message], start: int, end: int) -> Segment:
     """Return a segment that replaces messages[start:end]."""
     run = tuple(digest(message) for message in messages[start:end])
     rendered = {"role": "user", "content": f"summary of {start} to {end}"}
-    return Segment("summary", run, rendered, tokens, 1_000, "model")
+    return Segment("summary", run, rendered, 100, 1_000, "model")
 
 
 @given(transcripts(), st.integers(100, 4_000), st.integers(0, 2_000))

@@ -4,7 +4,7 @@
   if (!places[0]) return;
   const data = JSON.parse(document.getElementById("data").textContent);
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const steps = data.requests;
+  const requests = data.requests;
   const tokens = (value) => (value == null ? "" : value.toLocaleString("en"));
   const short = (value) => (value >= 1e6 ? `${value / 1e6}M` : value >= 1e3 ? `${value / 1e3}k` : `${value}`);
 
@@ -14,7 +14,7 @@
     pen.save();
     pen.fillStyle = colour("--hit");
     for (const index of data.compressed) {
-      const x = chart.valToPos(steps[index], "x", true);
+      const x = chart.valToPos(requests[index], "x", true);
       pen.beginPath();
       pen.moveTo(x, ground - 2 * size);
       pen.lineTo(x - size, ground);
@@ -32,7 +32,7 @@
     pen.textAlign = "left";
     pen.textBaseline = "bottom";
     pen.setLineDash([6, 4]);
-    for (const [name, value] of Object.entries(data.lines)) {
+    for (const [name, value] of Object.entries(data.limits)) {
       const y = Math.round(chart.valToPos(value, "y", true));
       pen.strokeStyle = pen.fillStyle = colour(name === "window" ? "--hit" : "--soft");
       pen.beginPath();
@@ -46,7 +46,7 @@
 
   const line = () => ({ stroke: () => colour("--line"), width: 1 });
   const axis = (more) => ({ stroke: () => colour("--soft"), grid: line(), ticks: line(), ...more });
-  const requests = axis({ label: "request", labelSize: 22, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000] });
+  const requestAxis = axis({ label: "request", labelSize: 22, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000] });
   const series = (label, name, values, more) => ({
     // Without a pointer the legend shows the last value.
     label, stroke: () => colour(name), width: 2, points: { fill: () => colour("--panel") }, value: (_, value) => tokens(value ?? values.at(-1)), ...more,
@@ -57,18 +57,18 @@
       height,
       cursor: { sync: { key: "life" } },
       scales: { x: { time: false }, y: { range: (_, low, high) => [0, Math.max(1, most, high) * 1.1] } },
-      axes: [requests, axis({ size: 56, values: (_, list) => list.map(short) })],
-      series: [{ label: "request", value: (_, value) => tokens(value ?? steps.at(-1)) }, ...shown.map(([one]) => one)],
+      axes: [requestAxis, axis({ size: 56, values: (_, list) => list.map(short) })],
+      series: [{ label: "request", value: (_, value) => tokens(value ?? requests.at(-1)) }, ...shown.map(([line]) => line)],
       hooks: { draw: hooks },
     },
-    [steps, ...shown.map(([, values]) => values)],
+    [requests, ...shown.map(([, values]) => values)],
     place,
   );
   const whole = [series("whole transcript", "--whole", data.whole, { fill: () => colour("--wash") }), data.whole];
   const sent = [series("sent", "--view", data.view), data.view];
   const charts = [
     panel(places[0], 220, 0, [whole, sent], []),
-    panel(places[1], 260, Math.max(0, ...Object.values(data.lines)), [sent], [limits, marks]),
+    panel(places[1], 260, Math.max(0, ...Object.values(data.limits)), [sent], [limits, marks]),
   ];
   addEventListener("resize", () => charts.forEach((chart, n) => chart.setSize({ width: places[n].clientWidth, height: chart.height })));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => charts.forEach((chart) => chart.redraw()));

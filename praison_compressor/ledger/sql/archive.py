@@ -35,10 +35,10 @@ class Codec(Protocol):
 
 
 class Packer:
-    """Pack and unpack payloads; name archived messages."""
+    """Pack and unpack payloads; compute stored digests."""
 
     def __init__(self, codec: Codec | None = None, pepper: bytes = b"") -> None:
-        """Take a cipher, and the secret needed to compute a message's name."""
+        """Take a cipher, and the secret needed to compute a stored digest."""
         self.encrypts = codec is not None
         self._codec = codec
         self._pepper = pepper
@@ -64,18 +64,18 @@ class Packer:
                 raise LedgerCorrupt("it cannot be decrypted: the key does not fit") from error
         return zlib.decompress(packed)
 
-    def name(self, digest: str) -> bytes:
-        """Return the archive's name of a content digest: algorithm and raw bytes."""
+    def stored_digest(self, digest: str) -> bytes:
+        """Return a content digest as it is stored: algorithm and raw bytes."""
         algorithm, _, digits = digest.partition(":")
         raw = bytes.fromhex(digits)
-        if self._pepper:
+        if self._pepper:  # nobody can guess a message of an encrypted store
             raw = hmac.digest(self._pepper, raw, hashlib.sha256)
         return algorithm.encode() + b":" + raw
 
 
-def digest_of_name(name: bytes) -> str:
-    """Return a name's content digest in an archive without cipher."""
-    algorithm, _, raw = bytes(name).partition(b":")
+def parse_stored_digest(stored: bytes) -> str:
+    """Return the content digest that an unencrypted store stored."""
+    algorithm, _, raw = bytes(stored).partition(b":")
     return f"{algorithm.decode()}:{raw.hex()}"
 
 
@@ -187,41 +187,42 @@ class SqlArchive:
         self.index = WordIndex(self.execute, is_sqlite=self.is_sqlite)
         """Empty in an encrypted store."""
 
-    def insert(self, table: Table) -> Any:
-        """Return the dialect's own INSERT, because only that has `on_conflict_…`."""
-        return sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
+    def insert_missing(self, table: Table) -> Any:
+        """Return the dialect's own INSERT, which skips rows that exist."""
+        insertion = sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
+        return insertion.on_conflict_do_nothing()
 
     def add(self, namespace: str, originals: Sequence[Message]) -> list[int]:
         """Archive the messages that are missing; return each message's key, in order."""
-        named = [(self.packer.name(content_digest(message)), message) for message in originals]
-        known = self._keys_of(namespace, [name for name, _ in named])
-        fresh = {name: message for name, message in named if name not in known}
-        if fresh:
-            known |= self._insert(namespace, fresh)
-        return [known[name] for name, _ in named]
+        digests = [self.packer.stored_digest(content_digest(message)) for message in originals]
+        keys = self._keys_of(namespace, digests)
+        missing = {d: m for d, m in zip(digests, originals, strict=True) if d not in keys}
+        if missing:
+            keys |= self._insert(namespace, missing)
+        return [keys[digest] for digest in digests]
 
-    def _keys_of(self, namespace: str, names: Iterable[bytes]) -> dict[bytes, int]:
+    def _keys_of(self, namespace: str, digests: Iterable[bytes]) -> dict[bytes, int]:
         keys: dict[bytes, int] = {}
-        for batch in batches(names):
+        for batch in batches(digests):
             query = select(messages.c.digest, messages.c.key).where(
                 messages.c.namespace == namespace, messages.c.digest.in_(batch)
             )
             keys |= {bytes(row.digest): row.key for row in self.execute(query)}
         return keys
 
-    def _insert(self, namespace: str, fresh: Mapping[bytes, Message]) -> dict[bytes, int]:
+    def _insert(self, namespace: str, missing: Mapping[bytes, Message]) -> dict[bytes, int]:
         rows = [
-            {"namespace": namespace, "digest": name, "body": self.packer.pack(dump(fresh[name]))}
+            {"namespace": namespace, "digest": digest, "body": self.packer.pack(dump(message))}
             # Sorted, so that two writers of the same messages cannot deadlock.
-            for name in sorted(fresh)
+            for digest, message in sorted(missing.items())
         ]
-        insertion = self.insert(messages).on_conflict_do_nothing()
-        added = self.execute(insertion.returning(messages.c.digest, messages.c.key), rows)
-        known = {bytes(name): key for name, key in added}
+        insertion = self.insert_missing(messages).returning(messages.c.digest, messages.c.key)
+        added = self.execute(insertion, rows)
+        keys = {bytes(digest): key for digest, key in added}
         if not self.packer.encrypts:
-            self.index.add({key: fresh[name] for name, key in known.items()})
+            self.index.add({key: missing[digest] for digest, key in keys.items()})
         # The others were archived by another writer at the same time.
-        return known | self._keys_of(namespace, fresh.keys() - known.keys())
+        return keys | self._keys_of(namespace, missing.keys() - keys.keys())
 
     def link(self, entry_key: int, keys: Sequence[int]) -> None:
         """Record which messages an entry covers, in order."""

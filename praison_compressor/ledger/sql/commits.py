@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, select, text, update
+from sqlalchemy import Row, delete, func, insert, select, text, update
 
 from ...errors import LedgerConflict
 from ...messages import Message, digest, read_transcript
@@ -20,27 +20,15 @@ from ...messages.secrets import Redactor, redactions_in
 from ..segments import Entry, Segment, Session, Skeleton, archive_digest, seal
 from .archive import SqlArchive, dump, pack_entry
 from .index import merge_ranges
-from .queries import find_session, head_of_epoch, read_note, record_skeleton, transcript_at
-from .schema import entries, leases, notes, sessions, spans, tails
+from .queries import find_session, head_of_epoch, read_skeleton, record_skeleton, transcript_at
+from .schema import appended, entries, leases, notes, of_session, sessions, spans
 
 # ---------------------------------------------------------------- redaction
 SegmentRun = tuple[Segment, list[Message]]
 
 
-def redact_segments(namespace: str, segments: Iterable[SegmentRun]) -> list[SegmentRun]:
-    """Return the segments and originals to store, secrets redacted."""
-    redactor = Redactor(namespace)
-    return [_redact_segment(redactor, segment, originals) for segment, originals in segments]
-
-
-def redact_skeleton(namespace: str, skeleton: Skeleton) -> Skeleton:
-    """Return the skeleton to store, its messages redacted as in the archive."""
-    messages = [item for item in skeleton if not isinstance(item, int)]
-    redacted = iter(Redactor(namespace).redact(messages)[0])
-    return tuple(item if isinstance(item, int) else next(redacted) for item in skeleton)
-
-
-def _redact_segment(redactor: Redactor, segment: Segment, originals: list[Message]) -> SegmentRun:
+def redact_segment(redactor: Redactor, segment: Segment, originals: list[Message]) -> SegmentRun:
+    """Return the segment and originals to store, secrets redacted."""
     redacted, has_secrets = redactor.redact(originals)
     (rendered,), shows_secrets = redactor.redact([segment.rendered])
     # Count earlier redactions too: the given transcript may be a view.
@@ -72,23 +60,10 @@ def _canonical_digests(messages: Sequence[Message], as_read: bool) -> list[str]:
 
 # ---------------------------------------------------------------- commits
 def append_segments(
-    archive: SqlArchive,
-    session: Session,
-    segments: Sequence[SegmentRun],
-    skeleton: Skeleton | None,
+    archive: SqlArchive, session: Session, segments: Sequence[SegmentRun], skeleton: Skeleton | None
 ) -> None:
-    """Seal the segments into the chain, archive originals, open an epoch.
-
-    Raises:
-        LedgerConflict: the session changed since it was read.
-    """
-    row = _lock_session(archive, session) or _create_locked(archive, session)
-    if row is None or row.head != session.head_hash:
-        tip = "gone" if row is None else "another now"
-        raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
-    if row.edits != session.edits:
-        # A summary written before may repeat what was forgotten since.
-        raise LedgerConflict(f"session {session.id}: a part was forgotten; read it again")
+    """Seal the segments into the chain, archive originals, open an epoch."""
+    row = _lock_unchanged(archive, session)
     epoch = f"{row.id}.c{row.commits + 1}-{secrets.token_hex(4)}"
     head = row.head
     keys = archive.add(row.namespace, [message for _, run in segments for message in run])
@@ -98,20 +73,22 @@ def append_segments(
         archive.link(_insert_entry(archive, row, entry), keys[: len(originals)])
         head, keys = entry.hash, keys[len(originals) :]
     if segments:
-        moved = {"head": head, "commits": row.commits + 1, "updated": _database_time(archive)}
-        archive.execute(update(sessions).where(sessions.c.key == row.key).values(moved))
-    if skeleton is not None:
-        # A background summary has the transcript from before the newest turns, so keep the tail.
-        record_skeleton(archive, row.key, skeleton, keeps_tail=True)
+        _write_session(archive, row, head=head, commits=row.commits + 1)
+    if skeleton is None:
+        count = len(session.entries)
+        skeleton = (*read_skeleton(archive, row.key), *range(count, count + len(segments)))
+    # A background summary has the transcript from before the newest turns: later messages stay.
+    record_skeleton(archive, row.key, skeleton, keeps_appended=True)
 
 
 def record_transcript(archive: SqlArchive, session: Session, skeleton: Skeleton) -> bool:
     """Record the transcript, unless the session changed since it was read."""
-    row = _lock_session(archive, session) or _create_locked(archive, session)
-    if row is None or (row.head, row.edits) != (session.head_hash, session.edits):
+    try:
+        row = _lock_unchanged(archive, session)
+    except LedgerConflict:
         return False
     record_skeleton(archive, row.key, skeleton)
-    _touch_session(archive, row)
+    _write_session(archive, row)
     return True
 
 
@@ -120,26 +97,27 @@ def extend_transcript(
 ) -> bool:
     """Replace the recorded transcript from `place` on; return whether it worked."""
     row = _lock_session(archive, session)
-    if row is None or row.edits != session.edits:
+    if row is None or row.erasures != session.erasures:
         return False
-    own = tails.c.session_key == row.key
-    last = archive.execute(select(func.max(tails.c.place)).where(own)).scalar()
+    own = appended.c.session_key == row.key
+    last = archive.execute(select(func.max(appended.c.place)).where(own)).scalar()
     if not row.recorded <= place <= (row.recorded if last is None else last + 1):
         return False
-    archive.execute(delete(tails).where(own, tails.c.place >= place))
+    archive.execute(delete(appended).where(own, appended.c.place >= place))
     rows = [
         {"session_key": row.key, "place": at, "body": archive.packer.pack(dump(message))}
         for at, message in enumerate(added, place)
     ]
     if rows:
-        archive.execute(insert(tails), rows)
-    _touch_session(archive, row)
+        archive.execute(insert(appended), rows)
+    _write_session(archive, row)
     return True
 
 
-def _touch_session(archive: SqlArchive, row: Row[Any]) -> None:
-    now = {"updated": _database_time(archive)}
-    archive.execute(update(sessions).where(sessions.c.key == row.key).values(now))
+def _write_session(archive: SqlArchive, row: Row[Any], **changes: object) -> None:
+    """Change a session's row and the time of its last write."""
+    values = {**changes, "updated": _database_time(archive)}
+    archive.execute(update(sessions).where(sessions.c.key == row.key).values(values))
 
 
 def _insert_entry(archive: SqlArchive, session: Row[Any], entry: Entry) -> int:
@@ -155,17 +133,14 @@ def _widen_spans(archive: SqlArchive, session_key: int, keys: Iterable[int]) -> 
     """Widen the session's searched key ranges by these messages."""
     own = spans.c.session_key == session_key
     query = select(spans.c.first, spans.c.last).where(own)
-    before = dict(tuple(each) for each in archive.execute(query))
-    after = dict(merge_ranges([*before.items(), *((key, key) for key in keys)]))
-    if replaced := before.keys() - after.keys():
-        archive.execute(delete(spans).where(own, spans.c.first.in_(replaced)))
-    changed = after.items() - before.items()
-    if changed:
-        rows = [{"session_key": session_key, "first": a, "last": b} for a, b in changed]
-        insertion = archive.insert(spans)
-        named = [spans.c.session_key, spans.c.first]
-        last = {"last": insertion.excluded.last}
-        archive.execute(insertion.on_conflict_do_update(index_elements=named, set_=last), rows)
+    before = {(first, last) for first, last in archive.execute(query)}
+    after = set(merge_ranges([*before, *((key, key) for key in keys)]))
+    if replaced := before - after:
+        firsts = [first for first, _ in replaced]
+        archive.execute(delete(spans).where(own, spans.c.first.in_(firsts)))
+    if new := after - before:
+        rows = [{"session_key": session_key, "first": first, "last": last} for first, last in new]
+        archive.execute(insert(spans), rows)
 
 
 def _lock_session(archive: SqlArchive, session: Session) -> Row[Any] | None:
@@ -178,15 +153,23 @@ def _lock_session(archive: SqlArchive, session: Session) -> Row[Any] | None:
     return find_session(archive, session.namespace, session.id)
 
 
-def _create_locked(archive: SqlArchive, session: Session) -> Row[Any] | None:
-    """Create and lock a new session's row.
+def _lock_unchanged(archive: SqlArchive, session: Session) -> Row[Any]:
+    """Return the session's row, locked; create it for a new session.
 
-    Return None if `session` has epochs: its row was deleted.
+    Raises:
+        LedgerConflict: the session changed since it was read.
     """
-    if session.tip != session.id:
-        return None
-    create_session(archive, session.namespace, session.id, session.parent)
-    return _lock_session(archive, session)
+    row = _lock_session(archive, session)
+    if row is None and session.tip == session.id:
+        create_session(archive, session.namespace, session.id, session.parent)
+        row = _lock_session(archive, session)
+    if row is None or row.head != session.head_hash:
+        tip = "gone" if row is None else "another now"
+        raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
+    if row.erasures != session.erasures:
+        # A summary written before may repeat what was forgotten since.
+        raise LedgerConflict(f"session {session.id}: a part was forgotten; read it again")
+    return row
 
 
 def create_session(
@@ -201,8 +184,8 @@ def create_session(
     if base is not None:
         head = head_of_epoch(archive, base, str(parent_id))
         values |= {"base_key": base.key, "base_head": head, "head": head}
-    insertion = archive.insert(sessions).values(values).on_conflict_do_nothing()
-    key = archive.execute(insertion.returning(sessions.c.key)).scalar()
+    insertion = archive.insert_missing(sessions).returning(sessions.c.key)
+    key = archive.execute(insertion, values).scalar()
     if key is not None and base is not None:
         record_skeleton(archive, key, transcript_at(archive, base, head))
 
@@ -211,10 +194,11 @@ def create_session(
 def change_note(archive: SqlArchive, session: Session, change: Callable[[str], str]) -> str:
     """Replace the session's note by its change; return the new note."""
     values = {"namespace": session.namespace, "session_id": session.id, "body": ""}
-    archive.execute(archive.insert(notes).values(values).on_conflict_do_nothing())
-    after = change(read_note(archive, session, is_locked=True))
-    of_session = (notes.c.namespace == session.namespace) & (notes.c.session_id == session.id)
-    archive.execute(update(notes).where(of_session).values(body=after))
+    archive.execute(archive.insert_missing(notes), values)
+    own = of_session(notes, session)
+    before = archive.execute(select(notes.c.body).where(own).with_for_update()).scalar_one()
+    after = change(before)
+    archive.execute(update(notes).where(own).values(body=after))
     return after
 
 
@@ -222,36 +206,25 @@ def change_note(archive: SqlArchive, session: Session, change: Callable[[str], s
 def claim_lease(archive: SqlArchive, session: Session, holder: str, seconds: float) -> bool:
     """Take the session's lease by the database's clock; return whether it worked."""
     now = _database_time(archive)
-    taken = {"holder": holder, "until": now + seconds}
-    insertion = archive.insert(leases).values(
-        namespace=session.namespace, session_id=session.id, **taken
-    )
-    archive.execute(
-        insertion.on_conflict_do_update(
-            index_elements=[leases.c.namespace, leases.c.session_id],
-            set_=taken,
-            where=(leases.c.until <= now) | (leases.c.holder == holder),
-        )
-    )
-    # Read back: drivers differ in the row count of such an INSERT.
-    return bool(
-        archive.execute(select(leases.c.holder).where(_is_lease_of(session))).scalar() == holder
-    )
+    own = of_session(leases, session)
+    is_free = (leases.c.until <= now) | (leases.c.holder == holder)
+    archive.execute(delete(leases).where(own, is_free))
+    lease = {"holder": holder, "until": now + seconds}
+    values = {"namespace": session.namespace, "session_id": session.id, **lease}
+    archive.execute(archive.insert_missing(leases), values)
+    return bool(archive.execute(select(leases.c.holder).where(own)).scalar() == holder)
 
 
 def is_lease_taken(archive: SqlArchive, session: Session, holder: str) -> bool:
     """Return whether another holder has the session's lease."""
     others = (leases.c.holder != holder) & (leases.c.until > _database_time(archive))
-    return archive.execute(select(leases).where(_is_lease_of(session), others)).first() is not None
+    query = select(leases).where(of_session(leases, session), others)
+    return archive.execute(query).first() is not None
 
 
 def release_lease(archive: SqlArchive, session: Session, holder: str) -> None:
     """Give the holder's lease back."""
-    archive.execute(delete(leases).where(_is_lease_of(session), leases.c.holder == holder))
-
-
-def _is_lease_of(session: Session) -> ColumnElement[bool]:
-    return and_(leases.c.namespace == session.namespace, leases.c.session_id == session.id)
+    archive.execute(delete(leases).where(of_session(leases, session), leases.c.holder == holder))
 
 
 def _database_time(archive: SqlArchive) -> float:

@@ -94,19 +94,14 @@ class Database:
     """Run work in transactions; raise each error as a `LedgerError`."""
 
     def __init__(
-        self,
-        url: str | os.PathLike[str] | None,
-        codec: Codec | None,
-        accepts_plain: bool,
-        on_open: Callable[[], None],
+        self, url: str | os.PathLike[str] | None, codec: Codec | None, accepts_plain: bool
     ) -> None:
-        """Take URL and cipher; call `on_open` at each opening."""
+        """Take URL and cipher; `accepts_plain` allows a plain store too."""
         self.url = parse_url(url)
         self.place = _display_name(self.url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._codec = codec
         self._accepts_plain = accepts_plain
-        self._on_open = on_open
         self._lock = renew_after_fork(threading.RLock())
         # SQLite takes one writer at a time and serves waiting ones in no order: of hundreds of
         # threads some would wait too long. So only one thread of a process asks.
@@ -182,14 +177,9 @@ class Database:
         """
         if self.is_sqlite and not os.path.exists(str(self.url.database)):
             above = next(p for p in Path(str(self.url.database)).parents if os.path.exists(p))
-            try:
-                # Tried: by rights alone root may write to every directory.
-                with tempfile.TemporaryFile(dir=above):
-                    return False
-            except OSError as error:
-                raise StoreUnavailable(
-                    f"{self.place}: {above} is no writable directory; check the path and its rights"
-                ) from error
+            # Tried: by rights alone root may write to every directory.
+            with self._explain_errors(), tempfile.TemporaryFile(dir=above):
+                return False
         engine = create_engine(self.url) if self.is_sqlite else _postgresql_engine(self.url)
         try:
             with self._explain_errors(), engine.connect() as connection:
@@ -228,7 +218,6 @@ class Database:
             if self._engine is None:
                 with self._cool_down(_READ):  # here too: others wait for this lock
                     self._engine = self._open_engine()
-                self._on_open()
             return self._engine
 
     @contextmanager

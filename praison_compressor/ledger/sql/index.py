@@ -29,10 +29,10 @@ BAND_KEYS = {True: 1 << 14, False: 1 << 17}
 """Keys of a band, on SQLite and on PostgreSQL; smaller ones are read faster and take more bytes."""
 TERM_CHARS = 16
 """Characters of a word that are indexed: long names and hashes differ in them."""
-FIRST_SPAN = 2_000
+FIRST_SPAN_KEYS = 2_000
 """Newest keys among which a word is looked up first."""
-_WIDER = 8  # factor of the keys that each further statement reads
-_RANGES = 64  # ranges of one statement
+_WIDENING_FACTOR = 8  # factor of the keys that each further statement reads
+_MOST_RANGES = 64  # ranges of one statement
 _MARKS = string.digits + string.ascii_lowercase
 
 KeyRange = tuple[int, int]
@@ -65,16 +65,17 @@ class WordIndex:
     """Read and write the index in one transaction."""
 
     def __init__(self, execute: Callable[..., Any], *, is_sqlite: bool) -> None:
-        self._execute, self._is_sqlite = execute, is_sqlite
+        self._execute = execute
+        self._is_sqlite = is_sqlite
         self.band_keys = BAND_KEYS[is_sqlite]
 
-    def add(self, found: Mapping[int, Message]) -> None:
-        """Index the words of messages."""
-        self._run(_ADD, found)
+    def add(self, messages: Mapping[int, Message]) -> None:
+        """Index the words of messages, which are named by key."""
+        self._write(_ADD, messages)
 
-    def remove(self, found: Mapping[int, Message]) -> None:
-        """Remove the words of messages."""
-        self._run(_REMOVE, found)
+    def remove(self, messages: Mapping[int, Message]) -> None:
+        """Remove the words of messages, which are named by key."""
+        self._write(_REMOVE, messages)
 
     def merge(self) -> None:
         """Destroy removed words."""
@@ -83,12 +84,12 @@ class WordIndex:
             merge = "INSERT INTO compressor_search(compressor_search) VALUES ('optimize')"
             self._execute(text(merge))
 
-    def _run(self, statements: Mapping[bool, str], found: Mapping[int, Message]) -> None:
+    def _write(self, statements: Mapping[bool, str], messages: Mapping[int, Message]) -> None:
         join = " ".join if self._is_sqlite else list
         # Keys in order: FTS5 writes a piece of its index at each lower key.
         rows = [
-            {"key": key, "words": join(self.marked(_words_of(found[key]), key // self.band_keys))}
-            for key in sorted(found)
+            {"key": key, "words": join(self.marked(_words_of(message), key // self.band_keys))}
+            for key, message in sorted(messages.items())
         ]
         if rows:
             self._execute(text(statements[self._is_sqlite]), rows)
@@ -97,7 +98,7 @@ class WordIndex:
         """Return words of a band's messages as they are indexed."""
         # Distant bands may share a mark.
         high, low = divmod(band, len(_MARKS))
-        mark = _MARKS[low % len(_MARKS)]
+        mark = _MARKS[low]
         if not self._is_sqlite:
             return [mark + word for word in words]
         mark = _MARKS[high % len(_MARKS)] + mark
@@ -112,7 +113,7 @@ class WordIndex:
             if self._is_sqlite:
                 statement, values = _SELECT[True], {"parts": json.dumps(parts)}
             else:
-                is_few = sum(last - first for first, last in searched) < FIRST_SPAN
+                is_few = sum(last - first for first, last in searched) < FIRST_SPAN_KEYS
                 within = " OR ".join(f"key BETWEEN {first} AND {last}" for first, last in searched)
                 mode = "NOT MATERIALIZED" if is_few else "MATERIALIZED"
                 statement = _SELECT[False].format(mode=mode, within=within)
@@ -127,19 +128,19 @@ class WordIndex:
         for first, last in ranges:
             bands = range(first // size, last // size + 1)
             for query, run in groupby(bands, key=lambda band: self._query(words, band)):
-                same = list(run)
-                yield query, max(first, same[0] * size), min(last, (same[-1] + 1) * size - 1)
+                joined = list(run)
+                yield query, max(first, joined[0] * size), min(last, (joined[-1] + 1) * size - 1)
 
     def _query(self, words: Sequence[str], band: int) -> str:
         """Return the query for a band's messages that have all words."""
         # Words are letters and digits only, so a quote cannot end early.
         cut = [word[:TERM_CHARS] for word in words]
-        quote, more, both = ('"', "*", " AND ") if self._is_sqlite else ("'", ":*", " & ")
+        quote, prefix, conjunction = ('"', "*", " AND ") if self._is_sqlite else ("'", ":*", " & ")
         terms = (
-            f"{quote}{marked}{quote}{more if finds_longer(word) else ''}"
+            f"{quote}{marked}{quote}{prefix if finds_longer(word) else ''}"
             for word, marked in zip(words, self.marked(cut, band), strict=True)
         )
-        return f"({both.join(terms)})"
+        return f"({conjunction.join(terms)})"
 
 
 def _words_of(message: Message) -> list[str]:
@@ -149,7 +150,7 @@ def _words_of(message: Message) -> list[str]:
 
 def _widening_parts(ranges: Iterable[KeyRange]) -> Iterator[list[KeyRange]]:
     """Yield lists of ranges, each list wider than the last."""
-    room = width = FIRST_SPAN
+    room = width = FIRST_SPAN_KEYS
     part: list[KeyRange] = []
     for first, last in ranges:
         while first <= last:
@@ -157,22 +158,22 @@ def _widening_parts(ranges: Iterable[KeyRange]) -> Iterator[list[KeyRange]]:
             part.append((start, last))
             room -= last - start + 1
             last = start - 1
-            if not room or len(part) == _RANGES:
+            if not room or len(part) == _MOST_RANGES:
                 yield part
-                width *= _WIDER
+                width *= _WIDENING_FACTOR
                 part, room = [], width
     if part:
         yield part
 
 
-_RANGE_GAP = 500  # keys between two ranges that are read as one
+_GAP_KEYS = 500  # keys between two ranges that are read as one
 
 
 def merge_ranges(ranges: Iterable[KeyRange]) -> list[KeyRange]:
     """Return ranges of keys in order, neighbours as one."""
     merged: list[KeyRange] = []
     for first, last in sorted(ranges):
-        if merged and first - merged[-1][1] <= _RANGE_GAP:
+        if merged and first - merged[-1][1] <= _GAP_KEYS:
             merged[-1] = merged[-1][0], max(last, merged[-1][1])
         else:
             merged.append((first, last))

@@ -17,7 +17,15 @@ from sqlalchemy import CTE, ColumnElement, Row, delete, select, text, update
 
 from ...errors import ConfigError, LedgerCorrupt, SessionNotFound, StoreUnavailable
 from ...messages import content_digest, is_system
-from ..segments import FORGOTTEN, GENESIS, Entry, Skeleton, archive_digest, chain_faults
+from ..segments import (
+    FORGOTTEN,
+    GENESIS,
+    Entry,
+    Skeleton,
+    archive_digest,
+    chain_faults,
+    skeleton_messages,
+)
 from ..stores import Erased
 from .archive import SqlArchive, batches, unpack_entry
 from .database import Database
@@ -28,9 +36,8 @@ from .queries import (
     read_skeletons,
     record_skeleton,
     require_session,
-    skeleton_messages,
 )
-from .schema import entries, leases, links, messages, notes, sessions, spans
+from .schema import entries, leases, links, messages, metadata, notes, of_session, sessions, spans
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +93,7 @@ def _entry_faults(archive: SqlArchive, row: Row[Any], parent: str | None) -> Ite
         entry = Entry(FORGOTTEN, row.epoch, row.parent, "", row.commitment, row.hash)
     faults = list(chain_faults(entry, parent))
     yield from faults
-    if faults or entry.forgotten:
+    if faults or entry.is_forgotten:
         return
     if entry.segment.kind != row.kind:
         yield f"it is not of the kind {row.kind!r}"
@@ -94,7 +101,7 @@ def _entry_faults(archive: SqlArchive, row: Row[Any], parent: str | None) -> Ite
         originals = archive.messages_of_entries([row.key])[row.key]
         if archive_digest(originals) != entry.archive:
             yield "its originals are not those that were archived"
-    except (LedgerCorrupt, KeyError) as error:
+    except LedgerCorrupt as error:
         yield f"its originals cannot be read: {error}"
 
 
@@ -117,7 +124,7 @@ def _place_faults(
         if base is None or session.parent_id not in (base.id, *(row.epoch for row in rows)):
             yield "its parent is not the session that it was forked from"
     try:
-        recorded = read_skeleton(archive, session.key) or ()
+        recorded = read_skeleton(archive, session.key)
     except LedgerCorrupt as error:
         yield str(error)
         return
@@ -154,7 +161,8 @@ def _message_fault(archive: SqlArchive, row: Row[Any]) -> str | None:
         digest = content_digest(archive.message_of(row))
     except LedgerCorrupt as error:
         return f"it cannot be read: {error}"
-    return None if archive.packer.name(digest) == bytes(row.digest) else "its content was changed"
+    is_same = archive.packer.stored_digest(digest) == bytes(row.digest)
+    return None if is_same else "its content was changed"
 
 
 # ---------------------------------------------------------------- forget
@@ -166,24 +174,22 @@ def erase_session(archive: SqlArchive, namespace: str, target: str) -> Erased:
     forks = _sessions_ending_in(archive, _with_descendants(namespace, own)) - {row.key}
     of_own = links.c.entry_key.in_(select(entries.c.key).where(own))
     linked = set(archive.execute(select(links.c.message_key).where(of_own)).scalars())
-    tombs = _make_tombstones(archive, own)
+    segments = _make_tombstones(archive, own)
     archive.execute(delete(links).where(of_own))
     archive.execute(delete(spans).where(spans.c.session_key == row.key))
     for table in (leases, notes):
-        named = (table.c.namespace == namespace) & (table.c.session_id == row.id)
-        archive.execute(delete(table).where(named))
+        archive.execute(delete(table).where(of_session(table, row)))
     holders = _covering_sessions(archive, linked)
     removed = linked - set(holders)
     archive.remove(removed)
     recorded = skeleton_messages(read_skeleton(archive, row.key))
-    record_skeleton(archive, row.key, None)
+    record_skeleton(archive, row.key, ())
     # Ignore system messages: every session of an agent has them.
     digests = {content_digest(message) for message in recorded if not is_system(message)}
     others = {*forks, *holders.values(), *_transcripts_with(archive, namespace, digests)}
     _mark_stale(archive, [row.key, *forks])
-    return Erased(
-        tombs, len(removed) + len(recorded), (row.id,), _session_ids(archive, others - {row.key})
-    )
+    still_in = _session_ids(archive, others - {row.key})
+    return Erased(segments, len(removed) + len(recorded), (row.id,), still_in)
 
 
 def erase_message(archive: SqlArchive, namespace: str, target: str) -> Erased:
@@ -194,15 +200,13 @@ def erase_message(archive: SqlArchive, namespace: str, target: str) -> Erased:
     _block_commits(archive)
     key, skeletons = find_message(archive, namespace, target)
     for session_key, skeleton in skeletons.items():
-        rest = [
-            item for item in skeleton if isinstance(item, int) or content_digest(item) != target
-        ]
+        rest = (i for i in skeleton if isinstance(i, int) or content_digest(i) != target)
         record_skeleton(archive, session_key, tuple(rest))
     covering = entries.c.key.in_(select(links.c.entry_key).where(links.c.message_key == key))
     later = _with_descendants(namespace, covering)
     touched = {*skeletons, *_sessions_ending_in(archive, later)}
     is_later = entries.c.key.in_(select(later.c.key))
-    tombs = _make_tombstones(archive, is_later & (covering | (entries.c.kind == "summary")))
+    segments = _make_tombstones(archive, is_later & (covering | (entries.c.kind == "summary")))
     if key is not None:
         archive.execute(delete(links).where(links.c.message_key == key))
         archive.remove([key])
@@ -210,7 +214,7 @@ def erase_message(archive: SqlArchive, namespace: str, target: str) -> Erased:
     names = _session_ids(archive, touched)
     for session_id in names:
         _drop_if_empty(archive, namespace, session_id)
-    return Erased(tombs, 1, names, still_in=())
+    return Erased(segments, 1, names, still_in=())
 
 
 def find_message(
@@ -224,8 +228,8 @@ def find_message(
     """
     if not re.fullmatch("sha256:[0-9a-f]{64}", target):
         raise ConfigError(f"{target!r}: expected sha256: and 64 hexadecimal digits")
-    name = archive.packer.name(target)
-    archived = (messages.c.namespace == namespace) & (messages.c.digest == name)
+    stored = archive.packer.stored_digest(target)
+    archived = (messages.c.namespace == namespace) & (messages.c.digest == stored)
     key = archive.execute(select(messages.c.key).where(archived)).scalar()
     skeletons = _transcripts_with(archive, namespace, {target})
     if key is None and not skeletons:
@@ -238,9 +242,10 @@ def _drop_if_empty(archive: SqlArchive, namespace: str, session_id: str) -> None
     """Drop a session's recorded transcript if only its system prompt is left."""
     row = require_session(archive, namespace, session_id)
     recorded = skeleton_messages(read_skeleton(archive, row.key))
-    chained = archive.keys_of_entries(each.key for each in read_chain(archive, namespace, row.head))
-    if all(is_system(message) for message in recorded) and not any(chained.values()):
-        record_skeleton(archive, row.key, None)
+    chain = read_chain(archive, namespace, row.head)
+    archived = archive.keys_of_entries(entry.key for entry in chain)
+    if all(is_system(message) for message in recorded) and not any(archived.values()):
+        record_skeleton(archive, row.key, ())
 
 
 def _with_descendants(namespace: str, first: ColumnElement[bool]) -> CTE:
@@ -263,11 +268,11 @@ def _block_commits(archive: SqlArchive) -> None:
         archive.execute(text("LOCK TABLE compressor_sessions IN EXCLUSIVE MODE"))
 
 
-def _make_tombstones(archive: SqlArchive, these: ColumnElement[bool]) -> int:
+def _make_tombstones(archive: SqlArchive, where: ColumnElement[bool]) -> int:
     """Turn entries into tombstones; return how many changed."""
-    burial = update(entries).where(these, entries.c.sealed.is_not(None)).values(sealed=None)
+    statement = update(entries).where(where, entries.c.sealed.is_not(None)).values(sealed=None)
     # SQLite's driver has no `rowcount` for a statement with a CTE.
-    return len(archive.execute(burial.returning(entries.c.key)).all())
+    return len(archive.execute(statement.returning(entries.c.key)).all())
 
 
 def _covering_sessions(archive: SqlArchive, keys: Iterable[int]) -> dict[int, int]:
@@ -299,12 +304,11 @@ def _session_ids(archive: SqlArchive, keys: Iterable[int]) -> tuple[str, ...]:
 
 def _mark_stale(archive: SqlArchive, keys: Iterable[int]) -> None:
     """Mark every process's snapshots of these sessions as stale."""
-    these = sessions.c.key.in_(list(keys))
-    archive.execute(update(sessions).where(these).values(edits=sessions.c.edits + 1))
+    statement = update(sessions).where(sessions.c.key.in_(list(keys)))
+    archive.execute(statement.values(erasures=sessions.c.erasures + 1))
 
 
 # ---------------------------------------------------------------- freed pages
-_REWRITE_TABLES = ("entries", "messages", "links", "search", "sessions", "tails")
 _PATIENCE_SECONDS = 10.0
 """Seconds to wait for older transactions; a backup takes longer."""
 _PAUSE_SECONDS = 0.05
@@ -334,8 +338,8 @@ def _clear_postgresql(database: Database) -> bool:
         if time.monotonic() > until:
             return False
         time.sleep(_PAUSE_SECONDS)
-    for name in _REWRITE_TABLES:
-        database.maintain(f"VACUUM FULL compressor_{name}")
+    for name in (*metadata.tables, "compressor_search"):
+        database.maintain(f"VACUUM FULL {name}")
     return True
 
 

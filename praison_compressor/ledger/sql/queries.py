@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import logging
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Row, Select, bindparam, case, delete, exists, func, select, update
+from sqlalchemy import Row, Select, bindparam, delete, func, select, update
 
 from ...errors import LedgerCorrupt, SessionNotFound
 from ...messages import Message, is_system
 from ..segments import (
-    ARCHIVE_ONLY,
     FORGOTTEN,
     GENESIS,
     Entry,
@@ -24,9 +22,7 @@ from ..segments import (
 )
 from ..stores import ALL_MESSAGES, SessionInfo
 from .archive import SqlArchive, batches, dump, load, unpack_entry
-from .schema import entries, links, notes, sessions, tails
-
-logger = logging.getLogger(__name__)
+from .schema import appended, entries, links, notes, of_session, sessions
 
 # ---------------------------------------------------------------- sessions and epochs
 SESSION_ROWS: Select[Any] = select(
@@ -51,11 +47,7 @@ def find_session(archive: SqlArchive, namespace: str, session_id: str) -> Row[An
 
 
 def require_session(archive: SqlArchive, namespace: str, session_id: str) -> Row[Any]:
-    """Return the session with this id, or that opened this epoch.
-
-    Raises:
-        SessionNotFound: no such session in this namespace.
-    """
+    """Return what `find_session` returns, or raise `SessionNotFound`."""
     row = find_session(archive, namespace, session_id)
     if row is None:
         raise SessionNotFound(
@@ -75,27 +67,24 @@ def head_of_epoch(archive: SqlArchive, row: Row[Any], epoch: str) -> str:
     return str(archive.execute(query.order_by(entries.c.key.desc())).scalar())
 
 
-def lineage(archive: SqlArchive, namespace: str, session_id: str) -> list[Epoch]:
-    """Return the epochs up to the named one, root first.
-
-    Raises:
-        SessionNotFound: no such session in this namespace.
-    """
-    row = require_session(archive, namespace, session_id)
-    epochs = _epochs(archive, row, head_of_epoch(archive, row, session_id))
+def ancestors(archive: SqlArchive, row: Row[Any]) -> Iterator[tuple[Row[Any], str]]:
+    """Yield a session's ancestors, each with its newest shared entry."""
     while row.base_key is not None:
         head = row.base_head
         row = archive.execute(SESSION_ROWS.where(sessions.c.key == row.base_key)).one()
-        epochs = _epochs(archive, row, head) + epochs
-    return epochs
+        yield row, head
+
+
+def lineage(archive: SqlArchive, namespace: str, session_id: str) -> list[Epoch]:
+    """Return the epochs up to the named one, root first."""
+    row = require_session(archive, namespace, session_id)
+    own = row, head_of_epoch(archive, row, session_id)
+    family = reversed((own, *ancestors(archive, row)))
+    return [epoch for session, head in family for epoch in _epochs(archive, session, head)]
 
 
 def epoch_tree(archive: SqlArchive, namespace: str, session_id: str) -> list[Epoch]:
-    """Return the epochs of the session's whole family, parents first.
-
-    Raises:
-        SessionNotFound: no such session in this namespace.
-    """
+    """Return the epochs of the session's whole family, parents first."""
     root = lineage(archive, namespace, session_id)[0]
     step = select(sessions.c.key)
     named = step.where(sessions.c.namespace == namespace, sessions.c.id == root.id)
@@ -116,29 +105,21 @@ def _epochs(archive: SqlArchive, row: Row[Any], head: str) -> list[Epoch]:
     return epochs
 
 
-def read_note(archive: SqlArchive, session: Session, *, is_locked: bool = False) -> str:
-    """Return the session's note or ""; lock it if `is_locked`."""
-    query = select(notes.c.body).where(
-        notes.c.namespace == session.namespace, notes.c.session_id == session.id
-    )
-    return archive.execute(query.with_for_update() if is_locked else query).scalar() or ""
+def read_note(archive: SqlArchive, session: Session) -> str:
+    """Return the session's note or ""."""
+    query = select(notes.c.body).where(of_session(notes, session))
+    return archive.execute(query).scalar() or ""
 
 
 # ---------------------------------------------------------------- the list of sessions
-_IS_FORGOTTEN = (
-    (sessions.c.edits > 0)
-    & sessions.c.transcript.is_(None)
-    & ~exists().where(links.c.entry_key == entries.c.key, entries.c.session_key == sessions.c.key)
-)
-"""Sessions with only tombstones and a name left."""
-
-
+_HAS_MESSAGES = sessions.c.transcript.is_not(None)
+"""Sessions with more than tombstones and a name."""
 _LAST_USED_FIRST = sessions.c.updated.desc(), sessions.c.key.desc()
 
 
 def list_namespaces(archive: SqlArchive) -> list[str]:
     """Return the namespaces that have sessions."""
-    query = select(sessions.c.namespace).where(~_IS_FORGOTTEN).distinct()
+    query = select(sessions.c.namespace).where(_HAS_MESSAGES).distinct()
     return list(archive.execute(query.order_by(sessions.c.namespace)).scalars())
 
 
@@ -154,22 +135,12 @@ def list_sessions(archive: SqlArchive, namespace: str) -> list[SessionInfo]:
     """Return the namespace's sessions, last used first, without forgotten ones."""
     own = entries.c.session_key == sessions.c.key
     undone = select(func.count()).where(own, entries.c.kind == "undo").scalar_subquery()
-    newest = entries.alias("newest")
-    is_head = (newest.c.namespace == sessions.c.namespace) & (newest.c.hash == sessions.c.head)
-    query = (
-        select(
-            *(sessions.c.id, sessions.c.parent_id),
-            case((sessions.c.commits == 0, sessions.c.id), else_=newest.c.epoch),
-            *(sessions.c.commits - undone, undone),
-            *(sessions.c.created, sessions.c.updated),
-        )
-        .join(newest, is_head, isouter=True)
-        .where(sessions.c.namespace == namespace, ~_IS_FORGOTTEN)
-        .order_by(*_LAST_USED_FIRST)
-    )
+    columns = sessions.c.id, sessions.c.parent_id, sessions.c.commits - undone, undone
+    query = select(*columns, sessions.c.created, sessions.c.updated)
+    query = query.where(sessions.c.namespace == namespace, _HAS_MESSAGES)
     return [
         SessionInfo(*row[:-2], float(row.created), float(row.updated))
-        for row in archive.execute(query)
+        for row in archive.execute(query.order_by(*_LAST_USED_FIRST))
     ]
 
 
@@ -202,16 +173,16 @@ def read_chain(
     return chain[::-1]
 
 
-def read_session(archive: SqlArchive, row: Row[Any], known: Session | None) -> Session:
-    """Return the session of a row; read only entries that `known` lacks."""
-    if known is not None and known.edits == row.edits:
-        before, after = known.entries, known.head_hash
+def read_session(archive: SqlArchive, row: Row[Any], snapshot: Session | None) -> Session:
+    """Return the session of a row; read only entries that `snapshot` lacks."""
+    if snapshot is not None and snapshot.erasures == row.erasures:
+        before, after = snapshot.entries, snapshot.head_hash
     else:
         before, after = (), GENESIS
     new = read_chain(archive, row.namespace, row.head, after)
     start = new[0].parent if new else row.head
     if start != after and before:
-        return read_session(archive, row, None)  # `known` is newer than the row
+        return read_session(archive, row, None)  # `snapshot` is newer than the row
     if start != after:
         raise LedgerCorrupt(f"session {row.id}: its chain has no entry {start}")
     chained = (*before, *(unpack_entry(archive.packer, entry) for entry in new))
@@ -221,13 +192,10 @@ def read_session(archive: SqlArchive, row: Row[Any], known: Session | None) -> S
             break
         own[entry.epoch] = None
     tip, parent, *_ = *own, row.id, row.parent_id
-    return Session(row.namespace, row.id, tip, parent, row.head, chained, row.edits)
+    return Session(row.namespace, row.id, tip, parent, row.head, chained, row.erasures)
 
 
 # ---------------------------------------------------------------- originals and transcripts
-# A session's transcript is one payload, rewritten at each commit: messages of its head and tail,
-# and the numbers of the segments between them; behind it are rows of messages that were appended
-# since. It is no part of the hashed chain.
 
 
 def originals(
@@ -244,28 +212,28 @@ def originals(
 
 
 def record_skeleton(
-    archive: SqlArchive, session_key: int, recorded: Skeleton | None, *, keeps_tail: bool = False
+    archive: SqlArchive, session_key: int, skeleton: Skeleton, *, keeps_appended: bool = False
 ) -> None:
     """Replace the recorded transcript of a session.
 
-    `keeps_tail`: messages that were appended after this transcript stay.
+    With `keeps_appended`, messages that were appended behind this transcript stay.
     """
-    lines = [str(i).encode() if isinstance(i, int) else dump(i) for i in recorded or ()]
-    body = None if recorded is None else archive.packer.pack(b"\n".join(lines))
-    length = _skeleton_length(archive, session_key, recorded or ())
+    lines = [str(i).encode() if isinstance(i, int) else dump(i) for i in skeleton]
+    body = archive.packer.pack(b"\n".join(lines)) if skeleton else None
+    length = _skeleton_length(archive, session_key, skeleton)
     values = {"transcript": body, "recorded": length}
     archive.execute(update(sessions).where(sessions.c.key == session_key).values(values))
-    replaced = tails.c.session_key == session_key
-    if keeps_tail:
-        replaced &= tails.c.place < length
-    archive.execute(delete(tails).where(replaced))
+    replaced = appended.c.session_key == session_key
+    if keeps_appended:
+        replaced &= appended.c.place < length
+    archive.execute(delete(appended).where(replaced))
 
 
-def _skeleton_length(archive: SqlArchive, session_key: int, recorded: Skeleton) -> int:
+def _skeleton_length(archive: SqlArchive, session_key: int, skeleton: Skeleton) -> int:
     """Return a skeleton's number of messages after leading system messages."""
-    numbers = [item for item in recorded if isinstance(item, int)]
-    leading = itertools.takewhile(lambda i: not isinstance(i, int) and is_system(i), recorded)
-    length = len(recorded) - len(numbers) - len(list(leading))
+    numbers = [item for item in skeleton if isinstance(item, int)]
+    leading = itertools.takewhile(lambda i: not isinstance(i, int) and is_system(i), skeleton)
+    length = len(skeleton) - len(numbers) - len(list(leading))
     if numbers:
         row = archive.execute(SESSION_ROWS.where(sessions.c.key == session_key)).one()
         keys = [entry.key for entry in read_chain(archive, row.namespace, row.head)]
@@ -279,7 +247,7 @@ def read_skeletons(
     archive: SqlArchive, *, namespace: str | None = None, session_key: int | None = None
 ) -> Iterator[tuple[Row[Any], Skeleton]]:
     """Yield sessions with their recorded transcripts, the last used first."""
-    query = select(sessions).where(sessions.c.transcript.is_not(None)).order_by(*_LAST_USED_FIRST)
+    query = select(sessions).where(_HAS_MESSAGES).order_by(*_LAST_USED_FIRST)
     if namespace is not None:
         query = query.where(sessions.c.namespace == namespace)
     if session_key is not None:
@@ -287,66 +255,49 @@ def read_skeletons(
     for row in archive.execute(query).all():
         try:
             lines = archive.packer.unpack(row.transcript).split(b"\n")
-            found = [int(line) if line.isdigit() else load(line) for line in lines if line]
-            yield row, (*found, *_read_tail(archive, row.key))
+            items = [int(line) if line.isdigit() else load(line) for line in lines if line]
+            yield row, (*items, *_read_appended(archive, row.key))
         except LedgerCorrupt as error:
             raise LedgerCorrupt(f"the recorded transcript: {error}") from error
 
 
-def _read_tail(archive: SqlArchive, session_key: int) -> Iterator[Message]:
+def _read_appended(archive: SqlArchive, session_key: int) -> Iterator[Message]:
     """Yield the messages that were appended to a recorded transcript."""
-    query = select(tails.c.body).where(tails.c.session_key == session_key).order_by(tails.c.place)
-    for body in archive.execute(query).scalars():
+    query = select(appended.c.body).where(appended.c.session_key == session_key)
+    for body in archive.execute(query.order_by(appended.c.place)).scalars():
         yield load(archive.packer.unpack(body))
 
 
-def read_skeleton(archive: SqlArchive, session_key: int) -> Skeleton | None:
-    """Return a session's recorded transcript, or None."""
-    return next((found for _, found in read_skeletons(archive, session_key=session_key)), None)
+def read_skeleton(archive: SqlArchive, session_key: int) -> Skeleton:
+    """Return a session's recorded transcript."""
+    recorded = read_skeletons(archive, session_key=session_key)
+    return next((skeleton for _, skeleton in recorded), ())
 
 
-def skeleton_messages(recorded: Skeleton | None) -> list[Message]:
-    """Return the messages of a skeleton that no segment holds."""
-    return [item for item in recorded or () if not isinstance(item, int)]
-
-
-def transcript_at(archive: SqlArchive, base: Row[Any], head: str) -> Skeleton | None:
-    """Return a session's transcript as of an entry, or None if unknown."""
+def transcript_at(archive: SqlArchive, base: Row[Any], head: str) -> Skeleton:
+    """Return a session's transcript as of an entry, else the entries."""
     if head == base.head:
         return read_skeleton(archive, base.key)
     rows = read_chain(archive, base.namespace, head)
     length = unpack_entry(archive.packer, rows[-1]).segment.transcript_length if rows else 0
     messages = _full_transcript(archive, base, length)
-    return None if messages is None else tuple(messages)
+    return tuple(range(len(rows))) if messages is None else tuple(messages)
 
 
 def transcript(archive: SqlArchive, session: Session) -> list[Message]:
-    """Return the recorded transcript, else the originals in their order."""
+    """Return the recorded transcript, segments replaced by originals."""
     row = find_session(archive, session.namespace, session.id)
-    if row is None:
-        return []
-    messages = _full_transcript(archive, row)
-    if messages is None:
-        logger.warning(ARCHIVE_ONLY, session.id)
-        linked = archive.keys_of_entries(
-            entry.key for entry in read_chain(archive, row.namespace, row.head)
-        )
-        keys = dict.fromkeys(key for keys in linked.values() for key in keys)
-        read = archive.messages_of(keys)
-        messages = [read[key] for key in keys]
-    return messages
+    return (row and _full_transcript(archive, row)) or []
 
 
 def _full_transcript(
     archive: SqlArchive, row: Row[Any], length: int | None = None
 ) -> list[Message] | None:
-    """Return the transcript, of `length` messages, segments replaced by originals."""
-    recorded = read_skeleton(archive, row.key)
-    if recorded is None:
-        return None
+    """Return the transcript, of `length` messages, or None if unknown."""
+    skeleton = read_skeleton(archive, row.key)
     rows = read_chain(archive, row.namespace, row.head)
     originals_of = archive.messages_of_entries(
-        [rows[item].key for item in recorded if isinstance(item, int)]
+        [rows[item].key for item in skeleton if isinstance(item, int)]
     )
 
     def of_entry(number: int) -> tuple[Segment, Sequence[Message]]:
@@ -355,4 +306,4 @@ def _full_transcript(
         missing = [FORGOTTEN.rendered] if entry.sealed is None and entry.kind == "summary" else []
         return unpack_entry(archive.packer, entry).segment, originals_of[entry.key] or missing
 
-    return expand_skeleton(recorded, of_entry, length)
+    return expand_skeleton(skeleton, of_entry, length)

@@ -1,18 +1,20 @@
 """Define the ledger's tables, the same for SQLite and PostgreSQL.
 
 A session names the head of its chain of entries, an entry its parent's hash; forked sessions share
-entries. Words of a conversation are in five columns (`entries.sealed`, `messages.body` and
-`.digest`, `sessions.transcript`, `tails.body`) and in the full-text index. `entries.sealed` has
-salt, segment and archive digest together, so that forgetting one forgets all.
+entries. Words of a conversation are in the binary columns and in the full-text index.
+`entries.sealed` has salt, segment and archive digest together: forgetting one forgets all.
 """
 
 from __future__ import annotations
 
+import re
 import time
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     Column,
+    ColumnElement,
     Connection,
     Float,
     ForeignKey,
@@ -20,15 +22,16 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    Row,
     Table,
     Text,
     UniqueConstraint,
 )
 
 from ...errors import ConfigError
-from ..segments import GENESIS
+from ..segments import GENESIS, Session
 
-LAYOUT = b"6"
+LAYOUT = b"7"
 """The number of this layout; a store with another number is refused."""
 
 # SQLite assigns ascending row ids only to a column of exactly the type INTEGER.
@@ -62,9 +65,10 @@ sessions = Table(
     Column("commits", Integer, nullable=False, default=0),
     Column("created", Float, nullable=False),
     Column("updated", Float, nullable=False),
-    # Counts calls of `forget`: snapshots that were read before are stale.
-    Column("edits", Integer, nullable=False, default=0),
-    # The newest transcript: messages that no segment holds, and the numbers of segments.
+    # How often `forget` removed a part: snapshots that were read before are stale.
+    Column("erasures", Integer, nullable=False, default=0),
+    # The newest transcript, outside the hashed chain: messages that no segment holds, and the
+    # numbers of segments.
     Column("transcript", LargeBinary),
     # Messages of that transcript behind its leading system messages.
     Column("recorded", Integer, nullable=False, default=0),
@@ -73,8 +77,8 @@ sessions = Table(
 )
 
 # The messages that came after the recorded transcript: a request appends only its new ones.
-tails = Table(
-    _PREFIX + "tails",
+appended = Table(
+    _PREFIX + "appended",
     metadata,
     Column("session_key", _KEY_TYPE, ForeignKey(sessions.c.key), primary_key=True),
     # Counted as `sessions.recorded` counts.
@@ -152,11 +156,13 @@ notes = Table(
     Column("body", Text, nullable=False),
 )
 
+
+def of_session(table: Table, session: Session | Row[Any]) -> ColumnElement[bool]:
+    """Return the condition for a session's row of `leases` or `notes`."""
+    return (table.c.namespace == session.namespace) & (table.c.session_id == session.id)
+
+
 # ---------------------------------------------------------------- statements of one dialect
-_COLUMNS_WITH_WORDS = (
-    *(entries.c.sealed, messages.c.body, messages.c.digest),
-    *(sessions.c.transcript, tails.c.body),
-)
 _INDEX_STATEMENTS = {
     "sqlite": (
         # The words are already folded: "ascii" only splits them at spaces.
@@ -171,8 +177,10 @@ _INDEX_STATEMENTS = {
         # The planner would keep samples of messages in a catalog that `forget` cannot reach.
         "ALTER TABLE compressor_search ALTER COLUMN words SET STATISTICS 0",
         *(
-            f"ALTER TABLE {c.table.name} ALTER COLUMN {c.name} SET STATISTICS 0"
-            for c in _COLUMNS_WITH_WORDS
+            f"ALTER TABLE {table} ALTER COLUMN {column.name} SET STATISTICS 0"
+            for table in metadata.tables.values()
+            for column in table.columns
+            if isinstance(column.type, LargeBinary)
         ),
     ),
 }
@@ -187,6 +195,7 @@ def make_tables(connection: Connection) -> None:
 
 # ---------------------------------------------------------------- names
 _LONGEST_NAME = 1_000  # bytes; PostgreSQL indexes no key above 2,700
+_STORABLE = re.compile("[^\0\ud800-\udfff]+")
 
 
 def check_names(*names: str | None) -> None:
@@ -196,17 +205,9 @@ def check_names(*names: str | None) -> None:
         ConfigError: a name is empty, too long, or no text that a database can hold.
     """
     for name in names:
-        if name is not None and not _is_name(name):
+        is_text = name is None or (isinstance(name, str) and _STORABLE.fullmatch(name))
+        if not is_text or len((name or "").encode()) > _LONGEST_NAME:
             raise ConfigError(
                 f"{name!r:.60} cannot name a session or namespace; expected text in UTF-8 of 1 to "
                 f"{_LONGEST_NAME:,} bytes, without NUL"
             )
-
-
-def _is_name(name: object) -> bool:
-    if not isinstance(name, str) or "\0" in name:
-        return False
-    try:
-        return 0 < len(name.encode("utf-8")) <= _LONGEST_NAME
-    except UnicodeEncodeError:
-        return False

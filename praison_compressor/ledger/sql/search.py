@@ -10,38 +10,37 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, islice
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Select, or_, select
 
 from ...messages import Message, content_digest, is_result, result_blocks, text_of, tool_calls_of
 from ...quotes.speakers import SHELL_PROMPT, is_tool_output
+from ..segments import skeleton_messages
 from ..words import (
     MOST_QUERY_WORDS,
     STOP_WORDS,
     Document,
     Hit,
-    HitPlace,
     distinct_words,
     document_of,
     find_hits,
-    query_names,
+    query_phrases,
 )
-from .archive import SqlArchive, batches, digest_of_name
+from .archive import SqlArchive, batches, parse_stored_digest
 from .index import KeyRange, merge_ranges
-from .queries import SESSION_ROWS, read_skeletons, require_session, skeleton_messages
+from .queries import ancestors, read_skeletons, require_session
 from .schema import entries, links, messages, sessions, spans
 
-_FEW = 400  # messages in reach that are all read, without the index
-_UNINDEXED = 1_000  # the same, where no word of the query is indexed
-_LISTED = 1_000  # newest messages that are listed for each word
-_AT_ONCE = 200  # messages that are read between two checks whether more are needed
-_SPREAD = 1 << 17  # keys; in a wider range, messages are read faster than a frequent word's index
-_RANKED = 400  # messages with all words that are ranked at most
-_IN_PART = 100  # messages with some words that are ranked at most
-_PAIRED = 100  # messages with a frequent word whose calls or results are read
-_PARALLEL = 8  # parallel calls whose results are paired at most
+_MOST_WITHOUT_INDEX = 400  # messages; with more in reach, the index is read
+_MOST_LISTED = 1_000  # newest messages of each word's list
+_BATCH_MESSAGES = 200  # messages read before the ranked ones are counted again
+_WIDE_RANGE_KEYS = 1 << 17  # in a wider range, messages are read faster than a word's list
+_MOST_RANKED = 400  # messages with all words
+_MOST_PARTIAL = 100  # messages with some words
+_MOST_PAIRED = 100  # messages with a frequent word whose calls or results are read
+_MOST_PARALLEL = 8  # parallel calls whose results are read
 
 
 def search(
@@ -53,12 +52,8 @@ def search(
     *,
     archived_only: bool = False,
 ) -> list[Hit]:
-    """Return messages with words of the query, best first.
-
-    Raises:
-        SessionNotFound: no such session in this namespace.
-    """
-    asked = distinct_words(" ".join(query_names(query)))[:MOST_QUERY_WORDS]
+    """Return messages with words of the query, best first."""
+    asked = distinct_words(" ".join(query_phrases(query)))[:MOST_QUERY_WORDS]
     if not asked:
         return []
     row = None if session_id is None else require_session(archive, namespace, session_id)
@@ -71,64 +66,53 @@ def search(
     else:
         indexed = (word for word in asked if word not in STOP_WORDS)
         lists = [_Postings(archive, reader.reach, word) for word in indexed]
-        reader.read_complete(sorted(lists, key=_Postings.rarity))
+        reader.read_matches(sorted(lists, key=_Postings.rarity))
     hits = reader.hits(limit)
     if hits and hits[0].is_whole:
         return hits
     # Messages with some of the words count only where none has all.
-    if reader.read(islice(_with_some_words(lists), _IN_PART)):
+    if reader.read(islice(_with_some_words(lists), _MOST_PARTIAL)):
         hits = reader.hits(limit)
-    return hits[:_IN_PART]
+    return hits[:_MOST_PARTIAL]
 
 
 class _Reader:
     """Read the messages that may match a query; rank them."""
 
     def __init__(self, archive: SqlArchive, reach: _Reach, query: str) -> None:
-        self._archive, self.reach, self._query = archive, reach, query
-        self._names = query_names(query)
-        self._in_view: dict[str, tuple[HitPlace, Document]] = {}
-        self._places: dict[int, list[Row[Any]]] = {}  # by message key, newest entry first
+        self._archive = archive
+        self.reach = reach
+        self._query = query
+        self._phrases = query_phrases(query)
+        self._in_view: dict[str, Document] = {}  # by digest
         self._archived: dict[int, tuple[str, Document]] = {}  # by message key; with the digest
-        self._whole: set[int] = set()  # keys of messages that alone have every name
-        self._is_complete = True  # no message with every name can be missing
+        # By entry: the digests of its messages that were read, by ordinal.
+        self._runs: defaultdict[int, dict[int, str]] = defaultdict(dict)
+        self._whole: set[int] = set()  # keys of messages that alone have every phrase
+        self._is_complete = True  # no message with every phrase can be missing
 
     def hits(self, limit: int) -> list[Hit]:
         """Return the best of the messages that were read."""
-        pool = {digest: document for digest, (_, document) in self._in_view.items()}
-        places = {digest: place for digest, (place, _) in self._in_view.items()}
-        for key, (digest, document) in sorted(self._archived.items()):
-            newest = self._places[key][0]
-            pool[digest], places[digest] = document, (newest.id, newest.hash, newest.ordinal)
-        hits = find_hits(self._query, pool, limit, places.__getitem__, self._runs())
+        archived = (self._archived[key] for key in sorted(self._archived))
+        runs = ([run[ordinal] for ordinal in sorted(run)] for run in self._runs.values())
+        hits = find_hits(self._query, self._in_view | dict(archived), limit, runs)
         return [replace(hit, is_complete=self._is_complete) for hit in hits]
-
-    def _runs(self) -> list[list[str]]:
-        """Return the digests of each entry's messages, in order."""
-        ordered = sorted(
-            (place.entry_key, place.ordinal, key)
-            for key, places in self._places.items()
-            for place in places
-        )
-        return [
-            [self._archived[key][0] for *_, key in run]
-            for _, run in groupby(ordered, key=lambda place: place[0])
-        ]
 
     # -------------------------------------------------------------- reading
 
     def read_view(self, namespace: str, row: Row[Any] | None) -> None:
         """Read messages of recorded transcripts that no segment holds."""
         key = row and row.key
-        for session, found in read_skeletons(self._archive, namespace=namespace, session_key=key):
-            for message in skeleton_messages(found):
-                place = session.id, "", 0
-                self._in_view[content_digest(message)] = place, document_of(message)
+        recorded = read_skeletons(self._archive, namespace=namespace, session_key=key)
+        for session, skeleton in recorded:
+            for message in skeleton_messages(skeleton):
+                document = document_of(message, (session.id, "", 0))
+                self._in_view[content_digest(message)] = document
 
     def read(self, keys: Iterable[int], most: int | None = None) -> int:
         """Read at most `most` new messages in reach; return their number."""
         count = 0
-        for batch in batches(key for key in keys if key not in self._places):
+        for batch in batches(key for key in keys if key not in self._archived):
             places: dict[int, list[Row[Any]]] = {}
             for row in self._archive.execute(_select_places(batch, self.reach)).all():
                 places.setdefault(row.message_key, []).append(row)
@@ -139,52 +123,56 @@ class _Reader:
                 count += 1
         return count
 
-    def _add(self, key: int, places: list[Row[Any]]) -> None:
-        message = self._archive.message_of(places[0])
-        # The archive's names of an encrypted store are no digests.
-        is_digest = not self._archive.packer.encrypts
-        digest = digest_of_name(places[0].digest) if is_digest else content_digest(message)
-        document = document_of(message)
-        self._places[key], self._archived[key] = places, (digest, document)
-        if all(name in document.text for name in self._names):
+    def _add(self, key: int, places: Sequence[Row[Any]]) -> None:
+        """Add a message at these places, the newest first."""
+        newest = places[0]
+        message = self._archive.message_of(newest)
+        encrypts = self._archive.packer.encrypts
+        digest = content_digest(message) if encrypts else parse_stored_digest(newest.digest)
+        document = document_of(message, (newest.id, newest.hash, newest.ordinal))
+        self._archived[key] = digest, document
+        for place in places:
+            self._runs[place.entry_key][place.ordinal] = digest
+        if all(phrase in document.text for phrase in self._phrases):
             self._whole.add(key)
 
-    def read_complete(self, lists: Sequence[_Postings]) -> None:
+    def read_matches(self, lists: Sequence[_Postings]) -> None:
         """Read the newest messages that have all words.
 
-        A call and its result are one document: one may have some words, the other the rest. `lists`
-        are those of the words, the rarest first.
+        A call may have some of the words, its result the rest. `lists` are those of the words, the
+        rarest first.
         """
         rarest, *others = lists
-        floor = max((each.newest[-1] for each in lists if each.newest), default=0)
+        floor = max((postings.newest[-1] for postings in lists if postings.newest), default=0)
         if rarest.is_read_faster():
             floor = rarest.newest[-1] if rarest.newest else 0
-            for batch in batches(rarest.newest, _AT_ONCE):
+            for batch in batches(rarest.newest, _BATCH_MESSAGES):
                 self.read(batch if self._room() else ())
         else:
-            shared = set(rarest.newest).intersection(*(each.newest for each in others))
-            self.read(sorted((key for key in shared if key >= floor), reverse=True), _RANKED)
+            shared = set(rarest.newest).intersection(*(postings.newest for postings in others))
+            self.read(sorted((key for key in shared if key >= floor), reverse=True), _MOST_RANKED)
         is_complete = rarest.is_whole
         if (room := self._room()) and not rarest.is_whole:
-            words = [each.word for each in lists]
+            words = [postings.word for postings in lists]
             older = self._archive.index.keys_with(words, _ranges_below(self.reach.ranges, floor))
             # The calls and results of older messages are not read.
             is_complete = self.read(older, room) < room and not others
         self._is_complete = is_complete or not self._room()
         if self._room() and others:
-            self._read_partners(islice(rarest, _LISTED if rarest.is_whole else _PAIRED))
+            self._read_partners(islice(rarest, _MOST_LISTED if rarest.is_whole else _MOST_PAIRED))
 
     def _room(self) -> int:
-        """Return how many messages with every name may still be ranked."""
-        return max(0, _RANKED - len(self._whole))
+        """Return how many messages with every phrase may still be ranked."""
+        return max(0, _MOST_RANKED - len(self._whole))
 
     def _read_partners(self, keys: Iterable[int]) -> None:
-        """Read the calls and results of messages that lack a name."""
+        """Read the calls and results of messages that lack a phrase."""
         lacking = [key for key in keys if key not in self._whole]
-        self.read(lacking[:_RANKED])
-        self._is_complete &= len(lacking) <= _RANKED
-        results, by_calls = [], defaultdict[int, list[int]](list)
-        for key in lacking[:_RANKED]:
+        self.read(lacking[:_MOST_RANKED])
+        self._is_complete &= len(lacking) <= _MOST_RANKED
+        results: list[int] = []
+        by_calls = defaultdict[int, list[int]](list)
+        for key in lacking[:_MOST_RANKED]:
             message = self._message(key)
             if _has_result(message):
                 results.append(key)
@@ -193,7 +181,7 @@ class _Reader:
                 by_calls[len(tool_calls_of(message)) or 1].append(key)
         for count, callers in by_calls.items():
             self.read(_keys_beside(self._archive, callers, 1, count))
-        for _ in range(_PARALLEL):
+        for _ in range(_MOST_PARALLEL):
             # Between a call and its last result are the results of parallel calls.
             above = _keys_beside(self._archive, results, -1, -1)
             self.read(above)
@@ -226,7 +214,7 @@ def _keys_beside(archive: SqlArchive, keys: Iterable[int], first: int, last: int
 
 
 # ---------------------------------------------------------------- what a search reaches
-_EVERY_KEY = 1 << 62  # each key
+_EVERY_KEY = 1 << 62  # larger than each key
 
 
 @dataclass(frozen=True)
@@ -244,7 +232,7 @@ def _reach_of(archive: SqlArchive, namespace: str, row: Row[Any] | None) -> _Rea
         held = select(sessions.c.key).where(sessions.c.namespace == namespace)
         within = sessions.c.namespace == namespace
     else:
-        newest = dict(_lineage(archive, row))
+        newest = {row.key: _EVERY_KEY, **_newest_shared(archive, row)}
         held = select(sessions.c.key).where(sessions.c.key.in_(newest))
         within = or_(
             *((entries.c.session_key == key) & (entries.c.key <= n) for key, n in newest.items())
@@ -254,15 +242,13 @@ def _reach_of(archive: SqlArchive, namespace: str, row: Row[Any] | None) -> _Rea
     return _Reach(within, merge_ranges(ranges)[::-1])
 
 
-def _lineage(archive: SqlArchive, row: Row[Any]) -> Iterator[tuple[int, int]]:
-    """Yield session and ancestors, each with its newest reachable entry."""
-    yield row.key, _EVERY_KEY
-    while row.base_key is not None:
-        head = select(entries.c.key).where(
-            entries.c.namespace == row.namespace, entries.c.hash == row.base_head
-        )
-        yield row.base_key, archive.execute(head).scalar() or 0
-        row = archive.execute(SESSION_ROWS.where(sessions.c.key == row.base_key)).one()
+def _newest_shared(archive: SqlArchive, row: Row[Any]) -> dict[int, int]:
+    """Return a session's ancestors, each with its newest shared entry."""
+    query = select(entries.c.key).where(entries.c.namespace == row.namespace)
+    return {
+        base.key: archive.execute(query.where(entries.c.hash == head)).scalar() or 0
+        for base, head in ancestors(archive, row)
+    }
 
 
 def _select_places(keys: Sequence[int], reach: _Reach) -> Select[Any]:
@@ -287,30 +273,32 @@ def _newest_without_index(
 ) -> list[int] | None:
     """Return the newest messages, or None if the index finds better ones."""
     is_indexed = not archive.packer.encrypts and not STOP_WORDS.issuperset(asked)
-    most = _EVERY_KEY if archive.packer.encrypts else _FEW + 1 if is_indexed else _UNINDEXED
+    most = _EVERY_KEY if archive.packer.encrypts else _MOST_WITHOUT_INDEX + 1
     newest = _newest_keys(archive, reach, most)
     return None if is_indexed and len(newest) == most else newest
 
 
 def _newest_keys(archive: SqlArchive, reach: _Reach, most: int) -> list[int]:
     """Return the newest keys in reach."""
-    found: list[int] = []
+    newest: list[int] = []
     for first, last in reach.ranges:
         query = select(messages.c.key).where(messages.c.key.between(first, last))
-        query = query.order_by(messages.c.key.desc()).limit(most - len(found))
-        found += archive.execute(query).scalars()
-        if len(found) >= most:
+        query = query.order_by(messages.c.key.desc()).limit(most - len(newest))
+        newest += archive.execute(query).scalars()
+        if len(newest) >= most:
             break
-    return found
+    return newest
 
 
 class _Postings:
     """The messages with a word: the newest known, others looked up."""
 
     def __init__(self, archive: SqlArchive, reach: _Reach, word: str) -> None:
-        self._index, self._ranges, self.word = archive.index, reach.ranges, word
-        self.newest = list(islice(self._index.keys_with([word], reach.ranges), _LISTED))
-        self.is_whole = len(self.newest) < _LISTED
+        self._index = archive.index
+        self._ranges = reach.ranges
+        self.word = word
+        self.newest = list(islice(self._index.keys_with([word], reach.ranges), _MOST_LISTED))
+        self.is_whole = len(self.newest) < _MOST_LISTED
 
     def rarity(self) -> tuple[int, int]:
         """Return a sort key that puts rare words first."""
@@ -325,7 +313,7 @@ class _Postings:
 
     def is_read_faster(self) -> bool:
         """Return whether reading these messages costs less than another look-up."""
-        return self.is_whole or self.newest[0] - self.newest[-1] > _SPREAD
+        return self.is_whole or self.newest[0] - self.newest[-1] > _WIDE_RANGE_KEYS
 
 
 def _ranges_below(ranges: Iterable[KeyRange], key: int) -> list[KeyRange]:
@@ -334,9 +322,9 @@ def _ranges_below(ranges: Iterable[KeyRange], key: int) -> list[KeyRange]:
 
 
 def _with_some_words(lists: Iterable[_Postings]) -> Iterator[int]:
-    """Return messages with any of the words, those with rare words first."""
+    """Yield messages with any of the words, those with rare words first."""
     weights: Counter[int] = Counter()
-    for each in lists:
-        weight = math.log(1 + _LISTED / max(1, len(each.newest)))
-        weights.update(dict.fromkeys(each.newest, weight))
+    for postings in lists:
+        weight = math.log(1 + _MOST_LISTED / max(1, len(postings.newest)))
+        weights.update(dict.fromkeys(postings.newest, weight))
     yield from sorted(weights, key=lambda key: (-weights[key], -key))

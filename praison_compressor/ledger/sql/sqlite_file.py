@@ -70,10 +70,10 @@ class FileState(NamedTuple):
 def file_state(url: URL) -> FileState | None:
     """Return the state of a SQLite store's file, or None without one."""
     try:
-        found = os.stat(str(url.database))
+        status = os.stat(str(url.database))
     except OSError:
         return None
-    return FileState(found.st_dev, found.st_ino, found.st_size)
+    return FileState(status.st_dev, status.st_ino, status.st_size)
 
 
 def _create_private(path: Path) -> None:

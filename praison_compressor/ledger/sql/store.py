@@ -6,7 +6,7 @@ import functools
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -14,7 +14,7 @@ from ...concurrency import renew_after_fork
 from ...errors import LedgerCorrupt
 from ...messages import Message, to_plain
 from ...messages.secrets import Redactor
-from ..segments import Segment, Session, Skeleton, plain_skeleton
+from ..segments import Segment, Session, Skeleton, skeleton_messages
 from ..stores import Erased
 from . import commits, queries
 from .archive import Codec, SqlArchive, codec_of
@@ -60,20 +60,16 @@ class SqlStore:
         accepts_plain: bool = False,
         redact_secrets: bool = True,
     ) -> None:
-        """Take `open_store`'s options; `accepts_plain`: accept plain stores despite a codec."""
+        """Take `open_store`'s options; `accepts_plain` allows a plain store too."""
         self.redact_secrets = redact_secrets
         self._lock = renew_after_fork(threading.Lock())
         self._snapshots: OrderedDict[tuple[str, str], Session] = OrderedDict()
-        self._database = Database(url, codec, accepts_plain, on_open=self._forget_snapshots)
+        self._database = Database(url, codec, accepts_plain)
         self.place = self._database.place
         """The database's path or host, without secrets."""
 
     def exists(self) -> bool:
-        """Return whether a ledger exists; create none.
-
-        Raises:
-            StoreUnavailable: the database cannot be reached.
-        """
+        """See `Database.exists`."""
         return self._database.exists()
 
     def check(self) -> None:
@@ -89,18 +85,15 @@ class SqlStore:
     def open(
         self, namespace: str, session_id: str, parent_session_id: str | None = None
     ) -> Session:
-        """Return the session of an id, perhaps new.
-
-        A new session is written when its transcript is first recorded or compressed.
-        A fork is written at once, because its parent moves on.
-        """
+        """See `Store.open`."""
         check_names(namespace, session_id, parent_session_id)
-        found = self._database.read(lambda a: self._read_session(a, namespace, session_id))
-        if found is None and parent_session_id is not None:
-            named = namespace, session_id, parent_session_id
-            self._database.write(lambda a: commits.create_session(a, *named))
-            found = self._database.read(lambda a: self._read_session(a, namespace, session_id))
-        return found or Session(namespace, session_id, session_id, None)
+        session = self._database.read(lambda a: self._read_session(a, namespace, session_id))
+        if session is None and parent_session_id is not None:
+            # A fork is written at once, because its parent moves on.
+            names = namespace, session_id, parent_session_id
+            self._database.write(lambda a: commits.create_session(a, *names))
+            session = self._database.read(lambda a: self._read_session(a, namespace, session_id))
+        return session or Session(namespace, session_id, session_id, None)
 
     def commit(
         self,
@@ -109,10 +102,11 @@ class SqlStore:
         skeleton: Skeleton | None = None,
     ) -> Session:
         """See `Store.commit`."""
-        plain = [(segment, [to_plain(m) for m in originals]) for segment, originals in segments]
-        whole = None if skeleton is None else self._skeleton_to_store(session, skeleton)
+        plain = [(segment, list(map(to_plain, originals))) for segment, originals in segments]
+        whole = None if skeleton is None else self._skeleton_to_store(session.namespace, skeleton)
         if self.redact_secrets:
-            plain = commits.redact_segments(session.namespace, plain)
+            redactor = Redactor(session.namespace)
+            plain = [commits.redact_segment(redactor, *run) for run in plain]
 
         def work(archive: SqlArchive) -> Session | None:
             commits.append_segments(archive, session, plain, whole)
@@ -120,16 +114,14 @@ class SqlStore:
 
         return self._database.write(work) or session
 
-    def keep(self, session: Session, skeleton: Skeleton) -> bool:
-        """See `Store.keep`."""
-        whole = self._skeleton_to_store(session, skeleton)
+    def record_transcript(self, session: Session, skeleton: Skeleton) -> bool:
+        """See `Store.record_transcript`."""
+        whole = self._skeleton_to_store(session.namespace, skeleton)
         return self._database.write(lambda a: commits.record_transcript(a, session, whole))
 
-    def extend(self, session: Session, place: int, messages: Sequence[Message]) -> bool:
-        """See `DurableStore.extend`."""
-        added = [to_plain(message) for message in messages]
-        if self.redact_secrets:
-            added = list(Redactor(session.namespace).redact(added)[0])
+    def extend_transcript(self, session: Session, place: int, messages: Sequence[Message]) -> bool:
+        """See `DurableStore.extend_transcript`."""
+        added = self._messages_to_store(session.namespace, messages)
         return self._database.write(lambda a: commits.extend_transcript(a, session, place, added))
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
@@ -160,13 +152,10 @@ class SqlStore:
     sessions = _read_method(queries.list_sessions)
     ids_with_prefix = _read_method(queries.ids_with_prefix)
     tree = _read_method(queries.epoch_tree)
+    find_message = _read_method(find_message)
 
     def verify(self, namespace: str | None = None, session_id: str | None = None) -> list[Fault]:
-        """Return every hash, place or original that disagrees.
-
-        Raises:
-            StoreUnavailable: the database cannot be reached.
-        """
+        """Return every hash, place or original that disagrees."""
         try:
             return self._database.read(lambda a: audit(a, namespace, session_id))
         except LedgerCorrupt as error:
@@ -175,13 +164,10 @@ class SqlStore:
     def forget(self, namespace: str, target: str) -> Erased:
         """See `DurableStore.forget`."""
         erase = erase_message if target.startswith("sha256:") else erase_session
-        done = self._database.write(lambda a: erase(a, namespace, target))
-        self._forget_snapshots()
-        return replace(done, pages_cleared=self.clear_pages())
-
-    def check_message(self, namespace: str, digest: str) -> None:
-        """Raise the error that `forget` would raise for a message."""
-        self._database.read(lambda a: find_message(a, namespace, digest))
+        erased = self._database.write(lambda a: erase(a, namespace, target))
+        with self._lock:
+            self._snapshots.clear()
+        return replace(erased, pages_cleared=self.clear_pages())
 
     def clear_pages(self) -> bool:
         """Clear pages that a `forget` could not; return whether none is left."""
@@ -189,11 +175,14 @@ class SqlStore:
 
     # -------------------------------------------------------------- inside
 
-    def _skeleton_to_store(self, session: Session, skeleton: Skeleton) -> Skeleton:
-        plain = plain_skeleton(skeleton)
-        if not self.redact_secrets:
-            return plain
-        return commits.redact_skeleton(session.namespace, plain)
+    def _messages_to_store(self, namespace: str, messages: Iterable[Message]) -> list[Message]:
+        """Return plain copies of messages, secrets redacted as the option says."""
+        plain = list(map(to_plain, messages))
+        return list(Redactor(namespace).redact(plain)[0]) if self.redact_secrets else plain
+
+    def _skeleton_to_store(self, namespace: str, skeleton: Skeleton) -> Skeleton:
+        messages = iter(self._messages_to_store(namespace, skeleton_messages(skeleton)))
+        return tuple(item if isinstance(item, int) else next(messages) for item in skeleton)
 
     def _read_session(self, archive: SqlArchive, namespace: str, session_id: str) -> Session | None:
         """Return the session; read only entries that are not in memory."""
@@ -203,19 +192,15 @@ class SqlStore:
         if not isinstance(row.updated, (int, float)):
             raise LedgerCorrupt(f"session {row.id}: the time of its last write is no number")
         with self._lock:
-            known = self._snapshots.get((namespace, row.id))
-        if known is None or (known.head_hash, known.edits) != (row.head, row.edits):
-            known = queries.read_session(archive, row, known)
+            snapshot = self._snapshots.get((namespace, row.id))
+        if snapshot is None or (snapshot.head_hash, snapshot.erasures) != (row.head, row.erasures):
+            snapshot = queries.read_session(archive, row, snapshot)
         with self._lock:
-            self._snapshots[namespace, row.id] = known
+            self._snapshots[namespace, row.id] = snapshot
             self._snapshots.move_to_end((namespace, row.id))
             while len(self._snapshots) > _MOST_SNAPSHOTS:
                 self._snapshots.popitem(last=False)
-        return replace(known, updated=row.updated)
-
-    def _forget_snapshots(self) -> None:
-        with self._lock:
-            self._snapshots.clear()
+        return replace(snapshot, updated=row.updated)
 
 
 def open_store(

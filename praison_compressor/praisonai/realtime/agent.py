@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import logging
@@ -21,7 +20,7 @@ from ...events import Listener
 from ...ledger.segments import Segment
 from ...ledger.stores import Store
 from .folding import Folding, Marks
-from .items import AUDIO_DELTA, G711_BYTES_PER_MS, PCM_BYTES_PER_MS, TEXT_DELTA, Items, ServerEvent
+from .items import AUDIO_DELTA, TEXT_DELTA, Items, ServerEvent, bytes_per_ms
 from .voice_memory import VoiceMemory, memory_options
 
 logger = logging.getLogger(__name__)
@@ -37,7 +36,28 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     At `trigger_items` items the oldest are replaced by one memory item; `max_history_items` stay.
     The memory takes a twentieth of the window: verbatim while it fits, then summarized. After a
     disconnect `aconnect` sends the memory and the live window to the new connection.
+
+    The first six parameters are the host's.
+
+    Args:
+        url: the server's WebSocket address. None: OpenAI's address. OPENAI_API_KEY is sent only
+            there.
+        api_key, headers: sent to the server, the key as a bearer token.
+        max_history_items, trigger_items: the numbers described above. Both None: fold nothing.
+        config: the compressor's options.
+        summarizer: any object or async callable that `ContextCompressor` takes; None makes
+            static summaries.
+        store, session_id: the ledger and its session.
+        transcription_model: model that transcribes the user's speech; without a transcript
+            nothing is remembered. None: keep the session's setting.
+        ack_timeout_seconds: longest wait for the server's answer to a change.
+        on_fold: receives the compressor's events.
+
+    Raises:
+        ConfigError: invalid marks, URL or options.
     """
+
+    _ws: Any
 
     def __init__(
         self,
@@ -62,44 +82,19 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         on_fold: Listener | None = None,
         **kwargs: Any,
     ) -> None:
-        """Take the host's options and ours.
-
-        Args:
-            url: the server's WebSocket address. None: OpenAI's address. OPENAI_API_KEY is sent only
-                there.
-            api_key, headers: sent to the server, the key as a bearer token.
-            max_history_items, trigger_items: the numbers described above. Both None: fold nothing.
-            config: the compressor's options.
-            summarizer: any object or async callable that `ContextCompressor` takes; None makes
-                static summaries.
-            store, session_id: the ledger and its session.
-            transcription_model: model that transcribes the user's speech; without a transcript
-                nothing is remembered. None: keep the session's setting.
-            ack_timeout_seconds: longest wait for the server's answer to a change.
-            on_fold: receives the compressor's events.
-
-        Raises:
-            ConfigError: invalid marks, URL or options.
-        """
         super().__init__(name, llm, model, realtime, instructions, verbose, **kwargs)
         if not hasattr(self._realtime_config, "to_session"):
             raise ConfigError("praisonaiagents speaks the beta protocol; install 1.7.17 or newer")
-        self._ws: Any = None
         self.url = _server_url(url or OPENAI_URL, self.llm)
+        self._headers = {**_authorization(url, api_key), **(headers or {})}
         self.session_id = session_id or f"voice-{uuid.uuid4().hex}"
         self.marks = Marks(max_history_items or 0, trigger_items or 0)
         self.transcription_model = transcription_model
-        # The environment's key belongs to OpenAI; another server must not get it.
-        key = api_key or (os.environ.get("OPENAI_API_KEY") if url is None else None)
-        authorization = {"Authorization": f"Bearer {key}"} if key else {}
-        self._headers = {**authorization, **(headers or {})}
         options = memory_options((config or CompressorConfig()).with_environment(), self.llm)
         engine = ContextCompressor(options, summarizer=summarizer, store=store, on_event=on_fold)
         self.store = engine.store
-        self._tokens = engine.tokens
         self._memory = VoiceMemory(engine, self.session_id)
-        is_g711 = "g711" in self._realtime_config.output_audio_format
-        items = Items(G711_BYTES_PER_MS if is_g711 else PCM_BYTES_PER_MS)
+        items = Items(bytes_per_ms(self._realtime_config.output_audio_format))
         self._folding = Folding(
             items, self._memory, self.marks, self._transmit, ack_timeout_seconds
         )
@@ -167,7 +162,6 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             ) from error
         if self.marks.on:
             await self._memory.open()
-            await asyncio.to_thread(self._tokens.text, "")  # loads the vocabulary
         if self.url.startswith(OPENAI_URL) and "Authorization" not in self._headers:
             raise ConfigError("no key for OpenAI: set OPENAI_API_KEY or pass api_key=")
         self._ws = await connect(
@@ -305,6 +299,12 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     def _report(self, error: Exception) -> None:
         for callback in self._on_error_callbacks:
             self._call_back(callback, error)
+
+
+def _authorization(url: str | None, api_key: str | None) -> dict[str, str]:
+    # The environment's key belongs to OpenAI; another server must not get it.
+    key = api_key or (os.environ.get("OPENAI_API_KEY") if url is None else None)
+    return {"Authorization": f"Bearer {key}"} if key else {}
 
 
 def _server_url(url: str, model: str) -> str:

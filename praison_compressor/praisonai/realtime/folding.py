@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,6 @@ from ...errors import CompressorError, ConfigError
 from .items import (
     ADDED,
     DELETED,
-    EMPTY_SPEECH,
     TRUNCATED,
     Item,
     Items,
@@ -74,12 +72,12 @@ class Marks:
         Raises:
             ConfigError: a mark is missing, or `trigger_items` is not above the other.
         """
+        if not any(vars(self).values()):
+            return
         for name, value in vars(self).items():
-            if type(value) is not int or value < 1 <= max(
-                self.max_history_items, self.trigger_items
-            ):
+            if type(value) is not int or value < 1:
                 raise ConfigError(f"{name}={value!r}: give both marks, as positive whole numbers")
-        if self.on and self.trigger_items <= self.max_history_items:
+        if self.trigger_items <= self.max_history_items:
             least = self.max_history_items + 1
             raise ConfigError(f"trigger_items={self.trigger_items}: expected {least} or more")
 
@@ -94,7 +92,7 @@ class Marks:
         return max(1, (self.trigger_items - self.max_history_items) // 2)
 
 
-def choose(items: Items, marks: Marks) -> list[Item]:
+def choose_items(items: Items, marks: Marks) -> list[Item]:
     """Return the oldest items above the low mark, [] if too few.
 
     Leading system messages stay. Speech without a transcript, a call without its output and a call
@@ -114,12 +112,7 @@ def choose(items: Items, marks: Marks) -> list[Item]:
         return not is_owed and all(other in old for other in pair)
 
     chosen = [item for item in old if is_whole(item)]
-    is_worth = len(chosen) >= marks.step and any(map(_says_something, chosen))
-    return chosen if is_worth else []
-
-
-def _says_something(item: Item) -> bool:
-    return bool(item.call_id) or (item.text != EMPTY_SPEECH and bool(re.search(r"\w", item.text)))
+    return chosen if len(chosen) >= marks.step else []
 
 
 # ------------------------------------------------------------ the work
@@ -143,7 +136,7 @@ class Folding:
         self._ack_timeout = ack_timeout_seconds
         self._waiting: dict[str, asyncio.Future[ServerRefused | None]] = {}
         """Id of our event -> the server's answer: None, or a refusal."""
-        self._work: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None
         self._resume_at = 0
 
     # ------------------------------------------------------------ events
@@ -167,7 +160,7 @@ class Folding:
                 "the session does not transcribe the user, whose words cannot be remembered; "
                 "set transcription_model to a model that the server has"
             )
-        self.consider()
+        self.start_due_work()
         return False
 
     def prepare(self, event: ServerEvent) -> ServerEvent:
@@ -184,29 +177,29 @@ class Folding:
         if item is not None and not item.is_on_server:
             self.items.remove(item.id)
 
-    def consider(self) -> None:
+    def start_due_work(self) -> None:
         """Start the task if work is due and none is running."""
-        if self._work is not None or not self._marks.on or self.items.sequence < self._resume_at:
+        if self._task is not None or not self._marks.on or self.items.sequence < self._resume_at:
             return
-        if self._memory.outdated or self._out_of_step() or choose(self.items, self._marks):
-            self._work = asyncio.get_running_loop().create_task(self._work_off())
+        if self._memory.outdated or self._out_of_step() or choose_items(self.items, self._marks):
+            self._task = asyncio.get_running_loop().create_task(self._run_task())
 
     async def wait_settled(self) -> None:
         """Wait until no work is running."""
-        while self._work is not None:
-            await asyncio.wait([self._work])
+        while self._task is not None:
+            await asyncio.wait([self._task])
 
     async def stop(self) -> None:
         """Cancel running work, after the connection has ended."""
         for answer in self._waiting.values():
             answer.cancel()
         self._waiting.clear()
-        while (work := self._work) is not None:
-            work.cancel()
+        while (task := self._task) is not None:
+            task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await work
-            if self._work is work:  # cancelled before its first step
-                self._work = None
+                await task
+            if self._task is task:  # cancelled before its first step
+                self._task = None
         self._resume_at = 0
         self.items.on_disconnect()
 
@@ -252,24 +245,24 @@ class Folding:
         sent = self.items.memory
         return (sent.text if sent else "") != self._memory.text or bool(self.items.obsolete())
 
-    async def _work_off(self) -> None:
+    async def _run_task(self) -> None:
         try:
-            await self._keep_up()
+            await self._do_due_work()
         except Exception as error:
             # The server still has every item that the memory lacks: retry after `step` items.
             self._resume_at = self.items.sequence + self._marks.step
             logger.warning("nothing folded for now: %s: %s", type(error).__name__, error)
         finally:
-            self._work = None
-        self.consider()
+            self._task = None
+        self.start_due_work()
 
-    async def _keep_up(self) -> None:
+    async def _do_due_work(self) -> None:
         while True:
             if self._memory.outdated:
                 await self._memory.fold()
             elif self._out_of_step():
                 await self._update()
-            elif batch := choose(self.items, self._marks):
+            elif batch := choose_items(self.items, self._marks):
                 await self._fold(batch)
             else:
                 return
@@ -295,51 +288,48 @@ class Folding:
         Raises:
             ServerRefused: the server refused an event; the next work repeats it.
         """
-        sent, text = self.items.memory, self._memory.text
+        sent = self.items.memory
+        text = self._memory.text
         if (sent.text if sent else "") != text:
             if text:
                 await self._create(memory_item(text))
             if sent is not None:
                 sent.withdraw()
-        for together in deletions(self.items.obsolete()):
-            await self._delete(together)
+        for pair in deletions(self.items.obsolete()):
+            await self._delete(pair)
 
     async def _create(self, message: ServerEvent) -> None:
         item = self.items.add_sent(message, "root", is_memory=True)
         assert item is not None  # its id is new
         try:
-            event = create_event(message, ADD + item.id, in_front=True)
-            refusal = await self._answer(await self._send_expecting(event))
+            (refusal,) = await self._exchange([create_event(message, ADD + item.id, in_front=True)])
             if refusal is not None:
                 raise refusal
         except BaseException:
             item.withdraw()  # a late echo is deleted
             raise
 
-    async def _delete(self, together: Sequence[Item]) -> None:
+    async def _delete(self, pair: Sequence[Item]) -> None:
         """Delete a call and its output together: no response sees only one."""
-        coming = [
-            await self._send_expecting(delete_event(item.id, DELETE + item.id)) for item in together
-        ]
-        answers = [await self._answer(answer) for answer in coming]
-        for item, refusal in zip(together, answers, strict=True):
-            if refusal is not None and any(sign in str(refusal).lower() for sign in NO_SUCH_ITEM):
+        refusals = await self._exchange([delete_event(item.id, DELETE + item.id) for item in pair])
+        for item, refusal in zip(pair, refusals, strict=True):
+            if refusal is not None and any(words in str(refusal).lower() for words in NO_SUCH_ITEM):
                 self.items.remove(item.id)
             elif refusal is not None:
                 raise refusal
 
-    async def _send_expecting(self, event: ServerEvent) -> asyncio.Future[ServerRefused | None]:
-        """Send our event; return the answer to come: None, or a refusal."""
-        answer = self._waiting[event["event_id"]] = asyncio.get_running_loop().create_future()
-        if not await self._send(event):
-            raise ServerRefused("not connected", f"{event['type']} was not sent")
-        return answer
-
-    async def _answer(self, coming: asyncio.Future[ServerRefused | None]) -> ServerRefused | None:
-        try:
-            return await asyncio.wait_for(coming, self._ack_timeout)
-        except asyncio.TimeoutError:
-            return ServerRefused("timeout", f"no answer in {self._ack_timeout:g} s")
+    async def _exchange(self, events: Sequence[ServerEvent]) -> list[ServerRefused | None]:
+        """Send our events; return each one's refusal, or None."""
+        create_future = asyncio.get_running_loop().create_future
+        answers = {event["event_id"]: create_future() for event in events}
+        self._waiting.update(answers)
+        for event in events:
+            if not await self._send(event):
+                raise ServerRefused("not connected", f"{event['type']} was not sent")
+        _, unanswered = await asyncio.wait(answers.values(), timeout=self._ack_timeout)
+        if unanswered:
+            raise ServerRefused("timeout", f"no answer in {self._ack_timeout:g} s")
+        return [answer.result() for answer in answers.values()]
 
     # ------------------------------------------------------------ changes by the user
 
@@ -347,7 +337,7 @@ class Folding:
         """Forget an item; return the server's event, if it needs one."""
         item = self.items.get(item_id)
         if (item is None or item.is_folded) and self._memory.replace(item_id, None):
-            self.consider()
+            self.start_due_work()
             return None
         if item is not None:
             if item is self.items.memory:
@@ -377,7 +367,7 @@ class Folding:
         item = self.items.get(item_id)
         if item is not None and item.is_folded:
             self._memory.replace(item_id, messages_of([item])[0])
-            self.consider()
+            self.start_due_work()
 
 
 def _transcribes(event: ServerEvent) -> bool:

@@ -36,7 +36,12 @@ _FINAL_WORDS = frozenset(
     }
 )
 
-PCM_BYTES_PER_MS, G711_BYTES_PER_MS = 48, 8
+PCM_BYTES_PER_MS = 48
+
+
+def bytes_per_ms(audio_format: str) -> int:
+    """Return the bytes in a millisecond of audio."""
+    return 8 if "g711" in audio_format else PCM_BYTES_PER_MS
 
 
 @dataclass(eq=False)
@@ -110,9 +115,9 @@ class Item:
         if part.get("type") == "input_image":
             words = "(a picture)"
         if isinstance(words, str) and (words or index not in self.texts):
-            self.say(index, words)
+            self.set_words(index, words)
 
-    def say(self, index: int, text: str) -> None:
+    def set_words(self, index: int, text: str) -> None:
         """Set a part's words; after an interruption, only the heard ones."""
         if self.heard_ms is not None:
             text = heard_words(text, self.heard_ms, self.audio_ms)
@@ -126,7 +131,9 @@ class Item:
         self.is_done = True
         self.awaiting.clear()
         self.texts = {0: words} if words else {}
-        self.has_speech, self.audio_ms, self.heard_ms = False, 0.0, None
+        self.has_speech = False
+        self.audio_ms = 0.0
+        self.heard_ms = None
 
     def withdraw(self) -> None:
         """Note that the item's deletion was requested."""
@@ -240,7 +247,7 @@ class Items:
         elif kind in _FINAL_WORDS:
             words = event.get("transcript", event.get("text", ""))
             if isinstance(words, str):
-                item.say(index, words)
+                item.set_words(index, words)
 
     def remove(self, item_id: Any) -> None:
         """Remove an item that the server deleted."""
@@ -254,7 +261,8 @@ class Items:
         if not item_id or self.get(item_id) is not None:
             return None
         item = self._insert(item_id, data, previous)
-        item.is_on_server, item.is_memory = False, is_memory
+        item.is_on_server = False
+        item.is_memory = is_memory
         item.fill(data)
         return item
 

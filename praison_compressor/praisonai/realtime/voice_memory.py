@@ -60,12 +60,13 @@ class VoiceMemory:
         """Whether text or store differ from the folded items."""
 
     async def open(self) -> None:
-        """Read the stored session once.
+        """Read the stored session and the tokenizer's vocabulary, once.
 
         Raises:
             LedgerError: the store cannot be read.
         """
         if not self._is_read:
+            await asyncio.to_thread(self._engine.tokens.text, "")
             stored = await asyncio.to_thread(self._read_store)
             self._use(stored, await asyncio.to_thread(self._best, stored) if stored else None)
             self._is_read = True
@@ -95,15 +96,18 @@ class VoiceMemory:
             transcript += replacement if old["id"] == item_id else [old]
         if transcript == self._transcript:
             return False
-        self._transcript, self.outdated = transcript, True
+        self._transcript = transcript
+        self.outdated = True
         return True
 
     def dismiss(self) -> None:
         """Forget everything, as when the memory item itself is deleted."""
-        self._transcript, self.text, self.segments, self.outdated = [], "", (), True
+        self._use([], None)
+        self.outdated = True
 
     def _use(self, transcript: list[Message], view: CompressResult | None) -> None:
-        self._transcript, self.outdated = transcript, False
+        self._transcript = transcript
+        self.outdated = False
         self.segments = () if view is None else view.segments
         self.text = "" if view is None else _text_of(view, len(transcript))
 
@@ -139,5 +143,4 @@ def _text_of(view: CompressResult, count: int) -> str:
         parts += (
             map(unframe, messages) if is_summary else [escape("\n".join(render_messages(messages)))]
         )
-    words = "\n\n".join(parts)
-    return f"{opening}\n{words}\n{closing}"
+    return "\n".join([opening, "\n\n".join(parts), closing])

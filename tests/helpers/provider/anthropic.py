@@ -77,10 +77,10 @@ class Anthropic(ChatCompletions):
             f"{window}, decrease input length or `max_tokens` and try again"
         )
 
-    def error_body(self, why: Failure) -> JSON:
+    def error_body(self, failure: Failure) -> JSON:
         """Return an error body; its type follows from the status alone."""
-        kind = ERROR_TYPES.get(why.status, "api_error")
-        error = {"type": kind, "message": why.message}
+        kind = ERROR_TYPES.get(failure.status, "api_error")
+        error = {"type": kind, "message": failure.message}
         return {"type": "error", "error": error, "request_id": "req_local"}
 
     def response_body(self, reply: Reply, asked: Recorded) -> JSON:

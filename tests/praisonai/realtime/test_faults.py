@@ -76,9 +76,9 @@ async def test_a_store_that_fails_deletes_nothing():
             self._fail_once()
             return super().commit(session, segments, skeleton)
 
-        def keep(self, session, skeleton):
+        def record_transcript(self, session, skeleton):
             self._fail_once()
-            return super().keep(session, skeleton)
+            return super().record_transcript(session, skeleton)
 
     async with conversation(store=Failing()) as (server, agent, caller):
         await small_talk(caller, 4)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from praison_compressor import ConfigError
 from praison_compressor.messages import find_repairs, read_transcript
 from praison_compressor.praisonai.realtime import Marks
-from praison_compressor.praisonai.realtime.folding import choose
+from praison_compressor.praisonai.realtime.folding import choose_items
 from praison_compressor.praisonai.realtime.items import Items, messages_of
 from tests.helpers.realtime_server import Event
 
@@ -23,8 +23,8 @@ def follower(*events: Event) -> Items:
     return found
 
 
-def user(item_id: str, text: str = "hello", **more: Any) -> Event:
-    content = [{"type": "input_text", "text": text}]
+def user(item_id: str, **more: Any) -> Event:
+    content = [{"type": "input_text", "text": "hello"}]
     return {"id": item_id, "type": "message", "role": "user", "content": content, **more}
 
 
@@ -190,7 +190,7 @@ def test_a_fold_takes_the_old_and_splits_nothing(items, low, more):
     """A fold takes settled items above the low mark, each call with its output."""
     marks = Marks(low, low + more)
     window = items.live()
-    chosen = choose(items, marks)
+    chosen = choose_items(items, marks)
     assert len(window) >= marks.trigger_items or not chosen
     assert len(window) - len(chosen) >= low or not chosen
     assert all(item in window[: len(window) - low] for item in chosen)
@@ -210,5 +210,5 @@ def test_leading_system_messages_are_never_folded():
     """Leading system messages are never folded."""
     system = {**user("s"), "role": "system"}
     found = follower(added(system), *(added(user(f"i{n}")) for n in range(6)))
-    batch = choose(found, Marks(2, 5))
+    batch = choose_items(found, Marks(2, 5))
     assert [item.id for item in batch] == ["i0", "i1", "i2", "i3"]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from praison_compressor import CompressorConfig
+from praison_compressor import CompressorConfig, TokenCounter
 from praison_compressor.messages import Message, text_of
 from tests.helpers.realtime_caller import (
     FACT,
@@ -91,7 +91,7 @@ async def test_the_memory_quotes_then_summarizes_and_verifies():
     async with conversation(config=TIGHT) as (server, agent, caller):
         for number in range(20):
             await small_talk(caller, 3, 30 + 3 * number)
-            sizes.append(agent._tokens.text(agent.memory))
+            sizes.append(TokenCounter("gpt-realtime").text(agent.memory))
         assert "This is sentence number 30" in agent.memory
         assert max(sizes) < 400
         assert len(entries(agent)) > 1

@@ -1,4 +1,4 @@
-"""Write the chat's replies to slash commands."""
+"""Put statuses, replies to commands and reports of events into words."""
 
 from __future__ import annotations
 
@@ -6,17 +6,146 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
-from ..compressor.bills import short_count
+from ..compressor.bills import Bill, short_count
+from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import ContextUse, Part, Preview
 from ..compressor.result import CompressResult
 from ..errors import CompressorError
+from ..events import Event
 from ..ledger.segments import Segment
 from ..ledger.stores import SessionInfo
-from ..messages import Message, digest, text_of, tool_calls_of
+from ..messages import Message, digest, is_system, text_of, tool_calls_of
 from ..messages.display import one_line, pluralize
+from ..tokens.models import model_limits
+from .agent_ledger import store_place
+from .conversations import Conversation
 from .journal import KeptSteps
-from .status import Status
+
+NO_BILL = Bill()
+
+
+@dataclass(frozen=True)
+class Status:
+    """The parts of a conversation's last or next request, in tokens."""
+
+    session_id: str
+    epoch: str
+    """The newest epoch; the session's id before the first compression."""
+    context_status: str
+    model: str | None
+    window: int
+    tokens_before: int
+    """Tokens of the whole conversation, with tool schemas."""
+    system_tokens: int = 0
+    summary_tokens: int = 0
+    kept_tokens: int = 0
+    tool_tokens: int = 0
+    summaries: int = 0
+    store: str = "memory"
+    """The ledger's place."""
+    earlier: KeptSteps = field(default_factory=KeptSteps)
+    """Dropped steps of earlier turns, a part of the kept tokens."""
+    is_sent: bool = True
+    """False: the numbers describe the next request, which a command changed."""
+    bill: Bill = NO_BILL
+    """The conversation's cost so far."""
+    pinned: tuple[str, ...] = ()
+    """Texts that every compressed view keeps word for word: the option's, then `/pin`'s."""
+
+    @property
+    def tokens(self) -> int:
+        """Return the tokens that were sent."""
+        return self.system_tokens + self.summary_tokens + self.kept_tokens + self.tool_tokens
+
+    def __str__(self) -> str:
+        return f"{self.parts} ({self.context_status}){self.of_earlier}"
+
+    @property
+    def parts(self) -> str:
+        """Return the parts, their sum and share of the window, in words."""
+        share = round(100 * self.tokens / self.window)
+        return (
+            f"{short_count(self.tokens)} (system {short_count(self.system_tokens)}, "
+            f"summary {short_count(self.summary_tokens)}, kept {short_count(self.kept_tokens)}, "
+            f"tools {short_count(self.tool_tokens)}) · {share} % of {short_count(self.window)}"
+        )
+
+    @property
+    def of_earlier(self) -> str:
+        """Return words for the kept steps of earlier turns, "" without any."""
+        return f"; {self.earlier}" if self.earlier.steps else ""
+
+
+def status_of(
+    conversation: Conversation, engine: ContextCompressor, bill: Bill = NO_BILL
+) -> Status:
+    """Return the status of the last request, with zeros before the first."""
+    config = engine.config
+    result = conversation.result
+    messages, segments = (result.messages, result.segments) if result else ((), ())
+    system = sum(map(engine.tokens.message, filter(is_system, messages)))
+    summaries = sum(segment.tokens for segment in segments)
+    before = result.tokens_before + conversation.overhead_tokens if result else 0
+    return Status(
+        session_id=conversation.session_id,
+        epoch=result.session_id if result else conversation.session_id,
+        context_status=result.context_status if result else "full",
+        model=config.model,
+        window=model_limits(config.model, config.context_window).window,
+        tokens_before=before,
+        system_tokens=system,
+        summary_tokens=summaries,
+        kept_tokens=max(0, result.tokens_after - system - summaries) if result else 0,
+        tool_tokens=conversation.overhead_tokens,
+        summaries=len(segments),
+        store=store_place(engine.store),
+        earlier=conversation.kept_steps,
+        is_sent=conversation.is_sent,
+        bill=bill,
+        pinned=tuple(dict.fromkeys((*config.pinned, *conversation.pinned))),
+    )
+
+
+# ------------------------------------------------------------ reports
+
+
+_SKIP_REASONS = {
+    "veto": "a hook refused it",
+    "no gain": "it would free too little",
+    "price": "it costs more than it saves yet",
+}
+
+
+def describe_event(event: Event) -> str:
+    """Return an event's words for the screen, or ""."""
+    data = event.data
+    if event.name == "started":
+        return f"compressing {short_count(data['tokens'])} tokens"
+    if event.name != "skipped":
+        return ""
+    if data["reason"] == "cooldown":
+        return f"{one_line(str(data['model']))} rests after a failure and is not asked"
+    skipped = f"not compressed at {short_count(data['tokens'])} tokens"
+    too_small = f"what cannot be dropped takes more than {short_count(data.get('trigger', 0))}"
+    return f"{skipped}: {_SKIP_REASONS.get(data['reason'], too_small)}"
+
+
+def describe_committed(event: Event) -> str:
+    """Return the report of a compression in the background."""
+    sizes = [short_count(event.data[name]) for name in ("tokens_after", "tokens_before")]
+    return f"Compressed: the next request has {' instead of '.join(sizes)}, in the background"
+
+
+def describe_compressed(status: Status) -> str:
+    """Return the report of a compression before a request."""
+    sizes = f"{short_count(status.tokens_before)} → {status.parts}"
+    return f"Compressed the conversation: {sizes}{status.of_earlier}"
+
+
+# ------------------------------------------------------------ replies to commands
+
 
 MOST_MESSAGES_SHOWN = 30
 """Messages of one part that a preview lists."""
@@ -25,7 +154,7 @@ MOST_SESSIONS_SHOWN = 10
 """Sessions that a bare `/resume` shows."""
 
 
-def describe_context(use: ContextUse, earlier: KeptSteps) -> str:
+def describe_context(use: ContextUse, kept_steps: KeptSteps) -> str:
     """Return the answer to `/context`: the window's parts, then its largest messages."""
     notes = {name: pluralize(n, "message") for name, n in use.messages.items()}
     notes |= {"free": f"compressed above {short_count(use.trigger)}", "reserve": "for the answer"}
@@ -33,8 +162,8 @@ def describe_context(use: ContextUse, earlier: KeptSteps) -> str:
     lines = [f"{short_count(use.used)} of {short_count(use.window)} ({share} %), {use.model}"]
     for name, tokens in use.parts.items():
         lines.append(f"{name:<14} {short_count(tokens):>6}  {notes.get(name, '')}".rstrip())
-    if earlier.steps:
-        lines.append(f"{earlier}, before compression")
+    if kept_steps.steps:
+        lines.append(f"{kept_steps}, before compression")
     if use.largest:
         lines.append("largest messages sent word for word:")
     for message in use.largest:
@@ -44,7 +173,7 @@ def describe_context(use: ContextUse, earlier: KeptSteps) -> str:
     return "\n".join(lines)
 
 
-def describe_preview(preview: Preview, use: ContextUse, tools: int, earlier: KeptSteps) -> str:
+def describe_preview(preview: Preview, use: ContextUse, tools: int, kept_steps: KeptSteps) -> str:
     """Return the answer to `/compact preview`: the parts, their messages and texts.
 
     `tools` are the tokens of tool schemas, which the preview's sizes leave out.
@@ -55,11 +184,10 @@ def describe_preview(preview: Preview, use: ContextUse, tools: int, earlier: Kep
         lines = [f"With /compact the next request has {sizes}; it commits what is shown here:"]
         tokens = sum(part.tokens_after for part in preview.parts)
         trigger = min(use.trigger, preview.budget.trigger)  # the first is the limit after an undo
-        remedy = "keep less, or clear a range by /compact from"
-        lines += describe_excess(tokens, trigger, remedy)
+        lines += describe_excess(tokens, trigger, "keep less, or clear a range by /compact from")
     for part in preview.parts:
         lines += _describe_part(preview, part)
-    lines += [str(earlier)] if earlier.steps else []
+    lines += [str(kept_steps)] if kept_steps.steps else []
     lines += [f"{preview.balance}"] if preview.balance is not None else []
     if preview.would_compress:
         lines.append("/compact keep, /compact from, /compact focus and /pin change it.")
@@ -82,7 +210,8 @@ def _describe_part(preview: Preview, part: Part) -> list[str]:
     inside = range(part.start, part.start + part.messages)
     named = [n for n in inside if preview.references[n] and (part.reference or n in preview.masks)]
     for n in named[:MOST_MESSAGES_SHOWN]:
-        message, tokens = preview.messages[n], short_count(preview.message_tokens[n])
+        message = preview.messages[n]
+        tokens = short_count(preview.message_tokens[n])
         calls = ", ".join(call.name for call in tool_calls_of(message))
         words = preview.lines.get(n) or text_of(message) or calls
         role = str(message.get("role"))
@@ -92,17 +221,30 @@ def _describe_part(preview: Preview, part: Part) -> list[str]:
     return [*lines, *(f"  | {line}" for line in part.text.splitlines())]
 
 
-def describe_compression(result: CompressResult, carried: int, focus: str = "") -> str:
+def describe_refusal(result: CompressResult) -> str:
+    """Return why `/compact` compressed nothing."""
+    if result.vetoed:
+        return "Not compressed: a hook refused it."
+    return "Nothing to compress yet."
+
+
+def describe_sizes(before: ContextUse, after: ContextUse) -> str:
+    """Return the sizes of the next request before and after a compression."""
+    return f"The next request has {short_count(after.used)} instead of {short_count(before.used)}."
+
+
+def describe_compression(result: CompressResult, messages: int, focus: str = "") -> str:
     """Return the counts of summarized, masked and kept messages, in words."""
     models = [text.model or "a model" for text in result.written if text.method == "model"]
-    by_model, outcomes = result.summarized_by_model, []
+    by_model = result.summarized_by_model
+    outcomes = []
     if by_model:
         outcomes.append(f"{pluralize(by_model, 'message')} summarized by {models[0]}")
     if by_rules := result.newly_summarized - by_model:
         outcomes.append(f"{pluralize(by_rules, 'message')} summarized without a model")
     if result.newly_masked:
         outcomes.append(f"{pluralize(result.newly_masked, 'output')} masked")
-    kept = carried - sum(len(segment.run) for segment in result.segments) - result.masked
+    kept = messages - sum(len(segment.run) for segment in result.segments) - result.masked
     text = (
         f"{', '.join(outcomes)}; {pluralize(kept, 'message')} kept verbatim. /undo takes it back."
     )
@@ -142,18 +284,14 @@ def describe_undo(
     count: Callable[[Message], int],
 ) -> str:
     """Return the answer to `/undo`: restored messages and the next request's size."""
-    remaining = Counter(name for segment in segments for name in segment.run)
-    restored = []
-    for message in messages:
-        if remaining[digest(message)] > 0:
-            remaining[digest(message)] -= 1
-            restored.append(message)
-    tokens, dropped = sum(map(count, restored)), remaining.total()
+    runs = Counter(name for segment in segments for name in segment.run)
+    sizes = {digest(message): count(message) for message in messages}
+    restored = runs & Counter(map(digest, messages))
+    tokens = sum(sizes[name] * times for name, times in restored.items())
+    dropped = (runs - restored).total()
     after = short_count(sum(segment.tokens for segment in segments))
-    text = (
-        f"Taken back: {pluralize(len(restored), 'message')} ({short_count(tokens)}) that stood in "
-        f"{after}."
-    )
+    messages_back = f"{pluralize(restored.total(), 'message')} ({short_count(tokens)})"
+    text = f"Taken back: {messages_back} that stood in {after}."
     if dropped:
         text += f" {dropped} more are no longer in the conversation."
     used = short_count(use.used)

@@ -12,8 +12,9 @@ from praisonaiagents.llm.llm import LLM
 
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.messages import digest, text_of
-from praison_compressor.praisonai.provider_rules import (
+from praison_compressor.praisonai.request_shapes import (
     MOST_MARKS,
+    RESPONSES,
     ROLE_ORDER,
     add_cache_marks,
     alternate_roles,
@@ -21,7 +22,6 @@ from praison_compressor.praisonai.provider_rules import (
     takes_marks,
     without_model_keys,
 )
-from praison_compressor.praisonai.request_shapes import RESPONSES
 from praison_compressor.summaries.litellm_client import route_of
 from praison_compressor.testing import Reply, Rules, check_messages
 from tests.helpers.compressing import Model

@@ -1,0 +1,135 @@
+"""`StoredSessions`: restore, read, save and undo what a store has of sessions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..config import CompressorConfig, whole_number
+from ..errors import CompressorError, ConfigError
+from ..ledger.memory_store import MemoryStore
+from ..ledger.segments import Segment, Session, undo_segment
+from ..ledger.stores import BoundedStore, Store
+from ..messages import Message, to_plain
+from ..recall.answers import Recall
+from ..recall.tools import recall_tools
+from ..view.jobs import Plan
+from ..view.view import View
+from .projection import Projector, skeleton_of
+from .quiet_turn import LastTurn
+from .request import Request, RequestReader
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class StoredSessions:
+    """The sessions of one store, by stable or epoch id; thread-safe."""
+
+    store: Store
+    requests: RequestReader
+    projector: Projector
+
+    def opener(self, session_id: str | None) -> Callable[[], Session]:
+        """Return a function that opens the session as it is then."""
+        key = self.requests.key(session_id)
+        return lambda: self.store.open(*key)
+
+    # -------------------------------------------------------------- transcripts
+
+    def transcript(self, session_id: str | None) -> list[Message]:
+        """Return the recorded transcript of a session."""
+        key = self.requests.key(session_id)
+        self.store.lineage(*key)  # `open` accepts an unknown name
+        session = self.store.open(*key)
+        if gone := sum(entry.is_forgotten for entry in session.entries):
+            logger.warning("session %s: %d of its segments were forgotten", key[1], gone)
+        return self.store.transcript(session)
+
+    def unfold(self, messages: Sequence[Any], session_id: str | None) -> list[Message]:
+        """Return the transcript of a view."""
+        request = self.requests.read_stored(messages, session_id)
+        originals = self.projector.unfold(request)
+        return list(map(to_plain, request.messages if originals is None else originals))
+
+    def save(self, messages: Sequence[Any], session_id: str | None) -> bool:
+        """Record the transcript; return whether it was recorded."""
+        request = self.requests.read_stored(messages, session_id)
+        return self._record(request, self.projector.open(request))
+
+    def save_turns(self, turns: Iterable[LastTurn]) -> int:
+        """Record the transcripts of unchanged sessions; return how many were recorded."""
+        saved = 0
+        for turn in turns:
+            name = turn.session.id
+            try:
+                request = self.requests.read_stored(turn.messages, name)
+                session = self.projector.open(request)
+                is_current = session.is_unchanged_since(turn.session)
+                saved += is_current and self._record(request, session)
+            except CompressorError as error:
+                logger.warning("session %s: its last turns are not saved: %s", name, error)
+        return saved
+
+    def _record(self, request: Request, session: Session) -> bool:
+        if not request.messages:
+            return False
+        return self.store.record_transcript(
+            session, skeleton_of(self.projector.look(request, session))
+        )
+
+    # -------------------------------------------------------------- the archive
+
+    def recall_tools(
+        self, session_id: str | None, turn_tokens: int | None = 4_000
+    ) -> list[Callable[..., str]]:
+        """Return the two tools that search and read a session's archive."""
+        most = None if turn_tokens is None else whole_number("turn_tokens", turn_tokens)
+        count = self.requests.tokens.text
+        return recall_tools(lambda: self.store, self.opener(session_id), count, turn_tokens=most)
+
+    def read(self, reference: str, session_id: str | None, tokens: int) -> str:
+        """Return the messages of a reference, in at most `tokens`."""
+        if not isinstance(reference, str):
+            raise ConfigError(f"reference={reference!r}: expected a text such as s2.14")
+        count = self.requests.tokens.text
+        recall = Recall(lambda: self.store, self.opener(session_id), count, turn_tokens=None)
+        return recall.read(reference, whole_number("tokens", tokens))
+
+    def undo(self, session_id: str | None) -> tuple[Segment, ...]:
+        """Undo the newest compression; return its segments, () without one."""
+        session = self.opener(session_id)()
+        undo = undo_segment(session.entries)
+        if undo is None:
+            return ()
+        self.store.commit(session, [(undo, ())])
+        return tuple(entry.segment for entry in session.entries if entry.hash in undo.run)
+
+    def make_room(self, view: View, plan: Plan) -> frozenset[int]:
+        """Drop old originals, so that the plan's originals fit the archive's limit.
+
+        Return the indices, in the caller's list, of messages dropped from the archive: no reference
+        may name them.
+        """
+        if not isinstance(self.store, BoundedStore):
+            return frozenset()
+        archived = {i for start, end, _ in view.all_tiles for i in range(start, end)}
+        replaced = plan.summarized.union(plan.masks, plan.excerpts)
+        new = view.transcript.origins_of(replaced - archived)
+        size = sum(view.given_messages.at(new).sizes())
+        places = view.transcript.origins_of(replaced)
+        digests = view.given_messages.at(places).content_digests()
+        gone = self.store.make_room(self.requests.config.namespace, size, digests)
+        return frozenset(n for n, d in zip(places, digests, strict=True) if d in gone)
+
+
+def default_store(config: CompressorConfig) -> Store:
+    """Return the store at `store_url`; memory without one."""
+    if config.store_url is None:
+        return MemoryStore()
+    from ..ledger.sql.store import open_store  # loads SQLAlchemy, so only if needed
+
+    redacts = config.redact_secrets is not False
+    return open_store(config.store_url, key=config.store_key, redact_secrets=redacts)
