@@ -224,7 +224,8 @@ MIN_ENDING_CHARS = 120
 def shared_endings(texts: Iterable[str]) -> frozenset[str]:
     """Return lines that end several texts, such as host reminders."""
     times: Counter[str] = Counter()
-    for text in texts:
+    # Outputs of one command begin alike: what ends them is their conclusion.
+    for text in {text.partition("\n")[0]: text for text in texts}.values():
         last = split_lines("\n".join(text.rsplit("\n", ENDING_LINES)[-ENDING_LINES:]))
         times.update({line.strip() for line in last} - {""})
     return frozenset(line for line, number in times.items() if number >= MIN_SHARING_TEXTS)

@@ -238,3 +238,12 @@ def test_a_wrong_reference_is_answered_with_what_there_is(reference, expected):
     answer = holding(talk(4))[1](reference)
     assert expected in answer
     assert "number" not in answer
+
+
+def test_the_conclusion_of_a_repeated_command_is_shown():
+    """Outputs of one command that end alike keep their ends: these are no host's reminder."""
+    report = "Gauge report\n\n" + "\n".join(f"pier {n}" for n in range(20))
+    verdict = "\n\nVerdict: the gauge of the pier is sound, " + "and no plank is loose, " * 8
+    said = [message for n in range(4) for message in step(f"c{n}", report + verdict)]
+    _, read = holding([{"role": "user", "content": "Go."}, *said])
+    assert "Verdict: the gauge" in read("s1.3")
