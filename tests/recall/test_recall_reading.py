@@ -242,8 +242,9 @@ def test_a_wrong_reference_is_answered_with_what_there_is(reference, expected):
 
 def test_the_conclusion_of_a_repeated_command_is_shown():
     """Outputs of one command that end alike keep their ends: these are no host's reminder."""
-    report = "Gauge report\n\n" + "\n".join(f"pier {n}" for n in range(20))
-    verdict = "\n\nVerdict: the gauge of the pier is sound, " + "and no plank is loose, " * 8
-    said = [message for n in range(4) for message in step(f"c{n}", report + verdict)]
+    verdict = "Verdict: the gauge of the pier is sound, " + "and no plank is loose, " * 8
+    reports = [["Gauge report", *(f"pier {n}: {n * k}" for n in range(9))] for k in range(2, 6)]
+    texts = ["\n".join([*report, "", verdict]) for report in reports]
+    said = [message for n, text in enumerate(texts) for message in step(f"c{n}", text)]
     _, read = holding([{"role": "user", "content": "Go."}, *said])
     assert "Verdict: the gauge" in read("s1.3")
