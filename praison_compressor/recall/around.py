@@ -49,7 +49,7 @@ class Around:
         return [self.start + at for at in places]
 
     def paired_with(self, ordinal: int) -> list[int]:
-        """Return the ordinals of a message's results, and of the calls that it answers."""
+        """Return the ordinals of a message's results and calls."""
         calls = [self.start + call.at for call in self.calls_answered_by(ordinal)]
         return self.results_of(ordinal) + calls
 

@@ -91,7 +91,7 @@ def count_documents(found: Sequence[FoundMessage]) -> int:
 
 
 def _answer_pairs(found: Sequence[FoundMessage]) -> list[tuple[int, int, ToolCall]]:
-    """Return the indexes of calls and their results in `found`, with each call."""
+    """Return indexes of each call and its results in `found`."""
     by_segment: dict[int, list[int]] = {}
     for number, match in enumerate(found):
         by_segment.setdefault(match.segment, []).append(number)
@@ -174,7 +174,7 @@ class Match:
 
     @lazy
     def terms(self) -> frozenset[str]:
-        """Return the terms that the passage shows, a table all of its own."""
+        """Return the terms that the passage shows."""
         return terms_in(self.table or self.text, self.wanted)
 
     def has(self, other: Match) -> bool:
@@ -191,7 +191,7 @@ class Match:
         return "" if is_end else str(self.where.lines(self.passage.last + 1, last))
 
     def narrow(self, most: int) -> Match:
-        """Cut a passage above `most` characters to the lines with the most weight."""
+        """Cut a passage to its weightiest lines, `most` characters at most."""
         if len(self.text) <= most:
             return self
         best, cuts = self.passage.best, list[Passage]()
@@ -302,7 +302,7 @@ class Choice(NamedTuple):
 def choose_matches(
     ranked: Sequence[Match], is_whole: bool, limit: int, chars: int, table_chars: int
 ) -> Choice:
-    """Choose up to `limit` matches; widen the quoted ones, up to `chars` characters together.
+    """Choose up to `limit` matches; widen the quoted to `chars` characters.
 
     Names of the query that the best passage lacks share the room, each with its best passage; if no
     message has all of the query (`is_whole`), words come before repetitions too. A table may have
@@ -333,7 +333,7 @@ def choose_matches(
 
 
 def _drop_weak(ranked: Sequence[Match], sought: Set[str]) -> Iterator[Match]:
-    """Yield the matches that score enough, or have a sought term that no better one has."""
+    """Yield matches that score enough or have a new sought term."""
     shown = set[str]()
     for match in ranked:
         terms = match.terms & sought
@@ -345,7 +345,7 @@ def _drop_weak(ranked: Sequence[Match], sought: Set[str]) -> Iterator[Match]:
 def _put_new_terms_first(
     matches: Sequence[Match], sought: Set[str], names: Set[str]
 ) -> tuple[list[Match], int]:
-    """Put matches first that have sought terms which no earlier one has; the best one stays first.
+    """Put matches with new sought terms behind the best one.
 
     Return the matches, and how many of the first ones each have another of the names.
     """
@@ -381,7 +381,7 @@ def _split_repeats(matches: Iterable[Match], sought: Set[str]) -> tuple[list[Mat
 
 
 def _are_alike(one: Match, other: Match, sought: Set[str]) -> bool:
-    """Return whether a newer match has an older one's sought terms and nearly all its words."""
+    """Return whether a newer match has an older one's terms and words."""
     older, newer = sorted((one, other), key=lambda each: each.place)
     if older.place == newer.place or (older.terms - newer.terms) & sought:
         return False

@@ -292,7 +292,7 @@ def _calls_in(match: Match) -> set[str]:
 
 
 def _shorten_call(call: ToolCall) -> str:
-    """Return a call on one line, a long one as the ends of its values."""
+    """Return a call on one line, long values as their ends."""
     text = one_line(f"{call.name}({call.arguments})")
     # A call in a text has no id; its text says at the end what to do.
     values = argument_values(arguments_of(call)) if call.id else [call.arguments]
