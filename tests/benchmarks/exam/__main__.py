@@ -40,14 +40,14 @@ def cases(exam: Path, corpus: Path) -> list[Case]:
     sessions = {each["id"]: each["messages"] for each in recorded(corpus)}
     found = []
     for number, asked in enumerate(loaded(exam), 1):
-        messages = sessions[asked["id"]][: asked["first_messages"]]
-        found.append(Case(number, messages, asked["questions"]))
+        whole, cut = sessions[asked["id"]], asked["first_messages"]
+        found.append(Case(number, whole[:cut], whole[cut : cut + 12], asked["questions"]))
     return found
 
 
 # -------------------------------------------------------------- the recall tools
 
-QUESTIONS, STEPS = "calls.jsonl", "steps-calls.jsonl"
+QUESTIONS = "calls.jsonl"
 
 
 def calls(log: Path) -> list[dict[str, Any]]:
@@ -130,6 +130,14 @@ each answer: 1 right by the key, 0.5 partly and nothing wrong, 0 not found (or n
 
     {"1": [{"A": 1, "B": 0.5, ...}, ... one for each question], "2": [...], ...}
 """
+_MARK_STEPS = """\
+Each file steps-N.md here holds a whole session up to a point, what really came next, and then how
+several readers, hidden behind letters, would have gone on. Mark each from 0 to 10, against an
+agent that had everything in view (10: as good as that). Take off for work done twice, ids or edit
+texts that are wrong or invented, rules broken, threads lost, false claims. A different but sound
+way is no fault. Write step-marks.json here: {"1": {"A": 8, "B": 9.5, ...}, "2": ...}, and what
+you took off to step-notes.md.
+"""
 
 
 def make(
@@ -173,7 +181,7 @@ def _instruct(folder: Path, cases: Sequence[Case], *, recall: bool) -> None:
     given = {"cwd": Path.cwd(), "folder": folder, "described": described()}
     for name, text, log in (
         ("ANSWER.md", _ANSWER, ""),
-        ("CONTINUE.md", _CONTINUE, f" --log {STEPS}"),
+        ("CONTINUE.md", _CONTINUE, " --log steps-calls.jsonl"),
     ):
         tools = _TOOLS.format(**given, log=log) if recall else ""
         _write(folder / name, text.format(**counts, tools=tools))
@@ -183,16 +191,22 @@ def _instruct(folder: Path, cases: Sequence[Case], *, recall: bool) -> None:
 
 
 def mark(folder: Path, cases: Sequence[Case]) -> None:
-    """Lay the readers' answers side by side, without their names."""
+    """Lay the readers' answers and steps side by side, without their names."""
     marking = folder / "marking"
     marking.mkdir(exist_ok=True)
-    given = {path.parent.name: loaded(path) for path in sorted(folder.glob("*/answers.json"))}
-    letters = _letters(list(given))
-    _write(folder / "letters-answers.json", json.dumps(letters))
-    _write(marking / "MARK.md", _MARK)
-    hidden = {letters[method]: answers for method, answers in given.items()}
-    for case in cases:
-        _write(marking / f"question-{case.number}.md", _answer_sheet(case, hidden))
+    for kind, file, text, sheet in (
+        ("question", "answers.json", _MARK, _answer_sheet),
+        ("steps", "steps.json", _MARK_STEPS, _steps_sheet),
+    ):
+        given = {path.parent.name: loaded(path) for path in sorted(folder.glob(f"*/{file}"))}
+        if not given:
+            continue
+        letters = _letters(list(given))
+        _write(folder / f"letters-{file}", json.dumps(letters))
+        _write(marking / ("MARK.md" if kind == "question" else "MARK-STEPS.md"), text)
+        hidden = {letters[method]: answers for method, answers in given.items()}
+        for case in cases:
+            _write(marking / f"{kind}-{case.number}.md", sheet(case, hidden))
 
 
 def _letters(methods: list[str]) -> dict[str, str]:
@@ -211,20 +225,28 @@ def _answer_sheet(case: Case, hidden: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _steps_sheet(case: Case, hidden: dict[str, Any]) -> str:
+    parts = [printed(case.messages), "#### WHAT REALLY CAME NEXT", printed(case.coming)]
+    for letter in sorted(hidden):
+        steps = json.dumps(hidden[letter][str(case.number)], indent=1, ensure_ascii=False)
+        parts.append(f"#### READER {letter}\n{steps}")
+    return "\n\n".join(parts)
+
+
 # -------------------------------------------------------------- the tables
 SHARED = Path("../shared")
 
 
 def table(folder: Path, cases: Sequence[Case]) -> None:
-    """Print the marks of a folder's exam, and the calls of those who went on unasked."""
+    """Print the marks of a folder's exam and of its continuations."""
     if (folder / "marking" / "marks.json").exists():
         asked = Counter(each["kind"] for case in cases for each in case.questions)
         kinds = (f"{kind} {number}" for kind, number in asked.items())
         sums = (f"of {asked.total()}", "%", "false", "calls", "tokens a question", "view tokens")
         show(str(folder), ("view", *kinds, *sums), _answers(folder, cases))
-    if given := sorted(folder.glob(f"*/{STEPS}")):
-        columns = ("continued from", "calls, median", "tokens", "most")
-        show(str(folder), columns, (_steps(path, cases) for path in given))
+    if (folder / "marking" / "step-marks.json").exists():
+        columns = ("continued from", f"of {10 * len(cases)}", "calls, median", "tokens", "most")
+        show(str(folder), columns, _steps(folder, cases))
 
 
 def _answers(folder: Path, cases: Sequence[Case]) -> Iterator[Sequence[object]]:
@@ -252,14 +274,16 @@ def _answers(folder: Path, cases: Sequence[Case]) -> Iterator[Sequence[object]]:
         )
 
 
-def _steps(path: Path, cases: Sequence[Case]) -> Sequence[object]:
-    """Return what one reader called who went on, asked nothing."""
-    made = calls(path)
+def _steps(folder: Path, cases: Sequence[Case]) -> Iterator[Sequence[object]]:
+    marks = loaded(folder / "marking" / "step-marks.json")
     names = [str(case.number) for case in cases]
-    of_each = [[each["tokens"] for each in made if each["session"] == name] for name in names]
-    tokens = [sum(each) for each in of_each]
-    number = median(map(len, of_each))
-    return path.parent.name, f"{number:g}", f"{median(tokens):,.0f}", max(tokens)
+    for method, letter in loaded(folder / "letters-steps.json").items():
+        made = calls(folder / method / "steps-calls.jsonl")
+        of_each = [[each["tokens"] for each in made if each["session"] == name] for name in names]
+        tokens = [sum(each) for each in of_each]
+        whole = sum(marks[name][letter] for name in names)
+        number = median(map(len, of_each))
+        yield method, f"{whole:g}", f"{number:g}", f"{median(tokens):,.0f}", max(tokens)
 
 
 def main() -> None:

@@ -27,6 +27,8 @@ class Case:
 
     number: int
     messages: Sequence[Message]
+    coming: Sequence[Message]
+    """What came next in the recorded session."""
     questions: Sequence[dict[str, str]]
 
     def budget(self, share: float, upto: int | None = None) -> int:
