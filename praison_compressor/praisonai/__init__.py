@@ -21,7 +21,7 @@ The modules, in the order in which a turn passes them:
 - `agent_compressor`: `agent.context_compressor`
 - `commands`: the slash commands of the chat
 - `notices`: reports compressions to hooks, log and screen
-- `words`: puts statuses, replies and reports into words
+- `replies`: words of replies to commands, of statuses and of reports
 - `realtime`: voice conversations
 """
 

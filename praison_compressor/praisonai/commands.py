@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ..compressor.preview import Preview
 from ..config import nearest_name
 from ..errors import CompressorError, ConfigError
-from . import words
+from . import replies
 from .agent_compressor import AgentCompressor
 
 
@@ -45,7 +45,7 @@ class Typed(NamedTuple):
 def _show(preview: Preview, compressor: AgentCompressor) -> str:
     use = compressor.context_use()
     tools = compressor.conversation.tool_tokens
-    return words.describe_preview(preview, use, tools, compressor.kept_steps())
+    return replies.describe_preview(preview, use, tools, compressor.kept_steps())
 
 
 def _keep(compressor: AgentCompressor, argument: str) -> str:
@@ -67,19 +67,19 @@ async def _compact(compressor: AgentCompressor, argument: str) -> str:
     messages = await asyncio.to_thread(compressor.next_messages)
     result = await compressor.acompress(focus or None)
     after = await asyncio.to_thread(compressor.context_use)
-    lines = [words.describe_refusal(result)]
+    lines = [replies.describe_refusal(result)]
     if result.written or result.newly_masked:
-        outcome = words.describe_compression(result, len(messages), focus)
-        lines = [f"{compressor.notice}", outcome, words.describe_sizes(before, after)]
+        outcome = replies.describe_compression(result, len(messages), focus)
+        lines = [f"{compressor.notice}", outcome, replies.describe_sizes(before, after)]
     if choices.has_range and not result.vetoed:
         remedy = "a second /compact has no range"
-        lines += words.describe_excess(after.message_tokens, after.trigger, remedy)
+        lines += replies.describe_excess(after.message_tokens, after.trigger, remedy)
     return "\n".join(lines)
 
 
 def _pin(compressor: AgentCompressor, argument: str) -> str:
     pins = compressor.pin(argument) if argument else compressor.conversation.pinned
-    return words.describe_pins(pins)
+    return replies.describe_pins(pins)
 
 
 def _undo(compressor: AgentCompressor, argument: str) -> str:
@@ -88,13 +88,13 @@ def _undo(compressor: AgentCompressor, argument: str) -> str:
         return "Nothing to take back."
     use = compressor.context_use()
     count = compressor.engine().tokens.message
-    return words.describe_undo(segments, compressor.next_messages(), use, count)
+    return replies.describe_undo(segments, compressor.next_messages(), use, count)
 
 
 def _resume(compressor: AgentCompressor, argument: str) -> str:
     if argument:
         return f"Session {compressor.resume(argument)}"
-    return words.describe_sessions(compressor.sessions())
+    return replies.describe_sessions(compressor.sessions())
 
 
 _TABLE: tuple[Command, ...] = (
@@ -102,13 +102,13 @@ _TABLE: tuple[Command, ...] = (
         "status",
         "",
         "what the last request carried, and what the conversation has cost",
-        lambda compressor, _: words.describe_status(compressor.status()),
+        lambda compressor, _: replies.describe_status(compressor.status()),
     ),
     Command(
         "context",
         "",
         "what fills the window, by part, and the largest messages",
-        lambda c, _: words.describe_context(c.context_use(), c.kept_steps()),
+        lambda c, _: replies.describe_context(c.context_use(), c.kept_steps()),
     ),
     Command(
         "compact preview",
@@ -207,4 +207,4 @@ async def answer_command(compressor: AgentCompressor, typed: Typed | str) -> str
         reply = await asyncio.to_thread(typed.command.answer, compressor, typed.argument)
         return reply if isinstance(reply, str) else await reply
     except CompressorError as error:
-        return words.describe_error(error)
+        return replies.describe_error(error)

@@ -21,7 +21,7 @@ from ..concurrency import begin
 from ..events import Event, Listener
 from ..messages import Message
 from .conversations import Conversation
-from .words import describe_committed, describe_compressed, describe_event, status_of
+from .replies import describe_committed, describe_compressed, describe_event, status_of
 
 logger = logging.getLogger(__name__)
 
