@@ -159,7 +159,14 @@ def complete_request(
         exchanges.append(_join_exchanges(matched.get(at), theirs[at], model))
         placed += _placed_exchange(theirs[at], exchanges[-1], own)
     length = len([*_entries(_without_open(theirs))])
-    after = CarriedHistory(tuple(exchanges), turn, length, front.bound, front.doubtful, front.cuts)
+    after = CarriedHistory(
+        exchanges=tuple(exchanges),
+        turn=turn,
+        length=length,
+        bound=front.bound,
+        doubtful=front.doubtful,
+        cuts=front.cuts,
+    )
     restored = [(message, exchange.model) for message, exchange in placed if exchange is not None]
     return CompletedRequest(
         messages=[message for message, _ in placed],
@@ -364,18 +371,40 @@ def _find_front(
     end = theirs[0].entries if first else ()
     if end and not _ends_with([*before, *missing], end):
         return nothing
-    if not missing:
-        is_same = turn is not None and turn == carried.turn
-        doubt = (carried.doubtful, carried.cuts) if is_same else ((), 0)
-        return _Front(before, carried.bound, *doubt, len(end))
-    length, cuts = len([*_entries(_without_open(theirs))]), 1
+    if missing:
+        length = len([*_entries(_without_open(theirs))])
+        return _judge_missing(carried, before, missing, length, bound=bound, fragment=len(end))
+    is_same = turn is not None and turn == carried.turn
+    return _Front(
+        exchanges=before,
+        bound=carried.bound,
+        doubtful=carried.doubtful if is_same else (),
+        cuts=carried.cuts if is_same else 0,
+        fragment=len(end),
+    )
+
+
+def _judge_missing(
+    carried: CarriedHistory,
+    before: Sequence[Exchange],
+    missing: tuple[Exchange, ...],
+    length: int,
+    *,
+    bound: int,
+    fragment: int,
+) -> _Front:
+    """Return the missing exchanges as cut by the host, or as doubtful.
+
+    `length` is that of the host's list before the turn's question.
+    """
+    cuts = 1
     if carried.doubtful and length == carried.length >= LEAST_BOUND:
         missing = (*carried.doubtful, *_without_cut_end(missing, carried.doubtful))
         cuts = carried.cuts + 1
-    if cuts >= LEAST_CUTS or length in (bound, carried.bound):
-        cut = [replace(exchange, is_cut=True) for exchange in (*before, *missing)]
-        return _Front(cut, length, fragment=len(end))
-    return _Front(before, carried.bound, missing, cuts)
+    if cuts < LEAST_CUTS and length not in (bound, carried.bound):
+        return _Front(exchanges=before, bound=carried.bound, doubtful=missing, cuts=cuts)
+    cut = [replace(exchange, is_cut=True) for exchange in (*before, *missing)]
+    return _Front(exchanges=cut, bound=length, fragment=fragment)
 
 
 def _ends_with(exchanges: Sequence[Exchange], end: Sequence[CachedMessage]) -> bool:
