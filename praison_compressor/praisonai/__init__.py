@@ -9,7 +9,8 @@ The modules, in the order in which a turn passes them:
 - `turns`: replaces `chat`: answers a command or runs a turn; restores sessions after a restart
 - `running_turn`: the turn that runs in this context
 - `bots_and_terminal`: serves the host's terminal, gateway and bots
-- `wire`: replaces the host's calls of a provider: sends each request as its view
+- `wire`: replaces the host's calls of a provider: sends each request as its view. A refusal for
+  length passes the host's retries as a `BaseException`, `_TooLong`
 - `agent_requests`: makes the view of each request; learns from answers and refusals
 - `request_shapes`: reads requests; writes a view as its API and provider take it
 - `conversation_finder`: decides to which conversation a request belongs
