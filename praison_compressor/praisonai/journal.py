@@ -68,7 +68,7 @@ class Journal:
         """Digests of the messages that the store has."""
         self._erasures = -1
         """`Session.erasures` at the last write; -1 before the first."""
-        self.failure = ""
+        self._failure = ""
         """Text of the store's failure, which is logged once; "" while the store works."""
         self.tokens = 0
         """Tokens of all messages at the end of the last turn."""
@@ -191,13 +191,21 @@ class Journal:
         except CompressorError as error:
             self._log_failure(error)
             return
-        self.failure = ""
+        self._failure = ""
         if is_written:
             self._recorded, self._erasures = digests, session.erasures
 
+    def has_logged(self, error: Exception) -> bool:
+        """Return whether the store's failure, as logged, is this one.
+
+        Each call of a store that is down raises another error with the same text; a kept error
+        would keep its frames' messages.
+        """
+        return self._failure == str(error)
+
     def _log_failure(self, error: CompressorError) -> None:
-        level = logging.DEBUG if self.failure else logging.WARNING
-        self.failure = str(error)
+        level = logging.DEBUG if self._failure else logging.WARNING
+        self._failure = str(error)
         logger.log(level, "session %s: not recorded for now: %s", self._session_id, error)
 
 
