@@ -207,7 +207,7 @@ class AgentCompressor:
             result = await engine.compress(messages, **options)
         conversation.choose(Choices(), None)
         conversation.remember_next(result, restored, engine)
-        self.requests.report(conversation, result, engine)
+        self.requests.on_compressed(conversation, result, engine)
         return result
 
     def compress(self, focus: str | None = None) -> CompressResult:

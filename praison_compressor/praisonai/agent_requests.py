@@ -181,13 +181,13 @@ class AgentRequests:
             result = await engine.compress(request.messages, **options, overhead_tokens=overhead)
         conversation.drop_kept(len(kept.keep))
         conversation.remember_sent(result, request, engine)
-        self.report(conversation, result, engine)
+        self.on_compressed(conversation, result, engine)
         return result.messages
 
-    def report(
+    def on_compressed(
         self, conversation: Conversation, result: CompressResult, engine: ContextCompressor
     ) -> None:
-        """Give the recall tools; bill and report a compression."""
+        """Give the recall tools; charge the agent; report a compression."""
         if self._compressors.config.recall and (result.segments or result.masked):
             self._recall.give(self._agent())
         _charge(self._agent(), result.usage)
@@ -204,7 +204,7 @@ class AgentRequests:
         cause = f"{type(error).__name__}: {error}"
         # A failure that differs only in its numbers is logged once.
         if self._is_first(re.sub(r"\d+", "#", cause)):
-            is_logged = conversation is not None and conversation.journal.failure == str(error)
+            is_logged = conversation is not None and conversation.journal.has_logged(error)
             reason = "the store's failure, as logged" if is_logged else cause
             logger.warning(
                 "agent %s: sent as well as it fits: %s", agent_title(self._agent()), reason
@@ -343,6 +343,12 @@ class AgentRequests:
             return False
         logger.info("agent %s: %s refused a request as too long", name, request.model)
         return True
+
+
+def running_requests() -> AgentRequests | None:
+    """Return the requests of the agent whose turn runs here, or None."""
+    turn = running_turn()
+    return turn.owner if turn is not None and isinstance(turn.owner, AgentRequests) else None
 
 
 def _charge(agent: Any, usage: Usage) -> None:

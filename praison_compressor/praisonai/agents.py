@@ -14,7 +14,7 @@ from ..concurrency import renew_after_fork
 from . import context_param
 from .agent_compressor import AgentCompressor
 from .agent_ledger import agent_title
-from .running_turn import running_requests
+from .running_turn import running_turn
 
 logger = logging.getLogger(__name__)
 
@@ -195,7 +195,7 @@ def in_loop_compaction(original: object, agents: Agents) -> property:
     It belongs to an `LLM`, which other agents may share.
     """
     name = "_in_loop_compaction"
-    return attribute(name, lambda self: running_requests() is None and vars(self).get(name, True))
+    return attribute(name, lambda self: running_turn() is None and vars(self).get(name, True))
 
 
 @replacing

@@ -97,7 +97,7 @@ class ConversationFinder:
         """Return the running turn's conversation, else the history's."""
         return self.running or self._conversation_at_rest()
 
-    def turn_of(self, owner: Any) -> Turn:
+    def turn_of(self, owner: object) -> Turn:
         """Return a turn that begins with the agent's history."""
         history, (_, bound) = self.history, bot_conversation(self._agent())
         return Turn(owner, history, digests_of(self._digest_messages(history)), bound)

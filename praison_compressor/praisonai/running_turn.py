@@ -18,8 +18,8 @@ T = TypeVar("T")
 class Turn:
     """One turn of an agent, whose requests belong to one conversation."""
 
-    owner: Any
-    """The agent's `AgentRequests`."""
+    owner: object
+    """The agent's `AgentRequests`, a higher layer."""
     history: list[Any] | None
     """The host's list of messages when the turn began."""
     digests: tuple[str, ...]
@@ -34,12 +34,6 @@ _turn_here: ContextVar[Turn | None] = ContextVar("praison_compressor_turn", defa
 def running_turn() -> Turn | None:
     """Return the turn that is running in this context, or None."""
     return _turn_here.get()
-
-
-def running_requests() -> Any:
-    """Return the `AgentRequests` of the agent whose turn runs here, or None."""
-    turn = running_turn()
-    return None if turn is None else turn.owner
 
 
 @contextmanager

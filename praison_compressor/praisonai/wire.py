@@ -17,10 +17,9 @@ from ..concurrency import run
 from ..errors import InvalidMessages, NothingShorter
 from ..messages import Message, responses, to_plain
 from ..tokens.refusals import overflow_of
-from .agent_requests import AgentRequests
+from .agent_requests import AgentRequests, running_requests
 from .agents import Agents, HostCall, Replacement, replacing
 from .request_shapes import CHAT, LITELLM_CHAT, RESPONSES, HostRequest, Params, SentRequest, Shape
-from .running_turn import running_requests
 
 ATTEMPTS = 8
 """A provider may refuse keys, then the order of roles, then the length several times: a refusal
@@ -117,6 +116,7 @@ def open_trip(requests: AgentRequests | None, shape: Shape, params: Params) -> R
     """Return a request's round trip; None if it stays as it is."""
     if requests is None:
         return None
+    # Before the view: the schemas of tools given earlier in the turn are counted with the request.
     params = requests.offer_recall(params)
     request = shape.read(params)
     return None if request is None else RoundTrip(requests, shape, params, request)

@@ -113,7 +113,7 @@ def test_interleaved_streams_do_not_meet(host, path):
             for stream in list(streams):
                 if next(stream, None) is None:
                     streams.remove(stream)
-                seen.add(running_turn.running_requests())
+                seen.add(running_turn.running_turn())
     assert seen == {None}
     check_only_these_are_compressed(host, Ann=True, Ben=False)
 
@@ -125,12 +125,12 @@ def test_a_stream_that_ends_early_leaves_no_turn(host, path):
     stream = made.iter_stream(turn(0))
     assert next(stream, None) is not None
     stream.close()
-    assert running_turn.running_requests() is None
+    assert running_turn.running_turn() is None
     stream = made.iter_stream(turn(1))
     next(stream)
     with pytest.raises(KeyError):
         stream.throw(KeyError("stop"))
-    assert running_turn.running_requests() is None
+    assert running_turn.running_turn() is None
     assert made.chat(turn(2)) is not None
 
 
