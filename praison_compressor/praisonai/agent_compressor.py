@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -64,6 +64,11 @@ class AgentCompressor:
         """Run a turn of the agent, in which only this compressor compresses."""
         self._settings.compress_alone(self._agent())
         return self.requests.turn()
+
+    def aturn(self) -> AbstractAsyncContextManager[Turn]:
+        """Run a turn as `turn` does, without blocking the event loop."""
+        self._settings.compress_alone(self._agent())
+        return self.requests.aturn()
 
     def leave(self) -> None:
         """Restore the agent's own settings and tools."""

@@ -6,8 +6,8 @@ import asyncio
 import logging
 import re
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -75,7 +75,34 @@ class AgentRequests:
 
     @contextmanager
     def turn(self) -> Iterator[Turn]:
-        """Run a turn of the agent; log once if no request passed."""
+        """Run a turn of the agent, then settle it, also if it raises."""
+        turn = None
+        try:
+            with self._unsettled_turn() as turn:
+                yield turn
+        except GeneratorExit:
+            turn = None  # the collector may close a stream inside the store's own lock
+            raise
+        finally:
+            self._settle(turn)
+
+    @asynccontextmanager
+    async def aturn(self) -> AsyncIterator[Turn]:
+        """Run a turn as `turn` does, without blocking the event loop."""
+        turn = None
+        try:
+            with self._unsettled_turn() as turn:
+                yield turn
+        except GeneratorExit:
+            turn = None  # a closed coroutine must not wait
+            raise
+        finally:
+            if turn is not None:
+                await asyncio.to_thread(self._settle, turn)
+
+    @contextmanager
+    def _unsettled_turn(self) -> Iterator[Turn]:
+        """Run a turn; log once if no request passed."""
         before = self.request_count
         turn = self._finder.turn_of(self)
         has_failed = False
@@ -98,7 +125,7 @@ class AgentRequests:
                 agent_title(self._agent()),
             )
 
-    def settle(self, turn: Turn) -> None:
+    def _settle(self, turn: Turn | None) -> None:
         """Record a finished turn's bill and answer in the store; never raise."""
         conversation = self._finder.conversation_of(turn)
         if conversation is None:

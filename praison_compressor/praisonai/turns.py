@@ -33,9 +33,7 @@ def chat(call: HostCall) -> Any:
     if command is not None:
         return run(answer_command(compressor, command))
     with compressor.turn() as turn, in_turn(turn):
-        reply = call.go_on()
-    compressor.requests.settle(turn)
-    return reply
+        return call.go_on()
 
 
 @replacing
@@ -48,10 +46,9 @@ async def achat(call: HostCall) -> Any:
     if command is not None:
         return await answer_command(compressor, command)
     await asyncio.to_thread(restore_session, call.owner, compressor)
-    with compressor.turn() as turn, in_turn(turn):
-        reply = await call.go_on()
-    await asyncio.to_thread(compressor.requests.settle, turn)
-    return reply
+    async with compressor.aturn() as turn:
+        with in_turn(turn):
+            return await call.go_on()
 
 
 @replacing
@@ -78,9 +75,7 @@ def _stream_turn(
     compressor: AgentCompressor, stream: Generator[Any, Any, Any]
 ) -> Generator[Any, Any, Any]:
     with compressor.turn() as turn:
-        reply = yield from stream_in_turn(turn, stream)
-    compressor.requests.settle(turn)
-    return reply
+        return (yield from stream_in_turn(turn, stream))
 
 
 # ------------------------------------------------------------ after a restart

@@ -12,6 +12,7 @@ import pytest
 from praisonaiagents import Agent, MemoryConfig
 from praisonaiagents.session import get_default_session_store
 
+from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import content_digest, text_of
 from praison_compressor.praisonai import conversations
@@ -23,9 +24,11 @@ from tests.helpers.hosting import (
     LITELLM,
     LONG,
     OPENAI,
+    achat,
     agent,
     chat,
     context,
+    iter_stream,
     look_up,
     numbered,
     of_agent,
@@ -237,6 +240,33 @@ def test_each_request_is_in_the_store_before_it_is_sent(host):
     store = open_store(URL)
     last = store.transcript(store.open("default", "desk"))[-1]
     assert last == {"role": "assistant", "content": ANSWER.strip()}
+
+
+class Stopped(BaseException):
+    """What ends a turn amid a tool, past the host's handlers."""
+
+
+@pytest.mark.parametrize("mode", [chat, achat, iter_stream], ids=lambda mode: mode.__name__)
+def test_a_turn_that_raises_is_billed_in_the_store(host, mode):
+    """A turn that raises has its answered request on the bill in the store."""
+
+    def look_up(topic: str, part: int) -> str:
+        """Look a topic up, and be stopped.
+
+        Args:
+            topic: what to look up
+            part: which part
+        """
+        raise Stopped
+
+    made = desk(host)
+    made.tools = [look_up]
+    with pytest.raises(Stopped):
+        mode(made, [turn(0)])
+    assert [record.status for record in of_agent(host)] == [200]
+    store = open_store(URL)
+    assert ContextCompressor(CompressorConfig(model="gpt-4o"), store=store).bill("desk").requests
+    store.close()
 
 
 def test_a_store_that_is_down_holds_up_no_turn(host, tmp_path):
