@@ -116,7 +116,7 @@ def lived(messages: list[dict[str, Any]], **options: Any) -> ReportData:
     return data_of_transcript(messages, compressor, title="An audit")
 
 
-def test_the_page_is_complete_in_itself_and_nothing_of_a_transcript_is_markup():
+def test_the_page_loads_nothing_and_escapes_messages():
     """The page loads nothing from the network, and messages in it are text."""
     messages = audit()
     for message in messages[2:]:

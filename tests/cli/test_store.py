@@ -273,7 +273,7 @@ def test_a_look_at_a_file_creates_no_store(run, file, tmp_path):
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_an_encrypted_store_is_opened_with_the_key_in_the_environment(run, file, monkeypatch):
+def test_an_encrypted_store_opens_only_with_its_key(run, file, monkeypatch):
     """An encrypted store opens with its key only; otherwise one line and code 4."""
     store = "secret.db"
     monkeypatch.setenv("PRAISONAI_SESSION_KEY", Fernet.generate_key().decode())

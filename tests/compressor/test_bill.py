@@ -54,7 +54,7 @@ def test_a_bill_is_whole_while_it_is_written():
     assert bills[-1].requests == ours.account("s").bill.requests == 3
 
 
-def test_a_sessions_bill_has_requests_summaries_and_the_sum_without_compression():
+def test_a_bill_compares_the_cost_with_the_whole_transcripts():
     """Input, cached input, output, summaries and money, beside the whole transcript's."""
     ours = ContextCompressor(
         CompressorConfig(**{**vars(SMALL), "model": "gpt-4o", "tool_policies": {"*": "summarize"}}),
@@ -192,7 +192,7 @@ def test_a_forgotten_session_has_no_bill(sql_store):
     assert compressor(sql_store).bill("s") == Bill()
 
 
-def test_without_compression_the_cache_has_all_but_the_new_tokens():
+def test_without_compression_only_new_tokens_are_uncached():
     """A warm cache would have had the whole transcript before; a cold one has nothing."""
     paid = RequestUsage(4_000, 1_000, 3_000, 0, 50)
     warm = uncompressed_usage(paid, 10_000, 500, is_warm=True)

@@ -41,7 +41,7 @@ MORE = [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "
     ("seconds", "messages", "compressed"),
     [(299, MIDDLE, False), (301, MIDDLE, True), (10**6, LITTLE, False)],
 )
-def test_a_request_after_the_caches_life_compresses_from_the_lower_mark_on(
+def test_a_cold_cache_lowers_the_trigger(
     seconds, messages, compressed
 ):
     """After the cache's life a view above half of the trigger is compressed first."""
@@ -95,7 +95,7 @@ def test_another_process_knows_the_last_request(store):
     assert second.background.wait(WAIT)
 
 
-def test_in_the_background_the_whole_is_sent_and_the_text_prepared():
+def test_a_cold_cache_begins_the_summary_in_the_background():
     """In the background mode a request after the cache's life is sent whole; the next is short."""
     ours, clock = clocked(Model(), background=True, tool_policies={"*": "summarize"})
     ours.compress_sync(MIDDLE, session_id="s")

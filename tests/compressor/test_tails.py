@@ -85,7 +85,7 @@ def twice(window: int) -> list[Message]:
 
 @pytest.mark.parametrize("by_model", [False, True])
 @pytest.mark.parametrize("window", [8_000, 24_000, 64_000])
-def test_the_tail_is_half_of_what_the_head_leaves_and_the_view_fills_its_target(window, by_model):
+def test_the_default_tail_is_half_of_what_the_head_leaves(window, by_model):
     """The default tail has half of the target less the head, in any window."""
     kept = compressed(twice(window), window, by_model=by_model)
     assert kept.tail >= kept.half
@@ -151,7 +151,7 @@ def long_messages() -> tuple[list[dict], list[str]]:
 
 @pytest.mark.parametrize("prose", [1, 40])
 @pytest.mark.parametrize(("window", "grows"), [(8_000, False), (16_000, True)])
-def test_with_a_model_no_fewer_of_the_users_words_are_kept_than_without(window, grows, prose):
+def test_a_models_view_keeps_the_users_words(window, grows, prose):
     """A model's view keeps at least the user's words that a static view keeps."""
 
     async def model(messages):

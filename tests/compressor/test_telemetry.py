@@ -95,7 +95,7 @@ def aux(provider):
     }
 
 
-def test_a_compression_is_a_span_with_its_model_calls_below_it_and_counted(seen, aux):
+def test_a_compression_is_a_span_above_its_model_calls(seen, aux):
     """A compression is a span with its model calls as children, and is counted."""
     result = compressor(seen, **aux).compress_sync(audit(), session_id=SESSION)
     (parent,) = seen.named("compress_context")
@@ -167,7 +167,7 @@ def test_failures_are_errors_of_their_kind_and_end_their_spans(three):
     assert [found.get("error.type") for found in counted] == [None, None, "StoreUnavailable"]
 
 
-def test_every_name_is_one_of_the_conventions_or_ours_and_documented(three):
+def test_exported_names_are_conventional_or_documented(three):
     """Every exported name is of the conventions or documented."""
     known = {v for k, v in vars(conventions).items() if k.startswith("GEN_AI") and v != ""}
     known.add("error.type")
@@ -209,7 +209,7 @@ def test_a_failing_exporter_ends_no_compression(seen):
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_the_api_is_imported_when_something_is_compressed_and_may_be_absent(is_there):
+def test_opentelemetry_is_imported_at_a_compression(is_there):
     """OpenTelemetry is imported at the first compression and may be absent."""
     code = f"""
 import sys

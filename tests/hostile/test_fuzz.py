@@ -35,7 +35,7 @@ def generate(number: int) -> Case:
     return case(random.Random(f"11/{number}"))
 
 
-def test_many_cases_keep_every_promise_of_reading_and_of_the_best_view():
+def test_seeded_transcripts_give_valid_views():
     """Seeded transcripts of every kind raise nothing and give valid views."""
     cases = int(os.environ.get("FUZZ_CASES", "200"))
     for number in range(cases):

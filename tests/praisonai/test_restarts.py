@@ -265,7 +265,7 @@ def test_a_forgotten_step_is_not_sent_again(host):
     assert "END-2" in " ".join(steps(after))
 
 
-def test_the_newest_conversations_keep_their_steps_without_a_store(host, monkeypatch):
+def test_the_newest_conversations_keep_steps_without_a_store(host, monkeypatch):
     """Without a store the newest conversations keep their steps."""
     monkeypatch.setattr(conversations, "JOURNALED_TOKENS", 2_600)  # each takes some 1,100
     made = desk(host, store_url=None, session_id=None)

@@ -119,7 +119,7 @@ def test_reading_about_something_names_the_other_lines():
     assert len(re.findall("filler", read("s1.1:100-140", about="gauge"))) == 40
 
 
-def test_a_message_is_read_whole_or_cut_with_a_word_how_to_read_on():
+def test_a_cut_answer_ends_with_the_next_reference():
     """A message that fits is whole; each cut answer ends with the reference of what follows."""
     text = "\n".join(f"line {n} of a page" for n in range(100))
     _, read = holding([{"role": "user", "content": text}, {"role": "user", "content": text * 3}])
