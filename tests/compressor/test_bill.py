@@ -54,27 +54,46 @@ def test_a_bill_is_whole_while_it_is_written():
     assert bills[-1].requests == ours.account("s").bill.requests == 3
 
 
-def test_a_bill_compares_the_cost_with_the_whole_transcripts():
-    """Input, cached input, output, summaries and money, beside the whole transcript's."""
-    ours = ContextCompressor(
+@pytest.fixture
+def priced():
+    """Return a compressor for gpt-4o whose model writes the summaries."""
+    return ContextCompressor(
         CompressorConfig(**{**vars(SMALL), "model": "gpt-4o", "tool_policies": {"*": "summarize"}}),
         summarizer=model,
     )
-    first = ours.compress_sync(session(4), session_id="s")
-    ours.record_usage(usage(first.tokens_after), session_id="s")
-    result = ours.compress_sync(session(20), session_id="s")
-    bill = ours.record_usage(usage(result.tokens_after, 1_000), session_id="s")
+
+
+@pytest.fixture
+def billed(priced):
+    """Return two results of the session "s", and its bill after their requests."""
+    first = priced.compress_sync(session(4), session_id="s")
+    priced.record_usage(usage(first.tokens_after), session_id="s")
+    second = priced.compress_sync(session(20), session_id="s")
+    return first, second, priced.record_usage(usage(second.tokens_after, 1_000), session_id="s")
+
+
+def test_a_bill_adds_requests_and_summaries(billed):
+    """A bill adds the usage of requests and summaries, and prices them."""
+    first, second, bill = billed
     assert (bill.requests, bill.summaries) == (2, PAID)
-    assert bill.usage == RequestUsage(first.tokens_after + result.tokens_after, 1_000, 0, 0, 200)
-    assert bill.without.input == first.tokens_before + result.tokens_before
-    assert bill.without.cached == first.tokens_before
+    assert bill.usage == RequestUsage(first.tokens_after + second.tokens_after, 1_000, 0, 0, 200)
     plain = bill.usage.input - 1_000
     assert bill.cost == pytest.approx(plain * 2.5e-6 + 1_000 * 1.25e-6 + 200 * 1e-5)
     assert bill.total == pytest.approx(bill.cost + 0.5)
+
+
+def test_a_bill_has_the_cost_without_compression(billed):
+    """A bill has the tokens that the same requests take with the whole transcript."""
+    first, second, bill = billed
+    assert bill.without.input == first.tokens_before + second.tokens_before
+    assert bill.without.cached == first.tokens_before
     assert "Without praison_compressor: " in str(bill)
-    later = ours.compress_sync(session(20), session_id="s")
-    assert later.bill == bill
-    assert ours.compress_sync(session(4), session_id="other").bill.requests == 0
+
+
+def test_each_session_has_a_bill_of_its_own(priced, billed):
+    """A later result has its own session's bill, unchanged by another session."""
+    assert priced.compress_sync(session(4), session_id="other").bill.requests == 0
+    assert priced.compress_sync(session(20), session_id="s").bill == billed[2]
 
 
 def test_a_model_without_a_price_has_a_bill_in_tokens():
