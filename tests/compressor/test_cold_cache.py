@@ -41,9 +41,7 @@ MORE = [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "
     ("seconds", "messages", "compressed"),
     [(299, MIDDLE, False), (301, MIDDLE, True), (10**6, LITTLE, False)],
 )
-def test_a_cold_cache_lowers_the_trigger(
-    seconds, messages, compressed
-):
+def test_a_cold_cache_lowers_the_trigger(seconds, messages, compressed):
     """After the cache's life a view above half of the trigger is compressed first."""
     ours, clock = clocked(Model())
     assert ours.compress_sync(messages, session_id="s").context_status == "full"
