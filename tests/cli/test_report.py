@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import CompressorConfig, ContextCompressor
+from praison_compressor import CompressorConfig, ContextCompressor, open_store
 from praison_compressor.cli.report import render
 from praison_compressor.cli.report_data import ReportData, data_of_session, data_of_transcript
-from praison_compressor.ledger.sql import open_store
 from tests.helpers.command import SESSION
 from tests.helpers.compressing import compressor
 from tests.helpers.hosting import OPENAI, OUTGROWING, agent, chat, context

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
-from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.ledger.sql import open_store
+from praison_compressor import CompressorConfig, ContextCompressor, open_store
 from tests.helpers.command import SESSION, SUMMARIZE
 from tests.helpers.talks import NAMESPACE, committed
 from tests.helpers.transcripts import audit

@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore, SummaryReply, Usage
+from praison_compressor import (
+    CompressorConfig,
+    ContextCompressor,
+    MemoryStore,
+    SummaryReply,
+    Usage,
+    open_store,
+)
 from praison_compressor.compressor.bills import (
     Bill,
     RequestUsage,
@@ -15,7 +22,6 @@ from praison_compressor.compressor.bills import (
     usage_reported,
 )
 from praison_compressor.ledger import Session
-from praison_compressor.ledger.sql import open_store
 from tests.helpers.compressing import SMALL
 from tests.helpers.transcripts import session
 

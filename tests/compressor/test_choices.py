@@ -7,8 +7,14 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from praison_compressor import BudgetTooSmall, ConfigError, ContextCompressor, SummaryReply, Usage
-from praison_compressor.ledger.sql.store import open_store
+from praison_compressor import (
+    BudgetTooSmall,
+    ConfigError,
+    ContextCompressor,
+    SummaryReply,
+    Usage,
+    open_store,
+)
 from praison_compressor.messages import find_repairs, text_of
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.stores import bytes_of

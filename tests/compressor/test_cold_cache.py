@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore
+from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore, open_store
 from praison_compressor.compressor.prices import cache_seconds
-from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import find_repairs
 from tests.helpers.compressing import SMALL, Clock, Model, compressor
 from tests.helpers.transcripts import session

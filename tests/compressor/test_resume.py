@@ -15,8 +15,8 @@ from praison_compressor import (
     MemoryStore,
     SessionNotFound,
     Store,
+    open_store,
 )
-from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import Message, content_digest, to_plain
 from tests.helpers.talks import NAMESPACE
 from tests.helpers.transcripts import broken_transcripts, transcripts

@@ -17,9 +17,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from praison_compressor import CompressorConfig, ContextCompressor, LedgerError
+from praison_compressor import CompressorConfig, ContextCompressor, LedgerError, open_store
 from praison_compressor.cli import main
-from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import find_repairs, text_of
 from tests.helpers.transcripts import session
 from tests.hostile.generating import BLOBS, Case, case, hostile, text

@@ -8,7 +8,7 @@ import pytest
 from praisonai_bot.bots._session import BotSessionManager
 from praisonaiagents.session import DefaultSessionStore
 
-from praison_compressor.ledger.sql import open_store
+from praison_compressor import open_store
 from praison_compressor.recall import SEARCH
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply
 from tests.helpers.hosting import (

@@ -12,7 +12,7 @@ import pytest
 from praisonaiagents import Agent, MemoryConfig
 from praisonaiagents.session import get_default_session_store
 
-from praison_compressor.ledger.sql import open_store
+from praison_compressor import open_store
 from praison_compressor.messages import content_digest, text_of
 from praison_compressor.praisonai import conversations
 from praison_compressor.testing import LocalProvider, Worker

@@ -19,8 +19,7 @@ from typing import Any
 import httpx
 import pytest
 
-from praison_compressor import CompressorConfig
-from praison_compressor.ledger.sql import open_store
+from praison_compressor import CompressorConfig, open_store
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply, SummaryModel, Worker
 from tests.helpers.hosting import at_home
 from tests.helpers.processes import python
