@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .compressor.telemetry import Telemetry
     from .ledger.memory_store import MemoryStore
     from .ledger.segments import Segment, Usage
+    from .ledger.sql.store import open_store
     from .ledger.stores import Store
     from .praisonai.install import install, uninstall
     from .summaries.protocol import Summarizer, SummaryReply
@@ -70,6 +71,7 @@ __all__ = [
     "Usage",
     "__version__",
     "install",
+    "open_store",
     "uninstall",
 ]
 
@@ -81,6 +83,7 @@ _ROOMS = {
     "compressor.telemetry": ("Telemetry",),
     "ledger.memory_store": ("MemoryStore",),
     "ledger.segments": ("Segment", "Usage"),
+    "ledger.sql.store": ("open_store",),
     "ledger.stores": ("Store",),
     "praisonai.install": ("install", "uninstall"),
     "summaries.protocol": ("Summarizer", "SummaryReply"),

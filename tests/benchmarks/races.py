@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.ledger.sql import open_store
+from praison_compressor import CompressorConfig, ContextCompressor, open_store
 from praison_compressor.messages import Message
 from tests.benchmarks.common import databases, options, show
 from tests.helpers.talks import NAMESPACE

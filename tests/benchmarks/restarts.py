@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from praison_compressor import open_store
 from praison_compressor.ledger.segments import segments_in_force
-from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import text_of
 from praison_compressor.testing import Asked, LocalProvider, Worker
 from tests.benchmarks.common import hush, options, show

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from praison_compressor.ledger.sql import open_store
+from praison_compressor import open_store
 from praison_compressor.messages import Message
 from tests.benchmarks.common import DATABASES, databases, options, show
 from tests.helpers.talks import NAMESPACE, segment

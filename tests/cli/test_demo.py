@@ -107,7 +107,7 @@ def test_doctor_tries_each_thing(run, tmp_path, provider, monkeypatch):
     assert (refused.code, "fail" in refused.out, "OPENAI_API_KEY" in refused.out) == (1, True, True)
 
 
-def test_doctor_says_where_the_ledger_of_an_agents_own_session_is(tmp_path, monkeypatch):
+def test_doctor_names_the_ledger_of_an_agents_session(tmp_path, monkeypatch):
     """`doctor` names the ledger that an agent's own session has, and does not create it."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     the_store = checks.DOCTOR_CHECKS["store"]

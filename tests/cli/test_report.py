@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import CompressorConfig, ContextCompressor
+from praison_compressor import CompressorConfig, ContextCompressor, open_store
 from praison_compressor.cli.report import render
 from praison_compressor.cli.report_data import ReportData, data_of_session, data_of_transcript
-from praison_compressor.ledger.sql import open_store
 from tests.helpers.command import SESSION
 from tests.helpers.compressing import compressor
 from tests.helpers.hosting import OPENAI, OUTGROWING, agent, chat, context
@@ -116,7 +115,7 @@ def lived(messages: list[dict[str, Any]], **options: Any) -> ReportData:
     return data_of_transcript(messages, compressor, title="An audit")
 
 
-def test_the_page_is_complete_in_itself_and_nothing_of_a_transcript_is_markup():
+def test_the_page_loads_nothing_and_escapes_messages():
     """The page loads nothing from the network, and messages in it are text."""
     messages = audit()
     for message in messages[2:]:

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
-from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.ledger.sql import open_store
+from praison_compressor import CompressorConfig, ContextCompressor, open_store
 from tests.helpers.command import SESSION, SUMMARIZE
 from tests.helpers.talks import NAMESPACE, committed
 from tests.helpers.transcripts import audit
@@ -273,7 +272,7 @@ def test_a_look_at_a_file_creates_no_store(run, file, tmp_path):
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_an_encrypted_store_is_opened_with_the_key_in_the_environment(run, file, monkeypatch):
+def test_an_encrypted_store_opens_only_with_its_key(run, file, monkeypatch):
     """An encrypted store opens with its key only; otherwise one line and code 4."""
     store = "secret.db"
     monkeypatch.setenv("PRAISONAI_SESSION_KEY", Fernet.generate_key().decode())

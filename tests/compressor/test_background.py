@@ -36,7 +36,7 @@ def up_to(ours: ContextCompressor, tokens: int) -> list[Message]:
 # ---------------------------------------------------------------- nobody waits
 
 
-def test_a_summary_begun_at_the_soft_mark_is_found_at_the_trigger():
+def test_a_background_summary_is_reused_at_the_trigger():
     """Above the soft mark a summary is written in the background and reused at the trigger."""
     gate = Gate()
     gate.open.set()
@@ -92,7 +92,7 @@ def test_masks_do_not_wait_for_a_summary_that_is_written():
     assert len(gate.requests) == 1
 
 
-def test_a_request_that_only_reads_begins_nothing_and_pays_nothing():
+def test_a_request_that_only_reads_begins_nothing():
     """With `extends=False` no model is asked and nothing is committed."""
     gate = Gate()
     for background in (True, False):

@@ -144,7 +144,7 @@ UNMADE = [
 ]
 
 
-def test_half_a_character_costs_neither_the_request_nor_the_summary(store):
+def test_lone_surrogates_are_replaced_only_in_requests(store):
     """Lone surrogates are sent as U+FFFD and archived as they are."""
     messages = [{**m, "content": f"{m['content']} \ud83d"} for m in session(12, steps=0)]
     messages += session(14)[1:]

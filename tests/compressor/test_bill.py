@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore, SummaryReply, Usage
+from praison_compressor import (
+    CompressorConfig,
+    ContextCompressor,
+    MemoryStore,
+    SummaryReply,
+    Usage,
+    open_store,
+)
 from praison_compressor.compressor.bills import (
     Bill,
     RequestUsage,
@@ -15,7 +22,6 @@ from praison_compressor.compressor.bills import (
     usage_reported,
 )
 from praison_compressor.ledger import Session
-from praison_compressor.ledger.sql import open_store
 from tests.helpers.compressing import SMALL
 from tests.helpers.transcripts import session
 
@@ -54,27 +60,46 @@ def test_a_bill_is_whole_while_it_is_written():
     assert bills[-1].requests == ours.account("s").bill.requests == 3
 
 
-def test_a_sessions_bill_has_requests_summaries_and_the_sum_without_compression():
-    """Input, cached input, output, summaries and money, beside the whole transcript's."""
-    ours = ContextCompressor(
+@pytest.fixture
+def priced():
+    """Return a compressor for gpt-4o whose model writes the summaries."""
+    return ContextCompressor(
         CompressorConfig(**{**vars(SMALL), "model": "gpt-4o", "tool_policies": {"*": "summarize"}}),
         summarizer=model,
     )
-    first = ours.compress_sync(session(4), session_id="s")
-    ours.record_usage(usage(first.tokens_after), session_id="s")
-    result = ours.compress_sync(session(20), session_id="s")
-    bill = ours.record_usage(usage(result.tokens_after, 1_000), session_id="s")
+
+
+@pytest.fixture
+def billed(priced):
+    """Return two results of the session "s", and its bill after their requests."""
+    first = priced.compress_sync(session(4), session_id="s")
+    priced.record_usage(usage(first.tokens_after), session_id="s")
+    second = priced.compress_sync(session(20), session_id="s")
+    return first, second, priced.record_usage(usage(second.tokens_after, 1_000), session_id="s")
+
+
+def test_a_bill_adds_requests_and_summaries(billed):
+    """A bill adds the usage of requests and summaries, and prices them."""
+    first, second, bill = billed
     assert (bill.requests, bill.summaries) == (2, PAID)
-    assert bill.usage == RequestUsage(first.tokens_after + result.tokens_after, 1_000, 0, 0, 200)
-    assert bill.without.input == first.tokens_before + result.tokens_before
-    assert bill.without.cached == first.tokens_before
+    assert bill.usage == RequestUsage(first.tokens_after + second.tokens_after, 1_000, 0, 0, 200)
     plain = bill.usage.input - 1_000
     assert bill.cost == pytest.approx(plain * 2.5e-6 + 1_000 * 1.25e-6 + 200 * 1e-5)
     assert bill.total == pytest.approx(bill.cost + 0.5)
+
+
+def test_a_bill_has_the_cost_without_compression(billed):
+    """A bill has the tokens that the same requests take with the whole transcript."""
+    first, second, bill = billed
+    assert bill.without.input == first.tokens_before + second.tokens_before
+    assert bill.without.cached == first.tokens_before
     assert "Without praison_compressor: " in str(bill)
-    later = ours.compress_sync(session(20), session_id="s")
-    assert later.bill == bill
-    assert ours.compress_sync(session(4), session_id="other").bill.requests == 0
+
+
+def test_each_session_has_a_bill_of_its_own(priced, billed):
+    """A later result has its own session's bill, unchanged by another session."""
+    assert priced.compress_sync(session(4), session_id="other").bill.requests == 0
+    assert priced.compress_sync(session(20), session_id="s").bill == billed[2]
 
 
 def test_a_model_without_a_price_has_a_bill_in_tokens():
@@ -192,7 +217,7 @@ def test_a_forgotten_session_has_no_bill(sql_store):
     assert compressor(sql_store).bill("s") == Bill()
 
 
-def test_without_compression_the_cache_has_all_but_the_new_tokens():
+def test_without_compression_only_new_tokens_are_uncached():
     """A warm cache would have had the whole transcript before; a cold one has nothing."""
     paid = RequestUsage(4_000, 1_000, 3_000, 0, 50)
     warm = uncompressed_usage(paid, 10_000, 500, is_warm=True)

@@ -7,8 +7,14 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from praison_compressor import BudgetTooSmall, ConfigError, ContextCompressor, SummaryReply, Usage
-from praison_compressor.ledger.sql.store import open_store
+from praison_compressor import (
+    BudgetTooSmall,
+    ConfigError,
+    ContextCompressor,
+    SummaryReply,
+    Usage,
+    open_store,
+)
 from praison_compressor.messages import find_repairs, text_of
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.stores import bytes_of
@@ -113,7 +119,7 @@ def test_a_longer_or_edited_transcript_changes_what_is_committed():
         assert find_repairs(result.messages) == []
 
 
-def test_a_preview_that_was_paid_and_not_taken_is_on_the_next_bill():
+def test_a_discarded_preview_is_on_the_next_bill():
     """The usage of a discarded text is in the next result; a committed one is there once."""
     ours = ours_of(Paying())
     first = ours.preview(LONG, write=True, session_id="s", force=True)
@@ -166,7 +172,7 @@ def test_a_message_that_the_user_keeps_is_never_replaced(store, model):
     assert later.best_view(session(80), session_id="s").count(LONG[index]) == 1
 
 
-def test_messages_summarized_by_the_model_and_without_are_counted_apart():
+def test_model_and_static_summaries_are_counted_apart():
     """Results count messages summarized by the model and statically separately."""
     result = ours_of(Model()).compress_sync(LONG, session_id="s", keep=(45,))
     by = {segment.method: len(segment.run) for segment in result.segments}

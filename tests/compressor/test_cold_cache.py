@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore
+from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore, open_store
 from praison_compressor.compressor.prices import cache_seconds
-from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import find_repairs
 from tests.helpers.compressing import SMALL, Clock, Model, compressor
 from tests.helpers.transcripts import session
@@ -41,9 +40,7 @@ MORE = [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "
     ("seconds", "messages", "compressed"),
     [(299, MIDDLE, False), (301, MIDDLE, True), (10**6, LITTLE, False)],
 )
-def test_a_request_after_the_caches_life_compresses_from_the_lower_mark_on(
-    seconds, messages, compressed
-):
+def test_a_cold_cache_lowers_the_trigger(seconds, messages, compressed):
     """After the cache's life a view above half of the trigger is compressed first."""
     ours, clock = clocked(Model())
     assert ours.compress_sync(messages, session_id="s").context_status == "full"
@@ -95,7 +92,7 @@ def test_another_process_knows_the_last_request(store):
     assert second.background.wait(WAIT)
 
 
-def test_in_the_background_the_whole_is_sent_and_the_text_prepared():
+def test_a_cold_cache_begins_the_summary_in_the_background():
     """In the background mode a request after the cache's life is sent whole; the next is short."""
     ours, clock = clocked(Model(), background=True, tool_policies={"*": "summarize"})
     ours.compress_sync(MIDDLE, session_id="s")

@@ -26,7 +26,7 @@ from tests.helpers.transcripts import session
 # ---------------------------------------------------------------- summarized once
 
 
-def test_a_growing_conversation_is_summarized_once_and_its_prefix_stays():
+def test_each_message_is_summarized_once():
     """Each message is summarized once, and between compressions the prefix stays."""
     model = Model()
     ours = compressor(model)
@@ -105,7 +105,7 @@ def test_an_edit_summarizes_again_only_what_it_touches():
 
 
 @pytest.mark.parametrize("recall", [False, True])
-def test_a_view_leads_back_to_its_own_transcript_however_equal_its_summaries(recall):
+def test_equal_summaries_expand_to_their_own_originals(recall):
     """Each epoch's view expands to its own originals, also where summaries are equal."""
     says = "the modules go on in order " * 40
     # Quotes of the user's words would make each summary another one.
@@ -132,7 +132,7 @@ def test_a_view_leads_back_to_its_own_transcript_however_equal_its_summaries(rec
     assert ours.verbatim(forked.messages, session_id="fork") == [*whole[:81], *whole[:40]]
 
 
-def test_equal_words_in_another_session_or_namespace_open_nothing():
+def test_no_segment_of_another_session_is_used():
     """No segment of another session or namespace is used, however equal the words."""
     store = MemoryStore()
     messages = session(20)
@@ -151,7 +151,7 @@ def test_equal_words_in_another_session_or_namespace_open_nothing():
 # ---------------------------------------------------------------- threads, tasks, cancelled turns
 
 
-async def test_a_cancelled_turn_cancels_its_summary_and_frees_the_session():
+async def test_a_cancelled_turn_cancels_its_summary():
     """A cancelled turn cancels its summary; the next turn does not wait."""
     started = asyncio.Event()
 
@@ -235,7 +235,7 @@ def test_a_larger_window_finds_its_larger_view_again(policy):
     assert [each.messages for each in again] == [large.messages, small.messages]
 
 
-def test_a_larger_window_compresses_afresh_what_only_a_small_one_had():
+def test_a_larger_window_summarizes_the_originals_again():
     """A larger window summarizes the originals again after a small window's summary."""
     store = MemoryStore()
     small, large, again = (in_window(window, store) for window in (8_000, 40_000, 40_000))

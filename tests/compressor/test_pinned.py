@@ -27,7 +27,7 @@ def pinning(**options: Any) -> ContextCompressor:
 @pytest.mark.parametrize(
     "options", [{}, {"tool_policies": {"*": "summarize"}}, {"background": True}]
 )
-def test_pinned_texts_stand_once_before_the_first_thing_compressed(options):
+def test_pinned_texts_stand_once_at_the_end_of_the_head(options):
     """Pinned texts stand once, at the end of the head, in every kind of view."""
     ours = pinning(**options)
     for request in requests_of(session(14)):

@@ -97,7 +97,7 @@ def grown(ours: ContextCompressor, words: int) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize(("model", "waits"), [("claude-sonnet-4-5", True), ("unlisted-1", False)])
-def test_at_the_mark_a_session_that_grows_fast_waits_where_prices_are_known(model, waits):
+def test_a_compression_that_pays_too_late_waits(model, waits):
     """A compression that pays too late waits, with one event; without prices the mark stands."""
     events: list[Event] = []
     sizes = grown(ContextCompressor(priced(model).config, on_event=events.append), 150)

@@ -65,7 +65,7 @@ class Watched(ContextCompressor):
 
 @settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
 @given(transcripts(max_turns=5), st.integers(1_000, 6_000), st.booleans())
-def test_a_growing_transcript_is_seen_as_a_fresh_compressor_sees_it(messages, window, rebuilt):
+def test_a_quiet_turn_equals_a_full_read(messages, window, rebuilt):
     """A quiet turn has the view, numbers and status of a full read."""
     ours = Watched(CompressorConfig(context_window=window, token_floor=0))
     for request in requests_of(messages):
@@ -146,7 +146,7 @@ def test_a_ledger_changed_by_another_process_is_noticed():
     assert result.session_id == store.open("default", "s").tip
 
 
-def test_a_smaller_budget_and_counts_corrected_by_the_provider_are_noticed():
+def test_a_new_overhead_or_ratio_ends_the_quiet_turns():
     """A new overhead or a learned ratio ends the quiet turns."""
     ours, messages = ContextCompressor(SMALL), session(4)
     before = ours.compress_sync(messages, session_id="s")

@@ -48,7 +48,7 @@ def test_a_results_tools_find_and_read_what_its_view_lacks(ours):
     assert "END-3-1" in read(**{next(iter(described[1]["parameters"]["properties"])): reference})
 
 
-def test_tools_are_there_from_the_first_request_where_that_is_asked(ours):
+def test_recall_tools_come_when_configured_or_compressed(ours):
     """With `recall=True` the first result has tools; else the first compressed one."""
     result = ours.compress_sync(session(2), session_id="short")
     assert [len(result.recall_tools), len(result.recall_schemas)] == [2, 2]

@@ -15,8 +15,8 @@ from praison_compressor import (
     MemoryStore,
     SessionNotFound,
     Store,
+    open_store,
 )
-from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import Message, content_digest, to_plain
 from tests.helpers.talks import NAMESPACE
 from tests.helpers.transcripts import broken_transcripts, transcripts
@@ -112,7 +112,7 @@ def test_a_resumed_view_goes_on_as_the_session_would(store):
     assert over(store).verbatim(session_id="s") == [*coding_session(16), *new]
 
 
-def test_a_fork_of_an_older_epoch_has_the_transcript_as_it_was_then(store):
+def test_a_fork_of_an_older_epoch_has_its_transcript(store):
     """A fork of an older epoch has that epoch's transcript."""
     ours = over(store)
     grown(ours, 12)
@@ -169,7 +169,7 @@ def test_close_does_not_record_forgotten_messages_again(sql_store, store_url, wh
     elsewhere.close()
 
 
-def test_a_fork_lacks_what_its_parent_was_made_to_forget_and_says_so(sql_store, caplog):
+def test_a_fork_logs_what_its_parent_forgot(sql_store, caplog):
     """A fork of a forgotten session has its own messages, and the log names the loss."""
     grown(over(sql_store), 8)
     longer = coding_session(16)

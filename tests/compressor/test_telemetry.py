@@ -95,11 +95,15 @@ def aux(provider):
     }
 
 
-def test_a_compression_is_a_span_with_its_model_calls_below_it_and_counted(seen, aux):
-    """A compression is a span with its model calls as children, and is counted."""
-    result = compressor(seen, **aux).compress_sync(audit(), session_id=SESSION)
+@pytest.fixture
+def result(seen, aux):
+    """Return the result of one compression by the model."""
+    return compressor(seen, **aux).compress_sync(audit(), session_id=SESSION)
+
+
+def test_a_compression_is_a_span(seen, result):
+    """A compression's span has its session, model, usage, sizes, method and epoch."""
     (parent,) = seen.named("compress_context")
-    (child,) = seen.named("chat openai/writer")
     found = dict(parent.attributes or {})
     assert found["gen_ai.operation.name"] == "compress_context"
     assert found["gen_ai.conversation.id"] == SESSION
@@ -111,6 +115,12 @@ def test_a_compression_is_a_span_with_its_model_calls_below_it_and_counted(seen,
     assert found["praison_compressor.status"] == "summarized"
     assert found["praison_compressor.method"] == "model"
     assert found["praison_compressor.epoch"] == result.session_id
+
+
+def test_a_model_call_is_a_child_span(seen, result):
+    """A call of the model is a client span within the compression's span, with its usage."""
+    (parent,) = seen.named("compress_context")
+    (child,) = seen.named("chat openai/writer")
     assert child.kind is SpanKind.CLIENT
     assert child.parent.span_id == parent.context.span_id
     assert parent.start_time <= child.start_time <= child.end_time <= parent.end_time
@@ -118,6 +128,10 @@ def test_a_compression_is_a_span_with_its_model_calls_below_it_and_counted(seen,
     assert attributes["gen_ai.operation.name"] == "chat"
     assert attributes["gen_ai.provider.name"] == "openai"
     assert attributes["gen_ai.usage.input_tokens"] == result.usage.prompt_tokens
+
+
+def test_a_compression_is_counted(seen, result):
+    """The metrics have a compression's usage, duration, method and removed tokens."""
     points = seen.points("gen_ai.client.token.usage")
     assert {point.attributes["gen_ai.token.type"]: point.sum for point in points} == {
         "input": result.usage.prompt_tokens,
@@ -130,7 +144,12 @@ def test_a_compression_is_a_span_with_its_model_calls_below_it_and_counted(seen,
     assert compressions.attributes["praison_compressor.method"] == "model"
     (removed,) = seen.points("praison_compressor.tokens.removed")
     assert removed.value == pytest.approx(result.tokens_saved, abs=5)
+
+
+def test_a_span_has_no_word_of_the_conversation(seen, result):
+    """No span has a word of the transcript or of the summary."""
     exported = str([(s.name, dict(s.attributes or {}), s.events, s.status) for s in seen.spans])
+    assert "compress_context" in exported
     assert "LEDGER" not in exported
     assert "FACT-" not in exported
 
@@ -167,7 +186,7 @@ def test_failures_are_errors_of_their_kind_and_end_their_spans(three):
     assert [found.get("error.type") for found in counted] == [None, None, "StoreUnavailable"]
 
 
-def test_every_name_is_one_of_the_conventions_or_ours_and_documented(three):
+def test_exported_names_are_conventional_or_documented(three):
     """Every exported name is of the conventions or documented."""
     known = {v for k, v in vars(conventions).items() if k.startswith("GEN_AI") and v != ""}
     known.add("error.type")
@@ -209,7 +228,7 @@ def test_a_failing_exporter_ends_no_compression(seen):
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_the_api_is_imported_when_something_is_compressed_and_may_be_absent(is_there):
+def test_opentelemetry_is_imported_at_a_compression(is_there):
     """OpenTelemetry is imported at the first compression and may be absent."""
     code = f"""
 import sys

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import CompressorConfig, ContextCompressor, Store, Usage
-from praison_compressor.ledger.sql import open_store
+from praison_compressor import CompressorConfig, ContextCompressor, Store, Usage, open_store
 from tests.helpers.compressing import SMALL, Model
 from tests.helpers.talks import archived, verify
 from tests.helpers.transcripts import session, step

@@ -13,8 +13,7 @@ import psycopg
 import pytest
 from sqlalchemy import Engine, create_engine, event, text
 
-from praison_compressor import MemoryStore, Store
-from praison_compressor.ledger.sql import open_store
+from praison_compressor import MemoryStore, Store, open_store
 from praison_compressor.ledger.sql.database import parse_url
 
 _NUMBERS = itertools.count()

@@ -17,9 +17,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from praison_compressor import CompressorConfig, ContextCompressor, LedgerError
+from praison_compressor import CompressorConfig, ContextCompressor, LedgerError, open_store
 from praison_compressor.cli import main
-from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import find_repairs, text_of
 from tests.helpers.transcripts import session
 from tests.hostile.generating import BLOBS, Case, case, hostile, text
@@ -35,7 +34,7 @@ def generate(number: int) -> Case:
     return case(random.Random(f"11/{number}"))
 
 
-def test_many_cases_keep_every_promise_of_reading_and_of_the_best_view():
+def test_seeded_transcripts_give_valid_views():
     """Seeded transcripts of every kind raise nothing and give valid views."""
     cases = int(os.environ.get("FUZZ_CASES", "200"))
     for number in range(cases):

@@ -185,7 +185,7 @@ def test_nothing_secret_goes_to_another_model(options):
     assert [s for s in SECRETS.values() if s in str(events)] == []
 
 
-def test_an_auxiliary_model_of_one_call_is_asked_in_that_call_alone(provider):
+def test_an_auxiliary_model_of_one_call_serves_that_call(provider):
     """A model named in one call gets masks, and no later request."""
     provider.answer_with(lambda asked: Reply("## Done\nThe modules so far are in order."))
     ours = compressor(auxiliary_api_key="sk-of-the-user", auxiliary_api_base=provider.base_url)

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from praison_compressor import LedgerConflict, MemoryStore, SessionNotFound, Store
+from praison_compressor import LedgerConflict, MemoryStore, SessionNotFound, Store, open_store
 from praison_compressor.ledger import DROPPED
-from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import content_digest
 from tests.helpers.talks import NAMESPACE, archived, committed, noise, segment, talk, verify
 

@@ -114,7 +114,7 @@ def test_an_encrypted_store_shows_no_word(tmp_path):
     assert store.verify() == []
 
 
-def test_a_key_opens_what_is_encrypted_and_leaves_plain_what_is_plain(store_url):
+def test_a_key_encrypts_new_stores_only(store_url):
     """A new store is encrypted with the key, and opens with no other key and not without."""
     key = Fernet.generate_key().decode()
     committed(open_store(store_url, key=key), "s", talk(3))

@@ -55,7 +55,7 @@ def test_a_forgotten_message_takes_what_was_said_of_it(sql_store):
         sql_store.forget(NAMESPACE, digest)
 
 
-def test_a_session_whose_last_words_are_forgotten_is_listed_no_more(sql_store):
+def test_a_wholly_forgotten_session_is_not_listed(sql_store):
     """A session is listed until its last message but the system prompt is forgotten."""
     system = {"role": "system", "content": "Be brief."}
     last = {"role": "user", "content": "and the end"}
@@ -115,7 +115,7 @@ def test_nothing_of_a_forgotten_session_is_left_in_the_file(tmp_path):
     assert store.verify() == []
 
 
-def test_nothing_of_a_forgotten_session_is_left_in_the_servers_tables(postgres, monkeypatch):
+def test_a_forgotten_session_leaves_the_servers_tables(postgres, monkeypatch):
     """No table of the server holds the words, at the latest after `clear_pages`."""
     word = "xyzzyplugh"
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from praison_compressor import MemoryStore
-from praison_compressor.ledger.sql import open_store
+from praison_compressor import MemoryStore, open_store
 from praison_compressor.messages import content_digest
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 

@@ -22,7 +22,7 @@ def call(arguments: str = "{}") -> dict[str, Any]:
     return {"role": "assistant", "content": None, "tool_calls": tool_calls}
 
 
-def test_a_digest_that_was_stored_is_the_digest_of_the_message_for_ever():
+def test_known_digests_never_change():
     """Known digests never change: every ledger would lose its summaries."""
     plain = {"role": "user", "content": "grüße 漢字 \ud800", "name": "ann"}
     calls = {**call('{"x": 1}'), "reasoning_content": "thought"}
@@ -66,7 +66,7 @@ BREAK = {"prompt_cache_breakpoint": {"mode": "explicit"}}
     ],
     ids=["values that say nothing", "text alone as one part", "cache marks at any depth"],
 )
-def test_only_what_a_provider_tells_apart_changes_which_message_it_is(same, others):
+def test_a_digest_changes_with_what_a_provider_distinguishes(same, others):
     """The canonical digest changes exactly with what a provider distinguishes."""
     one = {digest({**USER, **each}) for each in same}
     assert len(one) == 1

@@ -127,7 +127,7 @@ def test_a_missing_result_gets_a_stub_in_the_shape_of_its_call():
     assert got.steps == (range(1), range(1, 4))
 
 
-def test_three_calls_with_one_id_get_three_ids_and_their_results_in_order():
+def test_repeated_ids_become_distinct():
     """Repeated ids become distinct, and results keep their order."""
     given = [calling(call("x"), call("x"), call("x"), call("y"))]
     given += [result("x", "first"), result("x", "second"), result("x", "third"), result("y", "own")]

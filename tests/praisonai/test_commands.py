@@ -147,7 +147,7 @@ def test_resume_returns_to_a_session_by_its_id(talk):
         talk.ours.resume("nowhere")
 
 
-def test_an_undo_beyond_the_window_promises_no_request_of_that_size(host):
+def test_an_undo_beyond_the_window_is_compressed_again(host):
     """Undone messages that do not fit are compressed again in the next request."""
     made = agent(host, OPENAI, context(host))
     MODES["chat"](made, [turn(n) for n in range(30)])

@@ -8,7 +8,7 @@ import pytest
 from praisonai_bot.bots._session import BotSessionManager
 from praisonaiagents.session import DefaultSessionStore
 
-from praison_compressor.ledger.sql import open_store
+from praison_compressor import open_store
 from praison_compressor.recall import SEARCH
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply
 from tests.helpers.hosting import (
@@ -184,7 +184,7 @@ def test_a_conversation_begun_again_is_empty(host, begin, session):
     assert nothing_found(host) == [True]
 
 
-def test_a_recall_tool_outside_any_turn_reads_nothing_and_says_so(host):
+def test_a_recall_tool_outside_any_turn_reads_nothing(host):
     """A recall tool called outside any turn reads nothing and says why."""
     made = agent(host, OPENAI, context(host), tools=[look_up])
     chat(made, outgrowing(0))

@@ -88,7 +88,7 @@ def test_the_compressor_follows_the_manager(here):
     assert agent.context_compressor is not None
 
 
-def test_options_that_the_host_dropped_in_a_turn_before_are_found(monkeypatch):
+def test_options_that_the_host_dropped_are_found(monkeypatch):
     """Options of a dictionary are found, also if `install` comes after the host dropped them."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     uninstall()

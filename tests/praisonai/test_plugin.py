@@ -131,7 +131,7 @@ def test_the_hosts_own_commands_switch_it_on_and_off(elsewhere):
 PROPOSED = ROOT / "praison_compressor" / "docs" / "upstream" / "plugins" / "context_compressor.py"
 
 
-def test_the_module_for_the_hosts_plugins_is_ours_or_says_what_is_missing(monkeypatch, caplog):
+def test_the_module_for_the_host_registers_one_plugin(monkeypatch, caplog):
     """The module that `docs/upstream` proposes registers one plugin, with and without us."""
     assert runpy.run_path(str(PROPOSED))["plugin"] is plugin.plugin
     monkeypatch.setitem(sys.modules, "praison_compressor.praisonai.plugin", None)

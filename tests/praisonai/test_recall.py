@@ -108,7 +108,7 @@ def test_one_giant_result_costs_no_conversation(host, path, mode):
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_the_tools_come_with_the_first_compression_and_never_twice(host, path):
+def test_the_tools_come_once_with_the_first_compression(host, path):
     """The recall tools come with the first compression, once each, and go with `uninstall`."""
     made = agent(host, path, context(host), tools=[look_up])
     chat(made, OUTGROWING)

@@ -194,7 +194,7 @@ def test_the_places_are_system_summary_mask_and_end():
         assert marks(add_cache_marks(view)) == [0, stays, len(view) - 1]
 
 
-def test_the_hosts_marks_count_and_what_cannot_carry_one_gets_none():
+def test_a_message_that_cannot_carry_a_mark_gets_none():
     """The host's marks count, and a message that cannot carry a mark gets none."""
     messages, thought = session(3), {"role": "assistant", "content": "Let me think."}
     empty = {"role": "system", "content": ""}

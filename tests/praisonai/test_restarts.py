@@ -12,8 +12,7 @@ import pytest
 from praisonaiagents import Agent, MemoryConfig
 from praisonaiagents.session import get_default_session_store
 
-from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.ledger.sql import open_store
+from praison_compressor import CompressorConfig, ContextCompressor, open_store
 from praison_compressor.messages import content_digest, text_of
 from praison_compressor.praisonai import conversations
 from praison_compressor.testing import LocalProvider, Worker
@@ -295,7 +294,7 @@ def test_a_forgotten_step_is_not_sent_again(host):
     assert "END-2" in " ".join(steps(after))
 
 
-def test_the_newest_conversations_keep_their_steps_without_a_store(host, monkeypatch):
+def test_the_newest_conversations_keep_steps_without_a_store(host, monkeypatch):
     """Without a store the newest conversations keep their steps."""
     monkeypatch.setattr(conversations, "JOURNALED_TOKENS", 2_600)  # each takes some 1,100
     made = desk(host, store_url=None, session_id=None)

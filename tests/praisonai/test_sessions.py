@@ -107,7 +107,7 @@ def test_a_named_store_comes_before_the_default(host, tmp_path, monkeypatch, is_
 
 
 @pytest.mark.parametrize(("mode", "calls"), [("chat", 0), ("stream", 0), ("iter_stream", 2)])
-def test_a_window_of_the_session_in_front_is_not_another_conversation(host, mode, calls):
+def test_the_hosts_session_history_is_sent_once(host, mode, calls):
     """With the host's session history no message is sent twice, and the prefix stays."""
     host.answer_with(Worker(calls, arguments=numbered, answer="Noted."))
     made = kept(host, history=True, tools=[look_up] if calls else None)

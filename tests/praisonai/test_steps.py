@@ -104,7 +104,7 @@ def test_a_turn_that_failed_leaves_no_step(host, path):
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
-def test_a_turn_that_was_stopped_in_a_call_keeps_what_was_answered(host, path):
+def test_a_turn_stopped_in_a_call_keeps_its_results(host, path):
     """A stopped turn's results are sent, and its open call has a result that says none came."""
     made = working(host, path)
     made.chat("Question 0?")

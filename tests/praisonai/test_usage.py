@@ -96,7 +96,7 @@ STREAMED = (chat_streamed, achat_streamed, stream, iter_stream)
 
 @pytest.mark.parametrize("path", EVERY_PATH)
 @pytest.mark.parametrize("mode", STREAMED, ids=lambda mode: mode.__name__)
-def test_a_streamed_answers_usage_is_learned_where_it_is_reported(twice, path, mode):
+def test_a_streams_usage_is_learned(twice, path, mode):
     """A stream's usage is learned, and only the request for it is added."""
     made = agent(twice, path, context(twice, context_window=128_000))
     twice.set_window(128_000)

@@ -19,8 +19,7 @@ from typing import Any
 import httpx
 import pytest
 
-from praison_compressor import CompressorConfig
-from praison_compressor.ledger.sql import open_store
+from praison_compressor import CompressorConfig, open_store
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply, SummaryModel, Worker
 from tests.helpers.hosting import at_home
 from tests.helpers.processes import python
@@ -83,7 +82,7 @@ def repairs() -> list[Reply]:
     return [*(Reply(calls=(call,)) for call in calls), Reply("total() took one cent off.")]
 
 
-def test_the_coding_agent_repairs_a_project_larger_than_its_window(home, tmp_path):
+def test_the_coding_agent_repairs_a_large_project(home, tmp_path):
     """The bug is repaired, no request is refused, and the whole transcript would not have fit."""
     folder = project(tmp_path / "project")
     home.answer_with(repairs())
@@ -131,7 +130,7 @@ def texts(folder: Path) -> Path:
     return folder
 
 
-def test_the_research_agent_reports_when_its_conversation_was_compressed(home, tmp_path):
+def test_the_research_agent_reports_compressions(home, tmp_path):
     """Questions past the window are answered, and the application hears of each compression."""
     module = example("research_agent")
     agent = module.research_agent(
@@ -284,7 +283,7 @@ def say(address: str, number: int) -> dict[str, Any]:
     return dict(done.json())
 
 
-def test_workers_share_one_ledger_and_no_summary_is_paid_for_twice(postgres, tmp_path):
+def test_two_workers_share_one_ledger(postgres, tmp_path):
     """Two processes serve one session at once; each summary that was asked for is in the ledger."""
     database = postgres.empty()
     with LocalProvider(window=SERVICE_WINDOW) as provider:

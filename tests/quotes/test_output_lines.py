@@ -112,7 +112,7 @@ def test_an_error_flag_is_quoted_as_the_protocol_has_it():
     assert "is_error: No page." in text
 
 
-def test_an_environments_answer_in_the_users_role_is_no_word_of_the_users():
+def test_an_environments_output_is_not_the_users_words():
     """An environment's output in the user's role is the result of the agent's text call."""
     messages = [
         {"role": "user", "content": "Mend the cart."},
@@ -132,7 +132,7 @@ def test_an_environments_answer_in_the_users_role_is_no_word_of_the_users():
         ("All of it was read twice.", "All of it was read twice."),
     ],
 )
-def test_a_report_begins_with_a_sentence_and_ends_with_what_it_comes_to(end, words):
+def test_a_report_is_quoted_by_its_two_ends(end, words):
     """A report is quoted by its first sentence and its conclusion."""
     report = f"## Report\nGood. I read it all. Let me compile.\n{NOTES}\n{end}\nagentId: a1"
     line = deciding_line(ToolCall("a", "Task", "{}"), report)

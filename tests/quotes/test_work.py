@@ -90,7 +90,7 @@ def test_files_that_do_not_fit_are_counted():
     assert 0 < shown < 45
 
 
-def test_calls_without_room_are_named_by_tool_and_the_rest_counted():
+def test_unquoted_calls_are_named_or_counted():
     """Each call is quoted, named in its tool's line with its place, or counted by tool."""
     many = [m for n in range(90) for m in step(f"c{n}", "done " * 30, "bash", command=f"make {n}")]
     looks = [m for n in range(9) for m in step(f"r{n}", "x\n" * 300, "read_file", path=f"{n}.py")]

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from praison_compressor import MemoryStore, StoreUnavailable
+from praison_compressor import MemoryStore, StoreUnavailable, open_store
 from praison_compressor.ledger import Session
-from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import content_digest
 from praison_compressor.recall import recall_tools
 from tests.helpers.talks import NAMESPACE, committed, count, holding, segment, talk, tools

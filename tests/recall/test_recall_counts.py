@@ -4,10 +4,12 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import praison_compressor
 from praison_compressor import (
     CompressorConfig,
     ConfigError,
@@ -17,6 +19,12 @@ from praison_compressor import (
 )
 from praison_compressor.messages.responses import to_messages
 from praison_compressor.recall import READ, SEARCH
+from praison_compressor.recall.answers import (
+    READ_TOKENS,
+    SEARCH_TOKENS,
+    TEXT_TOKENS,
+    TURN_TOKENS,
+)
 from praison_compressor.recall.tools import api_of, schemas_for
 from praison_compressor.view.frame import frame_summary
 from tests.helpers.native import to_native
@@ -26,23 +34,52 @@ from tests.helpers.transcripts import outputs, step
 # ---------------------------------------------------------------- counted, paired, in view
 
 
-def test_an_answer_says_how_many_match_and_lists_them():
-    """All matches are counted; those that are not quoted stand by reference and a few words."""
+@pytest.fixture
+def ships():
+    """Return the search of an archive in which 40 messages have the same words."""
     said = [{"role": "user", "content": f"Ship {n}: the crate is sealed."} for n in range(40)]
-    search, _ = holding(said, talk(8, "alpha"))
-    answer = search("crate sealed")
-    assert "\n40 archived messages match\n" in answer
+    return holding(said, talk(8, "alpha"))[0]
+
+
+def test_all_matches_are_counted(ships):
+    """A search counts all matches, also those that its answer has no room for."""
+    assert "\n40 archived messages match\n" in ships("crate sealed")
+    assert "\n40 archived messages match\n" in ships("crate sealed", 3, 200)
+
+
+def test_matches_that_are_not_quoted_are_listed(ships):
+    """Matches without a quote stand by reference and a few words."""
+    answer = ships("crate sealed")
     assert "(23 more much like these: s1.17-39)" in answer
     assert "s1.16 user: Ship 15: the crate is sealed.\n" in answer
     assert "\ns1.1-11\n" in answer
-    assert "40 archived messages match" in search("crate sealed", 3, 200)
+
+
+def test_references_that_do_not_fit_are_counted():
+    """A small answer counts the references that it leaves out."""
     scattered = [{"role": "user", "content": f"No {n}. " + "crate! " * (n % 2)} for n in range(99)]
     assert re.search(r"s1\.\d+ and \d+ more\n", holding(scattered)[0]("crate", 3, 100))
-    for query in ("Ship 7:", '"Ship 7:"'):
-        assert "\n1 archived message matches, 1 with these very words\n" in search(query)
-    assert "Nothing archived of this conversation matches 'barge'" in search("barge")
-    answer = search("sealed barge")
+
+
+@pytest.mark.parametrize("query", ["Ship 7:", '"Ship 7:"'])
+def test_exact_matches_are_counted_apart(ships, query):
+    """Messages that have the query's very words are counted apart."""
+    assert "\n1 archived message matches, 1 with these very words\n" in ships(query)
+
+
+def test_a_search_without_a_match_says_so(ships):
+    """The answer repeats the query that nothing matches."""
+    assert "Nothing archived of this conversation matches 'barge'" in ships("barge")
+
+
+def test_partial_matches_are_counted(ships):
+    """If no message has all words, those with a part are counted."""
+    answer = ships("sealed barge")
     assert "No archived message has all of it (none has barge); 40 have a part:" in answer
+
+
+def test_a_word_that_no_message_has_is_named():
+    """The answer names the query's word that no message has, also beside joined names."""
     search, _ = holding([{"role": "user", "content": "FetchBranch: context.WithTimeout(ctx, 2)"}])
     assert "none has sealed)" in search("FetchBranch timeout sealed")
 
@@ -270,3 +307,16 @@ def test_schemas_and_frame_take_at_most_300_tokens():
     tokens = TokenCounter("gpt-4o")
     framed = frame_summary("", count=5, method="model", reference="s99", recall=True)
     assert tokens.tools(schemas_for("chat")) + tokens.text(framed) <= 300
+
+
+def test_agents_md_has_the_default_sizes():
+    """The page's table of answers has the sizes of the code."""
+    page = Path(praison_compressor.__file__).parent / "docs" / "agents.md"
+    table = page.read_text(encoding="utf-8").partition("| answer | at most, in tokens |\n")[2]
+    sizes = re.findall(r"^\| (.*) \| ([\d,]+) \|$", table.partition("\n\n")[0], re.M)
+    assert [int(size.replace(",", "")) for _, size in sizes] == [
+        TEXT_TOKENS,
+        SEARCH_TOKENS,
+        READ_TOKENS,
+        TURN_TOKENS,
+    ]

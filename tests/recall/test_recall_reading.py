@@ -119,15 +119,32 @@ def test_reading_about_something_names_the_other_lines():
     assert len(re.findall("filler", read("s1.1:100-140", about="gauge"))) == 40
 
 
-def test_a_message_is_read_whole_or_cut_with_a_word_how_to_read_on():
-    """A message that fits is whole; each cut answer ends with the reference of what follows."""
-    text = "\n".join(f"line {n} of a page" for n in range(100))
-    _, read = holding([{"role": "user", "content": text}, {"role": "user", "content": text * 3}])
-    assert text in read("s1.1")
-    for answer in (read("s1.2"), read("s1.1-2"), read("s1.2:7-"), read("s1.2", about="line 7 of")):
-        assert count(answer) <= 800
-        rest = re.findall(r"go on: .*?(s1\.[12]:(\d+)-\d+)\)\n\(\d+ tokens", answer)[0]
-        assert f"lines {rest[1]}-" in read(rest[0])
+PAGE = "\n".join(f"line {n} of a page" for n in range(100))
+
+
+def test_a_message_that_fits_is_read_whole():
+    """A message that fits an answer is read whole."""
+    _, read = holding([{"role": "user", "content": PAGE}])
+    assert PAGE in read("s1.1")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"reference": "s1.2"},
+        {"reference": "s1.1-2"},
+        {"reference": "s1.2:7-"},
+        {"reference": "s1.2", "about": "line 7 of"},
+    ],
+    ids=lambda asked: "-".join(asked.values()),
+)
+def test_a_cut_answer_ends_with_the_next_reference(asked):
+    """A cut answer has at most 800 tokens and ends with the reference of what follows."""
+    _, read = holding([{"role": "user", "content": PAGE}, {"role": "user", "content": PAGE * 3}])
+    answer = read(**asked)
+    assert count(answer) <= 800
+    rest = re.findall(r"go on: .*?(s1\.[12]:(\d+)-\d+)\)\n\(\d+ tokens", answer)[0]
+    assert f"lines {rest[1]}-" in read(rest[0])
 
 
 def test_a_range_that_does_not_fit_is_outlined_step_by_step():

@@ -202,7 +202,7 @@ async def test_each_failure_has_its_kind(behaviour, kind):
 # ---------------------------------------------------------------- where it runs
 
 
-def test_litellm_is_imported_at_first_need_and_leaves_no_variable(monkeypatch, tmp_path):
+def test_importing_litellm_changes_no_environment(monkeypatch, tmp_path):
     """litellm is imported without a network, and the environment stays as it was."""
     name = "LITELLM_LOCAL_MODEL_COST_MAP"
     (tmp_path / "litellm.py").write_text(f"import os\nfound = os.environ.get({name!r})\n")

@@ -280,7 +280,7 @@ LOW = {
 
 @pytest.mark.parametrize("model", ["gpt-4o", "some-model"])
 @pytest.mark.parametrize("report", LOW.values(), ids=LOW)
-def test_a_report_that_no_tokenizer_explains_switches_nothing_off(model, report):
+def test_a_report_that_is_too_low_changes_no_count(model, report):
     """Reports that are too low leave the count; those of a truncating server name its window."""
     counter, truth = TokenCounter(model), TokenCounter(model)
     turns = [{"role": "user", "content": prose(250, seed)} for seed in range(20)]

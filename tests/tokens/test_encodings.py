@@ -155,7 +155,7 @@ assert not {"litellm", "praisonaiagents"} & set(sys.modules)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_texts_that_cannot_be_counted_together_are_counted_one_by_one():
+def test_a_failed_joint_count_is_repeated_text_by_text():
     """A failure in a thread, or a tiktoken without buffers, changes no count."""
 
     def fails(_: Any) -> list[int]:

@@ -219,7 +219,7 @@ def test_a_refusal_of_something_else_teaches_no_window(host, path):
         (LITELLM, "", 422),
     ],
 )
-def test_a_vague_refusal_of_a_far_too_long_conversation_is_overcome(host, path, words, status):
+def test_two_vague_refusals_teach_the_window(host, path, words, status):
     """Two refusals at most, then a request passes and teaches the window."""
     host.forget()
     host.set_window(10**9)

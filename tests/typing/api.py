@@ -39,6 +39,8 @@ def construct() -> ours.ContextCompressor:
     config = ours.CompressorConfig(model="gpt-4o", context_window=8_000, fallback_models=("a",))
     store: ours.Store = ours.MemoryStore()
     given: ours.Summarizer = Mine()
+    disk: ours.Store = ours.open_store("ledger.db", key=None)
+    disk.close()
     tokens, telemetry = ours.TokenCounter("gpt-4o"), ours.Telemetry()
     print(ours.CompressorConfig.names())
     return ours.ContextCompressor(

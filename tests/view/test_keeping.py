@@ -88,7 +88,7 @@ def is_valid(ours: ContextCompressor, messages: list[dict[str, Any]]) -> bool:
 
 @settings(max_examples=25)
 @given(transcripts(), st.sampled_from(["bash", "read_file", "*"]))
-def test_a_growing_conversation_stays_whole_and_within_its_window(messages, kept):
+def test_a_growing_conversation_stays_recoverable(messages, kept):
     """A growing conversation with kept tools stays recoverable and within its window."""
     ours = compressor(
         Model(),

@@ -49,7 +49,7 @@ SHOWN = "import re\n\n" + "def render(node):\n    return node\n" * 97
     ],
     ids=["nothing decides", "a count decides", "exit code"],
 )
-def test_a_masks_line_names_the_call_its_size_what_decides_and_the_reference(printed, call, line):
+def test_a_masks_line_names_call_size_and_reference(printed, call, line):
     """A mask's line has call, size, deciding words and reference, and no claim."""
     result = step("call_1", printed, "shell_line", command=call)
     ((_, calls),) = results_with_calls(result)
@@ -177,7 +177,7 @@ def test_thresholds_bound_what_is_masked():
     ("policies", "lines"),
     [({"read_*": "mask"}, True), ("keep_none", True), ({"bash": "mask"}, False), ({}, False)],
 )
-def test_a_summary_is_written_from_the_lines_of_what_a_policy_masks(policies, lines):
+def test_the_summarizer_reads_masks_of_masked_tools(policies, lines):
     """The summarizer reads masks of masked tools, and other tools' outputs whole."""
     model = Model()
     messages = outputs(20)
@@ -300,7 +300,7 @@ def test_an_excerpt_is_found_after_a_restart_and_hides_secrets(tmp_path):
     assert line.partition(" tokens")[0] == left_out(text_of(views[0][-1])).partition(" tokens")[0]
 
 
-def test_an_old_excerpt_becomes_a_line_and_then_a_part_of_a_summary():
+def test_an_old_excerpt_is_masked_then_summarized():
     """An old excerpt is masked, then summarized from the whole result."""
     ours = ContextCompressor(config(), summarizer=(model := Model()))
     messages = [*asked(lines(800)), *outputs(22)[1:]]

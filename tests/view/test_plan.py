@@ -64,7 +64,7 @@ def test_head_segments_and_tail_rejoined_are_the_messages(messages, target, keep
 
 
 def test_the_marks_are_those_of_the_table():
-    """Reserve, trigger, target, head, quotes and fold by their default ratios, in any window."""
+    """Each mark follows its default ratio in any window."""
     budget = Budget.of(CompressorConfig(), window=100_000, overhead=2_000)
     usable = 100_000 - 8_000 - 2_000
     assert budget.limit == usable
@@ -87,7 +87,7 @@ def test_a_segment_never_hides_the_task_or_the_newest_words():
     assert view_of(cut_off, [segment]).messages() == cut_off
 
 
-def test_a_doubled_message_does_not_take_the_place_of_a_longer_segment():
+def test_a_segment_is_found_where_its_whole_run_stands():
     """Two segments begin with equal messages: each is found where all of its run stands."""
     twice = {"role": "assistant", "content": "the same words " * 40}
     note = {"role": "system", "content": "a note of the host"}
@@ -102,7 +102,7 @@ def test_a_doubled_message_does_not_take_the_place_of_a_longer_segment():
 # ---------------------------------------------------------------- budgets
 
 
-def test_prose_grows_with_the_segment_where_no_length_is_asked_for():
+def test_prose_grows_with_the_segment():
     """Prose has 5 % of its segment's tokens, between 750 and 8,000."""
     free = Budget.exactly(CompressorConfig(summary_target_tokens=None), 50_000)
     asked = [free.prose_for(size) for size in (1_000, 15_020, 100_000, 159_999, 500_000)]
@@ -140,7 +140,7 @@ def test_a_message_that_is_too_large_is_named():
 MIDDLE = "s10 u20 a500 a500 a500 u30 a40"
 
 
-def test_at_the_trigger_nothing_is_planned_and_one_token_above_it_is():
+def test_a_plan_begins_one_token_above_the_trigger():
     """Nothing is planned at the trigger, and one token above it there is a plan."""
     assert planned(laid(MIDDLE), budget(5_000, 1_600, 800)) is None
     assert planned(laid(MIDDLE), budget(5_000, 1_599, 800)) is not None
@@ -196,7 +196,7 @@ def test_recent_turns_widen_the_tail():
     ("sizes", "by_model"),
     [((2000, 1000), [True, False]), ((1000, 2000), [False, True]), ((999, 999), [False, True])],
 )
-def test_a_model_is_asked_for_the_largest_stretch_and_of_equal_ones_for_the_newest(sizes, by_model):
+def test_a_model_writes_the_largest_then_newest_stretch(sizes, by_model):
     """A model writes the largest stretch, and of equal ones the newest."""
     view = laid("s10 u20 a{} u30 a{} a40".format(*sizes))
     made = planned(view, budget(9_000, 1_900, 1_500), has_model=True)
@@ -212,7 +212,7 @@ def test_summaries_are_folded_from_their_share_on():
     assert [(job.start, len(job.folds)) for job in above.jobs] == [(2, 2)]
 
 
-def test_masks_must_free_three_quarters_of_what_is_read_again_for_them():
+def test_masks_free_three_quarters_of_what_is_read_again():
     """Masks that miss the target free three quarters of what is then read again."""
     enough, masks = budget(9_000, 2_200, 2_150, mask_recent=100), {4: 20}
     # Read again: the masked result and what follows it, 20 + 40 + 30 + 40.
