@@ -142,7 +142,7 @@ def trigger_of(request: Request, session: Session, share: float = 1.0) -> int:
 
 
 def quiet_limit(request: Request, session: Session, *, is_busy: bool) -> int:
-    """Return the tokens up to which an appending turn changes nothing."""
+    """Return the tokens below which appended messages need no full read."""
     if is_busy:  # while a summary is written, send the whole as long as it fits
         return request.budget.limit
     return trigger_of(request, session, SOFT_RATIO if request.mode is Mode.BACKGROUND else 1.0)

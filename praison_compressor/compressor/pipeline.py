@@ -238,7 +238,7 @@ class Pipeline:
         if due.plan.jobs:  # a turn that needs the text earlier gets a static text
             await asyncio.to_thread(self._hold_placeholder, due)
         done = await self.committer.carry_out(due)
-        self.sessions.owe(view.session.key, done.usage)
+        self.sessions.add_unreported_usage(view.session.key, done.usage)
 
     def _with_placeholder(self, request: Request, view: View) -> View | None:
         """Return the view with the placeholder, if needed and large enough."""
