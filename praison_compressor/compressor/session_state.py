@@ -83,7 +83,7 @@ class SessionState:
         """Return turn and result if the request only adds messages and fits."""
         turn = self.last_turn
         preview = self.previewed
-        if turn is None or request.is_asked or not session.is_unchanged_since(turn.session):
+        if turn is None or request.is_requested or not session.is_unchanged_since(turn.session):
             return None
         # The next turn commits a preview; only a forced turn commits a forced one.
         is_committing = preview is not None and not preview.request.force
