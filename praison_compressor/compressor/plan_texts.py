@@ -40,7 +40,7 @@ class PlanTexts:
         model = decision.request.model
         name = decision.view.session.id
         if decision.request.force:
-            self.writer.breaker.wake(name)
+            self.writer.ask_again(name)
 
         async def write_job(job: Job, brief: Brief) -> SegmentText:
             paid = self.find_paid(decision, job, previewed)
