@@ -23,7 +23,7 @@ from .request import SessionKey
 logger = logging.getLogger(__name__)
 
 PACE_SECONDS = 30.0
-"""A session's requests write its bill no more often, once it is long."""
+"""Least seconds between two writes of a long session's bill."""
 
 YOUNG_SHARE = 0.1
 """New requests above this share of the stored ones are written at once."""
@@ -56,7 +56,8 @@ class Account:
 
     def touch(self, now: float) -> None:
         """Record the time of a request."""
-        self.requested = now
+        with self._lock:
+            self.requested = now
 
     def add(self, bill: Bill) -> None:
         """Add to the bill what the store does not have."""
@@ -114,15 +115,16 @@ class Account:
             self._written, self._due = Bill(), self._written + self._due
 
     def _is_write_due(self) -> bool:
-        is_late = self.requested - self._noted >= PACE_SECONDS
-        return is_late or self._due.requests > YOUNG_SHARE * self._stored.requests
+        with self._lock:
+            is_late = self.requested - self._noted >= PACE_SECONDS
+            return is_late or self._due.requests > YOUNG_SHARE * self._stored.requests
 
     def _apply_note(self, note: str) -> None:
         requested, stored = _parse_note(note)
         with self._lock:
             self._stored, self._written = stored, Bill()
-        self.requested = max(self.requested, requested)
-        self._noted = requested or self._noted
+            self.requested = max(self.requested, requested)
+            self._noted = requested or self._noted
 
 
 def stored_bill(store: Store, session: Session) -> Bill:

@@ -126,13 +126,15 @@ class Committer:
         unarchived = await asyncio.to_thread(self.stored.make_room, view, decision.plan)
         decision = replace(decision, unarchived=unarchived)
         texts = decision.texts or await self.texts.write(decision)
-        owed = self.sessions.take_owed(key) if texts else Usage()
+        owed = self.sessions.take_unreported_usage(key) if texts else Usage()
         charged = add_cost(owed, texts)
         try:
             session = await asyncio.to_thread(self._append, decision, charged)
         except BaseException:
             # A preview keeps its texts for the next try, so their cost is not owed.
-            self.sessions.owe(key, owed if decision.texts else owed + usage_of(texts))
+            self.sessions.add_unreported_usage(
+                key, owed if decision.texts else owed + usage_of(texts)
+            )
             raise
         self.sessions.forget_drafts(key, texts)
         return session, charged

@@ -68,7 +68,7 @@ class Decision:
         if request.mode is not Mode.COMMIT or not self.is_valid_for(view):
             return False
         shown, asked = (
-            (replace(r.budget, costs=None), r.force, r.wishes, r.pinned)
+            (replace(r.budget, costs=None), r.force, r.instructions_digest, r.pinned)
             for r in (self.request, request)
         )
         if shown != asked or not request.has_choices:
@@ -108,7 +108,7 @@ def _plan_budget(request: Request, view: View) -> Budget:
     return replace(
         budget,
         trigger=trigger,
-        costs=None if request.is_asked else budget.costs,
+        costs=None if request.is_requested else budget.costs,
         is_forced=request.force or is_early,
     )
 
@@ -124,7 +124,7 @@ def _find_plan(
     if can_wait and budget.costs is not None and not balance_of(view, new_plan, budget.costs).pays:
         return None, PRICE
     is_early = budget.is_forced and not request.force
-    return new_plan, ASKED if request.is_asked else COLD if is_early else DUE
+    return new_plan, ASKED if request.is_requested else COLD if is_early else DUE
 
 
 def trigger_of(request: Request, session: Session, share: float = 1.0) -> int:
@@ -142,7 +142,7 @@ def trigger_of(request: Request, session: Session, share: float = 1.0) -> int:
 
 
 def quiet_limit(request: Request, session: Session, *, is_busy: bool) -> int:
-    """Return the tokens up to which an appending turn changes nothing."""
+    """Return the tokens below which appended messages need no full read."""
     if is_busy:  # while a summary is written, send the whole as long as it fits
         return request.budget.limit
     return trigger_of(request, session, SOFT_RATIO if request.mode is Mode.BACKGROUND else 1.0)

@@ -58,20 +58,20 @@ class Pipeline:
 
     async def compress(self, request: Request) -> CompressResult:
         """Return the request's result, its blocking steps in other threads."""
-        session, started = await asyncio.to_thread(self.start, request)
+        request, session, started = await asyncio.to_thread(self.start, request)
         if isinstance(started, Decision):
             started = await self.committer.carry_out(started)
         return self._finish(request, session, started)
 
     def compress_sync(self, request: Request) -> CompressResult:
         """Return the request's result, from anywhere."""
-        session, started = self.start(request)
+        request, session, started = self.start(request)
         if isinstance(started, Decision):
             started = run(self.committer.carry_out(started))
         return self._finish(request, session, started)
 
-    def start(self, request: Request) -> tuple[Session, CompressResult | Decision]:
-        """Return the session, and a result or the compression to wait for."""
+    def start(self, request: Request) -> tuple[Request, Session, CompressResult | Decision]:
+        """Return the priced request, its session, and result or compression."""
         session = self.projector.open(request)
         if request.is_recorded:
             request = self._record_start(request, session)
@@ -79,11 +79,12 @@ class Pipeline:
         state = self.sessions.state(session.key)
         quiet = state.extend_last_turn(request, session, limit, self.tokens)
         if quiet is None:
-            return session, self._start_in_full(self._with_prices(request, session), session)
+            request = self._with_prices(request, session)
+            return request, session, self._start_in_full(request, session)
         turn, result = quiet
         if request.is_recorded:
             self.sessions.remember_turn(turn)
-        return session, result
+        return request, session, result
 
     def _start_in_full(self, request: Request, session: Session) -> CompressResult | Decision:
         """Return the result of all messages, or the compression to wait for."""
@@ -238,7 +239,7 @@ class Pipeline:
         if due.plan.jobs:  # a turn that needs the text earlier gets a static text
             await asyncio.to_thread(self._hold_placeholder, due)
         done = await self.committer.carry_out(due)
-        self.sessions.owe(view.session.key, done.usage)
+        self.sessions.add_unreported_usage(view.session.key, done.usage)
 
     def _with_placeholder(self, request: Request, view: View) -> View | None:
         """Return the view with the placeholder, if needed and large enough."""

@@ -40,7 +40,7 @@ class PlanTexts:
         model = decision.request.model
         name = decision.view.session.id
         if decision.request.force:
-            self.writer.breaker.wake(name)
+            self.writer.ask_again(name)
 
         async def write_job(job: Job, brief: Brief) -> SegmentText:
             paid = self.find_paid(decision, job, previewed)
@@ -55,8 +55,8 @@ class PlanTexts:
         run = decision.view.digests[job.start : job.end]
         most = job.room + job.spare
         drafts = [] if previewed is None else _previewed_texts(previewed)
-        for replaced, wishes, text in (*drafts, *_undone_texts(decision.view.session)):
-            is_same = replaced == run and wishes == decision.request.wishes
+        for replaced, instructions, text in (*drafts, *_undone_texts(decision.view.session)):
+            is_same = replaced == run and instructions == decision.request.instructions_digest
             if is_same and self.tokens.message(text.message) <= most:
                 return text
         return None
@@ -125,7 +125,7 @@ class PlanTexts:
             created=time.time(),
             transcript_length=len(view.given_messages),
             limit=0 if kind == "keep" else request.budget.window_limit,
-            wishes=request.wishes if text.method == "model" else "",
+            wishes=request.instructions_digest if text.method == "model" else "",
         )
         return segment, view.originals(*run)
 
@@ -133,7 +133,7 @@ class PlanTexts:
 # -------------------------------------------------------------- texts that were paid for
 
 PaidText = tuple[tuple[str, ...], str, SegmentText]
-"""Run, wishes and text."""
+"""Run, digest of the instructions, and text."""
 
 
 def _previewed_texts(previewed: Decision) -> Iterator[PaidText]:
@@ -141,7 +141,7 @@ def _previewed_texts(previewed: Decision) -> Iterator[PaidText]:
     for job, text in zip(previewed.plan.jobs, previewed.texts, strict=False):
         if text.method == "model":
             run = previewed.view.digests[job.start : job.end]
-            yield run, previewed.request.wishes, text
+            yield run, previewed.request.instructions_digest, text
 
 
 def _undone_texts(session: Session) -> Iterator[PaidText]:

@@ -109,7 +109,7 @@ class Request:
         return self.mode is not Mode.READ_ONLY
 
     @property
-    def is_asked(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether the caller asks for a compression whatever it costs."""
         return self.force or self.has_choices or not self.budget.window_limit
 
@@ -119,7 +119,7 @@ class Request:
         return self.since is not None or self.until is not None
 
     @property
-    def wishes(self) -> str:
+    def instructions_digest(self) -> str:
         """Return a digest of who writes, how much, by what instructions."""
         config = self.config
         asked = (self.model or config.auxiliary_model, config.summary_target_tokens)
@@ -173,12 +173,7 @@ class RequestReader:
             until=options.get("until"),
             overhead_tokens=options.get("overhead_tokens", 0),
         )
-        if mode is not None:
-            return request
-        if not options.get("extends", True):
-            return replace(request, mode=Mode.READ_ONLY)
-        can_wait = config.background and has_model and not request.is_asked
-        return replace(request, mode=Mode.BACKGROUND) if can_wait else request
+        return request if mode else replace(request, mode=_mode_of(request, options))
 
     def read_stored(self, messages: Sequence[Any], session_id: str | None) -> Request:
         """Return a request about a session's transcript; it records nothing."""
@@ -188,6 +183,14 @@ class RequestReader:
         """Return namespace and session that a call names."""
         named = check_call_options({"session_id": session_id})
         return self.config.namespace, named.get("session_id") or self.session_id
+
+
+def _mode_of(request: Request, options: Options) -> Mode:
+    """Return the mode that a call's options choose."""
+    if not options.get("extends", True):
+        return Mode.READ_ONLY
+    is_early = request.config.background and request.budget.has_model
+    return Mode.BACKGROUND if is_early and not request.is_requested else Mode.COMMIT
 
 
 def _model_name(summarizer: Any) -> str | None:

@@ -1,7 +1,7 @@
 """`SessionStates`: remember the newest sessions between turns, in bounded memory.
 
-A `SessionState` is a frozen snapshot. Only `SessionStates` replaces it, by one method for each
-transition.
+A `SessionState` is frozen, except for its `Account`, which all states of one session share. Only
+`SessionStates` replaces a state, by one method for each transition.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class SessionState:
         """Return turn and result if the request only adds messages and fits."""
         turn = self.last_turn
         preview = self.previewed
-        if turn is None or request.is_asked or not session.is_unchanged_since(turn.session):
+        if turn is None or request.is_requested or not session.is_unchanged_since(turn.session):
             return None
         # The next turn commits a preview; only a forced turn commits a forced one.
         is_committing = preview is not None and not preview.request.force
@@ -151,7 +151,7 @@ class SessionStates:
         """Record a result's sizes; return the result with owed cost and bill."""
         with self._lock:
             state = self.state(key)
-            owed = self.take_owed(key)
+            owed = self.take_unreported_usage(key)
             added = result.tokens_before - state.tokens
             growth = state.growth
             if state.tokens and added > 0:  # neither the first request nor a shorter transcript
@@ -182,11 +182,13 @@ class SessionStates:
     def remember_preview(
         self, key: SessionKey, decision: Decision | None, used: Sequence[SegmentText] = ()
     ) -> None:
-        """Remember a preview's decision; owe the last one's unused texts."""
+        """Remember a preview's decision; charge the last one's unused texts."""
         with self._lock:
             before = self.state(key).previewed
             texts = () if before is None else before.texts
-            self.owe(key, usage_of([t for t in texts if not any(t is u for u in used)]))
+            self.add_unreported_usage(
+                key, usage_of([t for t in texts if not any(t is u for u in used)])
+            )
             self._change(key, previewed=decision)
 
     def forget_drafts(self, key: SessionKey, texts: Sequence[SegmentText]) -> None:
@@ -195,13 +197,13 @@ class SessionStates:
             self.remember_preview(key, None, texts)
             self._change(key, placeholder=None)
 
-    def owe(self, key: SessionKey, usage: Usage) -> None:
-        """Charge the session's next result with texts that no result reports."""
+    def add_unreported_usage(self, key: SessionKey, usage: Usage) -> None:
+        """Add the usage of texts that no result reports."""
         with self._lock:
             self._change(key, owed=self.state(key).owed + usage)
 
-    def take_owed(self, key: SessionKey) -> Usage:
-        """Return the usage owed to the session, and reset it."""
+    def take_unreported_usage(self, key: SessionKey) -> Usage:
+        """Return the session's unreported usage, and reset it."""
         with self._lock:
             owed = self.state(key).owed
             self._change(key, owed=Usage())

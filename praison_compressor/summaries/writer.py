@@ -53,6 +53,10 @@ class SummaryWriter:
         self._learned_windows: dict[str | None, int] = {}
         self._on_disk = on_disk
 
+    def ask_again(self, session_id: str) -> None:
+        """Ask the session's resting models again."""
+        self.breaker.wake(session_id)
+
     async def write(self, brief: Brief, *, model: str | None, session_id: str) -> SegmentText:
         """Return a summary within `brief.room_tokens` tokens; static if all models fail.
 
