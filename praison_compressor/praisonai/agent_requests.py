@@ -64,7 +64,7 @@ class AgentRequests:
         self._recall = recall
         self._automatic = automatic
         self._finder = finder
-        self.request_count = 0
+        self._request_count = 0
         """Requests of this agent that have passed in this process."""
         self._failures: set[str] = set()
         self._refused: set[tuple[str | None, str]] = set()
@@ -73,9 +73,14 @@ class AgentRequests:
 
     # ------------------------------------------------------------ turns
 
+    @property
+    def has_passed_any(self) -> bool:
+        """Return whether a request of this agent has passed in this process."""
+        return self._request_count > 0
+
     @contextmanager
     def turn(self) -> Iterator[Turn]:
-        """Run a turn of the agent, then settle it, also if it raises."""
+        """Run a turn of the agent; settle it even if it raises."""
         turn = None
         try:
             with self._unsettled_turn() as turn:
@@ -103,7 +108,7 @@ class AgentRequests:
     @contextmanager
     def _unsettled_turn(self) -> Iterator[Turn]:
         """Run a turn; log once if no request passed."""
-        before = self.request_count
+        before = self._request_count
         turn = self._finder.turn_of(self)
         has_failed = False
         try:
@@ -118,7 +123,7 @@ class AgentRequests:
                     engine = self._compressors.for_model(None)
                     history = self._finder.history or ()
                     conversation.journal.end_turn(history, engine, has_failed=has_failed)
-        if self.request_count == before and self._is_first("unseen"):
+        if self._request_count == before and self._is_first("unseen"):
             logger.warning(
                 "agent %s: a turn ended and no request passed the compressor: something else "
                 "answered, or the host has changed; run `praison-compressor doctor`",
@@ -148,7 +153,7 @@ class AgentRequests:
 
     async def view(self, request: HostRequest) -> Sequence[Message]:
         """Return the messages to send; never block the event loop."""
-        self.request_count += 1
+        self._request_count += 1
         conversation: Conversation | None = None
         try:
             # In a thread: the first request opens a store and reads a vocabulary.
@@ -311,7 +316,7 @@ class AgentRequests:
         host_usage = self._host_usage(request, conversation, usage) if is_new else RequestUsage()
         host_usage = replace(host_usage, output=usage.output - before.output)
         bill = Bill.of(usage - before, host_usage, request.model, is_new=is_new)
-        kept = conversation.kept_steps
+        kept = conversation.last_request.kept_steps
         return replace(bill, kept_steps=kept.steps, kept_tokens=kept.tokens) if is_new else bill
 
     def _host_usage(

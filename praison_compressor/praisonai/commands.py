@@ -44,7 +44,7 @@ class Typed(NamedTuple):
 
 def _show(preview: Preview, compressor: AgentCompressor) -> str:
     use = compressor.context_use()
-    tools = compressor.conversation.tool_tokens
+    tools = compressor.conversation.last_request.tool_tokens
     return replies.describe_preview(preview, use, tools, compressor.kept_steps())
 
 

@@ -94,6 +94,23 @@ def _index_now(place: MessagePlace, messages: Sequence[Message]) -> int | str | 
     return min(equal, key=lambda index: abs(index - shown), default=None)
 
 
+@dataclass(frozen=True)
+class LastRequest:
+    """A conversation's last request, as a later command changed it."""
+
+    result: CompressResult | None = None
+    """The result whose view was sent, or will be; None before the first."""
+    is_sent: bool = True
+    """Whether `result` was sent; False after a command that changed the next request."""
+    model: str | None = None
+    overhead_tokens: int = 0
+    """Tokens of the request beside its messages."""
+    tool_tokens: int = 0
+    """Tokens of the last tools sent: some requests at the end of a turn have none."""
+    kept_steps: KeptSteps = field(default_factory=KeptSteps)
+    """Steps of earlier turns in the view."""
+
+
 @dataclass(eq=False)
 class Conversation:
     """The state that one conversation keeps between its requests."""
@@ -106,16 +123,8 @@ class Conversation:
     """Sessions from which the user came here, by `/new` or `/resume`."""
     transcript: tuple[Message, ...] = ()
     """Private copies of the messages of its last request, system messages included."""
-    result: CompressResult | None = None
-    """The result for the last request."""
-    is_sent: bool = True
-    """Whether `result` was sent; False after a command that changed the next request."""
-    model: str | None = None
-    """The model of the last request."""
-    overhead_tokens: int = 0
-    """Tokens of the last request beside its messages."""
-    tool_tokens: int = 0
-    """Tokens of the last tools sent: some requests at the end of a turn have none."""
+    last_request: LastRequest = field(default_factory=LastRequest)
+    """The last request, as a later command changed it."""
     pinned: tuple[str, ...] = ()
     """Texts that every compressed view keeps word for word."""
     choices: Choices = field(default_factory=Choices)
@@ -133,8 +142,6 @@ class Conversation:
     """Digest of a message -> length of `digests` before the turn that first sent the message."""
     journal: Journal = field(init=False, repr=False)
     """All messages of its requests, with the tool steps that the host drops."""
-    kept_steps: KeptSteps = field(default_factory=KeptSteps)
-    """Steps of earlier turns in its last request."""
     last_sent: tuple[str, ...] = ()
     """Digests of the last request's messages, without those we added."""
     taken_back: set[str] = field(default_factory=set)
@@ -220,19 +227,25 @@ class Conversation:
         self, result: CompressResult, request: HostRequest, engine: ContextCompressor
     ) -> None:
         """Take the result whose view is sent for a request."""
-        self.remember_next(result, request.restored, engine)
-        self.is_sent = True
-        self.model = request.model
-        self.overhead_tokens = request.schema_tokens(engine.tokens)
-        self.tool_tokens = self.overhead_tokens or self.tool_tokens
+        overhead = request.schema_tokens(engine.tokens)
+        self.last_request = LastRequest(
+            result=result,
+            model=request.model,
+            overhead_tokens=overhead,
+            tool_tokens=overhead or self.last_request.tool_tokens,
+            kept_steps=count_kept_steps(request.restored, engine, result.messages),
+        )
 
     def remember_next(
         self, result: CompressResult, restored: Sequence[Message], engine: ContextCompressor
     ) -> None:
         """Take the result of a command, whose view the next request has."""
-        self.result = result
-        self.is_sent = False
-        self.kept_steps = count_kept_steps(restored, engine, result.messages)
+        self.last_request = replace(
+            self.last_request,
+            result=result,
+            is_sent=False,
+            kept_steps=count_kept_steps(restored, engine, result.messages),
+        )
 
     def record_sent(self, sent: Sequence[str]) -> None:
         """Take the digests of the messages that the host sent."""

@@ -83,11 +83,12 @@ def status_of(
 ) -> Status:
     """Return the status of the last request, with zeros before the first."""
     config = engine.config
-    result = conversation.result
+    last = conversation.last_request
+    result = last.result
     messages, segments = (result.messages, result.segments) if result else ((), ())
     system = sum(map(engine.tokens.message, filter(is_system, messages)))
     summaries = sum(segment.tokens for segment in segments)
-    before = result.tokens_before + conversation.overhead_tokens if result else 0
+    before = result.tokens_before + last.overhead_tokens if result else 0
     return Status(
         session_id=conversation.session_id,
         epoch=result.session_id if result else conversation.session_id,
@@ -98,11 +99,11 @@ def status_of(
         system_tokens=system,
         summary_tokens=summaries,
         kept_tokens=max(0, result.tokens_after - system - summaries) if result else 0,
-        tool_tokens=conversation.overhead_tokens,
+        tool_tokens=last.overhead_tokens,
         summaries=len(segments),
         store=store_place(engine.store),
-        earlier=conversation.kept_steps,
-        is_sent=conversation.is_sent,
+        earlier=last.kept_steps,
+        is_sent=last.is_sent,
         bill=bill,
         pinned=tuple(dict.fromkeys((*config.pinned, *conversation.pinned))),
     )

@@ -64,14 +64,21 @@ Params = Mapping[str, Any]
 """A request's parameters; never changed in place."""
 
 
+class WrittenRequest(NamedTuple):
+    """A request's parameters with its view."""
+
+    params: dict[str, Any]
+    asks_usage: bool = False
+    """Whether we added the request for a stream's usage."""
+
+
 class Shape(NamedTuple):
     """One API's form of a request."""
 
     read: Callable[[Params], HostRequest | None]
     """Returns the request; None if its messages cannot be read."""
-    write: Callable[[Params, Sequence[Message], Container[str], str | None], dict[str, Any]]
-    """(parameters, view, keys that the model refuses, cache marks' TTL) -> parameters with the
-    view."""
+    write: Callable[[Params, Sequence[Message], Container[str], str | None], WrittenRequest]
+    """(parameters, view, keys that the model refuses, cache marks' TTL) -> the request to send."""
 
 
 def _read_chat(params: Params) -> HostRequest | None:
@@ -84,19 +91,22 @@ def _read_chat(params: Params) -> HostRequest | None:
 
 def _write_chat(
     params: Params, view: Sequence[Message], refused: Container[str], ttl: str | None = None
-) -> dict[str, Any]:
+) -> WrittenRequest:
     written = {**params, "messages": list(view)}
     body = params.get("extra_body") or {}
-    if params.get("stream") and not (params.get(USAGE) or USAGE in body or USAGE in refused):
+    asks_usage = bool(params.get("stream")) and not (
+        params.get(USAGE) or USAGE in body or USAGE in refused
+    )
+    if asks_usage:
         # In `extra_body`, which litellm does not read: given `stream_options`, litellm makes up a
         # usage if the provider sends none.
         written["extra_body"] = {**body, USAGE: {"include_usage": True}}
-    return written
+    return WrittenRequest(written, asks_usage)
 
 
 def _write_litellm(
     params: Params, view: Sequence[Message], refused: Container[str], ttl: str | None
-) -> dict[str, Any]:
+) -> WrittenRequest:
     route = route_of(params)
     has_marks = takes_marks(route.provider, str(params.get("model")))
     has_usage = not has_marks and route.reports_streams
@@ -107,7 +117,7 @@ def _write_litellm(
     written = _write_chat(params, view, refused if has_usage else (USAGE,))
     if has_marks and MARKS not in refused:
         mark_ttl = None if TTL in refused else ttl
-        written["messages"] = add_cache_marks(view, params.get("tools") or None, mark_ttl)
+        written.params["messages"] = add_cache_marks(view, params.get("tools") or None, mark_ttl)
     return written
 
 
@@ -128,11 +138,11 @@ def _read_responses(params: Params) -> HostRequest | None:
 
 def _write_responses(
     params: Params, view: Sequence[Message], refused: Container[str], ttl: str | None
-) -> dict[str, Any]:
+) -> WrittenRequest:
     instructions, items = responses.to_items(view)
     written = {**params, "input": items}
     written.pop("instructions", None)
-    return {**written, "instructions": instructions} if instructions else written
+    return WrittenRequest({**written, "instructions": instructions} if instructions else written)
 
 
 CHAT = Shape(_read_chat, _write_chat)

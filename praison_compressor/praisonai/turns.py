@@ -96,7 +96,7 @@ def restore_session(agent: Any, compressor: AgentCompressor) -> None:
     Nothing is added for a bot: it sets each person's history before each turn.
     """
     key = session_id_of(agent)
-    if compressor.requests.request_count or key is None or bot_conversation(agent)[0]:
+    if compressor.requests.has_passed_any or key is None or bot_conversation(agent)[0]:
         return
     sessions = stored_sessions(compressor.ledger, compressor.config.namespace, key)
     name = next((session.id for session in sessions), key)

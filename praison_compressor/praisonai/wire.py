@@ -68,11 +68,11 @@ class RoundTrip:
 
     def _write_view(self, view: Sequence[Message]) -> dict[str, Any]:
         refused = self._requests.refused_keys(self._sent.request)
-        params = self._shape.write(self._params, view, refused, self._requests.cache_ttl)
-        self._asks_usage = params.get("extra_body") != self._params.get("extra_body")
+        written = self._shape.write(self._params, view, refused, self._requests.cache_ttl)
+        self._asks_usage = written.asks_usage
         self._sent = self._sent._replace(view=view)
         self._attempts += 1
-        return params
+        return written.params
 
     async def on_answer(self, answer: Any, pieces: type[_SyncStream | _AsyncStream]) -> Any:
         """Learn from an answer; return it, a stream with its pieces read."""
