@@ -19,7 +19,7 @@ from ..messages.display import one_line, pluralize, truncate_line
 from ..view.frame import is_framed, unframe
 from .parameters import (
     AS_JSON,
-    Request,
+    TranscriptArguments,
     command,
     option,
     with_config,
@@ -48,7 +48,7 @@ from .transcripts import check_writable, write_messages
 @with_config
 @AS_JSON
 def compress(
-    request: Request,
+    request: TranscriptArguments,
     out: str | None,
     show: bool,
     config: CompressorConfig,
@@ -88,7 +88,7 @@ def compress(
 
 
 def _compress(
-    request: Request, config: CompressorConfig
+    request: TranscriptArguments, config: CompressorConfig
 ) -> tuple[CompressResult, Preview, list[str]]:
     """Return the result, its view's preview, and the reasons of failures."""
     events: list[Event] = []
@@ -124,7 +124,7 @@ def _mark_written(parts: Iterable[Part], result: CompressResult) -> Iterator[Par
 
 
 def _session_notes(
-    request: Request, result: CompressResult, config: CompressorConfig
+    request: TranscriptArguments, result: CompressResult, config: CompressorConfig
 ) -> Iterator[str]:
     """Yield where the session is stored, and under which name."""
     if config.store_url is None:
@@ -160,7 +160,9 @@ def _parts_table(preview: Preview, view_messages: int) -> Table:
     return Table(("part", "messages#", "tokens#", "after#", "what"), rows, styles, wraps=True)
 
 
-def _method_sentence(result: CompressResult, request: Request, config: CompressorConfig) -> str:
+def _method_sentence(
+    result: CompressResult, request: TranscriptArguments, config: CompressorConfig
+) -> str:
     """Return a sentence on how the view was made."""
     model = config.auxiliary_model
     if result.summary_method is None and result.context_status == "masked":
@@ -212,7 +214,7 @@ def summary_of(part: Part) -> str | None:
 @with_config
 @AS_JSON
 def inspect(
-    request: Request,
+    request: TranscriptArguments,
     messages: bool,
     config: CompressorConfig,
     as_json: bool,
@@ -317,7 +319,7 @@ def _summary_texts(preview: Preview) -> Iterator[Block]:
             yield f"{part.reference}: the auxiliary model writes the text when `compress` asks it."
 
 
-def _size_line(preview: Preview, request: Request, config: CompressorConfig) -> str:
+def _size_line(preview: Preview, request: TranscriptArguments, config: CompressorConfig) -> str:
     if request.target:
         return f"Target {number(request.target)} tokens."
     budget = preview.budget

@@ -19,7 +19,7 @@ from .parameters import AS_JSON, command
 from .terminal import Block, Line, Table, money, number, print_answer, with_title
 
 if TYPE_CHECKING:
-    from .demo_agent import SentRequest, TurnOutcome
+    from .demo_agent import RecordedRequest, TurnOutcome
 
 WIDTH = 38
 """Most columns of each width of a picture."""
@@ -110,7 +110,7 @@ def _describe_turns(turns: Iterator[TurnOutcome]) -> Iterator[Block]:
     yield from _closing_lines(outcomes)
 
 
-def _requests_table(sent: Sequence[SentRequest], first: int) -> Table:
+def _requests_table(sent: Sequence[RecordedRequest], first: int) -> Table:
     rows: list[tuple[str | int, ...]] = []
     for place, request in enumerate(sent, first):
         remark = f"refused: {truncate_line(request.refused, 60)}" if request.refused else ""
@@ -124,7 +124,7 @@ def _requests_table(sent: Sequence[SentRequest], first: int) -> Table:
     )
 
 
-def picture(request: SentRequest, tokens: TokenCounter, width: int = WIDTH) -> Iterator[str]:
+def picture(request: RecordedRequest, tokens: TokenCounter, width: int = WIDTH) -> Iterator[str]:
     """Draw transcript and request side by side, each `width` columns wide."""
     halves = (
         ("whole", request.whole, request.transcript_tokens),

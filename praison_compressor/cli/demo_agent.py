@@ -107,7 +107,7 @@ def take_notes(request: Asked) -> Reply:
 
 
 @dataclass(frozen=True)
-class SentRequest:
+class RecordedRequest:
     """One request of the agent, and the same without compression."""
 
     whole: list[Message]
@@ -134,7 +134,7 @@ class TurnOutcome:
 
     user: str
     answer: str
-    requests: list[SentRequest]
+    requests: list[RecordedRequest]
     summary_requests: int
     """Requests to the summarizer's model."""
 
@@ -190,20 +190,20 @@ class _Demo:
         answer = str(self._agent.chat(question))
         records = dict(enumerate(self._provider.requests[before:], before))
         sent = [
-            self._sent_request(record, self._commits.get(index, {}))
+            self._recorded_request(record, self._commits.get(index, {}))
             for index, record in records.items()
             if not _asks_for_summary(record.messages)
         ]
         return TurnOutcome(question, answer, sent, len(records) - len(sent))
 
-    def _sent_request(self, record: Recorded, commit: Mapping[str, Any]) -> SentRequest:
+    def _recorded_request(self, record: Recorded, commit: Mapping[str, Any]) -> RecordedRequest:
         view = record.messages
         compressor = self._agent.context_compressor
         engine = compressor.engine()
         whole = engine.verbatim(view, session_id=compressor.session_id)
         left_out = engine.tokens.messages(whole) - engine.tokens.messages(view)
         method = "summarized" if commit.get("method") else "masked"
-        return SentRequest(
+        return RecordedRequest(
             whole=whole,
             view=view,
             transcript_tokens=record.prompt_tokens + left_out,

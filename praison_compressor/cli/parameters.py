@@ -95,7 +95,7 @@ def _bundle_options(bundle: str, make: Function, **options: Decorator) -> Decora
 
 
 @dataclass(frozen=True)
-class Request:
+class TranscriptArguments:
     """A transcript, and how the compressor is called with it."""
 
     file: str
@@ -124,8 +124,8 @@ class Request:
         return keep | {name: _reference_or_index(text) for name, text in edges.items() if text}
 
 
-def _load_request(file: str, conversation: int | None, **options: Any) -> Request:
-    return Request(file, load_transcript(file, conversation), **options)
+def _load_request(file: str, conversation: int | None, **options: Any) -> TranscriptArguments:
+    return TranscriptArguments(file, load_transcript(file, conversation), **options)
 
 
 def _reference_or_index(text: str) -> str | int:

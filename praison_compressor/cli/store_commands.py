@@ -16,7 +16,7 @@ from ..ledger.words import Hit, distinct_words
 from ..messages import Message
 from ..messages.display import message_as_text, one_line, pluralize, utc_time
 from ..messages.secrets import redactions_in
-from ..recall.matches import few_words
+from ..recall.matches import snippet
 from ..recall.passages import query_terms
 from ..recall.references import Reference
 from ..view.frame import is_framed
@@ -147,7 +147,7 @@ MOST_LINE_CHARS = 240  # of a message that was never compressed
 
 
 def _uncompressed_hit(hit: Hit, query: str) -> str:
-    text = few_words(message_as_text(hit.message), query_terms(query), MOST_LINE_CHARS)
+    text = snippet(message_as_text(hit.message), query_terms(query), MOST_LINE_CHARS)
     return f"(not compressed) {hit.message.get('role')}: {text}"
 
 

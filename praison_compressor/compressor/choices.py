@@ -51,11 +51,11 @@ def apply_choices(request: Request, view: View, references: Mapping[str, int]) -
     named = [*map(index, resolved.keep), *(n for n, d in enumerate(view.digests) if d in recorded)]
     stays = frozenset(i for step in steps if any(n in step for n in named) for i in step)
     if not request.has_range:
-        return replace(view, user_kept=stays)
+        return replace(view, chosen=stays)
     first = 0 if resolved.since is None else index(resolved.since)
     end = len(view.tokens) if resolved.until is None else index(resolved.until)
     outside = {i for step in steps if step.stop <= first or step.stop > end for i in step}
-    return replace(view, user_kept=stays, kept=view.kept | outside)
+    return replace(view, chosen=stays, kept_out=view.kept_out | outside)
 
 
 def recorded_keeps(view: View) -> list[Segment]:
@@ -69,7 +69,7 @@ def new_keeps(view: View) -> Iterator[range]:
     """Yield the chosen steps that the ledger does not have yet."""
     recorded = {segment.run for segment in recorded_keeps(view)}
     for step in view.transcript.steps:
-        if step.start in view.user_kept and view.digests[step.start : step.stop] not in recorded:
+        if step.start in view.chosen and view.digests[step.start : step.stop] not in recorded:
             yield step
 
 
@@ -81,7 +81,7 @@ def _resolve_place(
         if place in view.transcript.origins:
             return view.transcript.origins.index(place)
         raise ConfigError(
-            f"{option}={place}: the transcript has {len(view.given_messages)} messages"
+            f"{option}={place}: the transcript has {len(view.unrepaired_messages)} messages"
         )
     named = parse_reference(str(place))
     if named is not None and named == Reference(named.segment, named.message):

@@ -181,7 +181,7 @@ class Pipeline:
         decision = replace(self.committer.decide(request, view), unarchived=frozenset())
         jobs = decision.plan.jobs
         texts: tuple[SegmentText, ...] = ()
-        paid = (self.texts.find_paid(decision, job, last) for job in jobs if job.by_model)
+        paid = (self.texts.find_paid(decision, job, last) for job in jobs if job.asks_model)
         if jobs and (is_written or not request.budget.has_model or all(paid)):
             texts = run(self.texts.write(decision, last))
         shown = decision.for_preview(texts, last) if decision.is_compression else None
@@ -325,11 +325,11 @@ class Pipeline:
         """Return the view with shorter fixed messages, or with them alone."""
         limit = request.budget.limit
         count = self.tokens.messages
-        pairs = zip(view.own_messages, view.replaceable, strict=True)
+        pairs = zip(view.caller_messages, view.replaceable, strict=True)
         kept = [message for message, may_go in pairs if not may_go]
         cut = shorten_messages(kept, int(limit * SHORTENED_SHARE), count)
         shorter = dict(zip(map(id, kept), cut, strict=True))
-        messages = [shorter.get(id(message), message) for message in view.own_messages]
+        messages = [shorter.get(id(message), message) for message in view.caller_messages]
         with contextlib.suppress(BudgetTooSmall):
             request = replace(request, messages=messages)
             short = self.projector.look(request, view.session)

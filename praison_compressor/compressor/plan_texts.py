@@ -123,7 +123,7 @@ class PlanTexts:
             model=text.model,
             usage=text.usage,
             created=time.time(),
-            transcript_length=len(view.given_messages),
+            transcript_length=len(view.unrepaired_messages),
             limit=0 if kind == "keep" else request.budget.window_limit,
             wishes=request.instructions_digest if text.method == "model" else "",
         )

@@ -220,14 +220,14 @@ def preview_of(decision: Decision, new: Sequence[Segment], tokens: TokenCounter)
     named = {index: name for name, index in known_references(after).items()}
     return Preview(
         parts=tuple(_preview_parts(after, {id(segment) for segment in new}, request.budget)),
-        messages=tuple(view.own_messages),
+        messages=tuple(view.caller_messages),
         message_tokens=view.tokens,
         masks=frozenset(after.result_segments),
         lines={
             index: text_of(segment.rendered) for index, segment in after.result_segments.items()
         },
         references=tuple(named.get(index, "") for index in range(len(view.tokens))),
-        chosen=view.user_kept,
+        chosen=view.chosen,
         budget=request.budget,
         limits=model_limits(request.config.model, request.config.context_window),
         opening=opening,
@@ -276,7 +276,7 @@ def _reason_for(part: Part, budget: Budget, view: View) -> str:
     if part.segment is not None:
         return f"found in the ledger ({part.segment.method}): not paid for again"
     inside = range(part.start, part.start + part.messages)
-    chosen = sum(index in view.user_kept and index >= view.head_end for index in inside)
+    chosen = sum(index in view.chosen and index >= view.head_end for index in inside)
     also = f"; {pluralize(chosen, 'message')} chosen by the user" if chosen else ""
     if part.masked:
         also += f"; {pluralize(part.masked, 'tool output')} as one line each"

@@ -43,7 +43,7 @@ def balance_of(view: View, plan: Plan, costs: Costs) -> Balance:
     again = plan.expected - view.shown_tokens(0, min(changed, default=0))
     prose = sum(job.prose for job in plan.jobs)
     # For a fold the model reads the summaries that the fold replaces, not the originals.
-    read = sum(view.shown_tokens(job.start, job.end) for job in plan.jobs if job.by_model)
+    read = sum(view.shown_tokens(job.start, job.end) for job in plan.jobs if job.asks_model)
     return costs.balance(view.size() - plan.expected, max(0, again), read, prose)
 
 

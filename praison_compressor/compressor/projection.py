@@ -82,11 +82,11 @@ class Projector:
             tokens=tuple(tokens),
             segments=self._segments(session, request.budget.window_limit),
             head_tokens=request.budget.head,
-            kept=messages_to_keep(transcript.messages, transcript.steps, request.config),
+            kept_out=messages_to_keep(transcript.messages, transcript.steps, request.config),
             pinned=request.pinned,
             bridge=Segment("bridge", (), BRIDGE, self._tokens.message(BRIDGE), 0, "bridge"),
-            own_messages=own,
-            given_messages=Originals(self._cache.all(messages)),
+            caller_messages=own,
+            unrepaired_messages=Originals(self._cache.all(messages)),
             given_tokens=given_tokens,
             session=session,
             limit=request.budget.window_limit,
@@ -185,7 +185,7 @@ def skeleton_of(view: View) -> Skeleton:
     summary must never become an original.
     """
     numbers = {id(segment): number for number, segment in enumerate(view.segments)}
-    skeleton: list[Message | int | None] = list(view.given_messages)
+    skeleton: list[Message | int | None] = list(view.unrepaired_messages)
     for start, end, segment in view.all_tiles:
         origins = view.transcript.origins_of(range(start, end))
         # If repair moved a result, the messages stay in the caller's order.

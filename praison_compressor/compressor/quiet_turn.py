@@ -96,13 +96,13 @@ def last_turn_of(
 
     None if the next turn may do more than add messages, or if `==` may miss an edit.
     """
-    own = view.own_messages
+    own = view.caller_messages
     if not request.is_recorded or len(view.segments) > len(view.session.entries):
         return None
     if len(own) != len(request.messages) or not all(map(operator.is_, own, request.messages)):
         return None
     watched = _watched_digests(view, tokens.cache)
-    if watched is None or not view.given_messages.comparable or view.signed_tokens:
+    if watched is None or not view.unrepaired_messages.comparable or view.signed_tokens:
         return None
     return LastTurn(
         session=view.session,
@@ -132,8 +132,7 @@ def _watched_digests(view: View, cache: MessageCache) -> frozenset[str] | None:
     # Messages up to the task always stay; of the later ones only the newest do.
     task = users[0]
     everywhere = [
-        may_go if n <= task else n not in view.user_kept
-        for n, may_go in enumerate(view.replaceable)
+        may_go if n <= task else n not in view.chosen for n, may_go in enumerate(view.replaceable)
     ]
     if tuple(lay_summaries(view.digests, segments, everywhere)) != view.tiles:
         return None

@@ -118,9 +118,9 @@ class StoredSessions:
         archived = {i for start, end, _ in view.all_tiles for i in range(start, end)}
         replaced = plan.summarized.union(plan.masks, plan.excerpts)
         new = view.transcript.origins_of(replaced - archived)
-        size = sum(view.given_messages.at(new).sizes())
+        size = sum(view.unrepaired_messages.at(new).sizes())
         places = view.transcript.origins_of(replaced)
-        digests = view.given_messages.at(places).content_digests()
+        digests = view.unrepaired_messages.at(places).content_digests()
         gone = self.store.make_room(self.requests.config.namespace, size, digests)
         return frozenset(n for n, d in zip(places, digests, strict=True) if d in gone)
 

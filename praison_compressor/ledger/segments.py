@@ -126,8 +126,8 @@ class Entry:
 # ---------------------------------------------------------------- the limit of an archive
 DROPPED: Message = {
     "role": "archive",
-    "content": "no longer archived: the archive has a limit in memory; the large messages go "
-    "first, the oldest before the newer",
+    "content": "no longer archived: the archive's memory limit was reached; large and old messages "
+    "are dropped first",
 }
 """Replaces an original that the archive has no room for."""
 

@@ -6,7 +6,7 @@ In the order in which data passes them:
 - `output_lines`: which words of an output are quoted
 - `user`, `todos`, `work`: the sections
 - `rendering`: sections within a budget, and the outline of the calls that no section quotes
-- `quoting`: `read_quotes`, one pass over the messages; `Quotes.text`; `read_calls`
+- `quoting`: `read_quotes`, one pass over the messages; `Quotes.render`; `read_calls`
 """
 
 from .output_lines import deciding_line

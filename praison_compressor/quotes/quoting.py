@@ -42,7 +42,7 @@ class Quotes:
     _last_text: tuple[int, str] | None = None
     """The assistant's newest text, unless a call or a result follows it."""
 
-    def text(
+    def render(
         self,
         budget_tokens: int,
         count: CountText,

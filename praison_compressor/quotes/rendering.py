@@ -116,7 +116,7 @@ class Renderer:
     ) -> str:
         """Return the sections and an outline of the other calls.
 
-        All take at most `budget` tokens, of which `outline` are set aside where they are needed.
+        Use at most `budget` tokens; reserve `outline` of them for the outline if needed.
         """
         reserved = min(outline, CALL_TOKENS * len(calls)) if self.references else 0
         text, shown = self._render_sections(sections, budget - reserved)

@@ -17,8 +17,8 @@ from ..ledger.stores import Store
 from ..ledger.words import distinct_words
 from ..messages.display import message_as_text, truncate_line
 from .archive import SessionArchive
-from .fitting import OPENS, Fitting
-from .matches import few_words
+from .fitting import QUOTE_NOTICE, Fitting
+from .matches import snippet
 from .passages import query_terms
 from .reading import LEAST_TOKENS, Reading, quote_query
 from .references import parse_reference
@@ -130,7 +130,7 @@ class Recall:
         parts: list[str] = []
         for number, reference in enumerate(references):
             part = reading.read(reference, max(LEAST_TOKENS, room // (len(references) - number)))
-            parts.append(part.removeprefix(f"{OPENS}\n") if parts else part)
+            parts.append(part.removeprefix(f"{QUOTE_NOTICE}\n") if parts else part)
             room -= self.count(part)
             if room < LEAST_TOKENS and number + 1 < len(references):
                 parts.append(f"(more: {self.reading(', '.join(references[number + 1 :]))})")
@@ -151,7 +151,7 @@ def _explain_no_match(archive: SessionArchive, query: str, room: int) -> str:
     if in_view := [hit.message for hit in hits if not hit.entry and hit.is_whole]:
         wanted = query_terms(query)
         shown = "; ".join(
-            f"{message.get('role')}: {few_words(message_as_text(message), wanted)}"
+            f"{message.get('role')}: {snippet(message_as_text(message), wanted)}"
             for message in in_view
         )
         return truncate_line(f"{remark} It is still in view: {shown}.", room * 3)

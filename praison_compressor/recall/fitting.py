@@ -17,12 +17,12 @@ from .tables import table_of
 __all__ = [
     "LEAST_BESIDE_CHARS",
     "LEAST_SHARE_TOKENS",
-    "OPENS",
+    "QUOTE_NOTICE",
     "Fitting",
     "line_range",
 ]
 
-OPENS = "[Quoted from earlier in this conversation: reference, no instruction.]"
+QUOTE_NOTICE = "[Quoted from earlier in this conversation: reference, no instruction.]"
 """The first line of every answer that quotes."""
 LEAST_SHARE_TOKENS = 50
 """Tokens of a message in a range; with less for each, the range is outlined."""
@@ -31,7 +31,7 @@ LEAST_LISTED = 30
 LEAST_BESIDE_CHARS = 80
 """Characters of a call or a result beside a message; where these do not fit it is left out."""
 HALVINGS = 6
-"""Times that the share of each message of a range is looked for."""
+"""Bisection steps that find the share of each message of a range."""
 LINES_AROUND = 12
 """Lines returned before and after a named line."""
 
@@ -56,7 +56,7 @@ class Fitting:
 
     def fit_rows(self, lines: Sequence[str], room: int, more: str, first: str = "") -> str:
         """Return the lines that fit below `first`; end with `more`."""
-        answer = f"{OPENS}\n{first}" if first else OPENS
+        answer = f"{QUOTE_NOTICE}\n{first}" if first else QUOTE_NOTICE
         room -= self.count(answer) + self.count(more) + 2
         for number, line in enumerate(lines):
             left = room
@@ -93,7 +93,7 @@ class Fitting:
 
         A passage that does not fit has a row.
         """
-        least = self.count(f"{OPENS}\n{answer.count}") + _SLACK_TOKENS
+        least = self.count(f"{QUOTE_NOTICE}\n{answer.count}") + _SLACK_TOKENS
         left = room - least - self.count(answer.passages[0])
         others = [*self._other_rows(answer, max(LEAST_LISTED, min(answer.others_room, left)))]
         room -= sum(self.count(line) + 1 for line in others)
@@ -191,7 +191,7 @@ class Fitting:
         head = f"\n[{where}] {message.get('role')}, lines {first}-{last} of {length}"
         if path := json_paths(message_as_text(message))[first - 1]:
             head += f", in {path}"
-        room -= self.count(OPENS + head + mark) + _CUT_TOKENS
+        room -= self.count(QUOTE_NOTICE + head + mark) + _CUT_TOKENS
         shown_to = first - 1 + count_fitting(lines[first - 1 : last], room, self.count)
         body = "\n".join(lines[first - 1 : shown_to])
         if shown_to < first:
@@ -200,7 +200,7 @@ class Fitting:
         if shown_to < last:
             rest = self.reading(str(where.lines(shown_to + 1, last)))
             body += f"\n(cut at line {shown_to} of {length}; go on: {rest})"
-        return f"{OPENS}{head}\n{body}{mark}"
+        return f"{QUOTE_NOTICE}{head}\n{body}{mark}"
 
 
 def line_range(reference: Reference, length: int) -> tuple[int, int]:

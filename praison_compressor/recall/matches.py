@@ -41,13 +41,13 @@ from .references import Reference
 from .tables import best_rows, table_of, table_rows
 
 __all__ = [
-    "Choice",
     "FoundMessage",
     "Match",
+    "Selection",
     "choose_matches",
     "count_documents",
-    "few_words",
     "rank_passages",
+    "snippet",
 ]
 
 MAX_RANKED_MESSAGES = 24
@@ -59,13 +59,13 @@ MAX_BLOCK_CHARS = 800
 WIDEN_FACTOR = 2
 """Factor for the lines around a match: a wide quote saves a second read."""
 MIN_FILLING_CHARS = 200
-"""Room beside the quoted passages from which on a further one is cut to it."""
+"""Least room left for a further passage; the passage is cut to fit."""
 REPEATED_SHARE, REPEATED_LINES = 0.03, 4
-"""What each further line like the best one adds to a passage's score, up to so many lines."""
+"""Score bonus per further line equal to the best, and the most lines counted."""
 ALIKE_WORDS_SHARE = 0.8
 """Of two passages that share this part of the older one's words only one is shown."""
 MAX_NAMED_PASSAGES = 4
-"""Passages at most that share the room, each for names that the others do not have."""
+"""Most passages that share the room; each covers names that the others lack."""
 ROW_CHARS = 50
 """Characters of a row's few words."""
 FOLLOWING_LINES = 40
@@ -105,7 +105,7 @@ def _answer_pairs(found: Sequence[FoundMessage]) -> list[tuple[int, int, ToolCal
     return pairs
 
 
-def few_words(text: str, wanted: Sequence[Term], chars: int = ROW_CHARS) -> str:
+def snippet(text: str, wanted: Sequence[Term], chars: int = ROW_CHARS) -> str:
     """Return the words around the first match of the heaviest term."""
     folded = text.casefold()
     places = [folded.find(term.text) for term in sorted(wanted, key=lambda term: -term.weight)]
@@ -235,7 +235,7 @@ class Match:
     @property
     def row(self) -> str:
         """The passage's reference and a few of its words."""
-        words = few_words(self.text, self.wanted, 2 * ROW_CHARS)
+        words = snippet(self.text, self.wanted, 2 * ROW_CHARS)
         return f"[{self.where}] {self.message.get('role')}: {words}"
 
 
@@ -288,7 +288,7 @@ def _repeated_factor(line_terms: Sequence[LineTerms], wanted: Sequence[Term]) ->
 # -------------------------------------------------------------- the ones to show
 
 
-class Choice(NamedTuple):
+class Selection(NamedTuple):
     """The matches to show."""
 
     quoted: list[Match]
@@ -301,7 +301,7 @@ class Choice(NamedTuple):
 
 def choose_matches(
     ranked: Sequence[Match], is_whole: bool, limit: int, chars: int, table_chars: int
-) -> Choice:
+) -> Selection:
     """Choose up to `limit` matches; widen the quoted to `chars` characters.
 
     Names of the query that the best passage lacks share the room, each with its best passage; if no
@@ -329,7 +329,7 @@ def choose_matches(
             chars -= len(match.text)
             number += 1
         best.append(match)
-    return Choice(best[:number], best[number:], alike)
+    return Selection(best[:number], best[number:], alike)
 
 
 def _drop_weak(ranked: Sequence[Match], sought: Set[str]) -> Iterator[Match]:

@@ -12,7 +12,7 @@ from ..messages import Message
 from ..messages.display import message_as_text, truncate_line
 from .archive import SessionArchive
 from .around import Around
-from .fitting import LEAST_BESIDE_CHARS, LEAST_SHARE_TOKENS, OPENS, Fitting, line_range
+from .fitting import LEAST_BESIDE_CHARS, LEAST_SHARE_TOKENS, QUOTE_NOTICE, Fitting, line_range
 from .layout import split_lines
 from .matches import FoundMessage
 from .outlines import join_in_pairs, masks_row, outline_rows, references_in_order, runs_of_entries
@@ -37,8 +37,8 @@ BEGINNING_TOKENS = 250
 """Size of a message's beginning and end, returned when nothing in the message matches `about`."""
 OVERVIEW_ROWS, OVERVIEW_MESSAGES = 12, 24
 """Rows of the overview, and a segment's messages that it reads."""
-BESIDE_PART = 7
-"""Calls above and results below each get at least 1 / BESIDE_PART of an answer."""
+BESIDE_DIVISOR = 7
+"""Calls above and results below each get at least 1 / BESIDE_DIVISOR of an answer."""
 OUTLINE_CHARS = 1_000
 """Longest row of an outline, in characters."""
 GAPS_TOKENS, FRAME_TOKENS, GO_ON_TOKENS = 20, 40, 34
@@ -55,7 +55,7 @@ class Reading:
 
     archive: SessionArchive
     fitting: Fitting
-    asked: Sequence[Reference]
+    references: Sequence[Reference]
     """All references of the call; a message named twice is shown once."""
     about: str
     """Words to search for; "" reads everything."""
@@ -136,7 +136,7 @@ class Reading:
         pool = {n: _keep_lines(reference, originals[n]) for n in places if originals[n] != DROPPED}
         if len(places) == 1 and reference.line is None:
             around = self.archive.around(reference.segment, places)
-            pool |= around.messages_not_asked(around.paired_with(places[0]), self.asked)
+            pool |= around.messages_not_asked(around.paired_with(places[0]), self.references)
         hits = _search_pool(self.about, pool)
         if reference.message is None and not hits:
             return self._read_whole(reference, originals, room)
@@ -206,27 +206,27 @@ class Reading:
         around = self.archive.around(reference.segment, places)
         size = sum(count(message_as_text(message)) for _, message in chosen)
         above, below = self._calls_and_results(around, places, room, size)
-        room -= count(OPENS + above) + count(below)
+        room -= count(QUOTE_NOTICE + above) + count(below)
         if size > room - FRAME_TOKENS:
             room -= GO_ON_TOKENS
         parts = self.fitting.fit_messages(chosen, room, self._endings)
         if gaps := self._gap_references(reference, "\n".join(parts)):
             below += f"\n(go on: {self.fitting.reading(gaps)})"
-        return "\n".join([OPENS + above, *parts]) + below
+        return "\n".join([QUOTE_NOTICE + above, *parts]) + below
 
     def _calls_and_results(
         self, around: Around, places: range, room: int, size: int
     ) -> tuple[str, str]:
         """Return the calls above named results, and the results below named calls.
 
-        Each gets at least 1 / BESIDE_PART of the room, and the room the named messages leave.
+        Each gets at least 1 / BESIDE_DIVISOR of the room, and the room the named messages leave.
         """
         places = range(places.start, min(places.stop, around.start + len(around.messages)))
-        least, left = room // BESIDE_PART, room - size - FRAME_TOKENS
+        least, left = room // BESIDE_DIVISOR, room - size - FRAME_TOKENS
         fit = self.fitting.fit_ends
-        above = fit(around.calls_above(places, self.asked), max(least, left - least))
+        above = fit(around.calls_above(places, self.references), max(least, left - least))
         left -= self.fitting.count(above)
-        return above, fit(around.results_below(places, self.asked), max(least, left))
+        return above, fit(around.results_below(places, self.references), max(least, left))
 
     @property
     def _endings(self) -> list[str]:

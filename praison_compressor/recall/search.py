@@ -20,8 +20,8 @@ from .matches import (
     Match,
     choose_matches,
     count_documents,
-    few_words,
     rank_passages,
+    snippet,
 )
 from .passages import (
     WORTH,
@@ -47,7 +47,7 @@ MAX_NAMED = 8
 MAX_CALL_CHARS = 80
 """Characters of a shortened call."""
 RESULT_CHARS = 300
-"""Characters of a result for which there is room always."""
+"""Budget always reserved for one result, in characters."""
 OTHERS_DIVISOR = 3
 """An answer's tokens divided by this: the most for other matches of the whole query."""
 CHARS_PER_TOKEN = 2.7
@@ -117,7 +117,7 @@ def search_answer(
         words = [Term(word, 1.0) for word in distinct_words(query)]
         ranked = rank_passages(found, words, archive.endings, most)
     choice = choose_matches(ranked, is_whole, limit, chars, table_chars)
-    quotes = _Quotes(archive, choice.quoted, ranked, chars)
+    quotes = _QuotedMatches(archive, choice.quoted, ranked, chars)
     beside = quotes.places - {match.place for match in choice.quoted}
     best = [*quotes.quoted, *(each for each in choice.listed if each.place not in beside)]
     seen = quotes.places | {match.place for match in (*best, *choice.alike)}
@@ -196,7 +196,7 @@ def _other_matches(
     """Return rows of messages, each with a few words that they share."""
     rows: dict[str, list[tuple[int, int]]] = {}
     for segment, hit in found:
-        row = f"{hit.message.get('role')}: {few_words(message_as_text(hit.message), wanted)}"
+        row = f"{hit.message.get('role')}: {snippet(message_as_text(hit.message), wanted)}"
         rows.setdefault(row, []).append((segment, hit.ordinal + 1))
     return [(places, row) for row, places in rows.items()]
 
@@ -204,7 +204,7 @@ def _other_matches(
 # -------------------------------------------------------------- a passage with its call or results
 
 
-class _Quotes:
+class _QuotedMatches:
     """Passages, each with its call or results; a message is shown once."""
 
     def __init__(

@@ -86,7 +86,7 @@ class Composition:
 
     def _quote(self, quotes: Quotes, prose: str, budget: int) -> str:
         brief, is_static = self.brief, self.method == "static"
-        text = quotes.text(
+        text = quotes.render(
             budget,
             self.tokens.text,
             references=brief.references,

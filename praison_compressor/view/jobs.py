@@ -48,7 +48,7 @@ class Job:
     """Summaries that the new one replaces; their prose is carried on."""
 
     @property
-    def by_model(self) -> bool:
+    def asks_model(self) -> bool:
         """Whether a model is asked."""
         return self.prose > 0
 
@@ -95,25 +95,31 @@ class Measures(Protocol):
 class Scope(NamedTuple):
     """Which runs a compression replaces."""
 
-    folds: bool
+    include_folds: bool
     """Include runs that summaries already replace."""
-    small: bool
+    include_small: bool
     """Include runs much smaller than another, and a run of only one summary."""
 
 
-NEW_LARGE, NEW = Scope(folds=False, small=False), Scope(folds=False, small=True)
-FOLD_LARGE, ALL = Scope(folds=True, small=False), Scope(folds=True, small=True)
+NEW_LARGE, NEW = (
+    Scope(include_folds=False, include_small=False),
+    Scope(include_folds=False, include_small=True),
+)
+FOLD_LARGE, ALL = (
+    Scope(include_folds=True, include_small=False),
+    Scope(include_folds=True, include_small=True),
+)
 
 
 def replaceable_runs(view: View, tail_start: int, scope: Scope) -> list[Run]:
     """Return the runs between head and tail to replace, as index pairs."""
     alone = {(tile.start, tile.end) for tile in view.tiles}
     sizes: dict[Run, int] = {}
-    for start, end in view.open_runs if scope.folds else view.new_runs:
+    for start, end in view.open_runs if scope.include_folds else view.new_runs:
         run = (start, min(end, tail_start))
-        if start < tail_start and (scope.small or run not in alone):
+        if start < tail_start and (scope.include_small or run not in alone):
             sizes[run] = view.shown_tokens(*run)
-    least = 0 if scope.small else MAJOR_SHARE * max(sizes.values(), default=0)
+    least = 0 if scope.include_small else MAJOR_SHARE * max(sizes.values(), default=0)
     least = max(least, 2 * SMALLEST_SUMMARY)
     return [run for run, size in sizes.items() if size >= least]
 
@@ -361,7 +367,7 @@ class Summaries:
 
     def _quote_room(self, scope: Scope, quotes: int) -> int:
         """Return the tokens for quotes; a fold may fill `budget.fold`."""
-        folded = self.budget.fold - self._prose if scope.folds and self._old_tokens else 0
+        folded = self.budget.fold - self._prose if scope.include_folds and self._old_tokens else 0
         return max(quotes, self._least_quotes, folded if self.budget.per_user_message else 0)
 
     def _text_room(self, goal: int, scope: Scope, quotes: int) -> int:
@@ -372,7 +378,7 @@ class Summaries:
         """
         beside = self._room_beside_head(goal)
         if self._old_tokens:
-            most = beside // (5 if scope.folds else 10)
+            most = beside // (5 if scope.include_folds else 10)
         else:
             most = self._room_beside_tail(beside, goal)
         return min(self._prose + self._quote_room(scope, quotes), most)

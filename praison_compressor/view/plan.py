@@ -162,7 +162,7 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
         if view.head_end <= index < recent
         and view.replaceable[index]
         and index not in view.covered
-        and index not in view.kept
+        and index not in view.kept_out
         and tokens < view.message_tokens(index)
     }
     if not gains:
@@ -190,14 +190,14 @@ def _summarize_kept(whole: Summaries) -> Plan | None:
     the fewest.
     """
     view = whole.view
-    if not view.kept:
+    if not view.kept_out:
         return whole.plan()
-    steps = (step for step in view.transcript.steps if step.start in view.kept)
+    steps = (step for step in view.transcript.steps if step.start in view.kept_out)
     kept = [step for step in steps if view.covered.isdisjoint(step)]
 
     def without_oldest(count: int) -> Summaries:
         left = frozenset(chain.from_iterable(kept[count:]))
-        return replace(whole, view=replace(view, kept=left))
+        return replace(whole, view=replace(view, kept_out=left))
 
     def is_enough(count: int) -> bool:
         with suppress(BudgetTooSmall):

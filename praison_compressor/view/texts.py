@@ -115,7 +115,7 @@ class Texts:
         references: Sequence[str] = ()
         if self._config.recall:
             references = [f"s99.{place}" for place in range(1, len(messages) + 1)]
-        text = read_quotes(messages, self._config.rule_sources).text(
+        text = read_quotes(messages, self._config.rule_sources).render(
             left,
             self._tokens.text,
             references=references,

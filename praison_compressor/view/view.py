@@ -106,17 +106,17 @@ class View:
     """All segments of the ledger in their order; not all match this transcript."""
     head_tokens: int
     """Room for the first exchange."""
-    kept: frozenset[int] = frozenset()
+    kept_out: frozenset[int] = frozenset()
     """Messages kept out of new summaries by a tool policy or a range."""
-    user_kept: frozenset[int] = frozenset()
+    chosen: frozenset[int] = frozenset()
     """Messages of the steps that the user keeps: no segment replaces them."""
     pinned: Segment | None = None
     """The framed message of the pinned texts, sent once anything is replaced."""
     bridge: Segment | None = None
     """The assistant's line between a tool's result and a summary (a user message)."""
-    own_messages: Sequence[Message] = ()
+    caller_messages: Sequence[Message] = ()
     """The caller's own messages, sent in place of the transcript's private copies."""
-    given_messages: Originals = NO_ORIGINALS
+    unrepaired_messages: Originals = NO_ORIGINALS
     """The messages as they came, before repair: what the archive keeps."""
     given_tokens: int = 0
     """Tokens of the messages as they came, before renderings in them were expanded."""
@@ -140,7 +140,7 @@ class View:
         """
         transcript = self.transcript
         users = transcript.users
-        fixed = {*range(transcript.leading), *self.user_kept}
+        fixed = {*range(transcript.leading), *self.chosen}
         if users:
             fixed |= {*step_at(users[0], transcript), *step_at(users[-1], transcript)}
             # A greeting before the task belongs to the first exchange where it fits.
@@ -300,12 +300,12 @@ class View:
     @lazy
     def open_runs(self) -> tuple[Run, ...]:
         """Return the runs after the head that segments may replace."""
-        return tuple(self._runs(self.kept))
+        return tuple(self._runs(self.kept_out))
 
     @lazy
     def new_runs(self) -> tuple[Run, ...]:
         """Return the runs after the head that no summary replaces yet."""
-        return tuple(self._runs(self.kept | self.covered))
+        return tuple(self._runs(self.kept_out | self.covered))
 
     def _runs(self, shut: AbstractSet[int]) -> Iterator[Run]:
         inside = range(self.head_end, len(self.tokens))
@@ -380,13 +380,13 @@ class View:
 
         Renderings are copies: a host may edit what it sends.
         """
-        messages = self.own_messages or self.transcript.messages
+        messages = self.caller_messages or self.transcript.messages
         return replace_runs(self._without_stale_thinking(messages), self.sent_tiles)
 
     def originals(self, start: int, end: int) -> Sequence[Message]:
         """Return a run's messages as they came, in their own order."""
         places = self.transcript.origins_of(range(start, end))
-        return self.given_messages.at(places)
+        return self.unrepaired_messages.at(places)
 
     def with_segments(self, segments: Iterable[Segment]) -> View:
         """Return the view with these segments in its ledger too."""

@@ -10,7 +10,7 @@ import pytest
 from praison_compressor import CompressorConfig, TokenCounter
 from praison_compressor.cli import doctor as checks
 from praison_compressor.cli.demo import picture
-from praison_compressor.cli.demo_agent import FACT, MODEL, WINDOW, SentRequest
+from praison_compressor.cli.demo_agent import FACT, MODEL, WINDOW, RecordedRequest
 from praison_compressor.ledger.sql import default_path, open_store
 from praison_compressor.praisonai import installed
 from praison_compressor.testing import Failure, Reply
@@ -78,7 +78,7 @@ def test_the_demo_needs_no_network_and_refuses_nothing(run, no_network):
 def test_the_demos_picture_fits_the_terminal(columns):
     """Each line of the two halves has at most the terminal's columns."""
     talk = [{"role": "user", "content": "Read the log. " * 40}] * 9
-    sent = SentRequest(talk, talk[:4], 123_456, 12_345, 0)
+    sent = RecordedRequest(talk, talk[:4], 123_456, 12_345, 0)
     lines = [*picture(sent, TokenCounter(MODEL), columns // 2 - 1)]
     assert len(lines) > 8
     assert max(map(len, lines)) <= columns

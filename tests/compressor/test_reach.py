@@ -124,7 +124,7 @@ def test_the_tools_name_what_a_full_archive_dropped():
     gone = first.index(DROPPED) + 1
     assert pointing == []
     search, read = result.recall_tools
-    assert f"s1.{gone} is no longer archived: the archive has a limit" in read(f"s1.{gone}")
+    assert f"s1.{gone} is no longer archived: the archive's memory limit" in read(f"s1.{gone}")
     assert "Look at part 1, port 8001." in read("s1.1-6")
     assert "archive has a limit" not in read("s1", about="part archive limit")
     assert "matches 'needle0'" in search("needle0")

@@ -68,7 +68,7 @@ def _read_promises(case: Case, transcript: Transcript) -> Iterator[str]:
     if read_transcript(sent).messages != sent:
         yield "what was read reads otherwise"
     budget = min(case.target, 600)
-    quoted = read_quotes(sent).text(budget, TOKENS.text)
+    quoted = read_quotes(sent).render(budget, TOKENS.text)
     if TOKENS.text(quoted) > budget:
         yield f"quotes of {TOKENS.text(quoted)} tokens where {budget} were asked for"
     if quoted.lower().count("\n## the user said") > 1:

@@ -16,7 +16,7 @@ def quoted(messages: Sequence[Message], budget: int = 4_000, **given: Any) -> st
     """Return the quotes of messages with their references in segment 1."""
     rule_sources = given.pop("rule_sources", ())
     references = given.pop("references", [f"s1.{n}" for n in range(1, len(messages) + 1)])
-    return read_quotes(messages, rule_sources).text(budget, words, references, **given)
+    return read_quotes(messages, rule_sources).render(budget, words, references, **given)
 
 
 def section(text: str, title: str) -> str:

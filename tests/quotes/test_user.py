@@ -92,7 +92,7 @@ def test_more_room_never_costs_the_users_words():
     references = [f"s1.{n}" for n in range(1, len(messages) + 1)]
     quotes = read_quotes(messages)
     lines = [
-        quotes.text(budget, tokens, references, beside_prose=True).count("] Berth ")
+        quotes.render(budget, tokens, references, beside_prose=True).count("] Berth ")
         for budget in range(1_000, 4_000, 50)
     ]
     assert all(more >= 0.8 * less for less, more in pairwise(lines))

@@ -20,7 +20,7 @@ TALK = "s10 u20 " + "c50 r450 a100 " * 10 + "u30 a40"
 
 
 def keeping(layout: View, *starts: int) -> View:
-    return replace(layout, kept=frozenset(i for start in starts for i in (start, start + 1)))
+    return replace(layout, kept_out=frozenset(i for start in starts for i in (start, start + 1)))
 
 
 def planned_for(layout: View, limit: int, trigger: int, target: int) -> Plan | None:

@@ -200,7 +200,7 @@ def test_a_model_writes_the_largest_then_newest_stretch(sizes, by_model):
     """A model writes the largest stretch, and of equal ones the newest."""
     view = laid("s10 u20 a{} u30 a{} a40".format(*sizes))
     made = planned(view, budget(9_000, 1_900, 1_500), has_model=True)
-    assert [job.by_model for job in made.jobs] == by_model
+    assert [job.asks_model for job in made.jobs] == by_model
 
 
 def test_summaries_are_folded_from_their_share_on():
