@@ -9,20 +9,23 @@ from typing import Any
 
 from ..concurrency import run_off_loop
 from ..ledger.segments import Session
+from ..ledger.stores import Store
 from .account import Account
 from .bills import Bill, uncompressed_usage, usage_reported
 from .prices import is_cold
-from .request import Request
+from .request import Request, RequestReader
 from .result import CompressResult
 from .session_state import SessionState, SessionStates
-from .stored_sessions import StoredSessions
 
 
 @dataclass(frozen=True)
 class Billing:
     """The accounts of one store's sessions; thread-safe."""
 
-    stored: StoredSessions
+    store: Store
+    requests: RequestReader
+    model: str | None
+    """The model whose prices a bill has."""
     sessions: SessionStates
     clock: Callable[[], float]
 
@@ -33,8 +36,9 @@ class Billing:
     def bill(self, session_id: str | None) -> Bill:
         """Return a session's bill with what other processes wrote."""
         account = self.account(session_id)
-        opener = self.stored.opener(session_id)
-        account.refresh(self.stored.store, opener, self.clock(), always=True)
+        key = self.requests.key(session_id)
+        opened = functools.partial(self.store.open, *key)
+        account.refresh(self.store, opened, self.clock(), always=True)
         return account.bill
 
     def record(self, answer: Any, session_id: str | None) -> Bill:
@@ -45,12 +49,12 @@ class Billing:
         if usage is not None:
             is_warm = not state.is_cold and bool(usage.cached or account.bill.usage.cached)
             whole = uncompressed_usage(usage, state.saved, state.added, is_warm=is_warm)
-            account.add(Bill.of(usage, whole, self.stored.requests.config.model))
-            run_off_loop(functools.partial(account.settle, self.stored.store))
+            account.add(Bill.of(usage, whole, self.model))
+            run_off_loop(functools.partial(account.settle, self.store))
         return account.bill
 
     def _state(self, session_id: str | None) -> SessionState:
-        key = self.stored.requests.key(session_id)
+        key = self.requests.key(session_id)
         return self.sessions.state(self.sessions.stable_key(key))
 
     # -------------------------------------------------------------- one request
@@ -58,7 +62,7 @@ class Billing:
     def last_request(self, session: Session) -> float:
         """Return the time of the session's last request; 0: unknown."""
         account = self.sessions.state(session.key).account
-        account.refresh(self.stored.store, lambda: session, self.clock())
+        account.refresh(self.store, lambda: session, self.clock())
         return max(account.requested, session.updated)
 
     def is_cold(self, request: Request, session: Session) -> bool:
@@ -68,12 +72,12 @@ class Billing:
     def begin(self, request: Request, session: Session) -> None:
         """Record a request's start; write a due account."""
         self.sessions.begin_request(request, session, self.clock())
-        self.sessions.settle(self.stored.store, session.key)
+        self.sessions.settle(self.store, session.key)
 
     def finish(self, session: Session, result: CompressResult) -> CompressResult:
         """Return the result with owed cost and bill; write changed bills."""
         result = self.sessions.finish_request(session.key, result)
         if result.written or result.newly_masked:
             settle = self.sessions.state(session.key).account.settle
-            run_off_loop(functools.partial(settle, self.stored.store, always=True))
+            run_off_loop(functools.partial(settle, self.store, always=True))
         return result

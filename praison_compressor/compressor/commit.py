@@ -124,7 +124,7 @@ class Committer:
         view = decision.view
         key = view.session.key
         unarchived = await asyncio.to_thread(self.stored.make_room, view, decision.plan)
-        decision = replace(decision, unarchived=unarchived)
+        decision = replace(decision, is_archived=True, unarchived=unarchived)
         texts = decision.texts or await self.texts.write(decision)
         owed = self.sessions.take_unreported_usage(key) if texts else Usage()
         charged = add_cost(owed, texts)

@@ -45,9 +45,10 @@ class Decision:
     """FITS, DUE, ASKED, COLD, FIXED, NO_GAIN or PRICE."""
     texts: tuple[SegmentText, ...] = ()
     """The plan's summaries; () if they are not written yet."""
-    unarchived: frozenset[int] | None = None
-    """Indices, in the caller's list, of messages that the archive has no room for. None: nothing is
-    recorded, and no text may name a reference."""
+    is_archived: bool = False
+    """Whether the originals are archived: only then a text may name a reference."""
+    unarchived: frozenset[int] = frozenset()
+    """Indices, in the caller's list, of messages that the archive has no room for."""
     references: Mapping[str, int] = field(default_factory=dict)
     """In a preview: future reference -> index of its message in the transcript."""
 

@@ -178,7 +178,7 @@ class Pipeline:
         request = self._with_prices(self._with_cache_state(request, session), session)
         view = self._look(request, session)
         last = self.sessions.state(session.key).previewed
-        decision = replace(self.committer.decide(request, view), unarchived=frozenset())
+        decision = replace(self.committer.decide(request, view), is_archived=True)
         jobs = decision.plan.jobs
         texts: tuple[SegmentText, ...] = ()
         paid = (self.texts.find_paid(decision, job, last) for job in jobs if job.asks_model)

@@ -63,7 +63,7 @@ class PlanTexts:
 
     def apply_without_model(self, decision: Decision) -> View:
         """Return the view after the plan, with static texts without references."""
-        decision = replace(decision, unarchived=None)
+        decision = replace(decision, is_archived=False)
         texts = list(map(self.writer.static, briefs_for(decision)))
         made = self.make_segments(decision, texts)
         return decision.view.with_segments(segment for segment, _ in made)
@@ -91,13 +91,13 @@ class PlanTexts:
 
     def _render_lines(self, decision: Decision) -> Iterator[tuple[SegmentKind, int, Message]]:
         """Yield kind, index and text of each mask and excerpt."""
-        view, plan, unarchived = decision.view, decision.plan, decision.unarchived
+        view, plan = decision.view, decision.plan
         excerpts = plan.excerpted
         first = len(view.segments) + len(plan.jobs) + 1
         origins = view.transcript.origins
         names = dict[int, str]()
         for number, index in enumerate(sorted([*plan.masks, *excerpts]), first):
-            is_readable = unarchived is not None and origins[index] not in unarchived
+            is_readable = decision.is_archived and origins[index] not in decision.unarchived
             names[index] = f"s{number}.1" if is_readable else ""
         if not names:
             return
@@ -177,7 +177,7 @@ def _brief(decision: Decision, job: Job, number: int, visible: str) -> Brief:
     carried = [segment for segment in job.folds if segment.method == "model"]
     covered = {i for t in view.tiles if t.segment in carried for i in range(t.start, t.end)}
     stays = [segment for segment in view.summaries() if segment not in job.folds]
-    reference = "" if decision.unarchived is None else f"s{number}"
+    reference = f"s{number}" if decision.is_archived else ""
     # Without recall tools, omit references; they cost a third.
     references = _references(decision, job, reference) if reference and config.recall else ()
     return Brief(
@@ -209,5 +209,5 @@ def _references(decision: Decision, job: Job, name: str) -> tuple[str, ...]:
     for origin in transcript.origins[job.start : job.end]:
         if origin is not None:
             last, place = origin, places[origin]
-        found.append("" if last in (decision.unarchived or ()) else f"{name}.{place}")
+        found.append("" if last in decision.unarchived else f"{name}.{place}")
     return tuple(found)

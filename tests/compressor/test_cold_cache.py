@@ -92,6 +92,19 @@ def test_another_process_knows_the_last_request(store):
     assert second.background.wait(WAIT)
 
 
+def test_a_request_after_a_save_keeps_the_cache_warm():
+    """A request counts from its own time, though the ledger was written earlier."""
+    ours, clock = clocked(Model(), tool_policies={"*": "summarize"})
+    ours.save(MIDDLE, session_id="s")
+    clock.now += 250
+    ours.compress_sync(MIDDLE, session_id="s")
+    clock.now += 250
+    assert not ours.idle(MIDDLE, session_id="s")
+    clock.now += 51
+    assert ours.idle(MIDDLE, session_id="s")
+    assert ours.background.wait(WAIT)
+
+
 def test_a_cold_cache_begins_the_summary_in_the_background():
     """In the background mode a request after the cache's life is sent whole; the next is short."""
     ours, clock = clocked(Model(), background=True, tool_policies={"*": "summarize"})
