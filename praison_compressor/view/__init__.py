@@ -6,10 +6,11 @@ Nothing here calls a model or writes.
 - `costs`: what a compression costs, what it saves later
 - `view`: `View`, a transcript laid along its segments by digest and position
 - `masks`: old tool outputs as one line each
-- `cuts`: messages too long for the window, cut in their middle: the last resort
+- `cuts`: messages too long for the window, cut in their middle
 - `excerpts`: results that are too large, as their first and last lines
 - `texts`: what replaces messages, rendered and measured
-- `jobs`: `Plan` and `Job`: where the tail starts, which runs before it are replaced, in which room
+- `jobs`: `Plan` and `Job`: which runs are replaced, in which room
+- `splits`: where the tail starts, and which runs before it summaries replace
 - `plan`: what a compression does: excerpts, then masks or summaries
 - `frame`: the frame around a summary: reference material, never instructions
 """

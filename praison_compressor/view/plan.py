@@ -27,13 +27,11 @@ from .jobs import (
     Measures,
     Plan,
     Rooms,
-    Summaries,
-    choose_cut,
     jobs_for,
-    reject_small_gain,
     replaceable_runs,
     size_without,
 )
+from .splits import Summaries, choose_cut, reject_small_gain
 from .view import View, largest_fixed
 
 TINY_ROOM = 500
