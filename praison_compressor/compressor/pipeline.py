@@ -58,20 +58,20 @@ class Pipeline:
 
     async def compress(self, request: Request) -> CompressResult:
         """Return the request's result, its blocking steps in other threads."""
-        request, session, started = await asyncio.to_thread(self.start, request)
+        session, started = await asyncio.to_thread(self.start, request)
         if isinstance(started, Decision):
             started = await self.committer.carry_out(started)
         return self._finish(request, session, started)
 
     def compress_sync(self, request: Request) -> CompressResult:
         """Return the request's result, from anywhere."""
-        request, session, started = self.start(request)
+        session, started = self.start(request)
         if isinstance(started, Decision):
             started = run(self.committer.carry_out(started))
         return self._finish(request, session, started)
 
-    def start(self, request: Request) -> tuple[Request, Session, CompressResult | Decision]:
-        """Return the priced request, its session, and result or compression."""
+    def start(self, request: Request) -> tuple[Session, CompressResult | Decision]:
+        """Return the request's session, and the result or a compression."""
         session = self.projector.open(request)
         if request.is_recorded:
             request = self._record_start(request, session)
@@ -79,12 +79,11 @@ class Pipeline:
         state = self.sessions.state(session.key)
         quiet = state.extend_last_turn(request, session, limit, self.tokens)
         if quiet is None:
-            request = self._with_prices(request, session)
-            return request, session, self._start_in_full(request, session)
+            return session, self._start_in_full(self._with_prices(request, session), session)
         turn, result = quiet
         if request.is_recorded:
             self.sessions.remember_turn(turn)
-        return request, session, result
+        return session, result
 
     def _start_in_full(self, request: Request, session: Session) -> CompressResult | Decision:
         """Return the result of all messages, or the compression to wait for."""

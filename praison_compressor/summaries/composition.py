@@ -67,8 +67,9 @@ class Composition:
     def _carry_prose(self, room: int) -> str:
         """Return earlier prose, each text cut to an equal share."""
         texts = self.brief.folded
-        if self.tokens.text("\n\n".join(texts)) <= room:
-            return "\n\n".join(texts)
+        whole = "\n\n".join(texts)
+        if self.tokens.text(whole) <= room:
+            return whole
         shortened = [cut_text(text, room // len(texts), self.tokens.text) for text in texts]
         return "\n\n".join(filter(None, shortened))
 

@@ -88,9 +88,8 @@ def _plain_and_numbers(words: set[str]) -> tuple[set[str], set[str]]:
 def _names_in(source: str, words: set[str]) -> Iterator[str]:
     """Yield the names with joints that a source has as words."""
     for name in filter(_NAME_JOINTS.search, words):
-        at = source.find(name)
-        around = source[max(0, at - 1) : at] + source[at + len(name) : at + len(name) + 1]
-        if at >= 0 and _SEPARATORS.issuperset(around):
+        before, found, after = source.partition(name)
+        if found and _SEPARATORS.issuperset(before[-1:] + after[:1]):
             yield name
 
 

@@ -231,9 +231,9 @@ class TokenCounter:
             texts.append(content)
         else:
             tokens += self._count_content(content)
-        return tokens if message.keys() <= _PLAIN_KEYS else tokens + self._count_beside(
-            message
-        ), texts
+        if not message.keys() <= _PLAIN_KEYS:
+            tokens += self._count_beside(message)
+        return tokens, texts
 
     def _count_beside(self, message: Message) -> int:
         """Return the tokens beside the content: words, Responses items, thinking sent back."""

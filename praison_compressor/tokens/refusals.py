@@ -183,7 +183,7 @@ def overflow_of(
 
     Args:
         error: what the client raised.
-        sent: our count of the refused request, by which numbers are believed; 0 means no number.
+        sent: our count of the refused request, which checks the numbers; 0 leaves them unreliable.
         own_texts: texts of the request, which a refusal may repeat.
     """
     errors = list(error_chain(error))

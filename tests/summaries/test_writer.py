@@ -167,6 +167,17 @@ def test_every_answer_is_on_the_bill_where_all_models_fail():
     assert (result.summary_method, result.usage) == ("static", sum([ONE] * 5, Usage()))
 
 
+def test_a_model_that_was_left_too_few_calls_does_not_rest():
+    """A model without calls left for its parts is asked for the next summary."""
+    gone = SummarizerUnavailable("no such key", kind="auth")
+    model = Paid(*[ANSWER] * 11, gone, ANSWER, window=2_500)
+    writer = writing(model, auxiliary_model="first", fallback_models=("second",))
+    given = brief(session(30)[1:])
+    assert asyncio.run(writer.write(given, model=None, session_id="s")).method == "static"
+    assert model.models == ["first"] * 12
+    assert asyncio.run(writer.write(given, model=None, session_id="s")).model == "second"
+
+
 class Named(Paid):
     """The first model's answers have its name, the others' have none."""
 

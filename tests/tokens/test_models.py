@@ -176,6 +176,16 @@ def test_a_window_that_is_not_confirmed_is_tried_upward_later():
         assert window.window == after
 
 
+def test_each_upward_try_waits_four_times_longer():
+    """Requests that pass try a larger window after 50, then after 200 more."""
+    window = LearnedWindow(32_000)
+    window.learn_refusal(Overflow(6_000, 6_400, confirmed=False), 6_400)
+    tried = [window.learn_pass(4_000) for _ in range(1 + 5 * UPWARD_AFTER)]
+    assert [(n, size) for n, size in enumerate(tried) if size is not None] == [
+        *((0, 6_000), (UPWARD_AFTER, 12_000), (5 * UPWARD_AFTER, 24_000))
+    ]
+
+
 @pytest.fixture(scope="module")
 def host():
     with by_itself() as provider:
