@@ -90,8 +90,9 @@ def _index_now(place: MessagePlace, messages: Sequence[Message]) -> int | str | 
     if isinstance(place, str):
         return place
     shown = leading_count(messages) + place.index
-    equal = [n for n, message in enumerate(messages) if content_digest(message) == place.digest]
-    return min(equal, key=lambda index: abs(index - shown), default=None)
+    # Few edits move a message: mostly one message is digested.
+    nearest = sorted(range(len(messages)), key=lambda index: abs(index - shown))
+    return next((n for n in nearest if content_digest(messages[n]) == place.digest), None)
 
 
 @dataclass(frozen=True)
