@@ -22,6 +22,9 @@ from ..messages.digests import CachedMessage
 from .journal import Journal, KeptSteps, count_kept_steps
 from .request_shapes import HostRequest
 
+MOST_DIGESTS = 50_000
+"""Messages of one conversation that are remembered as sent, the newest ones."""
+
 TURN_MESSAGES = 40
 """After that number of messages a long turn may read the archive again."""
 
@@ -217,6 +220,8 @@ class Conversation:
         """Add a request's digests; `length_before`: of `digests`, before its turn."""
         for digest in sent:
             self.first_sent.setdefault(digest, length_before)
+        while len(self.first_sent) > MOST_DIGESTS:
+            del self.first_sent[next(iter(self.first_sent))]
         self.taken_back.difference_update(sent)
 
     def receive(self, request: Sequence[CachedMessage], length_before: int) -> None:
