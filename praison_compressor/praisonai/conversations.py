@@ -170,9 +170,9 @@ class Conversation:
         """Return whether recall may read an entry: no message was taken back."""
         return self.taken_back.isdisjoint(entry.segment.run)
 
-    def has(self, digest: str) -> bool:
-        """Return whether its requests or answers had the message."""
-        return digest in self.first_sent or digest in self.identifying
+    def without_own(self, digests: set[str]) -> set[str]:
+        """Return the digests of messages that its requests and answers lacked."""
+        return digests.difference(self.first_sent, self.identifying)
 
     def is_continued_by(self, sent: Sequence[str]) -> bool:
         """Return whether `sent` contains the end of `digests` unbroken."""
@@ -340,9 +340,11 @@ class Conversations:
 
     def count_hits(self, conversation: Conversation, before: Collection[str]) -> int:
         """Return the number of messages that identify this conversation alone."""
-        others = [other for other in self.newest() if other is not conversation]
         hits = conversation.identifying.intersection(before)
-        return sum(not any(other.has(digest) for other in others) for digest in hits)
+        for other in self.newest() if hits else ():
+            if other is not conversation:
+                hits = other.without_own(hits)
+        return len(hits)
 
     def bound_journals(self) -> None:
         """Drop the oldest conversations' journals, until the rest fits."""
