@@ -22,6 +22,9 @@ from ..messages.digests import CachedMessage
 from .journal import Journal, KeptSteps, count_kept_steps
 from .request_shapes import HostRequest
 
+MOST_DIGESTS = 50_000
+"""Messages of one conversation that are remembered as sent, the newest ones."""
+
 TURN_MESSAGES = 40
 """After that number of messages a long turn may read the archive again."""
 
@@ -90,8 +93,9 @@ def _index_now(place: MessagePlace, messages: Sequence[Message]) -> int | str | 
     if isinstance(place, str):
         return place
     shown = leading_count(messages) + place.index
-    equal = [n for n, message in enumerate(messages) if content_digest(message) == place.digest]
-    return min(equal, key=lambda index: abs(index - shown), default=None)
+    # Few edits move a message: mostly one message is digested.
+    nearest = sorted(range(len(messages)), key=lambda index: abs(index - shown))
+    return next((n for n in nearest if content_digest(messages[n]) == place.digest), None)
 
 
 @dataclass(frozen=True)
@@ -166,9 +170,9 @@ class Conversation:
         """Return whether recall may read an entry: no message was taken back."""
         return self.taken_back.isdisjoint(entry.segment.run)
 
-    def has(self, digest: str) -> bool:
-        """Return whether its requests or answers had the message."""
-        return digest in self.first_sent or digest in self.identifying
+    def without_own(self, digests: set[str]) -> set[str]:
+        """Return the digests of messages that its requests and answers lacked."""
+        return digests.difference(self.first_sent, self.identifying)
 
     def is_continued_by(self, sent: Sequence[str]) -> bool:
         """Return whether `sent` contains the end of `digests` unbroken."""
@@ -216,6 +220,8 @@ class Conversation:
         """Add a request's digests; `length_before`: of `digests`, before its turn."""
         for digest in sent:
             self.first_sent.setdefault(digest, length_before)
+        while len(self.first_sent) > MOST_DIGESTS:
+            del self.first_sent[next(iter(self.first_sent))]
         self.taken_back.difference_update(sent)
 
     def receive(self, request: Sequence[CachedMessage], length_before: int) -> None:
@@ -334,9 +340,11 @@ class Conversations:
 
     def count_hits(self, conversation: Conversation, before: Collection[str]) -> int:
         """Return the number of messages that identify this conversation alone."""
-        others = [other for other in self.newest() if other is not conversation]
         hits = conversation.identifying.intersection(before)
-        return sum(not any(other.has(digest) for other in others) for digest in hits)
+        for other in self.newest() if hits else ():
+            if other is not conversation:
+                hits = other.without_own(hits)
+        return len(hits)
 
     def bound_journals(self) -> None:
         """Drop the oldest conversations' journals, until the rest fits."""

@@ -60,6 +60,9 @@ class Installation:
 
     def _replace_imported(self) -> None:
         """Replace the names in modules that the host has imported since."""
+        # Most look-ups of a compressor find no such module, and need no lock.
+        if not any(map(patches.is_imported, self._not_imported)):
+            return
         with _lock:
             rows = [row for row in self._not_imported if patches.is_imported(row)]
             self._not_imported = [row for row in self._not_imported if row not in rows]

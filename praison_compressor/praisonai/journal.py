@@ -67,7 +67,7 @@ class Journal:
         self._recorded: tuple[str, ...] = ()
         """Digests of the messages that the store has."""
         self._erasures = -1
-        """`Session.erasures` at the last write; -1 before the first."""
+        """`Session.erasures` when the store was last read or written; -1 before."""
         self._failure = ""
         """Text of the store's failure, which is logged once; "" while the store works."""
         self.tokens = 0
@@ -201,7 +201,7 @@ class Journal:
         Each call of a store that is down raises another error with the same text; a kept error
         would keep its frames' messages.
         """
-        return self._failure == str(error)
+        return self._failure == str(error) != ""
 
     def _log_failure(self, error: CompressorError) -> None:
         level = logging.DEBUG if self._failure else logging.WARNING

@@ -108,8 +108,8 @@ def restore_session(agent: Any, compressor: AgentCompressor) -> None:
             if _is_cut(agent._session_store, stored):
                 transcript = compressor.engine().verbatim(session_id=name)
                 leading = leading_count(stored)  # the host's summary of what it cut
-                front = _missing_front(transcript, stored[leading:])
-                agent.chat_history[:leading] = front or stored[:leading]
+                if front := _missing_front(transcript, stored[leading:]):
+                    agent.chat_history[:leading] = front
     except SessionNotFound:
         return  # the first run
     except CompressorError as error:

@@ -9,6 +9,12 @@ from praisonai_bot.bots._session import BotSessionManager
 from praisonaiagents.session import DefaultSessionStore
 
 from praison_compressor import open_store
+from praison_compressor.messages.digests import MessageCache
+from praison_compressor.praisonai.conversations import (
+    MOST_DIGESTS,
+    Conversation,
+    Conversations,
+)
 from praison_compressor.recall import SEARCH
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply
 from tests.helpers.hosting import (
@@ -235,3 +241,25 @@ def test_nobody_resumes_another_persons_session(host):
     say("ben", "hi")
     assert "Session bot_telegram_ann" in say("ann", "/resume bot_telegram_ann")
     assert say("ben", "/resume bot_telegram_ann").startswith("no session bot_telegram_ann")
+
+
+def test_a_long_conversation_remembers_its_newest_messages():
+    """Of the digests of messages sent, the newest MOST_DIGESTS stay in memory."""
+    conversation = Conversation("s")
+    for number in range(MOST_DIGESTS + 2):
+        conversation.add_sent([f"{number}"], 0)
+    assert [*conversation.first_sent] == [f"{number}" for number in range(2, MOST_DIGESTS + 2)]
+
+
+def test_a_message_of_two_conversations_identifies_neither():
+    """Only a long message that no other conversation sent or received identifies one."""
+    own, page, shared = MessageCache().all(
+        [{"role": "user", "content": words * 9} for words in (HINT, ASKED, SECRET)]
+    )
+    conversations = Conversations()
+    ann, ben = (conversations.keep(Conversation(person)) for person in ("ann", "ben"))
+    ann.identify_by([own, page, shared])
+    ben.identify_by([shared])
+    ben.add_sent([page.digest], 0)
+    before = [message.digest for message in (own, page, shared)]
+    assert [conversations.count_hits(person, before) for person in (ann, ben)] == [1, 0]

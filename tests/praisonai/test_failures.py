@@ -13,6 +13,7 @@ from praisonaiagents.context.models import OptimizerStrategy
 
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.praisonai import CompressorContext
+from praison_compressor.praisonai.journal import Journal
 from praison_compressor.testing import Call, Reply, SummaryModel
 from tests.helpers.hosting import (
     EVERY_PATH,
@@ -201,3 +202,8 @@ def test_cancelling_the_turn_cancels_the_summary(host, path):
     asyncio.run(run())
     assert made.context_compressor.context_status == "summarized"
     assert host.refused == []
+
+
+def test_a_failure_without_a_text_is_not_taken_for_the_stores():
+    """While the store works, no failure counts as the store's, logged before."""
+    assert not Journal("s").has_logged(TimeoutError())
