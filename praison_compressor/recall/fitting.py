@@ -182,14 +182,15 @@ class Fitting:
         where = reference.of_message(reference.message)
         if message == DROPPED:
             return f"{where} is {DROPPED['content']}."
-        lines = split_lines(message_as_text(message))
+        text = message_as_text(message)
+        lines = split_lines(text)
         first, last = line_range(reference, len(lines))
         end, mark = length_without_ending(lines, endings), ""
         if first <= end < last:
             last, mark = end, ENDING_MARK
         length = end if last <= end else len(lines)
         head = f"\n[{where}] {message.get('role')}, lines {first}-{last} of {length}"
-        if path := json_paths(message_as_text(message))[first - 1]:
+        if path := json_paths(text, lines)[first - 1]:
             head += f", in {path}"
         room -= self.count(QUOTE_NOTICE + head + mark) + _CUT_TOKENS
         shown_to = first - 1 + count_fitting(lines[first - 1 : last], room, self.count)

@@ -18,6 +18,7 @@ from .layout import split_lines
 from .matches import (
     FoundMessage,
     Match,
+    Source,
     choose_matches,
     count_documents,
     rank_passages,
@@ -230,9 +231,9 @@ class _QuotedMatches:
             self.lines.append(f"[{where}]{match.path}\n{match.text}")
             return
         around = self.archive.around(match.segment, range(match.ordinal, match.ordinal + 1))
-        length = max(match.end, match.passage.last)
+        length = max(match.source.end, match.passage.last)
         size = f" (of {length} lines)" if where.line is not None else ""
-        role = match.message.get("role")
+        role = match.source.message.get("role")
         head = f"[{where}]{size} {role}{self._answered_call(around, match.ordinal)}{match.path}"
         self.lines.append("\n".join([head, match.text, *self._results(match, around)]))
 
@@ -259,15 +260,15 @@ class _QuotedMatches:
 
     def _result(self, match: Match, around: Around, at: int) -> str:
         """Return a result whole, or the part that the match lacks."""
-        lines = around.lines(at)
         if shown := self.chosen.get((around.segment, around.start + at)):
             return f"=> [{shown.where}]{shown.path} {shown.text}"
         shown_terms = terms_in(match.text, match.wanted)
         missing = [term for term in match.wanted if term.text not in shown_terms]
+        lines, ordinal = around.lines(at), around.start + at
         passages = find_passages(lines, missing, 1)
         passage = (*passages, Passage(1, 1, 0.0, 1))[0]
-        ordinal, message = around.start + at, around.messages[at]
-        whole = Match(around.segment, ordinal, passage, lines, message, len(lines), match.wanted)
+        source = Source(around.messages[at], lines, len(lines))
+        whole = Match(around.segment, ordinal, passage, lines, source, match.wanted)
         result = next((each for each in self.ranked if each.place == whole.place), whole)
         most = max(self.left, RESULT_CHARS)
         result = result.widen(most, most)
@@ -277,10 +278,10 @@ class _QuotedMatches:
 
 def _calls_in(match: Match) -> set[str]:
     """Return the ids of a passage's calls, matching ones alone if any."""
-    result = result_text(match.message)
+    result = result_text(match.source.message)
     first = len(split_lines(result)) + 1 if result else 1
     quoted, matching = set(), set()
-    for call in tool_calls_of(match.message):
+    for call in tool_calls_of(match.source.message):
         text = call_as_text(call)
         last = first + len(split_lines(text)) - 1
         if first <= match.passage.last and last >= match.passage.first:
