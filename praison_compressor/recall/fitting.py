@@ -31,7 +31,7 @@ LEAST_LISTED = 30
 LEAST_BESIDE_CHARS = 80
 """Characters of a call or a result beside a message; where these do not fit it is left out."""
 HALVINGS = 6
-"""Bisection steps that find the share of each message of a range."""
+"""Most bisection steps that find the share of each message of a range."""
 LINES_AROUND = 12
 """Lines returned before and after a named line."""
 
@@ -139,6 +139,8 @@ class Fitting:
         least, share, most = room // len(chosen), room, room
         parts = self._cut_to_share(laid_out, least)
         for _ in range(HALVINGS):
+            if share == least:  # the same parts again: a single message, or all fit
+                break
             wider = self._cut_to_share(laid_out, share)
             if sum(self.count(part) + 1 for part in wider) <= room:
                 parts, least = wider, share
