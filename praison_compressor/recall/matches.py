@@ -47,6 +47,7 @@ __all__ = [
     "Source",
     "choose_matches",
     "count_documents",
+    "first_lines",
     "rank_passages",
     "snippet",
 ]
@@ -291,6 +292,16 @@ def rank_passages(
             passage = replace(passage, score=part * score)
             matches.append(Match(*match.place, passage, lines, source, wanted))
     return sorted(matches, key=lambda each: (each.passage.score, *each.place), reverse=True)
+
+
+def first_lines(found: Sequence[FoundMessage], wanted: Sequence[Term]) -> list[Match]:
+    """Return the first line of each message, in which no term is found."""
+    matches = list[Match]()
+    for each in found[:MAX_RANKED_MESSAGES]:
+        lines = split_lines(message_as_text(each.hit.message))
+        source = Source(each.hit.message, lines, len(lines))
+        matches.append(Match(*each.place, Passage(1, 1, 0.0, 1), lines, source, wanted))
+    return matches
 
 
 def _repeated_factor(line_terms: Sequence[LineTerms], wanted: Sequence[Term]) -> float:

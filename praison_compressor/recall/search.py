@@ -21,6 +21,7 @@ from .matches import (
     Source,
     choose_matches,
     count_documents,
+    first_lines,
     rank_passages,
     snippet,
 )
@@ -117,6 +118,8 @@ def search_answer(
     if not ranked:  # the words of a name stand apart
         words = [Term(word, 1.0) for word in distinct_words(query)]
         ranked = rank_passages(found, words, archive.endings, most)
+        # The store also compares full-width letters, and the first 64 letters of a word.
+        ranked = ranked or first_lines(found, words)
     choice = choose_matches(ranked, is_whole, limit, chars, table_chars)
     quotes = _QuotedMatches(archive, choice.quoted, ranked, chars)
     beside = quotes.places - {match.place for match in choice.quoted}
