@@ -332,8 +332,9 @@ def choose_matches(
     message has all of the query (`is_whole`), words come before repetitions too. A table may have
     `table_chars`. A match whose best line stands in a wider one is left out.
     """
-    names = {term.text for match in ranked[:1] for term in match.wanted if term.parts}
-    words = {term.text for match in ranked[:1] for term in match.wanted if " " not in term.text}
+    wanted = ranked[0].wanted
+    names = {term.text for term in wanted if term.parts}
+    words = {term.text for term in wanted if " " not in term.text}
     sought = names if is_whole else names | words
     matches, alike = _split_repeats(_drop_weak(ranked, sought), sought)
     matches, named = _put_new_terms_first(matches, sought, names)

@@ -184,14 +184,13 @@ def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> st
         none = f" (none has {lacking})" if lacking else ""
         has = "has" if is_complete else "was found with"
         return f"No archived message {has} all of it{none}; {documents}{more} have a part:"
-    several = len(query.split()) > 1
-    phrase = " ".join(query.casefold().split())
-    folded = (" ".join(text.casefold().split()) for text in texts)
-    exact = [each for each, text in zip(found, folded, strict=True) if phrase in text]
     remark = f"{documents}{more} archived message{'s match' if documents > 1 else ' matches'}"
-    return remark + (
-        f", {count_documents(exact)} with these very words" if several and exact else ""
-    )
+    words = query.casefold().split()
+    if len(words) < 2:
+        return remark
+    phrase, folded = " ".join(words), (" ".join(text.casefold().split()) for text in texts)
+    exact = [each for each, text in zip(found, folded, strict=True) if phrase in text]
+    return remark + (f", {count_documents(exact)} with these very words" if exact else "")
 
 
 def _other_matches(
