@@ -120,7 +120,7 @@ def snippet(text: str, wanted: Sequence[Term], chars: int = ROW_CHARS) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """A message as lines; its JSON is read once for all its passages."""
+    """A message as lines; its passages share its parsed JSON."""
 
     message: Message
     lines: Sequence[str]
@@ -295,7 +295,7 @@ def rank_passages(
 
 
 def first_lines(found: Sequence[FoundMessage], wanted: Sequence[Term]) -> list[Match]:
-    """Return the first line of each message, in which no term is found."""
+    """Return each message's first line: no line has a term."""
     matches = list[Match]()
     for each in found[:MAX_RANKED_MESSAGES]:
         lines = split_lines(message_as_text(each.hit.message))
