@@ -21,7 +21,7 @@ from ..messages import Message, result_text, tool_calls_of
 from ..quotes import read_calls
 
 # Scripts without spaces: each character is a word.
-_UNSPACED_SCRIPTS = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+UNSPACED_SCRIPTS = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _WORD_PATTERN = re.compile(r"([^\W_]{1,64})[^\W_]*")  # cut to 64 characters
 
 
@@ -206,7 +206,7 @@ def _fold(text: str) -> str:
     """Casefold a text; separate characters of scripts without spaces."""
     if text.isascii():
         return text.lower()
-    return _UNSPACED_SCRIPTS.sub(r" \g<0> ", unicodedata.normalize("NFKC", text).casefold())
+    return UNSPACED_SCRIPTS.sub(r" \g<0> ", unicodedata.normalize("NFKC", text).casefold())
 
 
 def searchable_text(message: Mapping[str, Any]) -> str:

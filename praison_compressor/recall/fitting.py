@@ -31,7 +31,7 @@ LEAST_LISTED = 30
 LEAST_BESIDE_CHARS = 80
 """Characters of a call or a result beside a message; where these do not fit it is left out."""
 HALVINGS = 6
-"""Bisection steps that find the share of each message of a range."""
+"""Most bisection steps that find the share of each message of a range."""
 LINES_AROUND = 12
 """Lines returned before and after a named line."""
 
@@ -139,6 +139,8 @@ class Fitting:
         least, share, most = room // len(chosen), room, room
         parts = self._cut_to_share(laid_out, least)
         for _ in range(HALVINGS):
+            if share == least:  # the same parts again: a single message, or all fit
+                break
             wider = self._cut_to_share(laid_out, share)
             if sum(self.count(part) + 1 for part in wider) <= room:
                 parts, least = wider, share
@@ -182,14 +184,15 @@ class Fitting:
         where = reference.of_message(reference.message)
         if message == DROPPED:
             return f"{where} is {DROPPED['content']}."
-        lines = split_lines(message_as_text(message))
+        text = message_as_text(message)
+        lines = split_lines(text)
         first, last = line_range(reference, len(lines))
         end, mark = length_without_ending(lines, endings), ""
         if first <= end < last:
             last, mark = end, ENDING_MARK
         length = end if last <= end else len(lines)
         head = f"\n[{where}] {message.get('role')}, lines {first}-{last} of {length}"
-        if path := json_paths(message_as_text(message))[first - 1]:
+        if path := json_paths(text, lines)[first - 1]:
             head += f", in {path}"
         room -= self.count(QUOTE_NOTICE + head + mark) + _CUT_TOKENS
         shown_to = first - 1 + count_fitting(lines[first - 1 : last], room, self.count)

@@ -102,13 +102,12 @@ def _member_ends(line: str, begin: int) -> Iterator[int]:
         before = token[0]
 
 
-def json_paths(text: str) -> list[str]:
-    """Return the keys that lead to each line of a JSON text.
+def json_paths(text: str, lines: Sequence[str]) -> list[str]:
+    """Return the keys that lead to each of a JSON text's `split_lines`.
 
-    >>> json_paths('{"rows": [\\n{"id": 7,\\n"name": "x"}]}')
+    >>> json_paths(text := '{"rows": [\\n{"id": 7,\\n"name": "x"}]}', split_lines(text))
     ['', 'rows', 'rows[0]']
     """
-    lines = split_lines(text)
     begin = _BEGINS_JSON.search(text)
     is_json = begin is not None and (text[: begin.start()].strip() == "" or len(lines) > 1)
     if begin is None or not is_json or "\n" in text[: begin.start()].strip():
@@ -120,23 +119,23 @@ def json_paths(text: str) -> list[str]:
         at += text.startswith("\n", at)
     paths, waiting = [""] * len(lines), iter(enumerate(starts))
     number, start = next(waiting)
-    for place, path in _token_paths(text, begin.start()):
+    for place, around in _containers(text, begin.start()):
         while start <= place:
-            paths[number] = path
+            keys = (f"[{key}]" if isinstance(key, int) else f".{key}" for (key,) in around[:-1])
+            paths[number] = "".join(keys).lstrip(".")
             number, start = next(waiting, (number, len(text) + 1))
     return paths
 
 
-def _token_paths(text: str, begin: int) -> Iterator[tuple[int, str]]:
-    """Yield each token's place with the path of the container around it."""
+def _containers(text: str, begin: int) -> Iterator[tuple[int, Sequence[Sequence[str | int]]]]:
+    """Yield each token's place and containers; the next token changes these."""
     stack: list[list[str | int]] = []  # the key or the number of the member that is being read
     last = ""
     for token in _JSON_TOKEN.finditer(text, begin):
         value = token[0]
         if value.isspace():
             continue
-        keys = (f"[{key}]" if isinstance(key, int) else f".{key}" for (key,) in stack[:-1])
-        yield token.start(), "".join(keys).lstrip(".")
+        yield token.start(), stack
         if value in _OPENING:
             stack.append([0] if value == "[" else [""])
         elif value in _CLOSING and stack:

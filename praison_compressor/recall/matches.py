@@ -44,8 +44,10 @@ __all__ = [
     "FoundMessage",
     "Match",
     "Selection",
+    "Source",
     "choose_matches",
     "count_documents",
+    "first_lines",
     "rank_passages",
     "snippet",
 ]
@@ -117,6 +119,31 @@ def snippet(text: str, wanted: Sequence[Term], chars: int = ROW_CHARS) -> str:
 
 
 @dataclass(frozen=True)
+class Source:
+    """A message as lines; its passages share its parsed JSON."""
+
+    message: Message
+    lines: Sequence[str]
+    end: int
+    """Lines before an ending that other messages have too."""
+
+    @lazy
+    def paths(self) -> list[str]:
+        """Return the keys that lead to each line of JSON, "" elsewhere."""
+        # A program among a call's arguments is no JSON.
+        is_call = bool(tool_calls_of(self.message))
+        text = "" if is_call else message_as_text(self.message)
+        return json_paths(text, self.lines)
+
+    @lazy
+    def table(self) -> str:
+        """Return the message's JSON as a table, or ""."""
+        # Most texts are no JSON, which `table_of` sees at the first character.
+        table = table_of(message_as_text(self.message))
+        return table if table and any(self.paths) else ""
+
+
+@dataclass(frozen=True)
 class Match:
     """A passage of an archived message."""
 
@@ -124,9 +151,7 @@ class Match:
     ordinal: int
     passage: Passage
     lines: Sequence[str]
-    message: Message
-    end: int
-    """Lines before an ending that other messages have too."""
+    source: Source
     wanted: Sequence[Term]
     """The query's terms; rare ones weigh more."""
     is_table: bool = False
@@ -157,25 +182,13 @@ class Match:
     @property
     def path(self) -> str:
         """Return the keys to a JSON passage in words, or ""."""
-        path = self.paths[self.passage.first - 1]
+        path = self.source.paths[self.passage.first - 1]
         return f", in {path}" if path else ""
-
-    @lazy
-    def paths(self) -> list[str]:
-        """Return the keys that lead to each line of JSON, "" elsewhere."""
-        # A program among a call's arguments is no JSON.
-        is_call = bool(tool_calls_of(self.message))
-        return [""] * len(self.lines) if is_call else json_paths(message_as_text(self.message))
-
-    @lazy
-    def table(self) -> str:
-        """Return the message's JSON as a table, or ""."""
-        return table_of(message_as_text(self.message)) if any(self.paths) else ""
 
     @lazy
     def terms(self) -> frozenset[str]:
         """Return the terms that the passage shows."""
-        return terms_in(self.table or self.text, self.wanted)
+        return terms_in(self.source.table or self.text, self.wanted)
 
     def has(self, other: Match) -> bool:
         """Return whether the passage has the other's best line."""
@@ -186,7 +199,7 @@ class Match:
     @property
     def after(self) -> str:
         """Reference of the lines that follow; "" where nothing follows."""
-        last = min(self.end, self.passage.last + FOLLOWING_LINES)
+        last = min(self.source.end, self.passage.last + FOLLOWING_LINES)
         is_end = self.is_table or last <= self.passage.last
         return "" if is_end else str(self.where.lines(self.passage.last + 1, last))
 
@@ -216,13 +229,13 @@ class Match:
         the rows with the most weight are shown. An ending that other messages have too is left out.
         """
         best, passage = self.passage.best - 1, self.passage
-        end = max(passage.last, self.end)
+        end = max(passage.last, self.source.end)
         if chars_of(self.lines[:end]) <= most:
             return replace(self, passage=replace(passage, first=1, last=end))
-        if table := self.table:
+        if table := self.source.table:
             # A match at the top names all of the JSON.
-            if len(table) > (most if self.paths[best] else table_chars):
-                rows = table_rows(message_as_text(self.message))
+            if len(table) > (most if self.source.paths[best] else table_chars):
+                rows = table_rows(message_as_text(self.source.message))
                 scores = line_scores([row.line for row in rows], self.wanted)
                 table = best_rows(rows, scores, most)
             shown = table.split("\n")
@@ -236,7 +249,7 @@ class Match:
     def row(self) -> str:
         """The passage's reference and a few of its words."""
         words = snippet(self.text, self.wanted, 2 * ROW_CHARS)
-        return f"[{self.where}] {self.message.get('role')}: {words}"
+        return f"[{self.where}] {self.source.message.get('role')}: {words}"
 
 
 def rank_passages(
@@ -268,6 +281,7 @@ def rank_passages(
         part = (1 + full_weights[number] / fullest) / 2 * _repeated_factor(terms_of, wanted)
         end = length_without_ending(lines, shared)
         end = end if any(terms_of[:end]) else len(lines)
+        source = Source(match.hit.message, lines, end)
         context = WIDEN_FACTOR * CONTEXT
         for passage in find_passages(
             lines[:end], wanted, most, held=terms_of[:end], context=context
@@ -276,8 +290,18 @@ def rank_passages(
             above = named_above.get(number, frozenset()) - own
             score = passage.score + NEIGHBOUR_SHARE * weight_of(above, wanted)
             passage = replace(passage, score=part * score)
-            matches.append(Match(*match.place, passage, lines, match.hit.message, end, wanted))
+            matches.append(Match(*match.place, passage, lines, source, wanted))
     return sorted(matches, key=lambda each: (each.passage.score, *each.place), reverse=True)
+
+
+def first_lines(found: Sequence[FoundMessage], wanted: Sequence[Term]) -> list[Match]:
+    """Return each message's first line: no line has a term."""
+    matches = list[Match]()
+    for each in found[:MAX_RANKED_MESSAGES]:
+        lines = split_lines(message_as_text(each.hit.message))
+        source = Source(each.hit.message, lines, len(lines))
+        matches.append(Match(*each.place, Passage(1, 1, 0.0, 1), lines, source, wanted))
+    return matches
 
 
 def _repeated_factor(line_terms: Sequence[LineTerms], wanted: Sequence[Term]) -> float:
@@ -308,8 +332,9 @@ def choose_matches(
     message has all of the query (`is_whole`), words come before repetitions too. A table may have
     `table_chars`. A match whose best line stands in a wider one is left out.
     """
-    names = {term.text for match in ranked[:1] for term in match.wanted if term.parts}
-    words = {term.text for match in ranked[:1] for term in match.wanted if " " not in term.text}
+    wanted = ranked[0].wanted
+    names = {term.text for term in wanted if term.parts}
+    words = {term.text for term in wanted if " " not in term.text}
     sought = names if is_whole else names | words
     matches, alike = _split_repeats(_drop_weak(ranked, sought), sought)
     matches, named = _put_new_terms_first(matches, sought, names)
@@ -323,7 +348,8 @@ def choose_matches(
             match = match.widen(min(share, MAX_BLOCK_CHARS), table_chars)
         elif number == len(best) and chars >= MIN_FILLING_CHARS:
             match = match.narrow(chars)
-            if match.table or chars_of(match.lines[: match.end]) <= chars:
+            source = match.source
+            if source.table or chars_of(source.lines[: source.end]) <= chars:
                 match = match.widen(chars, 0)
         if number < quoted or (number == len(best) and len(match.text) <= chars):
             chars -= len(match.text)

@@ -202,8 +202,8 @@ def _quote_stretch(
     for message in filter(is_result, reversed(messages)):
         call = made.get(str(message.get("tool_call_id") or ""), calls[-1])
         line = deciding_line(call, result_text(message))
-        is_telling = line and not is_noise(line)
-        words = f'{call.name} -> "{truncate_line(line, QUOTE_CHARS)}"' if is_telling else ""
+        is_deciding = line and not is_noise(line)
+        words = f'{call.name} -> "{truncate_line(line, QUOTE_CHARS)}"' if is_deciding else ""
         if words and command_of(call) and kind_of(call) == ACTS:
             return words
         bad = bad or (words if is_failure(line) and kind_of(call) != LISTS else "")

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ..ledger.words import STOP_WORDS, distinct_words
+from ..ledger.words import STOP_WORDS, UNSPACED_SCRIPTS, distinct_words
 
 __all__ = [
     "Passage",
@@ -249,6 +249,7 @@ def _has_word(text: str, folded: str, wanted: str) -> bool:
     while place >= 0:
         end = place + len(wanted)
         inside = place > 0 and folded[place - 1].isalnum() and wanted[:1].isalnum()
+        inside = inside and not UNSPACED_SCRIPTS.search(folded[place - 1 : place + 1])
         is_part = inside and len(text) == len(folded) and text[place].isupper()
         runs_on = wanted[-1:].isdigit() and folded[end : end + 1].isdigit()
         if (not inside or (is_part and text[place - 1].islower())) and not runs_on:

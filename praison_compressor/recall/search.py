@@ -18,8 +18,10 @@ from .layout import split_lines
 from .matches import (
     FoundMessage,
     Match,
+    Source,
     choose_matches,
     count_documents,
+    first_lines,
     rank_passages,
     snippet,
 )
@@ -116,6 +118,8 @@ def search_answer(
     if not ranked:  # the words of a name stand apart
         words = [Term(word, 1.0) for word in distinct_words(query)]
         ranked = rank_passages(found, words, archive.endings, most)
+        # The store also compares full-width letters, and the first 64 letters of a word.
+        ranked = ranked or first_lines(found, words)
     choice = choose_matches(ranked, is_whole, limit, chars, table_chars)
     quotes = _QuotedMatches(archive, choice.quoted, ranked, chars)
     beside = quotes.places - {match.place for match in choice.quoted}
@@ -180,14 +184,13 @@ def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> st
         none = f" (none has {lacking})" if lacking else ""
         has = "has" if is_complete else "was found with"
         return f"No archived message {has} all of it{none}; {documents}{more} have a part:"
-    several = len(query.split()) > 1
-    phrase = " ".join(query.casefold().split())
-    folded = (" ".join(text.casefold().split()) for text in texts)
-    exact = [each for each, text in zip(found, folded, strict=True) if phrase in text]
     remark = f"{documents}{more} archived message{'s match' if documents > 1 else ' matches'}"
-    return remark + (
-        f", {count_documents(exact)} with these very words" if several and exact else ""
-    )
+    words = query.casefold().split()
+    if len(words) < 2:
+        return remark
+    phrase, folded = " ".join(words), (" ".join(text.casefold().split()) for text in texts)
+    exact = [each for each, text in zip(found, folded, strict=True) if phrase in text]
+    return remark + (f", {count_documents(exact)} with these very words" if exact else "")
 
 
 def _other_matches(
@@ -230,9 +233,9 @@ class _QuotedMatches:
             self.lines.append(f"[{where}]{match.path}\n{match.text}")
             return
         around = self.archive.around(match.segment, range(match.ordinal, match.ordinal + 1))
-        length = max(match.end, match.passage.last)
+        length = max(match.source.end, match.passage.last)
         size = f" (of {length} lines)" if where.line is not None else ""
-        role = match.message.get("role")
+        role = match.source.message.get("role")
         head = f"[{where}]{size} {role}{self._answered_call(around, match.ordinal)}{match.path}"
         self.lines.append("\n".join([head, match.text, *self._results(match, around)]))
 
@@ -259,15 +262,15 @@ class _QuotedMatches:
 
     def _result(self, match: Match, around: Around, at: int) -> str:
         """Return a result whole, or the part that the match lacks."""
-        lines = around.lines(at)
         if shown := self.chosen.get((around.segment, around.start + at)):
             return f"=> [{shown.where}]{shown.path} {shown.text}"
         shown_terms = terms_in(match.text, match.wanted)
         missing = [term for term in match.wanted if term.text not in shown_terms]
+        lines, ordinal = around.lines(at), around.start + at
         passages = find_passages(lines, missing, 1)
         passage = (*passages, Passage(1, 1, 0.0, 1))[0]
-        ordinal, message = around.start + at, around.messages[at]
-        whole = Match(around.segment, ordinal, passage, lines, message, len(lines), match.wanted)
+        source = Source(around.messages[at], lines, len(lines))
+        whole = Match(around.segment, ordinal, passage, lines, source, match.wanted)
         result = next((each for each in self.ranked if each.place == whole.place), whole)
         most = max(self.left, RESULT_CHARS)
         result = result.widen(most, most)
@@ -277,10 +280,10 @@ class _QuotedMatches:
 
 def _calls_in(match: Match) -> set[str]:
     """Return the ids of a passage's calls, matching ones alone if any."""
-    result = result_text(match.message)
+    result = result_text(match.source.message)
     first = len(split_lines(result)) + 1 if result else 1
     quoted, matching = set(), set()
-    for call in tool_calls_of(match.message):
+    for call in tool_calls_of(match.source.message):
         text = call_as_text(call)
         last = first + len(split_lines(text)) - 1
         if first <= match.passage.last and last >= match.passage.first:

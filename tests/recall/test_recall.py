@@ -40,6 +40,22 @@ def test_words_of_a_joined_name_are_found_apart():
     assert "func Open(pier string)" in answer
 
 
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("先读取文件然后失败", "文件"),
+        ("先运行pytest失败", "pytest"),
+        ("the code １２３４５ failed", "12345"),
+        ("9" * 70, "9" * 68 + "11"),
+    ],
+    ids=["script without spaces", "word beside it", "full-width digits", "long number"],
+)
+def test_every_match_of_the_store_is_shown(store, text, query):
+    """A message that the store finds is quoted, also where no term stands in its lines."""
+    committed(store, "s", [{"role": "user", "content": text}])
+    assert text in tools(store)[0](query)
+
+
 @given(st.lists(st.sampled_from([*"().:/-_ ", "Open", "pier", "open9", "ß", "İ"]), max_size=8))
 def test_any_query_is_answered(parts):
     """No query of a model raises."""
