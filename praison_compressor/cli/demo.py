@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .demo_agent import RecordedRequest, TurnOutcome
 
 WIDTH = 38
-"""Most columns of each width of a picture."""
+"""Most columns of each half of a picture."""
 
 FIRST_SHOWN, LAST_SHOWN = 4, 2
 """Messages shown at either end of a long list."""

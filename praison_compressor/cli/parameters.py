@@ -84,8 +84,8 @@ def _bundle_options(bundle: str, make: Function, **options: Decorator) -> Decora
             return function(**values, **{bundle: make(**bundled)})
 
         declared: Function = wrapper
-        for option in reversed(options.values()):
-            declared = option(declared)
+        for declare in reversed(options.values()):
+            declared = declare(declared)
         return declared
 
     return decorate
@@ -170,9 +170,7 @@ STORE = option(
     "PRAISON_COMPRESSOR_STORE. PRAISONAI_SESSION_KEY opens an encrypted one.",
     "store_url",
 )
-NAMESPACE = option(
-    "--namespace NAME", "The tenant. Default: default.", default=CompressorConfig.namespace
-)
+NAMESPACE = option("--namespace NAME", "The tenant. Default: default.")
 CONVERSATION = option("--conversation N", "The conversation to take, of several.")
 AS_JSON = option("--json", "Print one JSON value, for a program.", "as_json")
 

@@ -230,7 +230,7 @@ def measured(url: str) -> Iterator[tuple[object, ...]]:
 def main() -> None:
     given = options(__doc__, messages=1_000_000, database=DATABASES)
     columns = ("where", "query", "hits", "ms, median", "most", "at most")
-    for name, new_url in databases([given.database] if given.database else DATABASES):
+    for name, new_url in databases(given.database):
         url = new_url()
         write(url, given.messages)
         show(f"{given.messages:,} messages, {name}", columns, measured(url))

@@ -1,4 +1,4 @@
-"""Make layouts for tests of plans from sketches, a word for each message."""
+"""Make views for tests of plans from sketches, a word for each message."""
 
 from collections.abc import Mapping
 from dataclasses import replace

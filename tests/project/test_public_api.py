@@ -26,7 +26,7 @@ MODULES = ["praison_compressor", "praison_compressor.praisonai", "praison_compre
 
 
 def functions_in(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    nodes = ast.walk(ast.parse(path.read_text()))
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     return [n for n in nodes if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
 
 
@@ -86,7 +86,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 def first_lines() -> Iterator[tuple[str, str]]:
     """Yield each docstring's module and first line."""
-    for path in sorted(Path(praison_compressor.__file__).parent.rglob("*.py")):
+    for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, DOCUMENTED) and (text := ast.get_docstring(node)):
                 yield path.name, text.partition("\n")[0]

@@ -85,14 +85,12 @@ ACCEPTED = [
 
 # ---------------------------------------------------------------- the twins
 
-PARAMETERS: Any = {"type": "object", "properties": {"path": {"type": "string"}}}
 THINKING = {"type": "enabled", "budget_tokens": 1024}
 READS = (Call("read", {"path": "a"}),)
 
 # Anthropic's.
 USE: Any = {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a"}}
 ANSWER: Any = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "done"}
-NATIVE_TOOL: Any = {"name": "read", "input_schema": PARAMETERS}
 MARK = {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}
 
 # Responses'.

@@ -19,12 +19,12 @@ from tests.helpers.transcripts import outputs, transcripts
 TALK = "s10 u20 " + "c50 r450 a100 " * 10 + "u30 a40"
 
 
-def keeping(layout: View, *starts: int) -> View:
-    return replace(layout, kept_out=frozenset(i for start in starts for i in (start, start + 1)))
+def keeping(view: View, *starts: int) -> View:
+    return replace(view, kept_out=frozenset(i for start in starts for i in (start, start + 1)))
 
 
-def planned_for(layout: View, limit: int, trigger: int, target: int) -> Plan | None:
-    return planned(layout, budget(limit, trigger, target))
+def planned_for(view: View, limit: int, trigger: int, target: int) -> Plan | None:
+    return planned(view, budget(limit, trigger, target))
 
 
 def summarized(found: Plan | None) -> list[tuple[int, int]]:
@@ -33,8 +33,8 @@ def summarized(found: Plan | None) -> list[tuple[int, int]]:
 
 def test_nothing_yields_while_the_window_takes_it():
     """Kept outputs stay while the window takes them."""
-    layout = keeping(laid(TALK), *range(2, 32, 3))
-    assert planned_for(layout, 7_000, 4_000, 3_000) is None
+    view = keeping(laid(TALK), *range(2, 32, 3))
+    assert planned_for(view, 7_000, 4_000, 3_000) is None
     some = keeping(laid(TALK), 2, 5)
     assert summarized(planned_for(some, 7_000, 4_000, 3_000)) == [(7, 32)]
 
@@ -42,17 +42,17 @@ def test_nothing_yields_while_the_window_takes_it():
 @pytest.mark.parametrize(("target", "yielded"), [(5_000, 2), (4_000, 4), (3_000, 6), (2_000, 7)])
 def test_the_oldest_yield_and_as_few_as_the_target_asks(target, yielded):
     """The oldest kept outputs yield, as few as the target asks."""
-    layout = keeping(laid(TALK), *range(2, 32, 3))
-    found = planned_for(layout, 6_000, 5_900, target)
+    view = keeping(laid(TALK), *range(2, 32, 3))
+    found = planned_for(view, 6_000, 5_900, target)
     assert summarized(found) == [(2, 2 + 3 * yielded)]
 
 
 def test_all_kept_outputs_yield_where_no_number_is_enough():
     """All kept outputs yield if the limit asks for it, and below the rest is an error."""
-    layout = keeping(laid(TALK), *range(2, 32, 3))
-    assert summarized(planned_for(layout, 400, 300, 100)) == [(2, 32)]
+    view = keeping(laid(TALK), *range(2, 32, 3))
+    assert summarized(planned_for(view, 400, 300, 100)) == [(2, 32)]
     with pytest.raises(BudgetTooSmall):
-        planned_for(layout, 150, 150, 150)
+        planned_for(view, 150, 150, 150)
 
 
 # ---------------------------------------------------------------- a whole conversation
