@@ -128,6 +128,13 @@ def test_every_named_file_exists():
     assert [name for name in names if not any((top / name).exists() for top in places)] == []
 
 
+@pytest.mark.parametrize("page", [README, DOCS / "agents.md"], ids=lambda page: page.stem)
+def test_the_hosts_command_names_its_package(page):
+    """A page with the host's command names the package that has it."""
+    text = page.read_text(encoding="utf-8")
+    assert "`pip install praisonai`" in text.partition("praisonai plugins add")[0][-300:]
+
+
 def test_the_changelog_has_this_version():
     """The changelog's newest entry is the version of the package."""
     newest = re.search(r"^## \[?([\d.]+)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
