@@ -282,8 +282,10 @@ class AgentRequests:
     async def on_calls(self, request: HostRequest, message: Message) -> None:
         """Record an answer's calls: the turn may stop before their results."""
         conversation = self._finder.running
+        if conversation is None or not self._compressors.config.keep_tool_steps:
+            return
         with self._log_failure("the calls of an answer are not recorded"):
-            if conversation and carries_conversation(self._agent(), request.messages):
+            if carries_conversation(self._agent(), request.messages):
                 engine = self._compressors.for_model(request.model)
                 await asyncio.to_thread(conversation.journal.add_calls, message, engine)
 
