@@ -25,7 +25,7 @@ from .agent_ledger import Forgotten, erase, host_session
 from .agent_requests import AgentRequests
 from .context_param import HostSettings, RequestedContext
 from .conversation_finder import ConversationFinder, is_under, new_session_id
-from .conversations import Choices, Conversation, Conversations, MessagePlace, ShownMessage
+from .conversations import Choices, ChosenMessage, Conversation, Conversations, ShownMessage
 from .journal import KeptSteps, count_kept_steps
 from .model_compressors import ModelCompressors
 from .notices import Notices
@@ -173,8 +173,8 @@ class AgentCompressor:
         shown = conversation.last_preview or self.preview()
         choices = conversation.choices
         if keep:
-            places = (place for name in keep if (place := _locate(shown, name)) is not None)
-            keeps = dict.fromkeys((*choices.keep, *places))
+            messages = (message for name in keep if (message := _locate(shown, name)) is not None)
+            keeps = dict.fromkeys((*choices.keep, *messages))
             return self._show_preview(replace(choices, keep=tuple(keeps)))
         if focus is not None:
             return self._show_preview(replace(choices, focus=focus or None))
@@ -329,8 +329,8 @@ class AgentCompressor:
         return erase(self.ledger, self.config.namespace, target or self.session_id, host_store)
 
 
-def _locate(shown: Preview, reference: str | None) -> MessagePlace | None:
-    """Return the place of the message that a reference names."""
+def _locate(shown: Preview, reference: str | None) -> ChosenMessage | None:
+    """Return the shown message that a reference names, else the reference."""
     if shown.repaired or not reference or reference not in shown.references:
         return reference
     index = shown.references.index(reference)

@@ -304,9 +304,9 @@ def is_host_summary(message: Message) -> bool:
 
 
 def _last_run(messages: Sequence[Message], run: Sequence[Message]) -> int | None:
-    """Return the last place of a run of messages, or None."""
+    """Return the index at which a run of messages last begins, or None."""
     size = len(run)
-    places = range(len(messages) - size, -1, -1) if size else ()
+    starts = range(len(messages) - size, -1, -1) if size else ()
     return next(
-        (i for i in places if messages[i] == run[0] and list(messages[i : i + size]) == run), None
+        (i for i in starts if messages[i] == run[0] and list(messages[i : i + size]) == run), None
     )

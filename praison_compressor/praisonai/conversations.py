@@ -47,7 +47,7 @@ class ShownMessage:
     digest: str
 
 
-MessagePlace = ShownMessage | str
+ChosenMessage = ShownMessage | str
 """A message of a preview, or a reference not yet resolved."""
 
 
@@ -55,11 +55,11 @@ MessagePlace = ShownMessage | str
 class Choices:
     """The user's choices for the next compression of a conversation."""
 
-    keep: tuple[MessagePlace, ...] = ()
+    keep: tuple[ChosenMessage, ...] = ()
     """Messages that stay verbatim; the next request records them in the ledger."""
-    since: MessagePlace | None = None
+    since: ChosenMessage | None = None
     """The first message to compress."""
-    until: MessagePlace | None = None
+    until: ChosenMessage | None = None
     """The first message after them."""
     focus: str | None = None
     """A subject that the summary must keep."""
@@ -77,9 +77,9 @@ class Choices:
         Raises:
             ConfigError: a message that ends the range has left the conversation.
         """
-        keep = [index for place in self.keep if (index := _index_now(place, messages)) is not None]
+        keep = [index for m in self.keep if (index := _index_now(m, messages)) is not None]
         named = {"since": self.since, "until": self.until}
-        ends = {name: _index_now(place, messages) for name, place in named.items() if place}
+        ends = {name: _index_now(end, messages) for name, end in named.items() if end}
         if None in ends.values():
             raise ConfigError(
                 "a message that ends the chosen range has left the conversation: choose the range "
@@ -88,14 +88,14 @@ class Choices:
         return ({"keep": keep} if keep else {}) | ends
 
 
-def _index_now(place: MessagePlace, messages: Sequence[Message]) -> int | str | None:
-    """Return the chosen message's index, None if it is gone."""
-    if isinstance(place, str):
-        return place
-    shown = leading_count(messages) + place.index
+def _index_now(chosen: ChosenMessage, messages: Sequence[Message]) -> int | str | None:
+    """Return a message's index, None if it is gone; a reference stays."""
+    if isinstance(chosen, str):
+        return chosen
+    shown = leading_count(messages) + chosen.index
     # Few edits move a message: mostly one message is digested.
     nearest = sorted(range(len(messages)), key=lambda index: abs(index - shown))
-    return next((n for n in nearest if content_digest(messages[n]) == place.digest), None)
+    return next((n for n in nearest if content_digest(messages[n]) == chosen.digest), None)
 
 
 @dataclass(frozen=True)

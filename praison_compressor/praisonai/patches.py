@@ -128,7 +128,7 @@ ABSENT = object()
 
 
 class Target(NamedTuple):
-    """A row's place in the installed host."""
+    """A class of the installed host, and what it holds under a row's name."""
 
     row: Replaced
     holder: Any
@@ -140,7 +140,7 @@ class Target(NamedTuple):
 def probe(
     rows: Sequence[Replaced] = REPLACED, reads: Sequence[Read] = READ
 ) -> tuple[list[Target], dict[str, str]]:
-    """Return the places to replace, and each left-out part's reason.
+    """Return the targets to replace, and each left-out part's reason.
 
     Raises:
         HostMoved: an essential name is gone or has another shape.
@@ -171,7 +171,7 @@ def is_imported(row: Replaced) -> bool:
 
 
 def _target(row: Replaced) -> Target:
-    """Return a row's place; `vars` returns a property itself."""
+    """Return a row's target; `vars` returns a property itself."""
     owner = _resolve(row.owner)
     for holder in getattr(owner, "__mro__", ()):
         if row.name in vars(holder):

@@ -240,11 +240,11 @@ def add_cache_marks(
     host_marks = _marks_in([*messages, *(tools or ())])
     free = max(0, MOST_MARKS - host_marks)
     mark = {"type": "ephemeral", **({"ttl": ttl} if ttl and not host_marks else {})}
-    places = [place for place in _mark_places(messages) if not _marks_in(messages[place])][:free]
-    return [_with_mark(m, mark) if index in places else m for index, m in enumerate(messages)]
+    marked = [n for n in _indices_to_mark(messages) if not _marks_in(messages[n])][:free]
+    return [_with_mark(m, mark) if index in marked else m for index, m in enumerate(messages)]
 
 
-def _mark_places(messages: Sequence[Message]) -> list[int]:
+def _indices_to_mark(messages: Sequence[Message]) -> list[int]:
     """Return the indices to mark, the most valuable first."""
     markable = [index for index, message in enumerate(messages) if _is_markable(message)]
     # Later system messages come and go.

@@ -151,8 +151,8 @@ def _missing_front(transcript: Sequence[Message], restored: Sequence[Message]) -
     digests = [*map(digest, kept)]
     # Match two messages: one may recur, and a killed turn's end may differ.
     begins = [*map(digest, restored[:2])]
-    places = (at for at in range(len(digests), -1, -1) if digests[at : at + len(begins)] == begins)
-    return kept[: next(places, 0)]
+    starts = (at for at in range(len(digests), -1, -1) if digests[at : at + len(begins)] == begins)
+    return kept[: next(starts, 0)]
 
 
 def _role_and_content(message: Message) -> tuple[Any, Any]:
