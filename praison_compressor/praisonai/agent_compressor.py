@@ -252,7 +252,7 @@ class AgentCompressor:
 
     def new_session(self) -> str:
         """Begin a conversation with an empty archive; return its session id."""
-        return self._finder.switch_to(new_session_id(self._finder.key), ()).session_id
+        return self._finder.switch_to(new_session_id(self._finder.host_id), ()).session_id
 
     def resume(self, session_id: str) -> str:
         """Go on with a stored session; return its id.
@@ -265,7 +265,7 @@ class AgentCompressor:
 
         Raises:
             SessionNotFound: the store has no such session in this namespace. In a bot's turn also:
-                the session is not under the bot's key, so it is another person's.
+                the session is not under the bot's id, so it is another person's.
         """
         root = self.ledger.lineage(self.config.namespace, session_id)[-1].session_id
         agent = self._agent()
@@ -289,14 +289,14 @@ class AgentCompressor:
     def sessions(self) -> list[SessionInfo]:
         """Return the stored sessions of the conversation's user, the newest first.
 
-        These have the host's id, or the user left them by `/new` or `/resume`.
+        These are under the host id, or the user left them by `/new` or `/resume`.
         """
         if not isinstance(self.ledger, DurableStore):
             return []
-        key = self._finder.key
+        host_id = self._finder.host_id
         own = self._finder.user_sessions()
         stored = self.ledger.sessions(self.config.namespace)
-        listed = (s for s in stored if s.id in own or (key is not None and is_under(s.id, key)))
+        listed = (s for s in stored if s.id in own or (host_id and is_under(s.id, host_id)))
         return sorted(listed, key=lambda session: session.updated, reverse=True)
 
     def save(self) -> int:

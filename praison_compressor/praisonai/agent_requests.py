@@ -241,7 +241,7 @@ class AgentRequests:
             logger.warning(
                 "agent %s: sent as well as it fits: %s", agent_title(self._agent()), reason
             )
-        self._notices(Event("failed", self._finder.running_or_blank.session_id, {"reason": cause}))
+        self._notices(Event("failed", self._finder.running_or_new.session_id, {"reason": cause}))
         with self._log_failure("sent as it is"):
             overhead = self._compressors.overhead(request)
             return self._fit_view(conversation, request, logged=error, overhead_tokens=overhead)
@@ -259,7 +259,7 @@ class AgentRequests:
     ) -> Sequence[Message]:
         """Return the best view without recording it in the ledger."""
         engine = self._compressors.for_model(request.model)
-        target = conversation or self._finder.running_or_blank
+        target = conversation or self._finder.running_or_new
         result = engine.best(request.messages, **target.options, **options)
         if conversation is not None:
             conversation.remember_sent(result, request, engine)

@@ -136,8 +136,8 @@ def bot_session_start(call: HostCall) -> Any:
     agent = call.argument("agent")
     route = {k: v for k, v in call.kwargs.items() if k not in ("agent", "user_id")}
     bound = getattr(bot, "_max_history", 0)
-    key = bot._session_key(call.argument("user_id"), **route)
-    name_conversation(agent, key, bound if isinstance(bound, int) else 0)
+    bot_id = bot._session_key(call.argument("user_id"), **route)
+    name_conversation(agent, bot_id, bound if isinstance(bound, int) else 0)
     vars(bot)[ANSWERING] = weakref.ref(agent)
     return call.go_on()
 

@@ -121,8 +121,8 @@ class Conversation:
 
     session_id: str
     """The ledger's session, of this conversation alone."""
-    key: str | None = None
-    """The host's id, if it gives one."""
+    host_id: str | None = None
+    """The id that a bot, the host or `context=` gives it, if any."""
     earlier_sessions: tuple[str, ...] = ()
     """Sessions from which the user came here, by `/new` or `/resume`."""
     transcript: tuple[Message, ...] = ()
@@ -310,13 +310,13 @@ class Conversations:
         with self.lock:
             return [*reversed(self._by_session.values())]
 
-    def with_key(self, key: str | None) -> list[Conversation]:
-        """Return the conversations with a host's id, the newest first."""
-        return [conversation for conversation in self.newest() if conversation.key == key]
+    def with_host_id(self, host_id: str | None) -> list[Conversation]:
+        """Return the conversations with a host id, the newest first."""
+        return [conversation for conversation in self.newest() if conversation.host_id == host_id]
 
-    def find_unused(self, key: str | None) -> Conversation | None:
+    def find_unused(self, host_id: str | None) -> Conversation | None:
         """Return a conversation with that id which has sent no request."""
-        return next((unused for unused in self.with_key(key) if not unused.first_sent), None)
+        return next((c for c in self.with_host_id(host_id) if not c.first_sent), None)
 
     def keep(self, conversation: Conversation) -> Conversation:
         """Remember a conversation as the newest; forget the oldest."""

@@ -72,22 +72,22 @@ def stream_in_turn(turn: Turn | None, stream: Generator[Any, Any, Any]) -> Gener
 
 # ------------------------------------------------------------ a bot's id
 
-_bot_key: ContextVar[tuple[weakref.ref[Any], str, int] | None] = ContextVar(
-    "praison_compressor_host_key", default=None
+_bot_id: ContextVar[tuple[weakref.ref[Any], str, int] | None] = ContextVar(
+    "praison_compressor_bot_id", default=None
 )
 
 
-def name_conversation(agent: Any, key: str, bound: int) -> None:
-    """Set the bot's key for the conversation and its list's bound."""
-    _bot_key.set((weakref.ref(agent), key, bound))
+def name_conversation(agent: Any, bot_id: str, bound: int) -> None:
+    """Set the bot's id for the conversation and its list's bound."""
+    _bot_id.set((weakref.ref(agent), bot_id, bound))
 
 
 def without_bot_name() -> AbstractContextManager[None]:
     """Run a block in which no bot has named a conversation yet."""
-    return _set(_bot_key, None)
+    return _set(_bot_id, None)
 
 
 def bot_conversation(agent: Any) -> tuple[str | None, int]:
-    """Return the calling bot's key and its lists' bound, or (None, 0)."""
-    named = _bot_key.get()
+    """Return the calling bot's id and its lists' bound, or (None, 0)."""
+    named = _bot_id.get()
     return named[1:] if named is not None and named[0]() is agent else (None, 0)

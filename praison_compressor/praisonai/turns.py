@@ -95,11 +95,11 @@ def restore_session(agent: Any, compressor: AgentCompressor) -> None:
 
     Nothing is added for a bot: it sets each person's history before each turn.
     """
-    key = session_id_of(agent)
-    if compressor.requests.has_passed_any or key is None or bot_conversation(agent)[0]:
+    host_id = session_id_of(agent)
+    if compressor.requests.has_passed_any or host_id is None or bot_conversation(agent)[0]:
         return
-    sessions = stored_sessions(compressor.ledger, compressor.config.namespace, key)
-    name = next((session.id for session in sessions), key)
+    sessions = stored_sessions(compressor.ledger, compressor.config.namespace, host_id)
+    name = next((session.id for session in sessions), host_id)
     try:
         if not agent.chat_history:
             compressor.resume(name)
@@ -113,7 +113,7 @@ def restore_session(agent: Any, compressor: AgentCompressor) -> None:
     except SessionNotFound:
         return  # the first run
     except CompressorError as error:
-        logger.warning("session %s is not resumed: %s", key, error)
+        logger.warning("session %s is not resumed: %s", host_id, error)
 
 
 def _stored_history(agent: Any) -> Sequence[Message]:
