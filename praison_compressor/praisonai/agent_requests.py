@@ -109,7 +109,7 @@ class AgentRequests:
     def _unsettled_turn(self) -> Iterator[Turn]:
         """Run a turn; log once if no request passed."""
         before = self._request_count
-        turn = self._finder.turn_of(self)
+        turn = self._finder.new_turn(self)
         has_failed = False
         try:
             yield turn
@@ -117,7 +117,7 @@ class AgentRequests:
             has_failed = True
             raise
         finally:
-            self._finder.end(turn)
+            self._finder.end_turn(turn)
             if (conversation := self._finder.conversation_of(turn)) is not None:
                 with self._log_failure("the turn's answer is not remembered"):
                     engine = self._compressors.for_model(None)
@@ -183,8 +183,8 @@ class AgentRequests:
             return None, request
         running = running_turn()
         finder = self._finder
-        turn = running if running is not None and running.owner is self else None
-        conversation = finder.match_request(request.messages, turn or finder.turn_of(self))
+        turn = running if running is not None and running.requests is self else None
+        conversation = finder.match_request(request.messages, turn or finder.new_turn(self))
         with self._log_failure("sent without the steps of earlier turns"):
             engine = self._compressors.for_model(None)
             messages, _, restored, foreign = conversation.journal.complete(
@@ -382,7 +382,8 @@ class AgentRequests:
 def running_requests() -> AgentRequests | None:
     """Return the requests of the agent whose turn runs here, or None."""
     turn = running_turn()
-    return turn.owner if turn is not None and isinstance(turn.owner, AgentRequests) else None
+    requests = None if turn is None else turn.requests
+    return requests if isinstance(requests, AgentRequests) else None
 
 
 def _charge(agent: Any, usage: Usage) -> None:

@@ -100,14 +100,14 @@ class HostCall(NamedTuple):
 
     original: Callable[..., Any]
     agents: Agents
-    owner: Any
+    instance: Any
     """The call's `self`."""
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
 
     def go_on(self) -> Any:
         """Return what the host's own method returns."""
-        return self.original(self.owner, *self.args, **self.kwargs)
+        return self.original(self.instance, *self.args, **self.kwargs)
 
     def argument(self, name: str) -> Any:
         """Return an argument's value, or None."""
@@ -184,7 +184,7 @@ def keep_messages(call: HostCall) -> Any:
 
     The host's would drop repeated results and separate calls from their results.
     """
-    if call.agents.compressor_of(call.owner) is None:
+    if call.agents.compressor_of(call.instance) is None:
         return call.go_on()
     return call.argument("messages"), None
 
@@ -205,7 +205,7 @@ def team_init(call: HostCall) -> None:
     The host itself gives the team's `context=` to no agent.
     """
     call.go_on()
-    team = call.owner
+    team = call.instance
     if not call.agents.is_active or context_param.parse_context(team._context_param) is None:
         return
     for member in team.agents:

@@ -97,10 +97,10 @@ class ConversationFinder:
         """Return the running turn's conversation, else the history's."""
         return self.running or self._conversation_at_rest()
 
-    def turn_of(self, owner: object) -> Turn:
+    def new_turn(self, requests: object) -> Turn:
         """Return a turn that begins with the agent's history."""
         history, (_, bound) = self.history, bot_conversation(self._agent())
-        return Turn(owner, history, digests_of(self._digest_messages(history)), bound)
+        return Turn(requests, history, digests_of(self._digest_messages(history)), bound)
 
     def match_request(self, messages: Sequence[Message], turn: Turn) -> Conversation:
         """Return the conversation of a turn's request; remember the request in it."""
@@ -123,7 +123,7 @@ class ConversationFinder:
         self.conversations.assign_history(conversation, turn.history)
         return _TurnStart(conversation, offset, length)
 
-    def end(self, turn: Turn) -> None:
+    def end_turn(self, turn: Turn) -> None:
         """Remember the host's history after a turn, if still that turn's."""
         start = self._starts.get(turn)
         history = self.history

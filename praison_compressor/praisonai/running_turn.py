@@ -18,7 +18,7 @@ T = TypeVar("T")
 class Turn:
     """One turn of an agent, whose requests belong to one conversation."""
 
-    owner: object
+    requests: object
     """The agent's `AgentRequests`, a higher layer."""
     history: list[Any] | None
     """The host's list of messages when the turn began."""

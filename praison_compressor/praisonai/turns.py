@@ -45,7 +45,7 @@ async def achat(call: HostCall) -> Any:
             return await call.go_on()
     if command is not None:
         return await answer_command(compressor, command)
-    await asyncio.to_thread(restore_session, call.owner, compressor)
+    await asyncio.to_thread(restore_session, call.instance, compressor)
     async with compressor.aturn() as turn:
         with in_turn(turn):
             return await call.go_on()
@@ -64,7 +64,8 @@ def start_stream(call: HostCall) -> Any:
 
 def _read_call(call: HostCall) -> tuple[AgentCompressor | None, Typed | str | None]:
     """Return the agent's compressor, and the command in its prompt, if any."""
-    return call.agents.compressor_of(call.owner), parse_prompt(call.owner, call.argument("prompt"))
+    agent = call.instance
+    return call.agents.compressor_of(agent), parse_prompt(agent, call.argument("prompt"))
 
 
 def _stream_answer(compressor: AgentCompressor, command: Typed | str) -> Generator[str, None, None]:
@@ -85,9 +86,9 @@ def _stream_turn(
 def init_session_store(call: HostCall) -> None:
     """Replace the host's `_init_session_store`: restore the whole session."""
     call.go_on()
-    compressor = call.agents.compressor_of(call.owner)
+    compressor = call.agents.compressor_of(call.instance)
     if compressor is not None:
-        restore_session(call.owner, compressor)
+        restore_session(call.instance, compressor)
 
 
 def restore_session(agent: Any, compressor: AgentCompressor) -> None:
