@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 from ..concurrency import run
@@ -16,7 +16,7 @@ from ..messages import Message, digest, is_system, leading_count, tool_calls_of
 from .agent_compressor import AgentCompressor
 from .agent_ledger import session_id_of, stored_sessions
 from .agents import HostCall, replacing
-from .commands import Typed, answer_command, parse_prompt
+from .commands import TypedCommand, answer_command, parse_prompt
 from .conversation_finder import is_host_summary
 from .running_turn import bot_conversation, in_turn, stream_in_turn
 
@@ -62,13 +62,13 @@ def start_stream(call: HostCall) -> Any:
     return _stream_turn(compressor, call.go_on())
 
 
-def _read_call(call: HostCall) -> tuple[AgentCompressor | None, Typed | str | None]:
+def _read_call(call: HostCall) -> tuple[AgentCompressor | None, TypedCommand | None]:
     """Return the agent's compressor, and the command in its prompt, if any."""
     agent = call.instance
     return call.agents.compressor_of(agent), parse_prompt(agent, call.argument("prompt"))
 
 
-def _stream_answer(compressor: AgentCompressor, command: Typed | str) -> Generator[str, None, None]:
+def _stream_answer(compressor: AgentCompressor, command: TypedCommand) -> Iterator[str]:
     yield run(answer_command(compressor, command))
 
 
