@@ -310,7 +310,7 @@ class AgentCompressor:
             conversations = self._conversations.newest()
             engine = self.engine()
             for conversation in conversations:
-                conversation.journal.settle(engine)
+                conversation.journal.record(engine)
             return sum(conversation.journal.is_recorded for conversation in conversations)
         return self.engine().save_all()
 

@@ -80,34 +80,34 @@ class AgentRequests:
 
     @contextmanager
     def turn(self) -> Iterator[Turn]:
-        """Run a turn of the agent; settle it even if it raises."""
+        """Run a turn of the agent; record it even if it raises."""
         turn = None
         try:
-            with self._unsettled_turn() as turn:
+            with self._unrecorded_turn() as turn:
                 yield turn
         except GeneratorExit:
             turn = None  # the collector may close a stream inside the store's own lock
             raise
         finally:
-            self._settle(turn)
+            self._record(turn)
 
     @asynccontextmanager
     async def aturn(self) -> AsyncIterator[Turn]:
         """Run a turn as `turn` does, without blocking the event loop."""
         turn = None
         try:
-            with self._unsettled_turn() as turn:
+            with self._unrecorded_turn() as turn:
                 yield turn
         except GeneratorExit:
             turn = None  # a closed coroutine must not wait
             raise
         finally:
             if turn is not None:
-                await asyncio.to_thread(self._settle, turn)
+                await asyncio.to_thread(self._record, turn)
 
     @contextmanager
-    def _unsettled_turn(self) -> Iterator[Turn]:
-        """Run a turn; log once if no request passed."""
+    def _unrecorded_turn(self) -> Iterator[Turn]:
+        """Run a turn and remember its answer; log once if no request passed."""
         before = self._request_count
         turn = self._finder.new_turn(self)
         has_failed = False
@@ -117,12 +117,7 @@ class AgentRequests:
             has_failed = True
             raise
         finally:
-            self._finder.end_turn(turn)
-            if (conversation := self._finder.conversation_of(turn)) is not None:
-                with self._log_failure("the turn's answer is not remembered"):
-                    engine = self._compressors.for_model(None)
-                    history = self._finder.history or ()
-                    conversation.journal.end_turn(history, engine, has_failed=has_failed)
+            self._end_turn(turn, has_failed)
         if self._request_count == before and self._is_first("unseen"):
             logger.warning(
                 "agent %s: a turn ended and no request passed the compressor: something else "
@@ -130,7 +125,17 @@ class AgentRequests:
                 agent_title(self._agent()),
             )
 
-    def _settle(self, turn: Turn | None) -> None:
+    def _end_turn(self, turn: Turn, has_failed: bool) -> None:
+        self._finder.end_turn(turn)
+        conversation = self._finder.conversation_of(turn)
+        if conversation is None:
+            return
+        with self._log_failure("the turn's answer is not remembered"):
+            engine = self._compressors.for_model(None)
+            history = self._finder.history or ()
+            conversation.journal.end_turn(history, engine, has_failed=has_failed)
+
+    def _record(self, turn: Turn | None) -> None:
         """Record a finished turn's bill and answer in the store; never raise."""
         conversation = self._finder.conversation_of(turn)
         if conversation is None:
@@ -138,7 +143,7 @@ class AgentRequests:
         with self._log_failure("the turn's answer is not recorded"):
             engine = self._compressors.for_model(None)
             engine.account(conversation.session_id).settle(engine.store)
-            conversation.journal.settle(engine)
+            conversation.journal.record(engine)
             self._finder.conversations.bound_journals()
 
     @contextmanager

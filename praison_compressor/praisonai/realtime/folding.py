@@ -104,7 +104,7 @@ def choose_items(items: Items, marks: Marks) -> list[Item]:
     if not marks.on or len(window) < marks.trigger_items:
         return []
     overdue = items.sequence - 2 * marks.trigger_items
-    old = [i for i in window[: -marks.max_history_items] if i.is_settled or i.sequence < overdue]
+    old = [i for i in window[: -marks.max_history_items] if i.is_final or i.sequence < overdue]
 
     def is_whole(item: Item) -> bool:
         pair = [other for other in window if other.call_id and other.call_id == item.call_id]
@@ -152,7 +152,7 @@ class Folding:
         if kind.endswith(".delta"):
             return False  # most events, as audio, start no work
         if kind in ADDED:
-            self._settle(f"{ADD}{mapping(event.get('item')).get('id')}")
+            self._resolve(f"{ADD}{mapping(event.get('item')).get('id')}")
         elif kind == TRUNCATED:
             self._shorten(item_id)
         elif kind == "session.updated" and self._marks.on and not _transcribes(event):
@@ -184,7 +184,7 @@ class Folding:
         if self._memory.outdated or self._out_of_step() or choose_items(self.items, self._marks):
             self._task = asyncio.get_running_loop().create_task(self._run_task())
 
-    async def wait_settled(self) -> None:
+    async def wait_idle(self) -> None:
         """Wait until no work is running."""
         while self._task is not None:
             await asyncio.wait([self._task])
@@ -218,7 +218,7 @@ class Folding:
     def _on_refusal(self, error: Mapping[str, Any]) -> bool:
         event_id = str(error.get("event_id"))
         code = str(error.get("code") or error.get("type") or "error")
-        if self._settle(event_id, ServerRefused(code, str(error.get("message") or ""))):
+        if self._resolve(event_id, ServerRefused(code, str(error.get("message") or ""))):
             return True
         item_id = event_id.removeprefix(REPLAY)
         if item_id == event_id:
@@ -230,8 +230,8 @@ class Folding:
         logger.warning("the server refused a part of the replay: %s", error.get("message"))
         return True
 
-    def _settle(self, event_id: str, refusal: ServerRefused | None = None) -> bool:
-        """Store the server's answer; return whether we waited for it."""
+    def _resolve(self, event_id: str, refusal: ServerRefused | None = None) -> bool:
+        """Pass the server's answer on; return whether our work waited for it."""
         answer = self._waiting.pop(event_id, None)
         if answer is None or answer.done():
             return False
@@ -348,7 +348,7 @@ class Folding:
     def _on_deleted(self, item_id: str) -> None:
         """Remove a deleted item from the memory, unless we deleted it."""
         is_ours = DELETE + item_id in self._waiting  # kept after a timeout
-        self._settle(DELETE + item_id)
+        self._resolve(DELETE + item_id)
         item = self.items.get(item_id)
         if item is None or (item.is_folded and not is_ours):
             self._memory.replace(item_id, None)

@@ -76,7 +76,7 @@ class Item:
     """Whether the memory has replaced it; its deletion follows."""
 
     @property
-    def is_settled(self) -> bool:
+    def is_final(self) -> bool:
         """Return whether its words are final."""
         return self.is_done and not self.awaiting
 
