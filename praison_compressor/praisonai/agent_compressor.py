@@ -204,14 +204,14 @@ class AgentCompressor:
     async def acompress(self, focus: str | None = None) -> CompressResult:
         """Compress the conversation now; the summary keeps the subject `focus`."""
         conversation = self.conversation
-        messages, _, restored, _ = self._next_request()
+        request = self._next_request()
         choices = replace(conversation.choices, focus=focus) if focus else conversation.choices
-        async with self._notices.during(messages):
+        async with self._notices.during(request.messages):
             engine = await asyncio.to_thread(self._compressors.with_focus, choices.focus)
-            options = {**conversation.options, **choices.options(messages), "force": True}
-            result = await engine.compress(messages, **options)
+            options = {**conversation.options, **choices.options(request.messages), "force": True}
+            result = await engine.compress(request.messages, **options)
         conversation.choose(Choices(), None)
-        conversation.remember_next(result, restored, engine)
+        conversation.remember_next(result, request.restored, engine)
         self.requests.on_compressed(conversation, result, engine)
         return result
 
@@ -245,9 +245,9 @@ class AgentCompressor:
         engine = self.engine()
         undone = engine.undo(conversation.session_id)
         if undone:
-            messages, _, restored, _ = self._next_request()
-            result = engine.best(messages, **conversation.options)
-            conversation.remember_next(result, restored, engine)
+            request = self._next_request()
+            result = engine.best(request.messages, **conversation.options)
+            conversation.remember_next(result, request.restored, engine)
         return undone
 
     def new_session(self) -> str:

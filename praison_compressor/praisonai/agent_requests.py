@@ -178,25 +178,25 @@ class AgentRequests:
         The conversation is None for a request outside any, such as one for a title.
         """
         agent = self._agent()
-        request = replace(request, messages=without_window(agent, request.messages))
-        if not carries_conversation(agent, request.messages):
+        messages = without_window(agent, request.messages)
+        if not carries_conversation(agent, messages):
             logger.debug(
                 "agent %s: a request of %d messages to %s is no part of the conversation: not "
                 "recorded",
-                *(agent_title(agent), len(request.messages), request.model),
+                *(agent_title(agent), len(messages), request.model),
             )
-            return None, request
+            return None, replace(request, messages=messages)
         running = running_turn()
         finder = self._finder
         turn = running if running is not None and running.requests is self else None
-        conversation = finder.match_request(request.messages, turn or finder.new_turn(self))
+        conversation = finder.match_request(messages, turn or finder.new_turn(self))
         with self._log_failure("sent without the steps of earlier turns"):
             engine = self._compressors.for_model(None)
-            messages, _, restored, foreign = conversation.journal.complete(
-                request.messages, engine, turn
+            whole = conversation.journal.complete(messages, engine, turn)
+            return conversation, replace(
+                request, messages=whole.messages, restored=whole.restored, foreign=whole.foreign
             )
-            request = replace(request, messages=messages, restored=restored, foreign=foreign)
-        return conversation, request
+        return conversation, replace(request, messages=messages)
 
     def _adapt_to_model(self, request: HostRequest, view: Sequence[Message]) -> Sequence[Message]:
         """Return the view without what the request's model has refused."""

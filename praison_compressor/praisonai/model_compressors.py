@@ -202,25 +202,19 @@ class ModelCompressors:
         `text` is the refusal's. After a vain try, the same uncertain words start no other.
         """
         words = re.sub(r"\d+", "#", text)
-        request = sent.request
         with self._lock:
-            model = self._model(request.model)
+            model = self._model(sent.request.model)
             learned = model.learned
             is_vain = words in model.vain
-            window = None if is_vain else learned.learn_refusal(refused, self.size(sent))
-            if window is None:
+            learned_window = None if is_vain else learned.learn_refusal(refused, self.size(sent))
+            if learned_window is None:
                 return False
-            reserve = model.engine.config.output_reserve
-            answer = refused.answer_tokens or 0
-            model.trial = replace(model.trial or _Trial(reserve, sent, ""), words=words)
-            if answer > max(_reserve(reserve, window), request.output_tokens):
-                # litellm asks Claude for its longest answer if the caller named no length.
-                reserve = min(answer, window - 1)
+            before = model.engine.config.output_reserve
+            model.trial = replace(model.trial or _Trial(before, sent, ""), words=words)
+            reserve = _reserve_after(before, refused, sent.request.output_tokens, learned_window)
             messages = model.engine.tokens.messages(sent.view)
-            needed = messages + self.overhead(request, window)
-            # The request did not fit, even if it fits by our count.
-            while needed <= window - _reserve(reserve, window) and window > learned.floor:
-                window = max(window // 2, learned.floor)
+            needed = messages + self.overhead(sent.request, learned_window)
+            window = _window_below(needed, reserve, learned_window, learned.floor)
             learned.lower(window)
             self._resize(model, window, reserve)
             return True
@@ -288,11 +282,32 @@ def _window_of(config: CompressorConfig) -> int:
     return model_limits(config.model, config.context_window).window
 
 
+def _reserve_after(
+    reserve: int | None, refused: Overflow, output_tokens: int, window: int
+) -> int | None:
+    """Return the output reserve, raised to an answer's length that a refusal names."""
+    answer = refused.answer_tokens or 0
+    # litellm asks Claude for its longest answer if the caller named no length.
+    is_longer = answer > max(_reserve(reserve, window), output_tokens)
+    return min(answer, window - 1) if is_longer else reserve
+
+
+def _window_below(needed: int, reserve: int | None, window: int, floor: int) -> int:
+    """Return a window below the refused tokens, at least the floor.
+
+    By our count they may fit the window that a refusal names.
+    """
+    while needed <= window - _reserve(reserve, window) and window > floor:
+        window = max(window // 2, floor)
+    return window
+
+
 def _usable_reserve(reserve: int | None, window: int) -> int | None:
     """Return the output reserve if it is below the window."""
     return reserve if reserve is not None and reserve < window else None
 
 
 def _reserve(reserve: int | None, window: int) -> int:
+    """Return the output reserve, or the usual one if it is unusable."""
     usable = _usable_reserve(reserve, window)
     return min(8_000, window // 4) if usable is None else usable
