@@ -348,7 +348,13 @@ def _make_recall_tools(reference: weakref.ref[AgentCompressor]) -> list[Callable
         return compressor
 
     def conversation() -> Conversation:  # at each call: each turn has its own conversation
-        return live()._finder.recall_conversation
+        running = live()._finder.running
+        if running is None:
+            raise StoreUnavailable(
+                "no turn of this agent runs here, so it is not known whose conversation to read; "
+                "nothing was read"
+            )
+        return running
 
     def session() -> Session:
         return live().ledger.open(live().config.namespace, conversation().session_id)

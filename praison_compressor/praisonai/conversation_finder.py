@@ -17,7 +17,6 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..errors import StoreUnavailable
 from ..messages import Message, digest, is_system, leading_count, text_of
 from ..messages.digests import CachedMessage
 from .agent_ledger import has_any_message, session_id_of, stored_sessions
@@ -76,21 +75,6 @@ class ConversationFinder:
     def running_or_new(self) -> Conversation:
         """Return the running turn's conversation, or a new one."""
         return self.running or Conversation(new_session_id(None))
-
-    @property
-    def recall_conversation(self) -> Conversation:
-        """Return the conversation whose turn calls a recall tool here.
-
-        Raises:
-            StoreUnavailable: no request of such a turn has passed.
-        """
-        conversation = self.running
-        if conversation is None:
-            raise StoreUnavailable(
-                "no turn of this agent runs here, so it is not known whose conversation to read; "
-                "nothing was read"
-            )
-        return conversation
 
     @property
     def current(self) -> Conversation:

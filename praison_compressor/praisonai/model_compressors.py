@@ -278,7 +278,6 @@ class ModelCompressors:
 
 
 def _window_of(config: CompressorConfig) -> int:
-    """Return the tokens that the configuration's model takes."""
     return model_limits(config.model, config.context_window).window
 
 

@@ -284,7 +284,6 @@ def _with_mark(message: Message, mark: Mapping[str, Any]) -> Message:
 
 
 def _marks_in(value: Any) -> int:
-    """Count the marks in messages or tools."""
     if isinstance(value, Mapping):
         inner = [item for key, item in value.items() if key != "cache_control"]
         return (value.get("cache_control") is not None) + _marks_in(inner)

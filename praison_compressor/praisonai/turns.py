@@ -63,7 +63,6 @@ def start_stream(call: HostCall) -> Any:
 
 
 def _read_call(call: HostCall) -> tuple[AgentCompressor | None, TypedCommand | None]:
-    """Return the agent's compressor, and the command in its prompt, if any."""
     agent = call.instance
     return call.agents.compressor_of(agent), parse_prompt(agent, call.argument("prompt"))
 

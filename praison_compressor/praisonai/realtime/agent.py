@@ -183,7 +183,6 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         return session
 
     async def _on_disconnect(self) -> None:
-        """Note the end of the connection."""
         self._connected = False
         self._ws = None
         await self._folding.stop()
