@@ -269,7 +269,7 @@ class AgentCompressor:
         """
         root = self.ledger.lineage(self.config.namespace, session_id)[-1].session_id
         agent = self._agent()
-        if not is_under(root, bot_conversation(agent)[0]):
+        if not is_under(root, bot_conversation(agent).bot_id):
             raise SessionNotFound(f"no session {session_id} of this conversation")
         if agent is None or (root == self.session_id and agent.chat_history):
             return root

@@ -16,7 +16,7 @@ from ..concurrency import begin, run
 from .agent_compressor import AgentCompressor
 from .agents import Agents, HostCall, attribute, replacing
 from .commands import answer_command, find_command
-from .running_turn import name_conversation, without_bot_name
+from .running_turn import BotConversation, set_bot_conversation, without_bot
 
 logger = logging.getLogger(__name__)
 
@@ -120,8 +120,8 @@ def _compress_idle(compressor: AgentCompressor) -> None:
 
 @replacing
 async def bot_chat(call: HostCall) -> Any:
-    """Replace a bot's `chat`: its conversation's name ends with the turn."""
-    with without_bot_name():
+    """Replace a bot's `chat`: its bot id is forgotten after the turn."""
+    with without_bot():
         return await call.go_on()
 
 
@@ -131,13 +131,14 @@ ANSWERING = "_praison_compressor_agent"
 
 @replacing
 def bot_session_start(call: HostCall) -> Any:
-    """Replace the start of a bot's turn: name the person's conversation."""
+    """Replace the start of a bot's turn: set the bot's id of the conversation."""
     bot = call.instance
     agent = call.argument("agent")
     route = {k: v for k, v in call.kwargs.items() if k not in ("agent", "user_id")}
-    bound = getattr(bot, "_max_history", 0)
+    most = getattr(bot, "_max_history", 0)
     bot_id = bot._session_key(call.argument("user_id"), **route)
-    name_conversation(agent, bot_id, bound if isinstance(bound, int) else 0)
+    bound = most if isinstance(most, int) else 0
+    set_bot_conversation(agent, BotConversation(bot_id, bound))
     vars(bot)[ANSWERING] = weakref.ref(agent)
     return call.go_on()
 

@@ -83,7 +83,7 @@ class ConversationFinder:
 
     def new_turn(self, requests: object) -> Turn:
         """Return a turn that begins with the agent's history."""
-        history, (_, bound) = self.history, bot_conversation(self._agent())
+        history, bound = self.history, bot_conversation(self._agent()).bound
         return Turn(requests, history, digests_of(self._digest_messages(history)), bound)
 
     def match_request(self, messages: Sequence[Message], turn: Turn) -> Conversation:
@@ -133,7 +133,7 @@ class ConversationFinder:
     def host_id(self) -> str | None:
         """Return the bot's id of the conversation, else the agent's session id."""
         agent = self._agent()
-        return bot_conversation(agent)[0] or session_id_of(agent)
+        return bot_conversation(agent).bot_id or session_id_of(agent)
 
     @property
     def history(self) -> list[Any] | None:
