@@ -309,7 +309,7 @@ class AgentRequests:
                 bill = self._bill_report(request, conversation, usage, before)
                 engine.account(conversation.session_id).add(bill)
                 messages = engine.tokens.cache.all(request.messages)
-                conversation.record_sent([message.digest for message in messages])
+                conversation.record_host_digests([message.digest for message in messages])
 
     def _bill_report(
         self,
@@ -333,7 +333,8 @@ class AgentRequests:
         tokens = self._compressors.for_model(request.model).tokens
         messages = tokens.cache.all(request.messages)
         sizes = tokens.each(messages)
-        common = common_length([message.digest for message in messages], conversation.last_sent)
+        digests = [message.digest for message in messages]
+        common = common_length(digests, conversation.last_host_digests)
         # A provider that caches only marked parts would cache nothing of the host's request.
         is_warm = usage.cached > 0 and not (usage.written or usage.written_1h)
         all_tokens = sum(sizes) + request.schema_tokens(tokens)

@@ -1,13 +1,15 @@
 """Find the conversation of a request; one agent may serve many people.
 
-If the host gives an id, only conversations with that id are candidates. Among these decide, in
-order:
+Only conversations with the host id of the request, or without one, are candidates. The first rule
+that fits decides:
 
-- the host's list of messages, if only one conversation uses it and it begins as before
-- the end of a conversation's history
-- with an id, the number of common messages; else long messages that only one conversation has
+1. A conversation uses the host's list of messages, and the list begins as it did.
+2. The request has the end of a conversation's history.
+3. The request has more messages of one conversation than of any other.
 
-If none fits, a conversation with an empty archive begins: nobody reads another person's words.
+Without a host id, rule 3 counts only long messages that no other conversation has, and rule 2 needs
+one of them. If no rule fits, a conversation with an empty archive begins: nobody reads another
+person's words.
 """
 
 from __future__ import annotations
@@ -221,7 +223,7 @@ class ConversationFinder:
 
 
 def _most_shared(pool: Sequence[Conversation], before: tuple[str, ...]) -> Conversation | None:
-    """Return the conversation that shares more than its first message."""
+    """Return the conversation that goes on, else the one that shares most."""
     continued = next((candidate for candidate in pool if candidate.is_continued_by(before)), None)
     if continued is not None:
         return continued

@@ -23,16 +23,16 @@ from .journal import Journal, KeptSteps, count_kept_steps
 from .request_shapes import HostRequest
 
 MOST_DIGESTS = 50_000
-"""Messages of one conversation that are remembered as sent, the newest ones."""
+"""Most messages of one conversation that are remembered as sent."""
 
 TURN_MESSAGES = 40
 """After that number of messages a long turn may read the archive again."""
 
 MOST_CONVERSATIONS = 256
-"""Conversations of one agent that are remembered, the newest ones."""
+"""Most conversations of one agent that are remembered."""
 
 JOURNALED_TOKENS = 8_000_000
-"""Tokens of all journals of an agent in memory; a store on disk has the others too."""
+"""Most tokens of an agent's journals in memory; a store on disk has all of them."""
 
 LONG_CHARS = 40
 """Shorter messages ("hi", "yes, go on") occur in many conversations."""
@@ -100,7 +100,7 @@ def _index_now(chosen: ChosenMessage, messages: Sequence[Message]) -> int | str 
 
 @dataclass(frozen=True)
 class LastRequest:
-    """A conversation's last request, as a later command changed it."""
+    """A conversation's last request, or after a command its next one."""
 
     result: CompressResult | None = None
     """The result whose view was sent, or will be; None before the first."""
@@ -128,7 +128,7 @@ class Conversation:
     transcript: tuple[Message, ...] = ()
     """Private copies of the messages of its last request, system messages included."""
     last_request: LastRequest = field(default_factory=LastRequest)
-    """The last request, as a later command changed it."""
+    """The last request, or after a command the next one."""
     pinned: tuple[str, ...] = ()
     """Texts that every compressed view keeps word for word."""
     choices: Choices = field(default_factory=Choices)
@@ -146,8 +146,8 @@ class Conversation:
     """Digest of a message -> length of `digests` before the turn that first sent the message."""
     journal: Journal = field(init=False, repr=False)
     """All messages of its requests, with the tool steps that the host drops."""
-    last_sent: tuple[str, ...] = ()
-    """Digests of the last request's messages, without those we added."""
+    last_host_digests: tuple[str, ...] = ()
+    """Digests of the last request's messages as the host sent them."""
     taken_back: set[str] = field(default_factory=set)
     """Digests of messages that the user took back (undo, retry, edit): recall omits them."""
 
@@ -171,7 +171,7 @@ class Conversation:
         return self.taken_back.isdisjoint(entry.segment.run)
 
     def without_own(self, digests: set[str]) -> set[str]:
-        """Return the digests of messages that its requests and answers lacked."""
+        """Return the digests of messages that it has not had."""
         return digests.difference(self.first_sent, self.identifying)
 
     def is_continued_by(self, sent: Sequence[str]) -> bool:
@@ -187,7 +187,7 @@ class Conversation:
     def begin_turn(self, sent: Sequence[str]) -> tuple[int, int]:
         """Take back the messages that a turn's first request lacks.
 
-        Return the number of messages before the request's first one, and of messages that stay.
+        Return the request's offset in `digests`, and how many of these stay.
         """
         offset, length = self._align(sent)
         if length < len(self.digests):
@@ -196,7 +196,7 @@ class Conversation:
         return offset, length
 
     def _align(self, sent: Sequence[str]) -> tuple[int, int]:
-        """Return where in `digests` `sent` begins, and how many digests stay."""
+        """Return the offset of `sent` in `digests`, and how many of these stay."""
         indices = {digest: index for index, digest in enumerate(sent)}
         for end in range(len(self.digests), 0, -1):
             index = indices.get(self.digests[end - 1])
@@ -253,9 +253,9 @@ class Conversation:
             kept_steps=count_kept_steps(restored, engine, result.messages),
         )
 
-    def record_sent(self, sent: Sequence[str]) -> None:
+    def record_host_digests(self, digests: Sequence[str]) -> None:
         """Take the digests of the messages that the host sent."""
-        self.last_sent = tuple(sent)
+        self.last_host_digests = tuple(digests)
 
     def end_turn(self, offset: int, history: Sequence[str]) -> None:
         """Take the host's history after a turn, behind `offset` dropped messages."""

@@ -150,8 +150,8 @@ def _missing_front(transcript: Sequence[Message], restored: Sequence[Message]) -
     ]
     digests = [*map(digest, kept)]
     # Match two messages: one may recur, and a killed turn's end may differ.
-    begins = [*map(digest, restored[:2])]
-    starts = (at for at in range(len(digests), -1, -1) if digests[at : at + len(begins)] == begins)
+    first = [*map(digest, restored[:2])]
+    starts = (at for at in range(len(digests), -1, -1) if digests[at : at + len(first)] == first)
     return kept[: next(starts, 0)]
 
 

@@ -108,8 +108,8 @@ def choose_items(items: Items, marks: Marks) -> list[Item]:
 
     def is_whole(item: Item) -> bool:
         pair = [other for other in window if other.call_id and other.call_id == item.call_id]
-        is_owed = item.type == "function_call" and len(pair) < 2 and item.sequence >= overdue
-        return not is_owed and all(other in old for other in pair)
+        lacks_output = item.type == "function_call" and len(pair) < 2 and item.sequence >= overdue
+        return not lacks_output and all(other in old for other in pair)
 
     chosen = [item for item in old if is_whole(item)]
     return chosen if len(chosen) >= marks.step else []
@@ -181,7 +181,7 @@ class Folding:
         """Start the task if work is due and none is running."""
         if self._task is not None or not self._marks.on or self.items.sequence < self._resume_at:
             return
-        if self._memory.outdated or self._out_of_step() or choose_items(self.items, self._marks):
+        if self._memory.outdated or self._is_out_of_step() or choose_items(self.items, self._marks):
             self._task = asyncio.get_running_loop().create_task(self._run_task())
 
     async def wait_idle(self) -> None:
@@ -240,7 +240,7 @@ class Folding:
 
     # ------------------------------------------------------------ the work
 
-    def _out_of_step(self) -> bool:
+    def _is_out_of_step(self) -> bool:
         """Return whether the server lacks the memory or still has replaced items."""
         sent = self.items.memory
         return (sent.text if sent else "") != self._memory.text or bool(self.items.obsolete())
@@ -260,7 +260,7 @@ class Folding:
         while True:
             if self._memory.outdated:
                 await self._memory.fold()
-            elif self._out_of_step():
+            elif self._is_out_of_step():
                 await self._update()
             elif batch := choose_items(self.items, self._marks):
                 await self._fold(batch)
@@ -334,7 +334,7 @@ class Folding:
     # ------------------------------------------------------------ changes by the user
 
     def withdraw(self, item_id: str) -> ServerEvent | None:
-        """Forget an item; return the server's event, if it needs one."""
+        """Forget an item; return the event to send, if any."""
         item = self.items.get(item_id)
         if (item is None or item.is_folded) and self._memory.replace(item_id, None):
             self.start_due_work()
