@@ -64,19 +64,14 @@ class AgentRequests:
         self._recall = recall
         self._automatic = automatic
         self._finder = finder
-        self._request_count = 0
-        """Requests of this agent that have passed in this process."""
+        self.request_count = 0
+        """Requests of this agent in this process."""
         self._failures: set[str] = set()
         self._refused: set[tuple[str | None, str]] = set()
         self._invalid_thinking: frozenset[str] = frozenset()
         """Signatures of thinking that a provider refused behind a changed prefix."""
 
     # ------------------------------------------------------------ turns
-
-    @property
-    def has_passed_any(self) -> bool:
-        """Return whether a request of this agent has passed in this process."""
-        return self._request_count > 0
 
     @contextmanager
     def turn(self) -> Iterator[Turn]:
@@ -108,7 +103,7 @@ class AgentRequests:
     @contextmanager
     def _unrecorded_turn(self) -> Iterator[Turn]:
         """Run a turn and remember its answer; log once if no request passed."""
-        before = self._request_count
+        before = self.request_count
         turn = self._finder.new_turn(self)
         has_failed = False
         try:
@@ -118,7 +113,7 @@ class AgentRequests:
             raise
         finally:
             self._end_turn(turn, has_failed)
-        if self._request_count == before and self._is_first("unseen"):
+        if self.request_count == before and self._is_first("unseen"):
             logger.warning(
                 "agent %s: a turn ended and no request passed the compressor: something else "
                 "answered, or the host has changed; run `praison-compressor doctor`",
@@ -158,7 +153,7 @@ class AgentRequests:
 
     async def view(self, request: HostRequest) -> Sequence[Message]:
         """Return the messages to send; never block the event loop."""
-        self._request_count += 1
+        self.request_count += 1
         conversation: Conversation | None = None
         try:
             # In a thread: the first request opens a store and reads a vocabulary.

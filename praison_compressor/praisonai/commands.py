@@ -69,8 +69,8 @@ async def _compact(compressor: AgentCompressor, argument: str) -> str:
     after = await asyncio.to_thread(compressor.context_use)
     lines = [replies.describe_refusal(result)]
     if result.written or result.newly_masked:
-        outcome = replies.describe_compression(result, len(messages), focus)
-        lines = [f"{compressor.notice}", outcome, replies.describe_sizes(before, after)]
+        outcome = replies.describe_compression(result, len(messages), focus, before, after)
+        lines = [f"{compressor.notice}", outcome]
     if choices.has_range and not result.vetoed:
         remedy = "a second /compact has no range"
         lines += replies.describe_excess(after.message_tokens, after.trigger, remedy)

@@ -211,7 +211,10 @@ class ModelCompressors:
                 return False
             before = model.engine.config.output_reserve
             model.trial = replace(model.trial or _Trial(before, sent, ""), words=words)
-            reserve = _reserve_after(before, refused, sent.request.output_tokens, learned_window)
+            answer = refused.answer_tokens or 0
+            # litellm asks Claude for its longest answer if the caller named no length.
+            is_longer = answer > max(_reserve(before, learned_window), sent.request.output_tokens)
+            reserve = min(answer, learned_window - 1) if is_longer else before
             messages = model.engine.tokens.messages(sent.view)
             needed = messages + self.overhead(sent.request, learned_window)
             window = _window_below(needed, reserve, learned_window, learned.floor)
@@ -279,16 +282,6 @@ class ModelCompressors:
 
 def _window_of(config: CompressorConfig) -> int:
     return model_limits(config.model, config.context_window).window
-
-
-def _reserve_after(
-    reserve: int | None, refused: Overflow, output_tokens: int, window: int
-) -> int | None:
-    """Return the output reserve, raised to an answer's length that a refusal names."""
-    answer = refused.answer_tokens or 0
-    # litellm asks Claude for its longest answer if the caller named no length.
-    is_longer = answer > max(_reserve(reserve, window), output_tokens)
-    return min(answer, window - 1) if is_longer else reserve
 
 
 def _window_below(needed: int, reserve: int | None, window: int, floor: int) -> int:

@@ -96,7 +96,7 @@ def restore_session(agent: Any, compressor: AgentCompressor) -> None:
     Nothing is added for a bot: it sets each person's history before each turn.
     """
     host_id = session_id_of(agent)
-    if compressor.requests.has_passed_any or host_id is None or bot_conversation(agent).bot_id:
+    if compressor.requests.request_count or host_id is None or bot_conversation(agent).bot_id:
         return
     sessions = stored_sessions(compressor.ledger, compressor.config.namespace, host_id)
     name = next((session.id for session in sessions), host_id)
