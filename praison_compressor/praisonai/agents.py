@@ -1,20 +1,23 @@
-"""Find an agent's compressor; pass on calls of replaced names."""
+"""Find an agent's compressor; replace methods of agents, teams and workflows."""
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 import logging
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..concurrency import renew_after_fork
+from ..concurrency import renew_after_fork, run
 from . import context_param
 from .agent_compressor import AgentCompressor
 from .agent_ledger import agent_title
-from .running_turn import running_turn
+from .commands import TypedCommand, answer_command, parse_prompt
+from .restarts import restore_session
+from .running_turn import in_turn, running_turn, stream_in_turn
 
 logger = logging.getLogger(__name__)
 
@@ -155,6 +158,73 @@ def replacing(answer: Callable[[HostCall], Any]) -> Replacement:
 def attribute(name: str, get: Callable[[Any], Any]) -> property:
     """Return a property for an attribute that the host may set."""
     return property(get, lambda self, value: vars(self).__setitem__(name, value))
+
+
+# ------------------------------------------------------------ an agent's turns
+
+
+@replacing
+def chat(call: HostCall) -> Any:
+    """Replace `chat`: run a turn, or answer a command."""
+    compressor, command = _read_call(call)
+    if compressor is None:
+        with in_turn(None):
+            return call.go_on()
+    if command is not None:
+        return run(answer_command(compressor, command))
+    with compressor.turn() as turn, in_turn(turn):
+        return call.go_on()
+
+
+@replacing
+async def achat(call: HostCall) -> Any:
+    """Replace `achat`, as `chat` on the event loop."""
+    compressor, command = _read_call(call)
+    if compressor is None:
+        with in_turn(None):
+            return await call.go_on()
+    if command is not None:
+        return await answer_command(compressor, command)
+    await asyncio.to_thread(restore_session, call.instance, compressor)
+    async with compressor.aturn() as turn:
+        with in_turn(turn):
+            return await call.go_on()
+
+
+@replacing
+def start_stream(call: HostCall) -> Any:
+    """Replace `_start_stream`: run a turn, or answer a command in one piece."""
+    compressor, command = _read_call(call)
+    if compressor is None:
+        return stream_in_turn(None, call.go_on())
+    if command is not None:
+        return _stream_answer(compressor, command)
+    return _stream_turn(compressor, call.go_on())
+
+
+def _read_call(call: HostCall) -> tuple[AgentCompressor | None, TypedCommand | None]:
+    agent = call.instance
+    return call.agents.compressor_of(agent), parse_prompt(agent, call.argument("prompt"))
+
+
+def _stream_answer(compressor: AgentCompressor, command: TypedCommand) -> Iterator[str]:
+    yield run(answer_command(compressor, command))
+
+
+def _stream_turn(
+    compressor: AgentCompressor, stream: Generator[Any, Any, Any]
+) -> Generator[Any, Any, Any]:
+    with compressor.turn() as turn:
+        return (yield from stream_in_turn(turn, stream))
+
+
+@replacing
+def init_session_store(call: HostCall) -> None:
+    """Replace the host's `_init_session_store`: restore the whole session."""
+    call.go_on()
+    compressor = call.agents.compressor_of(call.instance)
+    if compressor is not None:
+        restore_session(call.instance, compressor)
 
 
 # ------------------------------------------------------------ agents, teams and workflows

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from ..errors import HostMoved
-from . import agents, turns, wire
+from . import agents, wire
 from . import bots_and_terminal as apps
 
 METHOD, COROUTINE, PROPERTY, NEW = "method", "coroutine method", "property", "free name"
@@ -71,10 +71,10 @@ SAVED = "switching off the bots' own compaction of saved histories"
 
 REPLACED = (
     # A turn.
-    Replaced(_AGENT, "chat", turns.chat, parameter="prompt"),
-    Replaced(_AGENT, "achat", turns.achat, COROUTINE, "prompt"),
-    Replaced(_AGENT, "_start_stream", turns.start_stream, parameter="prompt"),
-    Replaced(_AGENT, "_init_session_store", turns.init_session_store, part=RESTARTS),
+    Replaced(_AGENT, "chat", agents.chat, parameter="prompt"),
+    Replaced(_AGENT, "achat", agents.achat, COROUTINE, "prompt"),
+    Replaced(_AGENT, "_start_stream", agents.start_stream, parameter="prompt"),
+    Replaced(_AGENT, "_init_session_store", agents.init_session_store, part=RESTARTS),
     # Its requests, below the host's recovery from refusals, which drops messages.
     Replaced(_CLIENT, "sync_client", wire.client, PROPERTY),
     Replaced(_CLIENT, "async_client", wire.async_client, PROPERTY),

@@ -1,93 +1,22 @@
-"""Replace the host's `chat`, and restore sessions after a restart.
+"""Restore an agent's session after a restart, before its first request.
 
-A session is restored from the host's store, and from the ledger where the host has cut it.
+The messages come from the host's store, and from the ledger where the host has cut them.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from ..concurrency import run
 from ..errors import CompressorError, SessionNotFound
 from ..messages import Message, digest, is_system, leading_count, tool_calls_of
 from .agent_compressor import AgentCompressor
 from .agent_ledger import session_id_of, stored_sessions
-from .agents import HostCall, replacing
-from .commands import TypedCommand, answer_command, parse_prompt
 from .conversation_finder import is_host_summary
-from .running_turn import bot_conversation, in_turn, stream_in_turn
+from .running_turn import bot_conversation
 
 logger = logging.getLogger(__name__)
-
-
-@replacing
-def chat(call: HostCall) -> Any:
-    """Replace `chat`: run a turn, or answer a command."""
-    compressor, command = _read_call(call)
-    if compressor is None:
-        with in_turn(None):
-            return call.go_on()
-    if command is not None:
-        return run(answer_command(compressor, command))
-    with compressor.turn() as turn, in_turn(turn):
-        return call.go_on()
-
-
-@replacing
-async def achat(call: HostCall) -> Any:
-    """Replace `achat`, as `chat` on the event loop."""
-    compressor, command = _read_call(call)
-    if compressor is None:
-        with in_turn(None):
-            return await call.go_on()
-    if command is not None:
-        return await answer_command(compressor, command)
-    await asyncio.to_thread(restore_session, call.instance, compressor)
-    async with compressor.aturn() as turn:
-        with in_turn(turn):
-            return await call.go_on()
-
-
-@replacing
-def start_stream(call: HostCall) -> Any:
-    """Replace `_start_stream`: run a turn, or answer a command in one piece."""
-    compressor, command = _read_call(call)
-    if compressor is None:
-        return stream_in_turn(None, call.go_on())
-    if command is not None:
-        return _stream_answer(compressor, command)
-    return _stream_turn(compressor, call.go_on())
-
-
-def _read_call(call: HostCall) -> tuple[AgentCompressor | None, TypedCommand | None]:
-    agent = call.instance
-    return call.agents.compressor_of(agent), parse_prompt(agent, call.argument("prompt"))
-
-
-def _stream_answer(compressor: AgentCompressor, command: TypedCommand) -> Iterator[str]:
-    yield run(answer_command(compressor, command))
-
-
-def _stream_turn(
-    compressor: AgentCompressor, stream: Generator[Any, Any, Any]
-) -> Generator[Any, Any, Any]:
-    with compressor.turn() as turn:
-        return (yield from stream_in_turn(turn, stream))
-
-
-# ------------------------------------------------------------ after a restart
-
-
-@replacing
-def init_session_store(call: HostCall) -> None:
-    """Replace the host's `_init_session_store`: restore the whole session."""
-    call.go_on()
-    compressor = call.agents.compressor_of(call.instance)
-    if compressor is not None:
-        restore_session(call.instance, compressor)
 
 
 def restore_session(agent: Any, compressor: AgentCompressor) -> None:
