@@ -102,7 +102,7 @@ class AgentRequests:
 
     @contextmanager
     def _unrecorded_turn(self) -> Iterator[Turn]:
-        """Run a turn and remember its answer; log once if no request passed."""
+        """Run a turn; remember its answer; warn if no request passed."""
         before = self.request_count
         turn = self._finder.new_turn(self)
         has_failed = False

@@ -131,7 +131,7 @@ ANSWERING = "_praison_compressor_agent"
 
 @replacing
 def bot_session_start(call: HostCall) -> Any:
-    """Replace the start of a bot's turn: set the bot's id of the conversation."""
+    """Replace the start of a bot's turn: set its conversation."""
     bot = call.instance
     agent = call.argument("agent")
     route = {k: v for k, v in call.kwargs.items() if k not in ("agent", "user_id")}

@@ -291,7 +291,7 @@ def is_host_summary(message: Message) -> bool:
 
 
 def _last_run(messages: Sequence[Message], run: Sequence[Message]) -> int | None:
-    """Return the index at which a run of messages last begins, or None."""
+    """Return the index of the last such run, or None."""
     size = len(run)
     starts = range(len(messages) - size, -1, -1) if size else ()
     return next(

@@ -196,7 +196,7 @@ class Conversation:
         return offset, length
 
     def _align(self, sent: Sequence[str]) -> tuple[int, int]:
-        """Return the offset of `sent` in `digests`, and how many of these stay."""
+        """Return the offset of `sent` in `digests`; how many digests stay."""
         indices = {digest: index for index, digest in enumerate(sent)}
         for end in range(len(self.digests), 0, -1):
             index = indices.get(self.digests[end - 1])

@@ -128,7 +128,7 @@ ABSENT = object()
 
 
 class Target(NamedTuple):
-    """A class of the installed host, and what it holds under a row's name."""
+    """A class of the installed host, and its object for a row."""
 
     row: Replaced
     holder: Any

@@ -232,7 +232,7 @@ def describe_refusal(result: CompressResult) -> str:
 def describe_compression(
     result: CompressResult, messages: int, focus: str, before: ContextUse, after: ContextUse
 ) -> str:
-    """Return the counts of a compression, and the next request's sizes, in words."""
+    """Return a compression's counts and the next request's sizes, in words."""
     models = [text.model or "a model" for text in result.written if text.method == "model"]
     by_model = result.summarized_by_model
     outcomes = []

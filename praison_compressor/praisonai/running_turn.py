@@ -88,7 +88,7 @@ _bot_here: ContextVar[tuple[weakref.ref[Any], BotConversation] | None] = Context
 
 
 def set_bot_conversation(agent: Any, conversation: BotConversation) -> None:
-    """Set the conversation for which a bot calls an agent from here on."""
+    """Set the conversation for which a bot calls an agent."""
     _bot_here.set((weakref.ref(agent), conversation))
 
 
