@@ -196,8 +196,7 @@ def _mistake(reply: str) -> TypedCommand:
 
 
 SHORT = 5
-"""Letters. A shorter command resembles many words, so a word longer than the command is not a
-misspelling."""
+"""Letters. A word longer than a command of fewer letters is another word, no misspelling."""
 
 
 def _nearest_command(word: str) -> str | None:

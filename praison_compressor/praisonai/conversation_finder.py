@@ -244,7 +244,7 @@ def _single_best(scores: dict[Conversation, tuple[bool, int]]) -> Conversation |
 def carries_conversation(agent: Any, messages: Sequence[Message]) -> bool:
     """Return whether a request carries a part of the agent's conversation.
 
-    Such a request starts as the agent's history does, or has two of its messages anywhere. Memory
+    Such a request starts as the agent's history does, or has two messages of that history. Memory
     extraction, guardrails, titles and planners send other messages.
     """
     history = list(getattr(agent, "chat_history", None) or ())

@@ -294,7 +294,7 @@ class Conversation:
 class Conversations:
     """The newest conversations of one agent.
 
-    Callers hold `lock` while they decide and change more than one thing.
+    Callers hold `lock` from a decision to the change that follows.
     """
 
     def __init__(self) -> None:

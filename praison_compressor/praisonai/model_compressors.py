@@ -199,7 +199,8 @@ class ModelCompressors:
     def shrink(self, sent: SentRequest, refused: Overflow, text: str) -> bool:
         """Try a smaller window after a refusal; return whether one exists.
 
-        `text` is the refusal's. After a vain try, the same uncertain words start no other.
+        `text` is the refusal's text. If a smaller request has got the same uncertain words before,
+        no window is tried.
         """
         words = re.sub(r"\d+", "#", text)
         with self._lock:

@@ -231,11 +231,11 @@ def add_cache_marks(
 ) -> list[Message]:
     """Return the messages with cache marks; a marked message is a copy.
 
-    The end is marked first, where the next request of a growing conversation finds its prefix. Then
-    follow the last leading system message, the last summary and the last mask, before which only a
-    compression changes anything. The host's own marks, on messages or `tools`, stay; all together
-    are at most four. `ttl` is "5m", "1h" or None. It is dropped if the host has marks, because an
-    API refuses a mark of an hour after one of minutes.
+    The end is marked first: the next request of a growing conversation begins with the same
+    messages. Then follow the last leading system message, the last summary and the last mask: only
+    a compression changes the messages before them. The host's own marks, on messages or `tools`,
+    stay. All marks are at most four. `ttl` is "5m", "1h" or None. If the host has marks, ours have
+    no `ttl`, because an API refuses a mark of an hour after one of minutes.
     """
     host_marks = _marks_in([*messages, *(tools or ())])
     free = max(0, MOST_MARKS - host_marks)

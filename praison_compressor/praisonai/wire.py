@@ -53,7 +53,7 @@ class RoundTrip:
 
         Raises:
             Exception: the refusal, if no other view helps.
-            NothingShorter: it was refused for its size, in vain.
+            NothingShorter: the length was refused, and no view is shorter.
         """
         refusal = error.refusal if isinstance(error, _TooLong) else error
         other = await self._requests.next_view(self._sent, refusal)
