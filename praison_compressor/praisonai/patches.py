@@ -102,7 +102,7 @@ IN_OTHER_PACKAGES = (
     Replaced(_BOTS, "_compaction_enabled", apps.compaction_enabled, NEW, part=SAVED),
 )
 """Names in the host's other packages. They are replaced once the host has imported their modules: a
-plugin must not import a terminal. We import the bots' module (5 ms): a bot's first turn needs us."""
+plugin must not import a terminal. We import the bots' module (5 ms) for the id of a first turn."""
 
 READ = (
     Read(_AGENT, "_context_param _context_manager _context_manager_initialized chat_history"),
