@@ -51,8 +51,8 @@ class AgentCompressor:
         own_model = requested.own_model
         self._compressors = ModelCompressors(config, self._agent, own_model, self._notices)
         self._settings = HostSettings(agent, requested)
-        self._recall = RecallTools(_make_recall_tools(weakref.ref(self)))
         self._finder = ConversationFinder(self._agent, self._compressors, self._conversations)
+        self._recall = RecallTools(_make_recall_tools(self._finder, self._compressors))
         self.requests = AgentRequests(
             *(self._agent, self._compressors, self._finder, self._notices, self._recall),
             automatic=requested.automatic,
@@ -338,17 +338,13 @@ def _locate(shown: Preview, reference: str | None) -> ChosenMessage | None:
     return ShownMessage(index - leading_count(shown.messages), digest)
 
 
-def _make_recall_tools(reference: weakref.ref[AgentCompressor]) -> list[Callable[..., str]]:
-    """Return the recall tools, which must not keep the compressor alive."""
-
-    def live() -> AgentCompressor:
-        compressor = reference()
-        if compressor is None:
-            raise StoreUnavailable("the conversation's archive is closed")
-        return compressor
+def _make_recall_tools(
+    finder: ConversationFinder, compressors: ModelCompressors
+) -> list[Callable[..., str]]:
+    """Return the recall tools, which keep no agent alive."""
 
     def conversation() -> Conversation:  # at each call: each turn has its own conversation
-        running = live()._finder.running
+        running = finder.running
         if running is None:
             raise StoreUnavailable(
                 "no turn of this agent runs here, so it is not known whose conversation to read; "
@@ -357,11 +353,12 @@ def _make_recall_tools(reference: weakref.ref[AgentCompressor]) -> list[Callable
         return running
 
     def session() -> Session:
-        return live().ledger.open(live().config.namespace, conversation().session_id)
+        namespace = compressors.config.namespace
+        return compressors.open_ledger().open(namespace, conversation().session_id)
 
     return recall_tools(
-        lambda: readable_archive(live().ledger, session(), conversation().may_recall),
+        lambda: readable_archive(compressors.open_ledger(), session(), conversation().may_recall),
         session,
-        lambda text: live().engine().tokens.text(text),
+        lambda text: compressors.for_model(None).tokens.text(text),
         turn=lambda: (conversation().session_id, conversation().progress),
     )
