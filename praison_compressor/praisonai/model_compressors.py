@@ -286,10 +286,7 @@ def _window_of(config: CompressorConfig) -> int:
 
 
 def _window_below(needed: int, reserve: int | None, window: int, floor: int) -> int:
-    """Return a window below the refused tokens, at least the floor.
-
-    By our count they may fit the window that a refusal names.
-    """
+    """Return a window below the refused tokens, at least the floor."""
     while needed <= window - _reserve(reserve, window) and window > floor:
         window = max(window // 2, floor)
     return window
@@ -301,6 +298,5 @@ def _usable_reserve(reserve: int | None, window: int) -> int | None:
 
 
 def _reserve(reserve: int | None, window: int) -> int:
-    """Return the output reserve, or the usual one if it is unusable."""
     usable = _usable_reserve(reserve, window)
     return min(8_000, window // 4) if usable is None else usable

@@ -277,12 +277,6 @@ class Unprocessable(Exception):
 
     status_code = 422
 
-    def __init__(self) -> None:
-        super().__init__(
-            "litellm returned no answer: the provider refused the request with status 422, perhaps "
-            "for its length"
-        )
-
 
 def _wrap_completion(complete: Any) -> Any:
     """Return litellm's function, raising `_TooLong` for what is too long."""
@@ -311,7 +305,8 @@ def _raise_too_long() -> Iterator[None]:
 
 def _answer_or_refusal(answer: Any) -> Any:
     if answer is None:
-        raise _TooLong(Unprocessable())
+        reason = "the provider refused the request with status 422, perhaps for its length"
+        raise _TooLong(Unprocessable(f"litellm returned no answer: {reason}"))
     return answer
 
 

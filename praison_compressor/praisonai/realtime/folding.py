@@ -295,7 +295,7 @@ class Folding:
                 await self._create(memory_item(text))
             if sent is not None:
                 sent.withdraw()
-        for pair in deletions(self.items.obsolete()):
+        for pair in group_by_call(self.items.obsolete()):
             await self._delete(pair)
 
     async def _create(self, message: ServerEvent) -> None:
@@ -376,10 +376,10 @@ def _transcribes(event: ServerEvent) -> bool:
     return bool(mapping(audio.get("input")).get("transcription"))
 
 
-def deletions(folded: Iterable[Item]) -> list[list[Item]]:
-    """Return the items to delete, oldest first, each output with its call."""
+def group_by_call(items: Iterable[Item]) -> list[list[Item]]:
+    """Return the items, oldest first, each output with its call."""
     groups: dict[str, list[Item]] = {}
-    for item in folded:
+    for item in items:
         groups.setdefault(item.call_id or item.id, []).append(item)
     return [
         sorted(group, key=lambda item: item.type == "function_call") for group in groups.values()
