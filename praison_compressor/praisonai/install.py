@@ -165,7 +165,7 @@ class CompressorContext(_Options):  # type: ignore[misc]  # ours are frozen
     session_id: str | None = None
     """The stored session of one agent's conversation, for the next run of the program. An id that
     the host gives overrides it. None: a random one."""
-    _owner: weakref.ref[Any] | None = field(default=None, init=False, repr=False, compare=False)
+    _holder: weakref.ref[Any] | None = field(default=None, init=False, repr=False, compare=False)
     """The agent that has `session_id`; its clones and other members of its team have others."""
 
     def __new__(cls, *args: Any, **options: Any) -> CompressorContext:
@@ -175,12 +175,12 @@ class CompressorContext(_Options):  # type: ignore[misc]  # ours are frozen
             raise ConfigError(unknown_name("option", name, names))
         return object.__new__(cls)
 
-    def session_for(self, agent: Any) -> str | None:
-        """Return `session_id` for the first agent, None for others."""
-        owner = None if self._owner is None else self._owner()
-        if owner is None:
-            self._owner, owner = weakref.ref(agent), agent
-        return self.session_id if owner is agent else None
+    def claim_session(self, agent: Any) -> str | None:
+        """Return `session_id` for the first agent that asks, None for others."""
+        holder = None if self._holder is None else self._holder()
+        if holder is None:
+            self._holder = weakref.ref(agent)
+        return self.session_id if holder is None or holder is agent else None
 
     def __post_init__(self) -> None:
         CompressorConfig.from_mapping(options_in(self))
