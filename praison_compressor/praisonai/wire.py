@@ -93,7 +93,7 @@ class RoundTrip:
         take the first choice of every piece.
         """
         self._learn(piece)
-        self._calls.take(piece)
+        self._calls.add_piece(piece)
         return not (self._asks_usage and field_of(piece, "choices") == [])
 
     async def on_stream_end(self, stream: Any) -> None:
@@ -200,7 +200,7 @@ class StreamedCalls:
         self._calls: dict[int, Message] = {}
         self._items: Message | None = None
 
-    def take(self, piece: Any) -> None:
+    def add_piece(self, piece: Any) -> None:
         """Read one piece of a stream of chat completions or of responses."""
         if field_of(piece, "type") == "response.completed":
             self._items = calls_of_answer(field_of(piece, "response"))
