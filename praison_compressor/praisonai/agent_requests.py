@@ -67,7 +67,7 @@ class AgentRequests:
         self.request_count = 0
         """Requests of this agent in this process."""
         self._failures: set[str] = set()
-        self._refused: set[tuple[str | None, str]] = set()
+        self._refused_keys: set[tuple[str | None, str]] = set()
         self._invalid_thinking: frozenset[str] = frozenset()
         """Signatures of thinking that a provider refused behind a changed prefix."""
 
@@ -198,8 +198,8 @@ class AgentRequests:
         foreign = {id(message) for message in request.foreign}
         view = [without_model_keys(m) if id(m) in foreign else m for m in view]
         if self._invalid_thinking:
-            refused = self._invalid_thinking
-            view = [without_thinking(m) if signatures(m) & refused else m for m in view]
+            invalid = self._invalid_thinking
+            view = [without_thinking(m) if signatures(m) & invalid else m for m in view]
         return alternate_roles(view) if ROLE_ORDER in self.refused_keys(request) else view
 
     async def _compress(
@@ -353,7 +353,7 @@ class AgentRequests:
 
     def refused_keys(self, request: HostRequest) -> frozenset[str]:
         """Return what the request's model has refused."""
-        return frozenset(key for model, key in self._refused if model == request.model)
+        return frozenset(key for model, key in self._refused_keys if model == request.model)
 
     async def next_view(self, sent: SentRequest, error: Exception) -> Sequence[Message] | None:
         """Return another view after a refusal, or None if none may pass."""
@@ -371,7 +371,7 @@ class AgentRequests:
         key = refused_key(error)
         if key is not None and key not in self.refused_keys(request):
             logger.info("agent %s: %s does not take %s", name, request.model, key)
-            self._refused.add((request.model, key))
+            self._refused_keys.add((request.model, key))
             return True
         overflow = overflow_of(error, self._compressors.size(sent), map(text_of, view))
         if overflow is None or not self._compressors.shrink(sent, overflow, str(error)):

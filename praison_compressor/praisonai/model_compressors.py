@@ -50,8 +50,8 @@ def own_summarizer(agent: Any, window: int | None) -> Summarizer | None:
             return None
         extra = {key: value for key, value in build().items() if key not in _ANSWER_PARAMETERS}
         model, key = extra.pop("model"), extra.pop("api_key", None)
-        base = extra.pop("base_url", None)
-        base = extra.pop("api_base", None) or base
+        base_url, api_base = extra.pop("base_url", None), extra.pop("api_base", None)
+        base = api_base or base_url
     else:
         client, model = getattr(agent, "_openai_client", None), getattr(agent, "llm", None)
         if client is None or not isinstance(model, str):
@@ -70,25 +70,26 @@ def is_same_model(name: str | None, other: str | None) -> bool:
 
 
 @dataclass(frozen=True)
-class _Trial:
+class _RefusedRequest:
     """A refused request, for which a smaller window is tried."""
 
     reserve: int | None
     """The output reserve at the first refusal."""
     sent: SentRequest
-    """The request that was refused first."""
+    """The request as it was refused first."""
     words: str
     """The newest refusal's words, without numbers."""
 
 
 class _Model:
-    """One model's compressor, learned window and trial of a smaller one."""
+    """One model's compressor, learned window and refused request."""
 
     def __init__(self, engine: ContextCompressor) -> None:
         self.engine = engine
         self.learned = LearnedWindow(_window_of(engine.config))
-        self.trial: _Trial | None = None
-        self.vain: set[str] = set()
+        self.refused: _RefusedRequest | None = None
+        """The request for which a smaller window is tried now."""
+        self.vain_words: set[str] = set()
         """Words of uncertain refusals that a smaller request got again."""
 
     @property
@@ -196,7 +197,7 @@ class ModelCompressors:
 
     # ------------------------------------------------------------ learned windows
 
-    def shrink(self, sent: SentRequest, refused: Overflow, text: str) -> bool:
+    def shrink(self, sent: SentRequest, overflow: Overflow, text: str) -> bool:
         """Try a smaller window after a refusal; return whether one exists.
 
         `text` is the refusal's text. If a smaller request has got the same uncertain words before,
@@ -206,13 +207,14 @@ class ModelCompressors:
         with self._lock:
             model = self._model(sent.request.model)
             learned = model.learned
-            is_vain = words in model.vain
-            learned_window = None if is_vain else learned.learn_refusal(refused, self.size(sent))
+            is_vain = words in model.vain_words
+            learned_window = None if is_vain else learned.learn_refusal(overflow, self.size(sent))
             if learned_window is None:
                 return False
             before = model.engine.config.output_reserve
-            model.trial = replace(model.trial or _Trial(before, sent, ""), words=words)
-            answer = refused.answer_tokens or 0
+            first = model.refused or _RefusedRequest(before, sent, "")
+            model.refused = replace(first, words=words)
+            answer = overflow.answer_tokens or 0
             # litellm asks Claude for its longest answer if the caller named no length.
             is_longer = answer > max(_reserve(before, learned_window), sent.request.output_tokens)
             reserve = min(answer, learned_window - 1) if is_longer else before
@@ -227,14 +229,12 @@ class ModelCompressors:
         """Learn from a request that passed; log a changed window."""
         with self._lock:
             model = self._model(sent.request.model)
-            trial, model.trial = model.trial, None
-            asked_tokens = (
-                None if model.learned.trial is None else model.learned.trial.prompt_tokens
-            )
+            refused, model.refused = model.refused, None
+            trial = model.learned.trial
             window = model.learned.learn_pass(self.size(sent))
-            if trial is not None and asked_tokens is not None:
-                refused, view = trial.sent
-                model.engine.tokens.calibrate(view, asked_tokens, refused.tools)
+            if refused is not None and trial is not None and trial.prompt_tokens is not None:
+                request, view = refused.sent
+                model.engine.tokens.calibrate(view, trial.prompt_tokens, request.tools)
             if window is None:
                 return
             self._resize(model, window, model.engine.config.output_reserve)
@@ -247,12 +247,12 @@ class ModelCompressors:
         """Return to the window before a trial that did not pass."""
         with self._lock:
             model = self._model(request.model)
-            trial, model.trial = model.trial, None
-            if trial is None:
+            refused, model.refused = model.refused, None
+            if refused is None:
                 return
             if model.is_trial_uncertain:
-                model.vain.add(trial.words)
-            self._resize(model, model.learned.cancel_trial(), trial.reserve)
+                model.vain_words.add(refused.words)
+            self._resize(model, model.learned.cancel_trial(), refused.reserve)
 
     def is_trial_uncertain(self, model: str | None) -> bool:
         """Return whether a smaller window is tried after an uncertain refusal."""
