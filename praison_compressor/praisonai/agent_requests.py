@@ -289,19 +289,19 @@ class AgentRequests:
                 engine = self._compressors.for_model(request.model)
                 await asyncio.to_thread(conversation.journal.add_calls, message, engine)
 
-    def on_usage(self, sent: SentRequest, usage: RequestUsage, before: RequestUsage) -> None:
+    def on_usage(self, sent: SentRequest, usage: RequestUsage, previous: RequestUsage) -> None:
         """Learn from a provider's report of usage, and bill it.
 
-        `before` is the report's state before its newest part: a stream reports in parts.
+        `previous` is the report's state before its newest part: a stream reports in parts.
         """
         with self._log_failure("nothing learned from the usage"):
-            if not before.input:
+            if not previous.input:
                 self._compressors.on_usage(sent, usage.input)
             conversation = self._finder.running
             request = sent.request
-            if conversation is not None and usage != before:
+            if conversation is not None and usage != previous:
                 engine = self._compressors.for_model(request.model)
-                bill = self._bill_report(request, conversation, usage, before)
+                bill = self._bill_report(request, conversation, usage, previous)
                 engine.account(conversation.session_id).add(bill)
                 messages = engine.tokens.cache.all(request.messages)
                 conversation.record_host_digests([message.digest for message in messages])
@@ -311,13 +311,13 @@ class AgentRequests:
         request: HostRequest,
         conversation: Conversation,
         usage: RequestUsage,
-        before: RequestUsage,
+        previous: RequestUsage,
     ) -> Bill:
         """Return what a request's newest report adds to the bill."""
-        is_new = not before.input
+        is_new = not previous.input
         host_usage = self._host_usage(request, conversation, usage) if is_new else RequestUsage()
-        host_usage = replace(host_usage, output=usage.output - before.output)
-        bill = Bill.of(usage - before, host_usage, request.model, is_new=is_new)
+        host_usage = replace(host_usage, output=usage.output - previous.output)
+        bill = Bill.of(usage - previous, host_usage, request.model, is_new=is_new)
         kept = conversation.last_request.kept_steps
         return replace(bill, kept_steps=kept.steps, kept_tokens=kept.tokens) if is_new else bill
 

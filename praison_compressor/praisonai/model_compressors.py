@@ -118,11 +118,11 @@ class ModelCompressors:
         return self._model(model).engine
 
     def _model(self, model: str | None) -> _Model:
-        own = self.config.model
-        name = own if is_same_model(model, own) else model
+        own_name = self.config.model
+        name = own_name if is_same_model(model, own_name) else model
         with self._lock:
             if name not in self._models:
-                window = self.config.context_window if name == own else None
+                window = self.config.context_window if name == own_name else None
                 config = replace(self.config, model=name, context_window=window)
                 reserve = config.output_reserve
                 if _usable_reserve(reserve, _window_of(config)) != reserve:
@@ -137,12 +137,12 @@ class ModelCompressors:
 
     def with_focus(self, focus: str | None) -> ContextCompressor:
         """Return the agent's own compressor, with a focus for the summarizer."""
-        own = self.for_model(None)
+        engine = self.for_model(None)
         if not focus:
-            return own
-        before = own.config.summary_instructions or ""
-        words = f"{before}\nKeep most of all what concerns this: {focus}".strip()
-        return self._make(replace(own.config, summary_instructions=words), own.tokens)
+            return engine
+        instructions = engine.config.summary_instructions or ""
+        words = f"{instructions}\nKeep most of all what concerns this: {focus}".strip()
+        return self._make(replace(engine.config, summary_instructions=words), engine.tokens)
 
     def _make(self, config: CompressorConfig, tokens: TokenCounter) -> ContextCompressor:
         return ContextCompressor(
@@ -168,9 +168,9 @@ class ModelCompressors:
         agent = self._agent()
         if config.auxiliary_model or not self._own_model or agent is None:
             return None  # the compressor then makes one from the configuration, if it names one
-        own = config if config.model == self.config.model else self.for_model(None).config
+        own_config = config if config.model == self.config.model else self.for_model(None).config
         try:
-            return own_summarizer(agent, own.context_window)
+            return own_summarizer(agent, own_config.context_window)
         except Exception:  # a host in an unknown state
             logger.warning("the agent's own model cannot be asked: static summaries", exc_info=True)
             return None
@@ -211,13 +211,13 @@ class ModelCompressors:
             learned_window = None if is_vain else learned.learn_refusal(overflow, self.size(sent))
             if learned_window is None:
                 return False
-            before = model.engine.config.output_reserve
-            first = model.refused or _RefusedRequest(before, sent, "")
+            reserve_before = model.engine.config.output_reserve
+            first = model.refused or _RefusedRequest(reserve_before, sent, "")
             model.refused = replace(first, words=words)
             answer = overflow.answer_tokens or 0
             # litellm asks Claude for its longest answer if the caller named no length.
-            is_longer = answer > max(_reserve(before, learned_window), sent.request.output_tokens)
-            reserve = min(answer, learned_window - 1) if is_longer else before
+            longest = max(_reserve(reserve_before, learned_window), sent.request.output_tokens)
+            reserve = min(answer, learned_window - 1) if answer > longest else reserve_before
             messages = model.engine.tokens.messages(sent.view)
             needed = messages + self.overhead(sent.request, learned_window)
             window = _window_below(needed, reserve, learned_window, learned.floor)
