@@ -125,7 +125,7 @@ class PlanTexts:
             created=time.time(),
             transcript_length=len(view.unrepaired_messages),
             limit=0 if kind == "keep" else request.budget.window_limit,
-            wishes=request.instructions_digest if text.method == "model" else "",
+            instructions_digest=request.instructions_digest if text.method == "model" else "",
         )
         return segment, view.originals(*run)
 
@@ -150,7 +150,8 @@ def _undone_texts(session: Session) -> Iterator[PaidText]:
     for entry in reversed(session.entries):
         segment = entry.segment
         if entry.hash in gone and (segment.kind, segment.method) == ("summary", "model"):
-            yield segment.run, segment.wishes, SegmentText(segment.rendered, "model", segment.model)
+            text = SegmentText(segment.rendered, "model", segment.model)
+            yield segment.run, segment.instructions_digest, text
 
 
 # -------------------------------------------------------------- briefs

@@ -77,7 +77,7 @@ class Segment:
     """Messages of the transcript when it was compressed; 0: not recorded."""
     limit: int = 0
     """The window's limit then, in tokens; 0 if `target_tokens` was given."""
-    wishes: str = ""
+    instructions_digest: str = ""
     """Digest of the instructions to the model; "" without a model."""
 
     def is_for(self, limit: int) -> bool:

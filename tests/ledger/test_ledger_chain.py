@@ -40,7 +40,7 @@ def test_a_chain_that_was_stored_verifies_for_ever():
     verify([one, two])
 
 
-LAST_HASH = "sha256:dbce559bad0883c9a5f24349e4e31862c79cdd8b352e5c2f780837096c4a6357"
+LAST_HASH = "sha256:2e70e0ab01caa11106db41cbeba3ac6653494fde0c66670586f720fde2467103"
 
 
 def test_a_tombstone_verifies_and_stands_for_nothing():
