@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from ..config import CompressorConfig
 from ..ledger.segments import (
+    BLANK,
     DROPPED,
-    FORGOTTEN,
     Entry,
     Segment,
     Session,
@@ -105,7 +105,7 @@ class Projector:
 
     def _segments(self, session: Session, limit: int) -> tuple[Segment, ...]:
         """Return the session's segments, blank ones for far smaller windows."""
-        fitting = (s if s.is_for(limit) else FORGOTTEN for s in segments_in_force(session.entries))
+        fitting = (s if s.is_for(limit) else BLANK for s in segments_in_force(session.entries))
         return tuple(self.recount(s if self._recall else without_recall_tools(s)) for s in fitting)
 
     def recount(self, segment: Segment) -> Segment:

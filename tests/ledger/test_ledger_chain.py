@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from praison_compressor import LedgerConflict, MemoryStore, Segment, SessionNotFound, Usage
-from praison_compressor.ledger import FORGOTTEN, GENESIS, Entry, memory_store
+from praison_compressor.ledger import BLANK, GENESIS, Entry, memory_store
 from praison_compressor.ledger.segments import chain_faults, seal
 from praison_compressor.view.view import lay_summaries
 from tests.helpers.talks import NAMESPACE, segment, talk, verify
@@ -47,10 +47,10 @@ def test_a_tombstone_verifies_and_stands_for_nothing():
     """A tombstone keeps the chain valid and matches no message."""
     entry = seal(standing_for("x", "y"), GENESIS, "e1")
     later = seal(standing_for("z"), entry.hash, "e2")
-    grave = Entry(FORGOTTEN, entry.epoch, entry.parent, "", entry.commitment, entry.hash)
+    grave = Entry(BLANK, entry.epoch, entry.parent, "", entry.commitment, entry.hash)
     assert (grave.is_forgotten, entry.is_forgotten) == (True, False)
     verify([grave, later])
-    assert tiles("xyz", [FORGOTTEN, later.segment]) == [(0, 2, ""), (2, 3, "for z")]
+    assert tiles("xyz", [BLANK, later.segment]) == [(0, 2, ""), (2, 3, "for z")]
 
 
 def test_each_part_of_an_entry_is_under_a_hash():

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from praison_compressor import LedgerConflict, SessionNotFound
-from praison_compressor.ledger import FORGOTTEN
+from praison_compressor.ledger import BLANK
 from praison_compressor.ledger.sql import maintenance, open_store
 from praison_compressor.messages import content_digest
 from tests.helpers.stores import bytes_of
@@ -26,7 +26,7 @@ def test_a_forgotten_session_is_gone_and_the_chain_verifies(sql_store, store_url
     assert other.open(NAMESPACE, "s").entries[0].is_forgotten
     other.close()
     again = sql_store.open(NAMESPACE, "s")
-    assert [entry.segment for entry in again.entries] == [FORGOTTEN, FORGOTTEN]
+    assert [entry.segment for entry in again.entries] == [BLANK, BLANK]
     assert [sql_store.originals(again, entry) for entry in session.entries] == [None, None]
     assert archived(sql_store, "s") == []
     assert sql_store.search(NAMESPACE, "hello") == []

@@ -17,7 +17,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from ...errors import ConfigError, LedgerCorrupt, StoreUnavailable
 from ...messages import Message, content_digest
-from ..segments import FORGOTTEN, Entry, Segment, Usage
+from ..segments import BLANK, Entry, Segment, Usage
 from ..stores import ALL_MESSAGES
 from .index import WordIndex
 from .schema import links, messages
@@ -152,7 +152,7 @@ def pack_entry(packer: Packer, entry: Entry) -> bytes:
 def unpack_entry(packer: Packer, row: Row[Any]) -> Entry:
     """Return the entry of a row; a tombstone where it was forgotten."""
     if row.sealed is None:
-        return Entry(FORGOTTEN, row.epoch, row.parent, "", row.commitment, row.hash)
+        return Entry(BLANK, row.epoch, row.parent, "", row.commitment, row.hash)
     try:
         lines = packer.unpack(row.sealed).decode("utf-8", "surrogatepass")
         salt, archived, payload = lines.split("\n", 2)

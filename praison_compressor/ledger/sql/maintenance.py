@@ -18,7 +18,7 @@ from sqlalchemy import CTE, ColumnElement, Row, delete, select, text, update
 from ...errors import ConfigError, LedgerCorrupt, SessionNotFound, StoreUnavailable
 from ...messages import content_digest, is_system
 from ..segments import (
-    FORGOTTEN,
+    BLANK,
     GENESIS,
     Entry,
     Skeleton,
@@ -90,7 +90,7 @@ def _entry_faults(archive: SqlArchive, row: Row[Any], parent: str | None) -> Ite
         entry = unpack_entry(archive.packer, row)
     except LedgerCorrupt as error:
         yield f"it cannot be read: {error}"
-        entry = Entry(FORGOTTEN, row.epoch, row.parent, "", row.commitment, row.hash)
+        entry = Entry(BLANK, row.epoch, row.parent, "", row.commitment, row.hash)
     faults = list(chain_faults(entry, parent))
     yield from faults
     if faults or entry.is_forgotten:

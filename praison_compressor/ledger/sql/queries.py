@@ -11,7 +11,7 @@ from sqlalchemy import Row, Select, bindparam, delete, func, select, update
 from ...errors import LedgerCorrupt, SessionNotFound
 from ...messages import Message, is_system
 from ..segments import (
-    FORGOTTEN,
+    BLANK,
     GENESIS,
     Entry,
     Epoch,
@@ -303,7 +303,7 @@ def _full_transcript(
     def of_entry(number: int) -> tuple[Segment, Sequence[Message]]:
         entry = rows[number]
         # A mask covers a result inside a step, where no other message may be put.
-        missing = [FORGOTTEN.rendered] if entry.sealed is None and entry.kind == "summary" else []
+        missing = [BLANK.rendered] if entry.sealed is None and entry.kind == "summary" else []
         return unpack_entry(archive.packer, entry).segment, originals_of[entry.key] or missing
 
     return expand_skeleton(skeleton, of_entry, length)
