@@ -196,7 +196,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
     )
 
 
-class lazy(Generic[T]):
+class computed_once(Generic[T]):
     """`functools.cached_property` without the lock that all instances share (until 3.12)."""
 
     def __init__(self, work: Callable[[Any], T]) -> None:
