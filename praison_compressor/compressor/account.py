@@ -76,7 +76,7 @@ class Account:
                 self._apply_note(store.note(self._session))
                 self._read_at, self._noted = now, self._noted or now
 
-    def settle(self, store: Store, *, always: bool = False) -> None:
+    def save(self, store: Store, *, always: bool = False) -> None:
         """Write what the store lacks: if much, else every `PACE_SECONDS`."""
         if not (always or self._is_write_due()) or not isinstance(store, NoteStore):
             return

@@ -50,7 +50,7 @@ class Billing:
             is_warm = not state.is_cold and bool(usage.cached or account.bill.usage.cached)
             whole = uncompressed_usage(usage, state.saved, state.added, is_warm=is_warm)
             account.add(Bill.of(usage, whole, self.model))
-            run_off_loop(functools.partial(account.settle, self.store))
+            run_off_loop(functools.partial(account.save, self.store))
         return account.bill
 
     def _state(self, session_id: str | None) -> SessionState:
@@ -72,12 +72,13 @@ class Billing:
     def begin(self, request: Request, session: Session) -> None:
         """Record a request's start; write a due account."""
         self.sessions.begin_request(request, session, self.clock())
-        self.sessions.settle(self.store, session.key)
+        self.sessions.save_evicted_bills(self.store)
+        self.sessions.state(session.key).account.save(self.store)
 
     def finish(self, session: Session, result: CompressResult) -> CompressResult:
         """Return the result with owed cost and bill; write changed bills."""
         result = self.sessions.finish_request(session.key, result)
         if result.written or result.newly_masked:
-            settle = self.sessions.state(session.key).account.settle
-            run_off_loop(functools.partial(settle, self.store, always=True))
+            save = self.sessions.state(session.key).account.save
+            run_off_loop(functools.partial(save, self.store, always=True))
         return result

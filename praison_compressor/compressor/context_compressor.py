@@ -340,5 +340,5 @@ class ContextCompressor:
         """
         self.background.close()
         self.save_all()
-        self.sessions.settle(self.store)
+        self.sessions.save_bills(self.store)
         self.store.close()

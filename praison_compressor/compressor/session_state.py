@@ -162,16 +162,20 @@ class SessionStates:
         state.account.add(Bill(summaries=usage))
         return replace(result, usage=usage, bill=state.account.bill)
 
-    def settle(self, store: Store, key: SessionKey | None = None) -> None:
-        """Write a session's bill, or all; the evicted sessions' too."""
+    def save_bills(self, store: Store) -> None:
+        """Write the bills of all sessions to the store."""
+        self.save_evicted_bills(store)
         with self._lock:
-            accounts, self._evicted = self._evicted, []
-            if key is None:
-                accounts += [state.account for state in self._states.values()]
+            accounts = [state.account for state in self._states.values()]
         for account in accounts:
-            account.settle(store, always=True)
-        if key is not None:
-            self.state(key).account.settle(store)
+            account.save(store, always=True)
+
+    def save_evicted_bills(self, store: Store) -> None:
+        """Write the bills of sessions that are no longer remembered."""
+        with self._lock:
+            evicted, self._evicted = self._evicted, []
+        for account in evicted:
+            account.save(store, always=True)
 
     # -------------------------------------------------------------- a compression
 
