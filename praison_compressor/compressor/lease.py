@@ -64,11 +64,11 @@ async def hold_lease(
     store: Store,
     session: Session,
     *,
-    seconds: float | None = None,
+    seconds: float = LEASE_SECONDS,
     patience_seconds: float = LEASE_PATIENCE_SECONDS,
 ) -> AsyncIterator[None]:
     """Hold the session's lease across processes; `SessionStates.enter` serves one process."""
-    lease = _Lease(store, session, LEASE_SECONDS if seconds is None else seconds)
+    lease = _Lease(store, session, seconds)
     start = time.monotonic()
     pause = POLL_SECONDS
     try:
