@@ -204,7 +204,7 @@ def _parse_usage(usage: Any) -> RequestUsage:
     )
 
 
-def _first_positive(*places: tuple[Any, str]) -> int:
-    """Return the first positive number at these places, or 0."""
-    values = (field_of(holder, name) for holder, name in places)
+def _first_positive(*fields: tuple[Any, str]) -> int:
+    """Return the first positive number of these fields (holder, name), or 0."""
+    values = (field_of(holder, name) for holder, name in fields)
     return next((v for v in values if isinstance(v, int) and v > 0), 0)

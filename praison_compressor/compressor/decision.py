@@ -74,7 +74,7 @@ class Decision:
         )
         if shown != asked or not request.has_choices:
             return shown == asked
-        return resolve_choices(request, view, self.references).places == self.request.places
+        return resolve_choices(request, view, self.references).choices == self.request.choices
 
     def for_preview(self, texts: tuple[SegmentText, ...], before: Decision | None) -> Decision:
         """Return the decision as a preview shows it, with texts and references."""

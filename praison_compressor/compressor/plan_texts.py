@@ -205,10 +205,10 @@ def _references(decision: Decision, job: Job, name: str) -> tuple[str, ...]:
     """
     transcript = decision.view.transcript
     run = range(job.start, job.end)
-    places = {origin: place for place, origin in enumerate(transcript.origins_of(run), 1)}
-    found, last, place = [], -1, 1
+    numbers = {origin: number for number, origin in enumerate(transcript.origins_of(run), 1)}
+    references, last, number = [], -1, 1
     for origin in transcript.origins[job.start : job.end]:
         if origin is not None:
-            last, place = origin, places[origin]
-        found.append("" if last in decision.unarchived else f"{name}.{place}")
-    return tuple(found)
+            last, number = origin, numbers[origin]
+        references.append("" if last in decision.unarchived else f"{name}.{number}")
+    return tuple(references)

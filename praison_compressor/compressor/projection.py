@@ -191,6 +191,6 @@ def skeleton_of(view: View) -> Skeleton:
         # If repair moved a result, the messages stay in the caller's order.
         if origins and origins[-1] - origins[0] + 1 == len(origins):
             skeleton[origins[0]] = numbers[id(segment)]
-            for place in origins[1:]:
-                skeleton[place] = None
+            for origin in origins[1:]:
+                skeleton[origin] = None
     return tuple(part for part in skeleton if part is not None)

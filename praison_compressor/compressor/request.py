@@ -62,6 +62,9 @@ class Mode(Enum):
 SessionKey = tuple[str, str]
 """Namespace and session."""
 
+Choice = str | int
+"""A message that the user names: by reference, as s2.14, or by index in the caller's list."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -82,11 +85,11 @@ class Request:
     force: bool = False
     pinned: Segment | None = None
     """The framed message of the pinned texts."""
-    keep: tuple[str | int, ...] = ()
-    """Messages that the user keeps, by reference or index."""
-    since: str | int | None = None
+    keep: tuple[Choice, ...] = ()
+    """Messages that the user keeps."""
+    since: Choice | None = None
     """First message of the range to summarize."""
-    until: str | int | None = None
+    until: Choice | None = None
     """First message behind that range."""
     overhead_tokens: int = 0
     """Tokens of the provider's request beside the messages."""
@@ -94,7 +97,7 @@ class Request:
     """Whether the provider's cache has lost the session's last request."""
 
     @property
-    def places(self) -> tuple[str | int | None, ...]:
+    def choices(self) -> tuple[Choice | None, ...]:
         """Return the messages to keep, then the ends of the range."""
         return *self.keep, self.since, self.until
 
@@ -229,14 +232,14 @@ def budget_of(
 # -------------------------------------------------------------- checks
 
 
-def _is_place(value: Any) -> bool:
+def _is_choice(value: Any) -> bool:
     return isinstance(value, (str, int)) and not isinstance(value, bool)
 
 
-_PLACE = make_check("a reference such as s2.14, or an index", _is_place)
-_PLACES = make_check(
+_CHOICE = make_check("a reference such as s2.14, or an index", _is_choice)
+_CHOICES = make_check(
     "a list of references such as s2.14 or of indices",
-    lambda v: isinstance(v, (list, tuple)) and all(map(_is_place, v)),
+    lambda v: isinstance(v, (list, tuple)) and all(map(_is_choice, v)),
 )
 
 OPTION_CHECKS: Mapping[str, OptionCheck] = {
@@ -246,9 +249,9 @@ OPTION_CHECKS: Mapping[str, OptionCheck] = {
     "force": SWITCH,
     "extends": SWITCH,
     "pinned": check_texts,
-    "keep": _PLACES,
-    "since": _PLACE,
-    "until": _PLACE,
+    "keep": _CHOICES,
+    "since": _CHOICE,
+    "until": _CHOICE,
 }
 """Checks of options that no step checks later; None passes."""
 

@@ -119,10 +119,10 @@ class StoredSessions:
         replaced = plan.summarized.union(plan.masks, plan.excerpts)
         new = view.transcript.origins_of(replaced - archived)
         size = sum(view.unrepaired_messages.at(new).sizes())
-        places = view.transcript.origins_of(replaced)
-        digests = view.unrepaired_messages.at(places).content_digests()
+        origins = view.transcript.origins_of(replaced)
+        digests = view.unrepaired_messages.at(origins).content_digests()
         gone = self.store.make_room(self.requests.config.namespace, size, digests)
-        return frozenset(n for n, d in zip(places, digests, strict=True) if d in gone)
+        return frozenset(o for o, d in zip(origins, digests, strict=True) if d in gone)
 
 
 def default_store(config: CompressorConfig) -> Store:
