@@ -57,14 +57,15 @@ class Committer:
 
     # -------------------------------------------------------------- decide
 
-    def decide(self, request: Request, view: View) -> Decision:
+    def decide(self, request: Request, view: View, previewed: Decision | None = None) -> Decision:
         """Return the decision about the view."""
-        previewed = self.sessions.state(view.session.key).previewed
         return decide(request, view, self.projector.texts, previewed)
 
     def decide_again(self, request: Request, view: View) -> Decision:
-        """Return the decision about the view by the newest ledger."""
-        return self.decide(request, self.projector.look_again(view, self.projector.open(request)))
+        """Return the decision about the view by the newest ledger and preview."""
+        session = self.projector.open(request)
+        previewed = self.sessions.state(session.key).previewed
+        return self.decide(request, self.projector.look_again(view, session), previewed)
 
     # -------------------------------------------------------------- write and commit
 
@@ -86,7 +87,7 @@ class Committer:
                 self.sessions.leave(key)
         else:
             raise LedgerConflict(f"session {key[1]}: its tip moved {MOST_CONFLICTS} times")
-        return self.finish_view(decision.request, decision.view)
+        return self.finish_turn(decision.request, decision.view)
 
     def _refresh(self, decision: Decision) -> Decision:
         """Decide again if another writer committed since our look."""
@@ -148,8 +149,8 @@ class Committer:
 
     # -------------------------------------------------------------- without a commit
 
-    def finish_view(self, request: Request, view: View) -> CompressResult:
-        """Return a view's result; remember the view for the next turn."""
+    def finish_turn(self, request: Request, view: View) -> CompressResult:
+        """Remember the turn of a view without a commit; return its result."""
         result = result_of(request, view, self.tokens)
         turn = last_turn_of(request, view, result, self.tokens)
         if turn is not None:
@@ -165,7 +166,7 @@ class Committer:
         self.report_skip(decision, VETO, view.session.tip)
         if view.size() > request.budget.limit:
             view = self.texts.apply_without_model(decision)
-        return replace(self.finish_view(request, view), vetoed=True)
+        return replace(self.finish_turn(request, view), vetoed=True)
 
     def report_skip(self, decision: Decision, reason: str, epoch: str) -> bool:
         """Emit "skipped" once per reason and epoch; return whether it was emitted."""

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from ..concurrency import run
 from ..errors import BudgetTooSmall, LedgerConflict, LedgerError
 from ..ledger.segments import Session
-from ..messages import Message
 from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
 from ..view.cuts import shorten_messages
@@ -28,7 +27,7 @@ from .plan_texts import PlanTexts
 from .preview import ContextUse, Preview, context_use_of, preview_of
 from .projection import Projector
 from .request import Mode, Request
-from .result import CompressResult
+from .result import CompressResult, result_of
 from .session_state import SessionStates
 from .stored_sessions import StoredSessions
 
@@ -87,22 +86,25 @@ class Pipeline:
 
     def _start_in_full(self, request: Request, session: Session) -> CompressResult | Decision:
         """Return the result of all messages, or the compression to wait for."""
-        view = self._look(request, session)
+        previewed = self.sessions.state(session.key).previewed
+        view = self.projector.look(request, session, previewed)
         # Signed thinking is only valid behind the messages that it was written behind: a text must
         # not come while a turn goes on.
         if request.mode is Mode.BACKGROUND and not view.signed_tokens:
             return self._answer_now(request, view)
         if request.mode is Mode.READ_ONLY:
             return self._finish_without_model(self.committer.decide(request, view))
-        due = self._find_due(request, view)
+        due = self._find_due(request, view, previewed)
         if due is None:
-            return self.committer.finish_view(request, view)
+            return self.committer.finish_turn(request, view)
         # Inside the hook, waiting would deadlock.
         return self.committer.refuse(due) if is_inside_hook(view.session.key) else due
 
-    def _find_due(self, request: Request, view: View) -> Decision | None:
+    def _find_due(
+        self, request: Request, view: View, previewed: Decision | None = None
+    ) -> Decision | None:
         """Return the compression that is due; report once why one is missing."""
-        decision = self.committer.decide(request, view)
+        decision = self.committer.decide(request, view, previewed)
         self._report_missing(decision)
         return decision if decision.is_compression else None
 
@@ -161,12 +163,12 @@ class Pipeline:
     def _finish_without_model(self, decision: Decision) -> CompressResult:
         """Return the view after the compression due, recorded nowhere."""
         view = self.texts.apply_without_model(decision)
-        return self.committer.finish_view(decision.request, view)
+        return result_of(decision.request, view, self.tokens)
 
     def verbatim_result(self, request: Request) -> CompressResult:
         """Return the result with every message verbatim."""
         session = replace(self.projector.open(request), entries=())
-        return self.committer.finish_view(request, self.projector.look(request, session))
+        return result_of(request, self.projector.look(request, session), self.tokens)
 
     def preview(self, request: Request, *, is_written: bool) -> Preview:
         """Return the compression that the next commit of the request takes.
@@ -175,8 +177,8 @@ class Pipeline:
         """
         session = self.projector.open(request)
         request = self._with_prices(self._with_cache_state(request, session), session)
-        view = self._look(request, session)
         last = self.sessions.state(session.key).previewed
+        view = self.projector.look(request, session, last)
         decision = replace(self.committer.decide(request, view), is_archived=True)
         jobs = decision.plan.jobs
         texts: tuple[SegmentText, ...] = ()
@@ -206,7 +208,7 @@ class Pipeline:
             self._prepare(request, view)
         if due is not None and not fits:
             shown = self._hold_placeholder(due)
-        return self.committer.finish_view(request, shown or view)
+        return self.committer.finish_turn(request, shown or view)
 
     def _commit_masks(self, decision: Decision) -> CompressResult:
         """Commit masks and excerpts unless a summary of the session is written.
@@ -278,15 +280,11 @@ class Pipeline:
         silence = f"{session.tip} {self.billing.last_request(session)}"
         if not self.sessions.report_once(session.key, "idle", silence):
             return False
-        messages = request.messages or self._last_messages(session)
+        last_turn = self.sessions.state(session.key).last_turn
+        messages = request.messages or self.stored.newest_messages(session, last_turn)
         request = replace(request, is_cold=True, messages=messages)
         view = self._look(request, session)
         return view.size() > trigger_of(request, session) and self._prepare(request, view)
-
-    def _last_messages(self, session: Session) -> list[Message]:
-        turn = self.sessions.state(session.key).last_turn
-        is_newest = turn is not None and session.is_unchanged_since(turn.session)
-        return turn.messages if turn and is_newest else self.stored.store.transcript(session)
 
     # -------------------------------------------------------------- whatever fails
 
@@ -316,7 +314,7 @@ class Pipeline:
         except BudgetTooSmall as error:
             logger.info("shortened to go on: %s", error)  # each request; the caller logs it once
         short = replace(self._shorten(request, view), given_tokens=view.given_tokens)
-        result = self.committer.finish_view(request, short)
+        result = result_of(request, short, self.tokens)
         # Messages cut in their middle are masked, as outputs are.
         return result if result.segments else replace(result, context_status="masked")
 

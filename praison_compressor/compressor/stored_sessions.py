@@ -48,6 +48,12 @@ class StoredSessions:
             logger.warning("session %s: %d of its segments were forgotten", key[1], gone)
         return self.store.transcript(session)
 
+    def newest_messages(self, session: Session, last_turn: LastTurn | None) -> list[Message]:
+        """Return the messages of the last turn, or the recorded ones if the session changed."""
+        if last_turn is not None and session.is_unchanged_since(last_turn.session):
+            return last_turn.messages
+        return self.store.transcript(session)
+
     def unfold(self, messages: Sequence[Any], session_id: str | None) -> list[Message]:
         """Return the transcript of a view."""
         request = self.requests.read_stored(messages, session_id)
