@@ -19,9 +19,10 @@ from ..concurrency import begin
 from ..errors import LedgerConflict
 from ..events import Event, Hook
 from ..ledger.segments import Session, Usage
-from ..ledger.stores import Store
+from ..ledger.stores import BoundedStore, Store
 from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
+from ..view.jobs import Plan
 from ..view.view import View
 from .decision import Decision, decide
 from .lease import hold_lease
@@ -31,7 +32,6 @@ from .quiet_turn import last_turn_of
 from .request import Request, SessionKey
 from .result import CompressResult, add_cost, result_of, usage_of
 from .session_state import SessionStates
-from .stored_sessions import StoredSessions
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,6 @@ class Committer:
     tokens: TokenCounter
     sessions: SessionStates
     projector: Projector
-    stored: StoredSessions
     texts: PlanTexts
     emit: Callable[[Event], None]
     hook: Hook | None
@@ -124,7 +123,7 @@ class Committer:
         """
         view = decision.view
         key = view.session.key
-        unarchived = await asyncio.to_thread(self.stored.make_room, view, decision.plan)
+        unarchived = await asyncio.to_thread(make_room, self.store, view, decision.plan)
         decision = replace(decision, is_archived=True, unarchived=unarchived)
         texts = decision.texts or await self.texts.write(decision)
         owed = self.sessions.take_unreported_usage(key) if texts else Usage()
@@ -177,6 +176,24 @@ class Committer:
             numbers = {"tokens": view.size(), "trigger": trigger}
             self.emit(Event("skipped", view.session.id, {"reason": reason, **numbers}))
         return is_new
+
+
+def make_room(store: Store, view: View, plan: Plan) -> frozenset[int]:
+    """Drop old originals, so that the plan's originals fit the archive's limit.
+
+    Return the indices, in the caller's list, of messages dropped from the archive: no reference may
+    name them.
+    """
+    if not isinstance(store, BoundedStore):
+        return frozenset()
+    archived = {i for start, end, _ in view.all_tiles for i in range(start, end)}
+    replaced = plan.summarized.union(plan.masks, plan.excerpts)
+    new = view.transcript.origins_of(replaced - archived)
+    size = sum(view.unrepaired_messages.at(new).sizes())
+    origins = view.transcript.origins_of(replaced)
+    digests = view.unrepaired_messages.at(origins).content_digests()
+    gone = store.make_room(view.session.namespace, size, digests)
+    return frozenset(o for o, d in zip(origins, digests, strict=True) if d in gone)
 
 
 # -------------------------------------------------------------- its events

@@ -91,18 +91,22 @@ class ContextCompressor:
         report = functools.partial(emit, telemetry or Telemetry(), on_event)
         on_disk = redacts_secrets(self.store)
         writer = SummaryWriter(self.config, summarizer, self.tokens, report, on_disk=on_disk)
+        self._pipeline = self._make_pipeline(projector, writer, before_compression)
+
+    def _make_pipeline(
+        self, projector: Projector, writer: SummaryWriter, hook: Hook | None
+    ) -> Pipeline:
         texts = PlanTexts(writer, projector.texts, self.tokens)
         committer = Committer(
             store=self.store,
             tokens=self.tokens,
             sessions=self.sessions,
             projector=projector,
-            stored=self._stored,
             texts=texts,
-            emit=report,
-            hook=before_compression,
+            emit=writer.emit,
+            hook=hook,
         )
-        self._pipeline = Pipeline(
+        return Pipeline(
             tokens=self.tokens,
             sessions=self.sessions,
             projector=projector,
