@@ -141,31 +141,15 @@ class ContextUse:
 
 def context_use_of(request: Request, view: View, tokens: TokenCounter) -> ContextUse:
     """Return the window's tokens by part."""
-    budget = request.budget
-    messages = view.transcript.messages
-    bridges = view.bridges(0, len(messages))
-    sizes: dict[str, list[int]] = {
-        "system prompt": [],
-        "head": [],
-        "summaries": [*(segment.tokens for segment in view.summaries()), *bridges],
-        "masked outputs": [],
-        "tail": [],
-    }
-    verbatim: list[int] = []
-    for index in sorted(set(range(len(messages))) - view.covered):
-        name = _part_name(view, index)
-        if name in ("head", "tail"):
-            verbatim.append(index)
-        sizes[name].append(view.message_tokens(index))
-    # The budget sets the pinned texts aside even while the view does not show them.
-    aside = 0 if view.pinned is None else view.pinned.tokens - view.pinned_tokens
-    if view.pinned_tokens:
-        sizes["head"].append(view.pinned_tokens)
-    window = model_limits(request.config.model, request.config.context_window).window
+    part_of = {i: _part_name(view, i) for i in range(len(view.tokens)) if i not in view.covered}
+    sizes = _part_sizes(view, part_of)
     parts = {"tool schemas": request.overhead_tokens}
     parts |= {name: sum(part) for name, part in sizes.items()}
     parts["tail"] += tokens.messages([])
-    parts["free"] = budget.limit - view.size() + aside
+    # The budget sets the pinned texts aside even while the view does not show them.
+    aside = 0 if view.pinned is None else view.pinned.tokens - view.pinned_tokens
+    parts["free"] = request.budget.limit - view.size() + aside
+    window = model_limits(request.config.model, request.config.context_window).window
     parts["reserve"] = window - sum(parts.values())
     return ContextUse(
         model=request.config.model,
@@ -174,8 +158,20 @@ def context_use_of(request: Request, view: View, tokens: TokenCounter) -> Contex
         messages={name: len(part) for name, part in sizes.items()},
         message_tokens=view.size(),
         trigger=trigger_of(request, view.session),
-        largest=_largest(view, verbatim),
+        largest=_largest(view, [i for i, name in part_of.items() if name in ("head", "tail")]),
     )
+
+
+def _part_sizes(view: View, part_of: Mapping[int, str]) -> dict[str, list[int]]:
+    """Return the tokens of each part's messages."""
+    names = ("system prompt", "head", "summaries", "masked outputs", "tail")
+    sizes: dict[str, list[int]] = {name: [] for name in names}
+    for index, name in part_of.items():
+        sizes[name].append(view.message_tokens(index))
+    sizes["summaries"] += [segment.tokens for segment in view.summaries()]
+    sizes["summaries"] += view.bridges(0, len(view.tokens))
+    sizes["head"] += [view.pinned_tokens] if view.pinned_tokens else []
+    return sizes
 
 
 def _part_name(view: View, index: int) -> str:
@@ -209,13 +205,13 @@ def _largest(view: View, verbatim: list[int]) -> tuple[LargeMessage, ...]:
 # -------------------------------------------------------------- a compression to come
 
 
-def preview_of(decision: Decision, new: Sequence[Segment], tokens: TokenCounter) -> Preview:
-    """Return the preview of a decision, whose plan's segments are `new`."""
+def preview_of(decision: Decision, segments: Sequence[Segment], tokens: TokenCounter) -> Preview:
+    """Return the preview of a decision with its plan's segments."""
     request, view, plan = decision.request, decision.view, decision.plan
     opening = tokens.messages([])
     costs = request.budget.costs
     rooms = {view.digests[job.start : job.end]: job.room for job in plan.jobs}
-    new = [s if s.rendered else replace(s, tokens=rooms[s.run]) for s in new]
+    new = [s if s.rendered else replace(s, tokens=rooms[s.run]) for s in segments]
     after = view.with_segments(new)
     named = {index: name for name, index in known_references(after).items()}
     return Preview(

@@ -44,10 +44,10 @@ class LastTurn:
 
         None also if the view would have more than `limit` tokens.
         """
-        seen = self._new_messages(request, tokens)
-        if seen is None:
+        cached = self._new_messages(request, tokens)
+        if cached is None:
             return None
-        added = sum(tokens.each(seen))
+        added = sum(tokens.each(cached))
         large = request.budget.large
         if large is not None and added > large:
             return None
@@ -61,7 +61,7 @@ class LastTurn:
         pinned = request.pinned.tokens if request.pinned is not None and self.sent else 0
         if result.tokens_after - tokens.messages([]) - pinned > limit:
             return None
-        messages = [*self.messages, *(entry.plain for entry in seen)]
+        messages = [*self.messages, *(item.plain for item in cached)]
         # The view has the caller's own messages: the caller may edit it.
         return replace(self, messages=messages, result=replace(result, messages=[])), result
 
@@ -78,15 +78,15 @@ class LastTurn:
             new = messages[old:]
             if messages[:old] != self.messages or not _starts_cleanly(new):
                 return None
-            seen = tokens.cache.all(new)
+            cached = tokens.cache.all(new)
         except (AttributeError, TypeError, InvalidMessages):
             return None
         # Signed thinking moves the trigger, and may have to be left out.
         is_harmless = all(
-            entry.digest not in self.watched and entry.comparable and not signatures(entry.plain)
-            for entry in seen
+            item.digest not in self.watched and item.comparable and not signatures(item.plain)
+            for item in cached
         )
-        return seen if is_harmless else None
+        return cached if is_harmless else None
 
 
 def last_turn_of(
