@@ -163,9 +163,9 @@ class Committer:
         """
         request, view = decision.request, decision.view
         self.report_skip(decision, VETO, view.session.tip)
-        if view.size() > request.budget.limit:
-            view = self.texts.apply_without_model(decision)
-        return replace(self.finish_turn(request, view), vetoed=True)
+        fits = view.size() <= request.budget.limit
+        shown = view if fits else self.texts.apply_without_model(decision)
+        return replace(self.finish_turn(request, shown), vetoed=True)
 
     def report_skip(self, decision: Decision, reason: str, epoch: str) -> bool:
         """Emit "skipped" once per reason and epoch; return whether it was emitted."""

@@ -67,9 +67,9 @@ class Projector:
         if originals is None:
             return self._make_view(request, session, transcript, cached, tokens)
         whole = read_transcript(originals)
-        cached = self._cache.all(whole.messages)
-        request = replace(request, messages=originals)
-        view = self._make_view(request, session, whole, cached, self._tokens.each(cached))
+        restored = self._cache.all(whole.messages)
+        own = replace(request, messages=originals)
+        view = self._make_view(own, session, whole, restored, self._tokens.each(restored))
         return replace(view, given_tokens=self._tokens.messages([]) + sum(tokens))
 
     def _make_view(

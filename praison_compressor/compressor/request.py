@@ -123,7 +123,7 @@ class Request:
 
     @property
     def instructions_digest(self) -> str:
-        """Return a digest of who writes, how much, by what instructions."""
+        """Return a digest of the writing model, the length and the instructions."""
         config = self.config
         asked = (self.model or config.auxiliary_model, config.summary_target_tokens)
         text = repr((*asked, config.summary_instructions))
@@ -145,26 +145,24 @@ class RequestReader:
     """The session of calls that name none."""
     summarizer: Summarizer | None
 
-    def read(self, messages: Sequence[Any], given: Options, mode: Mode | None = None) -> Request:
+    def read(self, messages: Sequence[Any], options: Options, mode: Mode | None = None) -> Request:
         """Return a call's request; without `mode` its options decide.
 
         Raises:
             ConfigError: an option has a value that cannot work.
             InvalidMessages: not a list of chat messages.
         """
-        options = check_call_options(given)
-        tokens = self.tokens
-        names = ("protect_last_n_tokens", "summary_target_tokens")
-        own: dict[str, Any] = {n: value for n in names if (value := options.get(n)) is not None}
-        config = replace(self.config, **own) if own else self.config  # a copy checks its options
+        options = check_call_options(options)
+        config = self._config_with(options)
         writer = options.get("auxiliary_model") or config.auxiliary_model
         has_model = bool(self.summarizer or writer)
-        pinned = pinned_segment(options, config, tokens)
+        pinned = pinned_segment(options, config, self.tokens)
+        budget = budget_of(options, config, self.tokens, pinned)
         request = Request(
             messages=list(as_list(messages)),
             mode=mode or Mode.COMMIT,
             config=config,
-            budget=replace(budget_of(options, config, tokens, pinned), has_model=has_model),
+            budget=replace(budget, has_model=has_model),
             key=(config.namespace, options.get("session_id") or self.session_id),
             parent_id=options.get("parent_session_id"),
             model=options.get("auxiliary_model"),
@@ -178,22 +176,28 @@ class RequestReader:
         )
         return request if mode else replace(request, mode=_mode_of(request, options))
 
+    def _config_with(self, options: Options) -> CompressorConfig:
+        """Return the configuration with a call's own values, checked."""
+        names = ("protect_last_n_tokens", "summary_target_tokens")
+        own: dict[str, Any] = {name: value for name, value in options.items() if name in names}
+        return replace(self.config, **own) if own else self.config
+
     def read_stored(self, messages: Sequence[Any], session_id: str | None) -> Request:
         """Return a request about a session's transcript; it records nothing."""
         return self.read(messages, {"session_id": session_id}, Mode.READ_ONLY)
 
     def key(self, session_id: str | None) -> SessionKey:
         """Return namespace and session that a call names."""
-        named = check_call_options({"session_id": session_id})
-        return self.config.namespace, named.get("session_id") or self.session_id
+        options = check_call_options({"session_id": session_id})
+        return self.config.namespace, options.get("session_id") or self.session_id
 
 
 def _mode_of(request: Request, options: Options) -> Mode:
     """Return the mode that a call's options choose."""
     if not options.get("extends", True):
         return Mode.READ_ONLY
-    is_early = request.config.background and request.budget.has_model
-    return Mode.BACKGROUND if is_early and not request.is_requested else Mode.COMMIT
+    has_background = request.config.background and request.budget.has_model
+    return Mode.BACKGROUND if has_background and not request.is_requested else Mode.COMMIT
 
 
 def _model_name(summarizer: Any) -> str | None:
