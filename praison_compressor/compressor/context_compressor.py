@@ -272,10 +272,8 @@ class ContextCompressor:
         """
         messages = self._stored.transcript(session_id)
         request = self._requests.read_stored(messages, session_id)
-        room = request.budget.trigger
-        if token_budget is not None:
-            room = whole_number("token_budget", token_budget)
-        if self.tokens.messages(messages) <= room:
+        wanted = request.budget.trigger if token_budget is None else token_budget
+        if self.tokens.messages(messages) <= whole_number("token_budget", wanted):
             return self._pipeline.verbatim_result(request)
         return self.compress_sync(
             messages, session_id=session_id, target_tokens=token_budget, extends=False

@@ -51,26 +51,26 @@ class Pipeline:
     background: Background
     billing: Billing
     _is_without_ledger: bool = field(default=False, init=False)
-    """Whether the ledger could not be read last."""
+    """Whether the last read of the ledger failed."""
 
     # -------------------------------------------------------------- compress
 
     async def compress(self, request: Request) -> CompressResult:
-        """Return the request's result, its blocking steps in other threads."""
+        """Return the request's result; block other threads only."""
         session, started = await asyncio.to_thread(self.start, request)
         if isinstance(started, Decision):
             started = await self.committer.carry_out(started)
         return self._finish(request, session, started)
 
     def compress_sync(self, request: Request) -> CompressResult:
-        """Return the request's result, from anywhere."""
+        """Return the request's result, inside an event loop too."""
         session, started = self.start(request)
         if isinstance(started, Decision):
             started = run(self.committer.carry_out(started))
         return self._finish(request, session, started)
 
     def start(self, request: Request) -> tuple[Session, CompressResult | Decision]:
-        """Return the request's session, and the result or a compression."""
+        """Return the request's session, and the result or the compression due."""
         session = self.projector.open(request)
         if request.is_recorded:
             request = self._record_start(request, session)
@@ -85,7 +85,7 @@ class Pipeline:
         return session, result
 
     def _start_in_full(self, request: Request, session: Session) -> CompressResult | Decision:
-        """Return the result of all messages, or the compression to wait for."""
+        """Read all messages; return the result or the compression due."""
         previewed = self.sessions.state(session.key).previewed
         view = self.projector.look(request, session, previewed)
         # Signed thinking is only valid behind the messages that it was written behind: a text must
@@ -177,15 +177,15 @@ class Pipeline:
         """
         session = self.projector.open(request)
         request = self._with_prices(self._with_cache_state(request, session), session)
-        last = self.sessions.state(session.key).previewed
-        view = self.projector.look(request, session, last)
+        previewed = self.sessions.state(session.key).previewed
+        view = self.projector.look(request, session, previewed)
         decision = replace(self.committer.decide(request, view), is_archived=True)
         jobs = decision.plan.jobs
         texts: tuple[SegmentText, ...] = ()
-        paid = (self.texts.find_paid(decision, job, last) for job in jobs if job.asks_model)
+        paid = (self.texts.find_paid(decision, job, previewed) for job in jobs if job.asks_model)
         if jobs and (is_written or not request.budget.has_model or all(paid)):
-            texts = run(self.texts.write(decision, last))
-        shown = decision.for_preview(texts, last) if decision.is_compression else None
+            texts = run(self.texts.write(decision, previewed))
+        shown = decision.for_preview(texts, previewed) if decision.is_compression else None
         self.sessions.remember_preview(session.key, shown, texts)
         new = self.texts.make_segments(decision, texts)
         return preview_of(decision, [segment for segment, _ in new], self.tokens)
@@ -199,16 +199,16 @@ class Pipeline:
         # provider's cache stays warm.
         fits = size <= request.budget.limit
         is_busy = self.background.is_busy(view.session.key)
-        shown = self._with_placeholder(request, view)
-        is_waiting = shown is not None or (fits and is_busy)
+        placeholder = self._with_placeholder(request, view)
+        is_waiting = placeholder is not None or (fits and is_busy)
         due = None if is_waiting else self._find_due(request, view)
         if due is not None and not due.plan.jobs:
             return self._commit_masks(due)
         if size > quiet_limit(request, view.session, is_busy=is_busy):
             self._prepare(request, view)
         if due is not None and not fits:
-            shown = self._hold_placeholder(due)
-        return self.committer.finish_turn(request, shown or view)
+            placeholder = self._hold_placeholder(due)
+        return self.committer.finish_turn(request, placeholder or view)
 
     def _commit_masks(self, decision: Decision) -> CompressResult:
         """Commit masks and excerpts unless a summary of the session is written.
@@ -233,8 +233,8 @@ class Pipeline:
     async def _write_early(self, request: Request, view: View) -> None:
         """Write a summary before the view reaches the trigger."""
         soft = replace(request.budget, trigger=int(request.budget.trigger * SOFT_RATIO))
-        request = replace(request, budget=soft, mode=Mode.COMMIT)
-        due = await asyncio.to_thread(self.committer.decide_again, request, view)
+        early = replace(request, budget=soft, mode=Mode.COMMIT)
+        due = await asyncio.to_thread(self.committer.decide_again, early, view)
         if not due.is_compression:
             return
         if due.plan.jobs:  # a turn that needs the text earlier gets a static text
@@ -243,7 +243,7 @@ class Pipeline:
         self.sessions.add_unreported_usage(view.session.key, done.usage)
 
     def _with_placeholder(self, request: Request, view: View) -> View | None:
-        """Return the view with the placeholder, if needed and large enough."""
+        """Return the view with the placeholder; None if unneeded, outdated or outgrown."""
         placeholder = self.sessions.state(view.session.key).placeholder
         limit = request.budget.limit
         if placeholder is None or view.size() <= limit:
@@ -276,17 +276,17 @@ class Pipeline:
         session = self.projector.open(request)
         if not self.billing.is_cold(request, session):
             return False
-        # One look in each silence is enough.
+        # Look once in each silence.
         silence = f"{session.tip} {self.billing.last_request(session)}"
         if not self.sessions.report_once(session.key, "idle", silence):
             return False
         last_turn = self.sessions.state(session.key).last_turn
         messages = request.messages or self.stored.newest_messages(session, last_turn)
-        request = replace(request, is_cold=True, messages=messages)
-        view = self._look(request, session)
-        return view.size() > trigger_of(request, session) and self._prepare(request, view)
+        cold = replace(request, is_cold=True, messages=messages)
+        view = self._look(cold, session)
+        return view.size() > trigger_of(cold, session) and self._prepare(cold, view)
 
-    # -------------------------------------------------------------- whatever fails
+    # -------------------------------------------------------------- after a failure
 
     def best(self, request: Request, logged: Exception | None) -> CompressResult:
         """Return a view without a model, a commit or an unreadable ledger.
@@ -328,8 +328,8 @@ class Pipeline:
         shorter = dict(zip(map(id, kept), cut, strict=True))
         messages = [shorter.get(id(message), message) for message in view.caller_messages]
         with contextlib.suppress(BudgetTooSmall):
-            request = replace(request, messages=messages)
-            short = self.projector.look(request, view.session)
-            return self.texts.apply_without_model(self.committer.decide(request, short))
-        request = replace(request, messages=shorten_messages(kept, limit, count))
-        return replace(self.projector.look(request, view.session), segments=())
+            shorter_request = replace(request, messages=messages)
+            short = self.projector.look(shorter_request, view.session)
+            return self.texts.apply_without_model(self.committer.decide(shorter_request, short))
+        alone = replace(request, messages=shorten_messages(kept, limit, count))
+        return replace(self.projector.look(alone, view.session), segments=())
