@@ -73,7 +73,8 @@ class Pipeline:
         """Return the request's session, and the result or the compression due."""
         session = self.projector.open(request)
         if request.is_recorded:
-            request = self._record_start(request, session)
+            request = replace(request, is_cold=self.billing.is_cold(request, session))
+            self.billing.begin(request, session)
         limit = quiet_limit(request, session, is_busy=self.background.is_busy(session.key))
         state = self.sessions.state(session.key)
         quiet = state.extend_last_turn(request, session, limit, self.tokens)
@@ -107,16 +108,6 @@ class Pipeline:
         decision = self.committer.decide(request, view, previewed)
         self._report_missing(decision)
         return decision if decision.is_compression else None
-
-    def _record_start(self, request: Request, session: Session) -> Request:
-        """Record a request's start; return the request with the cache's state."""
-        request = self._with_cache_state(request, session)
-        self.billing.begin(request, session)
-        return request
-
-    def _with_cache_state(self, request: Request, session: Session) -> Request:
-        """Return the request with the state of the provider's cache."""
-        return replace(request, is_cold=self.billing.is_cold(request, session))
 
     def _with_prices(self, request: Request, session: Session) -> Request:
         """Return the request with prices and the pace of its session."""
@@ -176,7 +167,8 @@ class Pipeline:
         A model is asked for summaries only if they are to be written, and for none twice.
         """
         session = self.projector.open(request)
-        request = self._with_prices(self._with_cache_state(request, session), session)
+        request = replace(request, is_cold=self.billing.is_cold(request, session))
+        request = self._with_prices(request, session)
         previewed = self.sessions.state(session.key).previewed
         view = self.projector.look(request, session, previewed)
         decision = replace(self.committer.decide(request, view), is_archived=True)

@@ -213,7 +213,7 @@ def preview_of(decision: Decision, segments: Sequence[Segment], tokens: TokenCou
     rooms = {view.digests[job.start : job.end]: job.room for job in plan.jobs}
     new = [s if s.rendered else replace(s, tokens=rooms[s.run]) for s in segments]
     after = view.with_segments(new)
-    named = {index: name for name, index in known_references(after).items()}
+    references = {index: name for name, index in known_references(after).items()}
     return Preview(
         parts=tuple(_preview_parts(after, {id(segment) for segment in new}, request.budget)),
         messages=tuple(view.caller_messages),
@@ -222,7 +222,7 @@ def preview_of(decision: Decision, segments: Sequence[Segment], tokens: TokenCou
         lines={
             index: text_of(segment.rendered) for index, segment in after.result_segments.items()
         },
-        references=tuple(named.get(index, "") for index in range(len(view.tokens))),
+        references=tuple(references.get(index, "") for index in range(len(view.tokens))),
         chosen=view.chosen,
         budget=request.budget,
         limits=model_limits(request.config.model, request.config.context_window),
@@ -239,7 +239,7 @@ def preview_of(decision: Decision, segments: Sequence[Segment], tokens: TokenCou
 
 def _preview_parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]:
     """Yield the parts of a view; `new` has ids of new segments."""
-    named = 0
+    summaries = 0
     length = len(after.tokens)
     numbers = {id(segment): number for number, segment in enumerate(after.segments, 1)}
     ends = [(-1, 0, None), *after.tiles, (length, length, None)]
@@ -248,15 +248,15 @@ def _preview_parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]
         run = (start, end - start, after.original_tokens(start, end))
         bridges = after.bridges(start, end)
         if segment is None:
-            name = "tail" if end == length else "kept" if named else "head"
+            name = "tail" if end == length else "kept" if summaries else "head"
             masked = sum(index in after.result_segments for index in range(start, end))
             left = after.span_tokens(start, end) + sum(bridges)
             part = Part(name if after.tiles else "all", *run, left, masked)
         else:
-            named += 1
+            summaries += 1
             is_new = id(segment) in new
             part = Part(
-                f"summary {named}" if len(after.tiles) > 1 else "summary",
+                f"summary {summaries}" if len(after.tiles) > 1 else "summary",
                 *(*run, segment.tokens + sum(bridges)),
                 segment=None if is_new else segment,
                 to_write=is_new,
