@@ -65,14 +65,14 @@ class Account:
             self._due += bill
 
     def refresh(
-        self, store: Store, opened: Callable[[], Session], now: float, *, always: bool = False
+        self, store: Store, opener: Callable[[], Session], now: float, *, always: bool = False
     ) -> None:
         """Read what other processes wrote, every `PACE_SECONDS`."""
         if not (always or now - self._read_at >= PACE_SECONDS) or not isinstance(store, NoteStore):
             return
         with self._hold_store(always) as is_alone, _log_failure():
             if is_alone:
-                self._session = opened()
+                self._session = opener()
                 self._apply_note(store.note(self._session))
                 self._read_at, self._noted = now, self._noted or now
 

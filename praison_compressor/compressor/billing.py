@@ -37,8 +37,8 @@ class Billing:
         """Return a session's bill with what other processes wrote."""
         account = self.account(session_id)
         key = self.requests.key(session_id)
-        opened = functools.partial(self.store.open, *key)
-        account.refresh(self.store, opened, self.clock(), always=True)
+        opener = functools.partial(self.store.open, *key)
+        account.refresh(self.store, opener, self.clock(), always=True)
         return account.bill
 
     def record(self, answer: Any, session_id: str | None) -> Bill:

@@ -24,7 +24,7 @@ from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
 from ..view.jobs import Plan
 from ..view.view import View
-from .decision import Decision, decide
+from .decision import FIXED, Decision, decide
 from .lease import hold_lease
 from .plan_texts import PlanTexts
 from .projection import Projector, skeleton_of
@@ -162,18 +162,18 @@ class Committer:
         A view above the limit is shortened without a model.
         """
         request, view = decision.request, decision.view
-        self.report_skip(decision, VETO, view.session.tip)
+        self.report_skip(decision, VETO)
         fits = view.size() <= request.budget.limit
         shown = view if fits else self.texts.apply_without_model(decision)
         return replace(self.finish_turn(request, shown), vetoed=True)
 
-    def report_skip(self, decision: Decision, reason: str, epoch: str) -> bool:
+    def report_skip(self, decision: Decision, reason: str) -> bool:
         """Emit "skipped" once per reason and epoch; return whether it was emitted."""
         view = decision.view
-        trigger = decision.request.budget.trigger
+        epoch = "" if reason == FIXED else view.session.tip  # FIXED: once in a session
         is_new = self.sessions.report_once(view.session.key, reason, epoch)
         if is_new:
-            numbers = {"tokens": view.size(), "trigger": trigger}
+            numbers = {"tokens": view.size(), "trigger": decision.request.budget.trigger}
             self.emit(Event("skipped", view.session.id, {"reason": reason, **numbers}))
         return is_new
 

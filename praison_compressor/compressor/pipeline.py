@@ -57,19 +57,19 @@ class Pipeline:
 
     async def compress(self, request: Request) -> CompressResult:
         """Return the request's result; block other threads only."""
-        session, started = await asyncio.to_thread(self.start, request)
+        session, started = await asyncio.to_thread(self._start, request)
         if isinstance(started, Decision):
             started = await self.committer.carry_out(started)
         return self._finish(request, session, started)
 
     def compress_sync(self, request: Request) -> CompressResult:
         """Return the request's result, inside an event loop too."""
-        session, started = self.start(request)
+        session, started = self._start(request)
         if isinstance(started, Decision):
             started = run(self.committer.carry_out(started))
         return self._finish(request, session, started)
 
-    def start(self, request: Request) -> tuple[Session, CompressResult | Decision]:
+    def _start(self, request: Request) -> tuple[Session, CompressResult | Decision]:
         """Return the request's session, and the result or the compression due."""
         session = self.projector.open(request)
         if request.is_recorded:
@@ -120,8 +120,7 @@ class Pipeline:
         if reason not in (FIXED, NO_GAIN, PRICE):
             return
         name = view.session.id
-        epoch = "" if reason == FIXED else view.session.tip
-        is_new = self.committer.report_skip(decision, reason, epoch)
+        is_new = self.committer.report_skip(decision, reason)
         if is_new and reason == FIXED:
             logger.warning(
                 "session %s: what cannot be dropped takes %d tokens, compression begins at %d: "

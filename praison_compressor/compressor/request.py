@@ -218,10 +218,7 @@ def pinned_segment(
 
 
 def budget_of(
-    options: Options,
-    config: CompressorConfig,
-    tokens: TokenCounter,
-    pinned: Segment | None = None,
+    options: Options, config: CompressorConfig, tokens: TokenCounter, pinned: Segment | None
 ) -> Budget:
     """Return the budget of a call, by the window or by `target_tokens`."""
     beside = tokens.messages([]) + (pinned.tokens if pinned else 0)
