@@ -45,7 +45,7 @@ def begin(work: Callable[[], T], *, context: contextvars.Context | None = None) 
 
 
 def run_off_loop(work: Callable[[], Any]) -> None:
-    """Do the work, in another thread if a loop runs in this one."""
+    """Do the work, in another thread if this one runs a loop."""
     if _is_in_loop():
         begin(work)
     else:

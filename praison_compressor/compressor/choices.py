@@ -94,7 +94,7 @@ def _find_choice(view: View, references: Mapping[str, int], option: str, choice:
 
 
 def _find_index(view: View, references: Mapping[str, int], number: int, message: int) -> int | None:
-    """Return the index of a recorded segment's message, else of a preview's reference."""
+    """Return the index of a segment's message, recorded or previewed."""
     if 1 <= number <= len(view.segments):
         indices = _indices_of_segment(view, view.segments[number - 1])
         if 1 <= message <= len(indices):

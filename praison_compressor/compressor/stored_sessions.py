@@ -47,7 +47,7 @@ class StoredSessions:
         return self.store.transcript(session)
 
     def newest_messages(self, session: Session, last_turn: LastTurn | None) -> list[Message]:
-        """Return the messages of the last turn, or the recorded ones if the session changed."""
+        """Return the last turn's messages; after a change, the recorded ones."""
         if last_turn is not None and session.is_unchanged_since(last_turn.session):
             return last_turn.messages
         return self.store.transcript(session)
