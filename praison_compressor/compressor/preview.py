@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from ..ledger.segments import Segment
 from ..messages import Message, text_of, tool_calls_of
@@ -14,7 +13,7 @@ from ..tokens.models import Limits, model_limits
 from ..view.budget import Budget
 from ..view.costs import Balance
 from ..view.masks import results_with_calls
-from ..view.view import View
+from ..view.view import Tile, View
 from .choices import known_references
 from .decision import Decision, trigger_of
 from .prices import balance_of
@@ -239,31 +238,41 @@ def preview_of(decision: Decision, segments: Sequence[Segment], tokens: TokenCou
 
 def _preview_parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]:
     """Yield the parts of a view; `new` has ids of new segments."""
-    summaries = 0
-    length = len(after.tokens)
-    numbers = {id(segment): number for number, segment in enumerate(after.segments, 1)}
-    ends = [(-1, 0, None), *after.tiles, (length, length, None)]
-    gaps = [(gap, start, None) for (_, gap, _), (start, _, _) in pairwise(ends) if gap < start]
-    for start, end, segment in sorted([*after.tiles, *gaps], key=lambda run: run[0]):
-        run = (start, end - start, after.original_tokens(start, end))
-        bridges = after.bridges(start, end)
-        if segment is None:
-            name = "tail" if end == length else "kept" if summaries else "head"
-            masked = sum(index in after.result_segments for index in range(start, end))
-            left = after.span_tokens(start, end) + sum(bridges)
-            part = Part(name if after.tiles else "all", *run, left, masked)
-        else:
-            summaries += 1
-            is_new = id(segment) in new
-            part = Part(
-                f"summary {summaries}" if len(after.tiles) > 1 else "summary",
-                *(*run, segment.tokens + sum(bridges)),
-                segment=None if is_new else segment,
-                to_write=is_new,
-                text=text_of(segment.rendered),
-                reference=f"s{numbers[id(segment)]}",
-            )
+    ends = [0, *(end for tile in after.tiles for end in tile[:2]), len(after.tokens)]
+    gaps = (gap for gap in zip(ends[::2], ends[1::2], strict=True) if gap[0] < gap[1])
+    parts = [_verbatim_part(after, start, end) for start, end in gaps]
+    parts += [_summary_part(after, tile, new) for tile in after.tiles]
+    for part in sorted(parts, key=lambda part: part.start):
         yield replace(part, why=_reason_for(part, budget, after))
+
+
+def _verbatim_part(after: View, start: int, end: int) -> Part:
+    name = "tail" if end == len(after.tokens) else "kept" if start else "head"
+    return Part(
+        name=name if after.tiles else "all",
+        start=start,
+        messages=end - start,
+        tokens_before=after.original_tokens(start, end),
+        tokens_after=after.span_tokens(start, end) + sum(after.bridges(start, end)),
+        masked=sum(index in after.result_segments for index in range(start, end)),
+    )
+
+
+def _summary_part(after: View, tile: Tile, new: set[int]) -> Part:
+    start, end, segment = tile
+    is_new = id(segment) in new
+    number = next(n for n, other in enumerate(after.segments, 1) if other is segment)
+    return Part(
+        name=f"summary {after.tiles.index(tile) + 1}" if len(after.tiles) > 1 else "summary",
+        start=start,
+        messages=end - start,
+        tokens_before=after.original_tokens(start, end),
+        tokens_after=segment.tokens + sum(after.bridges(start, end)),
+        segment=None if is_new else segment,
+        to_write=is_new,
+        text=text_of(segment.rendered),
+        reference=f"s{number}",
+    )
 
 
 def _reason_for(part: Part, budget: Budget, view: View) -> str:
