@@ -156,8 +156,8 @@ class RequestReader:
         config = self._config_with(options)
         writer = options.get("auxiliary_model") or config.auxiliary_model
         has_model = bool(self.summarizer or writer)
-        pinned = pinned_segment(options, config, self.tokens)
-        budget = budget_of(options, config, self.tokens, pinned)
+        pinned = self._pinned_segment(options)
+        budget = self._budget(options, config, pinned)
         request = Request(
             messages=list(as_list(messages)),
             mode=mode or Mode.COMMIT,
@@ -182,6 +182,24 @@ class RequestReader:
         own: dict[str, Any] = {name: value for name, value in options.items() if name in names}
         return replace(self.config, **own) if own else self.config
 
+    def _pinned_segment(self, options: Options) -> Segment | None:
+        """Return the framed message of all pinned texts, or None without any."""
+        texts = tuple(dict.fromkeys((*self.config.pinned, *(options.get("pinned") or ()))))
+        if not texts:
+            return None
+        message = pinned_message(texts)
+        return Segment("pinned", (), message, self.tokens.message(message), 0, "pinned")
+
+    def _budget(self, options: Options, config: CompressorConfig, pinned: Segment | None) -> Budget:
+        """Return the budget of a call, by the window or by `target_tokens`."""
+        beside = self.tokens.messages([]) + (pinned.tokens if pinned else 0)
+        target = options.get("target_tokens")
+        if target is not None:
+            return Budget.exactly(config, whole_number("target_tokens", target) - beside)
+        window = model_limits(config.model, config.context_window).window
+        overhead = whole_number("overhead_tokens", options.get("overhead_tokens", 0), 0)
+        return Budget.of(config, window, overhead + beside)
+
     def read_stored(self, messages: Sequence[Any], session_id: str | None) -> Request:
         """Return a request about a session's transcript; it records nothing."""
         return self.read(messages, {"session_id": session_id}, Mode.READ_ONLY)
@@ -204,30 +222,6 @@ def _model_name(summarizer: Any) -> str | None:
     """Return the model that a summarizer names, of any type."""
     name = getattr(summarizer, "model", None)
     return name if isinstance(name, str) else None
-
-
-def pinned_segment(
-    options: Options, config: CompressorConfig, tokens: TokenCounter
-) -> Segment | None:
-    """Return the framed message of all pinned texts, or None without any."""
-    texts = tuple(dict.fromkeys((*config.pinned, *(options.get("pinned") or ()))))
-    if not texts:
-        return None
-    message = pinned_message(texts)
-    return Segment("pinned", (), message, tokens.message(message), 0, "pinned")
-
-
-def budget_of(
-    options: Options, config: CompressorConfig, tokens: TokenCounter, pinned: Segment | None
-) -> Budget:
-    """Return the budget of a call, by the window or by `target_tokens`."""
-    beside = tokens.messages([]) + (pinned.tokens if pinned else 0)
-    target = options.get("target_tokens")
-    if target is not None:
-        return Budget.exactly(config, whole_number("target_tokens", target) - beside)
-    window = model_limits(config.model, config.context_window).window
-    overhead = whole_number("overhead_tokens", options.get("overhead_tokens", 0), 0)
-    return Budget.of(config, window, overhead + beside)
 
 
 # -------------------------------------------------------------- checks
