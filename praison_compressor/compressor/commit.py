@@ -117,24 +117,23 @@ class Committer:
         return result
 
     async def _write(self, decision: Decision) -> tuple[Session, Sequence[SegmentText]]:
-        """Write the texts and append their segments; return the session after them.
+        """Write the texts and append their segments; return session and texts.
 
-        The texts' cost has that of failed attempts before, so that the ledger has the whole cost.
+        The texts' cost includes failed attempts: the ledger has the whole cost.
         """
         view = decision.view
         key = view.session.key
         unarchived = await asyncio.to_thread(make_room, self.store, view, decision.plan)
         decision = replace(decision, is_archived=True, unarchived=unarchived)
         texts = decision.texts or await self.texts.write(decision)
-        owed = self.sessions.take_unreported_usage(key) if texts else Usage()
-        charged = add_cost(owed, texts)
+        unreported = self.sessions.take_unreported_usage(key) if texts else Usage()
+        charged = add_cost(unreported, texts)
         try:
             session = await asyncio.to_thread(self._append, decision, charged)
         except BaseException:
-            # A preview keeps its texts for the next try, so their cost is not owed.
-            self.sessions.add_unreported_usage(
-                key, owed if decision.texts else owed + usage_of(texts)
-            )
+            # A preview keeps its texts, with their cost, for the next try.
+            cost = Usage() if decision.texts else usage_of(texts)
+            self.sessions.add_unreported_usage(key, unreported + cost)
             raise
         self.sessions.forget_drafts(key, texts)
         return session, charged
@@ -157,7 +156,7 @@ class Committer:
         return result
 
     def refuse(self, decision: Decision) -> CompressResult:
-        """Return the view without the refused compression.
+        """Return the result without the refused compression.
 
         A view above the limit is shortened without a model.
         """
