@@ -24,8 +24,6 @@ class Billing:
 
     store: Store
     requests: RequestReader
-    model: str | None
-    """The model whose prices a bill has."""
     sessions: SessionStates
     clock: Callable[[], float]
 
@@ -49,7 +47,7 @@ class Billing:
         if usage is not None:
             is_warm = not state.is_cold and bool(usage.cached or account.bill.usage.cached)
             whole = uncompressed_usage(usage, state.saved, state.added, is_warm=is_warm)
-            account.add(Bill.of(usage, whole, self.model))
+            account.add(Bill.of(usage, whole, self.requests.config.model))
             run_off_loop(functools.partial(account.save, self.store))
         return account.bill
 
@@ -70,13 +68,13 @@ class Billing:
         return is_cold(request, self.last_request(session), self.clock())
 
     def begin(self, request: Request, session: Session) -> None:
-        """Record a request's start; write a due account."""
+        """Record a request's start; write the bills that are due."""
         self.sessions.begin_request(request, session, self.clock())
         self.sessions.save_evicted_bills(self.store)
         self.sessions.state(session.key).account.save(self.store)
 
     def finish(self, session: Session, result: CompressResult) -> CompressResult:
-        """Return the result with owed cost and bill; write changed bills."""
+        """Return the result with unreported cost and bill; write a changed bill."""
         result = self.sessions.finish_request(session.key, result)
         if result.written or result.newly_masked:
             save = self.sessions.state(session.key).account.save

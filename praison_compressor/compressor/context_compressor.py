@@ -85,9 +85,7 @@ class ContextCompressor:
         self._requests = RequestReader(self.config, self.tokens, self.session_id, summarizer)
         projector = Projector(self.config, self.store, self.tokens)
         self._stored = StoredSessions(self.store, self._requests, projector)
-        self._billing = Billing(
-            self.store, self._requests, self.config.model, self.sessions, clock or time.time
-        )
+        self._billing = Billing(self.store, self._requests, self.sessions, clock or time.time)
         report = functools.partial(emit, telemetry or Telemetry(), on_event)
         on_disk = redacts_secrets(self.store)
         writer = SummaryWriter(self.config, summarizer, self.tokens, report, on_disk=on_disk)
