@@ -39,7 +39,7 @@ class Account:
         self._lock = renew_after_fork(threading.Lock())
         self._at_store = renew_after_fork(threading.Lock())  # one thread reads or writes the store
         self._stored = self._written = self._due = Bill()
-        """The parts in the store, being written to it, and not yet written."""
+        """Parts of the bill: in the store; being written to it; not yet written."""
         self._noted = 0.0
         """Time of the store's newest request; before the first request, time of the last look."""
         self._read_at = 0.0

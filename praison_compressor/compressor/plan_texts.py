@@ -65,8 +65,8 @@ class PlanTexts:
         """Return the view after the plan, with static texts without references."""
         unnamed = replace(decision, is_archived=False)
         texts = list(map(self.writer.static, briefs_for(unnamed)))
-        made = self.make_segments(unnamed, texts)
-        return decision.view.with_segments(segment for segment, _ in made)
+        segments = self.make_segments(unnamed, texts)
+        return decision.view.with_segments(segment for segment, _ in segments)
 
     def make_segments(
         self, decision: Decision, texts: Sequence[SegmentText]
@@ -77,17 +77,17 @@ class PlanTexts:
         """
         jobs = decision.plan.jobs
         texts = texts or [SegmentText({}, "unwritten")] * len(jobs)
-        made = [
+        segments = [
             self._segment(decision, "summary", (job.start, job.end), text)
             for job, text in zip(jobs, texts, strict=True)
         ]
         for kind, index, line in self._render_lines(decision):
             run = index, index + 1
-            made.append(self._segment(decision, kind, run, SegmentText(line, "static")))
+            segments.append(self._segment(decision, kind, run, SegmentText(line, "static")))
         for step in new_keeps(decision.view):
             text = SegmentText({"role": "user", "content": "[kept by the user]"}, "keep")
-            made.append(self._segment(decision, "keep", (step.start, step.stop), text))
-        return made
+            segments.append(self._segment(decision, "keep", (step.start, step.stop), text))
+        return segments
 
     def _render_lines(self, decision: Decision) -> Iterator[tuple[SegmentKind, int, Message]]:
         """Yield kind, index and text of each mask and excerpt."""

@@ -32,7 +32,7 @@ class LastTurn:
     messages: list[Message]
     """Private copies of the view's original messages."""
     basis: Basis
-    """The next turn must have the same."""
+    """The next turn must have the same basis."""
     tiles: tuple[Tile, ...]
     """Runs of the transcript with their segments."""
     watched: frozenset[str]
