@@ -213,7 +213,7 @@ class SessionStates:
             return unreported
 
     def report_once(self, key: SessionKey, subject: str, epoch: str) -> bool:
-        """Record a report; return whether it is the subject's first in the epoch."""
+        """Record a report; return whether it is the epoch's first."""
         with self._lock:
             reported = self.state(key).reported
             self._change(key, reported={**reported, subject: epoch})
