@@ -12,7 +12,9 @@ Calls and results stand beside the content (OpenAI's `tool_calls`, role `tool`),
 - `repair`: what a provider would refuse, repaired: messages, calls without results
 - `dropped_steps`: tool steps that a host left out of a request, put back
 - `digests`: canonical and content digests; the cache of messages
-- `calls`: a call's arguments, command line, files and kind; its result
+- `calls`: a call's arguments, command line and kind
+- `changed_files`: the files that a call names and changes
+- `results`: a result's exit code and output; its call
 - `thinking`: signed thinking of Anthropic's models, found and left out
 - `secrets`: keys and passwords masked
 - `shortening`: texts and call arguments made shorter, within shares of a room

@@ -8,15 +8,9 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
-from .calls import (
-    argument_values,
-    arguments_of,
-    command_of,
-    parse_json,
-    paths_changed,
-    paths_in,
-)
-from .shapes import Message, ToolCall, media_count, result_text, tool_calls_of
+from .calls import argument_values, arguments_of, command_of
+from .changed_files import paths_changed, paths_in
+from .shapes import Message, ToolCall, media_count, parse_json, result_text, tool_calls_of
 from .shortening import cut_line
 
 _SEQUENCES = re.compile(

@@ -18,12 +18,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidMessages
-from .calls import parse_json
 from .shapes import (
     ITEMS,
     Message,
     is_result,
     leading_count,
+    parse_json,
     text_of,
     to_plain,
     tool_calls_of,

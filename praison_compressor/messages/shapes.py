@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import chain, takewhile
 from typing import Any, NamedTuple, TypeGuard, TypeVar, cast
 
@@ -147,8 +146,8 @@ def result_text(message: Mapping[str, Any]) -> str:
     text = text_of(message)
     # Some hosts pass a result on as a JSON string: one long line with escapes.
     if is_result(message) and len(text) > 1 and text[0] == text[-1] == '"':
-        with suppress(ValueError):
-            return str(json.loads(text))
+        value = parse_json(text)
+        return text if value is None else str(value)
     return text
 
 
@@ -326,6 +325,14 @@ def json_text(arguments: Any) -> str:
     if isinstance(arguments, str):
         return arguments
     return json.dumps(plain_value({} if arguments is None else arguments), ensure_ascii=False)
+
+
+def parse_json(text: str) -> Any:
+    """Return the value of a JSON text, or None."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 # ---------------------------------------------------------------- plain copies

@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from .calls import parse_json
-from .shapes import Message, call_blocks, calls_list, is_call_block, read_call
+from .shapes import Message, call_blocks, calls_list, is_call_block, parse_json, read_call
 
 _STOPS = ("\n", ". ", "! ", "? ", "。", "！", "？", "; ", ", ", " ")
 BLOCK_LINES = 8  # longer pasted blocks lose their middle before the text around them is cut
