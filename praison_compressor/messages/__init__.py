@@ -10,7 +10,8 @@ Calls and results stand beside the content (OpenAI's `tool_calls`, role `tool`),
 - `responses`: items of OpenAI's Responses API as messages, and back
 - `transcript`: a list of messages as a `Transcript` of steps
 - `repair`: what a provider would refuse, repaired: messages, calls without results
-- `dropped_steps`: tool steps that a host left out of a request, put back
+- `exchanges`: questions with their work and answers; those of two lists matched
+- `dropped_steps`: tool steps that a host left out of a request, restored
 - `digests`: canonical and content digests; the cache of messages
 - `calls`: a call's arguments, command line and kind
 - `changed_files`: the files that a call names and changes
