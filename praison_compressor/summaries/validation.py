@@ -14,7 +14,7 @@ from ..messages.shapes import replace_surrogates
 from .prompts import SUMMARY_INSTRUCTIONS, SummaryRequest
 from .protocol import SummaryReply
 from .reasoning import strip_reasoning
-from .relevance import is_about, is_shuffled
+from .word_overlap import is_about, is_shuffled
 
 MOST_ANSWER_CHARS = 1_000_000
 """No model writes more, and a longer text costs time to read."""

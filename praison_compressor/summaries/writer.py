@@ -24,7 +24,7 @@ from .litellm_client import REFUSED, LiteLLMSummarizer
 from .model_calls import MOST_CALLS, ModelCaller, NoUsableAnswer, Tally
 from .prompts import LEAST_PROSE_WORDS, tokens_of_words
 from .protocol import Brief, SegmentText, Summarizer
-from .splitting import Drafter
+from .segment_parts import Drafter
 
 logger = logging.getLogger(__name__)
 
