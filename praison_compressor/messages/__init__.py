@@ -42,7 +42,7 @@ from .shapes import (
     to_plain,
     tool_calls_of,
 )
-from .transcript import Transcript, as_list, find_repairs, read_transcript, split_steps
+from .transcript import Transcript, as_list, read_transcript, split_steps
 
 __all__ = [
     "ORPHAN_OPENS",
@@ -53,7 +53,6 @@ __all__ = [
     "calls_beside",
     "content_digest",
     "digest",
-    "find_repairs",
     "has_tool_part",
     "is_result",
     "is_result_block",
