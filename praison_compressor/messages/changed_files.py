@@ -1,4 +1,4 @@
-"""Find the paths among a call's arguments, and the files that it changes."""
+"""Find the files that a call names and changes."""
 
 from __future__ import annotations
 

@@ -233,7 +233,7 @@ def _find_front(
     matched: Mapping[int, Exchange],
     bound: int,
 ) -> tuple[CarriedHistory, int]:
-    """Return `new` with the exchanges to prepend, and the size of a fragment.
+    """Return `new` with the exchanges to prepend, and a fragment's size.
 
     The fragment is the number of the host's first messages that end the last of these exchanges.
     """
@@ -262,7 +262,7 @@ def _find_front(
 def _judge_missing(
     carried: CarriedHistory, front: CarriedHistory, missing: tuple[Exchange, ...], bound: int
 ) -> CarriedHistory:
-    """Return `front` with the missing exchanges as cut by the host, or as doubtful."""
+    """Return `front` with the missing exchanges, as cut or as doubtful."""
     doubtful, cuts = missing, 1
     if carried.doubtful and front.length == carried.length >= LEAST_BOUND:
         doubtful = (*carried.doubtful, *_without_cut_end(missing, carried.doubtful))

@@ -42,9 +42,7 @@ EMPTY_CONTENT = "(empty)"
 REPEATED_ID = "--again"
 """Added to the id of a second call with one id, before its number."""
 
-RESPONSES_REMEDY = (
-    "praison_compressor.messages.responses: to_messages(instructions, items), to_items(view)"
-)
+RESPONSES_REMEDY = "praison_compressor: to_messages(instructions, items), to_items(view)"
 """The remedy in the error for items of OpenAI's Responses API."""
 
 LANGCHAIN_REMEDY = "langchain_core.messages.convert_to_openai_messages(messages)"

@@ -50,7 +50,7 @@ class Tally:
 
 
 def window_too_small(fact: str) -> SummarizerUnavailable:
-    """Return the error of a window that is too small, with the remedy."""
+    """Return the error of a too small window, with its remedy."""
     remedy = "name an auxiliary model with a larger window"
     return SummarizerUnavailable(f"{fact}; {remedy}", kind="context")
 
