@@ -43,10 +43,15 @@ def call(id: str, name: str = "read_file", **arguments: Any) -> Message:
     return {"id": id, "type": "function", "function": function}
 
 
+def calling(*calls: Message, **more: Any) -> Message:
+    """Return an assistant message with these calls, in OpenAI's shape."""
+    return {"role": "assistant", "content": None, "tool_calls": list(calls), **more}
+
+
 def step(id: str, result: str, name: str = "read_file", **arguments: Any) -> list[Message]:
     """Return an assistant message with one call, and its result."""
     return [
-        {"role": "assistant", "content": None, "tool_calls": [call(id, name, **arguments)]},
+        calling(call(id, name, **arguments)),
         {"role": "tool", "tool_call_id": id, "content": result},
     ]
 
