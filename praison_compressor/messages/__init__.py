@@ -42,14 +42,13 @@ from .shapes import (
     to_plain,
     tool_calls_of,
 )
-from .transcript import Transcript, as_list, read_transcript, split_steps
+from .transcript import Transcript, read_transcript, split_steps
 
 __all__ = [
     "ORPHAN_OPENS",
     "Message",
     "ToolCall",
     "Transcript",
-    "as_list",
     "calls_beside",
     "content_digest",
     "digest",
