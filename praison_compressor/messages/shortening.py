@@ -18,7 +18,7 @@ _MACHINE_LINE = re.compile(
     r"(?:INFO|DEBUG|WARN(?:ING)?|ERROR|TRACE|FATAL)\b|at \S+\(|File \"|\w[\w.-]*: |"
     r"\S*[^\w\s.,!?]\S*$|\"|- (?:\w+ )?(?:\"|\[|\w+:)|(?:\S+\s{2,})+\S)"
 )
-"""A line of a log, of code, of data or of a page."""
+"""Matches a line of a log, of code, of data or of a page."""
 MACHINE_LINES = 8  # shorter texts are machine text only by `_MACHINE_OPENS`
 _MACHINE_OPENS = re.compile(
     r"\s*(?:\[(?:Current|Active) (?:page|URL)|(?:Current |Page )+URL:|- Page URL:|RootWebArea|"
