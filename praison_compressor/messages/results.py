@@ -64,6 +64,7 @@ class CallRecord:
     """One call and its result."""
 
     at: int
+    """The position of the message with the call."""
     call: ToolCall
     text: str = ""
     """The result's text; an `is_error` flag is added in words."""

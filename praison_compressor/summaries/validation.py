@@ -71,7 +71,7 @@ FLAWS = (
 
 # -------------------------------------------------------------- finish reasons
 
-_STOPPED = {
+_BAD_FINISHES = {
     "refusal": ("filter", "safe", "refus", "block", "prohibit", "guardrail", "recitation", "spii",
                 "moderat", "policy", "violat", "harm", "sensitive", "toxic", "denied", "copyright"),
     "tool call": ("tool", "function", "call"),
@@ -86,8 +86,10 @@ _STOPPED = {
 def refusal_for_finish(reason: str) -> str:
     """Return our reason to refuse this finish reason, or ""."""
     bare = re.sub(r"[^a-z]", "", reason.casefold())
-    refusals = (kind for kind, parts in _STOPPED.items() if any(part in bare for part in parts))
-    return next(refusals, "")
+    for refusal, parts in _BAD_FINISHES.items():
+        if any(part in bare for part in parts):
+            return refusal
+    return ""
 
 
 def _reason_text(reason: Any) -> str:
