@@ -27,17 +27,20 @@ from tests.helpers.stores import Postgres
 DATABASES = ("sqlite", "postgresql")
 
 
-def options(doc: str | None, **defaults: Any) -> argparse.Namespace:
+def options(
+    doc: str | None, *, required: Sequence[str] = (), **defaults: Any
+) -> argparse.Namespace:
     """Parse the command line; each option is named with its default, type or choices.
 
-    An option with choices takes several of them; all are its default.
+    An option with choices takes several of them; all are its default. `required` names options of a
+    type that must be given.
     """
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=doc, formatter_class=raw)
     for name, default in defaults.items():
         flag = f"--{name.replace('_', '-')}"
         if isinstance(default, type):
-            parser.add_argument(flag, type=default)
+            parser.add_argument(flag, type=default, required=name in required)
         elif isinstance(default, tuple):
             parser.add_argument(flag, choices=default, nargs="+", default=default)
         elif default is False:

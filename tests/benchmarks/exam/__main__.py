@@ -1,9 +1,12 @@
 """The exam: can a reader go on from a view? Questions on real sessions, read by a strong model.
 
-    python -m tests.benchmarks.exam make OUT [--share .25] [--rounds 1]
+    python -m tests.benchmarks.exam make OUT FILES [--share .25] [--rounds 1]
     python -m tests.benchmarks.exam ask OUT/25/static-recall 3 search_conversation_archive query=...
-    python -m tests.benchmarks.exam mark OUT/25
-    python -m tests.benchmarks.exam table OUT/25
+    python -m tests.benchmarks.exam mark OUT/25 FILES
+    python -m tests.benchmarks.exam table OUT/25 FILES
+
+FILES is `--exam QUESTIONS --corpus SESSIONS`: a JSON list of sessions with id, first_messages and
+questions (kind, q, answer, accept), and these sessions, one a line.
 
 `make` writes a folder a method: the views with their questions, and what a reader is to do; a
 reader with a fresh context answers into `answers.json` there. `mark` lays the answers side by side
@@ -234,7 +237,6 @@ def _steps_sheet(case: Case, hidden: dict[str, Any]) -> str:
 
 
 # -------------------------------------------------------------- the tables
-SHARED = Path("../shared")
 
 
 def table(folder: Path, cases: Sequence[Case]) -> None:
@@ -286,25 +288,30 @@ def _steps(folder: Path, cases: Sequence[Case]) -> Iterator[Sequence[object]]:
         yield method, f"{whole:g}", f"{number:g}", f"{median(tokens):,.0f}", max(tokens)
 
 
-def main() -> None:
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.exam")
-    parser.add_argument("--exam", type=Path, default=SHARED / "bench" / "exam" / "questions.json")
-    parser.add_argument("--corpus", type=Path, default=SHARED / "corpus" / "visible.jsonl")
+    files = argparse.ArgumentParser(add_help=False)
+    for name in ("--exam", "--corpus"):
+        files.add_argument(name, type=Path, required=True, metavar="FILE")
     commands = parser.add_subparsers(dest="command", required=True)
-    making = commands.add_parser("make", help="write the readers' folders")
+    making = commands.add_parser("make", parents=[files], help="write the readers' folders")
     making.add_argument("out", type=Path)
     making.add_argument("--share", type=float, default=0.25)
     making.add_argument("--rounds", type=int, default=1)
     making.add_argument("--methods", nargs="*", default=())
     for name in ("mark", "table"):
-        commands.add_parser(name).add_argument("folder", type=Path)
+        commands.add_parser(name, parents=[files]).add_argument("folder", type=Path)
     asking = commands.add_parser("ask", help="call a recall tool as a reader")
     asking.add_argument("folder", type=Path)
     asking.add_argument("session")
     asking.add_argument("tool")
     asking.add_argument("given", nargs="*", metavar="NAME=VALUE")
     asking.add_argument("--log", default=QUESTIONS)
-    given = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    given = _parser().parse_args()
     if given.command == "ask":
         print(ask(given.folder, given.session, given.tool, given.given, given.log))
         return

@@ -1,6 +1,6 @@
 """Replay recorded sessions on a priced prompt cache: what each way of compressing costs in all.
 
-    python -m tests.benchmarks.price [--sessions 6] [--window 32000] [--corpus FILE]
+    python -m tests.benchmarks.price --corpus FILE [--sessions 6] [--window 32000]
 
 Each request of a session is sent after a pause: 5 seconds after a tool's result, and after the
 user's message the pace of the column (lognormal: median 2 minutes, sigma 1.5). The simulated cache
@@ -126,10 +126,9 @@ def table(rows: Sequence[Row], provider: str) -> Iterator[list[object]]:
 
 
 def main() -> None:
-    corpus = "../shared/corpus/visible.jsonl"
-    given = options(__doc__, sessions=6, window=32_000, corpus=corpus)
+    given = options(__doc__, required=["corpus"], corpus=Path, sessions=6, window=32_000)
     cells = [(at, pace) for at in providers() for pace in PACES]
-    chosen = sessions(Path(given.corpus), given.sessions, given.window)
+    chosen = sessions(given.corpus, given.sessions, given.window)
     rows = [row for one in chosen for row in money(one, given.window, cells)]
     requests = sum(len(one.requests) for one in chosen)
     for at in providers():
