@@ -40,14 +40,14 @@ Row = tuple[object, ...]
 """The measure, its figure, the limit, and whether the figure is within."""
 
 
-def compressor(window: int = WINDOW, wait: float = 0, **given: Any) -> Any:
+def compressor(window: int = WINDOW, wait: float = 0, **settings: Any) -> Any:
     """Return a compressor whose model answers after `wait` seconds."""
 
     async def model(messages: list[Message]) -> str:
         await asyncio.sleep(wait)
         return SUMMARY
 
-    config = CompressorConfig(model=MODEL, context_window=window, **given)
+    config = CompressorConfig(model=MODEL, context_window=window, **settings)
     return ContextCompressor(config, summarizer=model, tokens=TokenCounter(MODEL))
 
 
@@ -175,13 +175,13 @@ def waiting(samples: int, seconds: float) -> Iterator[Row]:
 
 
 def main() -> None:
-    given = options(__doc__, summarizer_seconds=20.0, samples=20, rounds=15)
+    args = options(__doc__, summarizer_seconds=20.0, samples=20, rounds=15)
 
     def rows() -> Iterator[Row]:
         # First, while the process is small: a collection of all that the rest makes takes long.
-        yield from waiting(given.samples, given.summarizer_seconds)
-        yield from cold(transcript(500), given.rounds)
-        yield from quiet(given.rounds)
+        yield from waiting(args.samples, args.summarizer_seconds)
+        yield from cold(transcript(500), args.rounds)
+        yield from quiet(args.rounds)
 
     show("Time", ("measure", "figure", "to reach", "reached"), rows())
 

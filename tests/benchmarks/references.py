@@ -70,7 +70,7 @@ def cited(view: Sequence[Message]) -> list[tuple[str, str]]:
 
 
 def calls_named(outline: str) -> Iterator[tuple[str, str]]:
-    """Yield each reference of an outline, with its tool and what the call was given."""
+    """Yield each reference of an outline, with its tool and the arguments of the call."""
     for tool, rest in re.findall(r"^- (.*?): (.*)$", outline, re.M):
         for name, references in CALL.findall(f" {rest}"):
             yield from ((f"[{place}]", f"{tool} {name}") for place in references.split())
@@ -115,12 +115,12 @@ def row(name: str, messages: Sequence[Message], rounds: int, share: float, token
 
 
 def main() -> None:
-    given = options(__doc__, file=Path, rounds=4, share=0.25, tokens=GENEROUS)
+    args = options(__doc__, file=Path, rounds=4, share=0.25, tokens=GENEROUS)
     sessions = {"generated": session(60)}
-    if given.file is not None:
-        sessions = {each["id"]: each["messages"] for each in recorded(given.file)}
+    if args.file is not None:
+        sessions = {each["id"]: each["messages"] for each in recorded(args.file)}
     rows = [
-        row(name, each, given.rounds, given.share, given.tokens) for name, each in sessions.items()
+        row(name, each, args.rounds, args.share, args.tokens) for name, each in sessions.items()
     ]
     total = ("all", *(sum(each[n] for each in rows) for n in (1, 2, 3)), "")
     columns = ("session", "references", "lead back", "another would", "the first that does not")

@@ -137,12 +137,12 @@ def ran(kind: tuple[str, str, str], kills: int) -> tuple[object, ...]:
 
 
 def main() -> None:
-    given = options(__doc__, path=hosting.EVERY_PATH, mode=MODES, kept=KEPT, kills=20)
+    args = options(__doc__, path=hosting.EVERY_PATH, mode=MODES, kept=KEPT, kills=20)
     hush()
 
     def rows() -> Iterator[tuple[object, ...]]:
-        for kind in itertools.product(given.path, given.mode, given.kept):
-            yield (*kind, *ran(kind, given.kills))
+        for kind in itertools.product(args.path, args.mode, args.kept):
+            yield (*kind, *ran(kind, args.kills))
 
     show("programs killed and run again", ("path", "mode", "kept by", *COLUMNS), rows())
 

@@ -228,12 +228,12 @@ def measured(url: str) -> Iterator[tuple[object, ...]]:
 
 
 def main() -> None:
-    given = options(__doc__, messages=1_000_000, database=DATABASES)
+    args = options(__doc__, messages=1_000_000, database=DATABASES)
     columns = ("where", "query", "hits", "ms, median", "most", "at most")
-    for name, new_url in databases(given.database):
+    for name, new_url in databases(args.database):
         url = new_url()
-        write(url, given.messages)
-        show(f"{given.messages:,} messages, {name}", columns, measured(url))
+        write(url, args.messages)
+        show(f"{args.messages:,} messages, {name}", columns, measured(url))
 
 
 if __name__ == "__main__":

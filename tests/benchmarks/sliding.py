@@ -69,14 +69,14 @@ def figures(turn: Turn, prompts: Sequence[str], window: int) -> tuple[int, list[
         return len(provider.for_model("aux")), shares, bad, tokens
 
 
-def rows(given: Any) -> Iterator[Sequence[object]]:
+def rows(args: Any) -> Iterator[Sequence[object]]:
     """Yield a line for each window and way."""
     chance = random.Random(3)
-    prompts = [f"L-{n:03d}: {words(chance, 110)}" for n in range(given.turns)]
-    for window in [given.window] if given.window else WINDOWS:
+    prompts = [f"L-{n:03d}: {words(chance, 110)}" for n in range(args.turns)]
+    for window in [args.window] if args.window else WINDOWS:
         whole = 0
-        for name, turn in ways(given.turns).items():
-            if given.way and name not in ("whole", given.way):
+        for name, turn in ways(args.turns).items():
+            if args.way and name not in ("whole", args.way):
                 continue
             calls, shares, bad, tokens = figures(turn, prompts, window)
             whole = calls if name == "whole" else whole
@@ -89,9 +89,9 @@ def rows(given: Any) -> Iterator[Sequence[object]]:
 
 
 def main() -> None:
-    given = options(__doc__, turns=150, window=int, way=str)
+    args = options(__doc__, turns=150, window=int, way=str)
     hush()
-    show("a host that drops the front", COLUMNS, rows(given))
+    show("a host that drops the front", COLUMNS, rows(args))
 
 
 if __name__ == "__main__":

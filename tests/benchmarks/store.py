@@ -117,10 +117,10 @@ def growth(new_url: Callable[[], str], sizes: tuple[int, int]) -> Iterator[tuple
 
 
 def main() -> None:
-    given = options(__doc__, small=100, sessions=1_000, database=DATABASES)
-    sizes = (given.small, given.sessions)
+    args = options(__doc__, small=100, sessions=1_000, database=DATABASES)
+    sizes = (args.small, args.sessions)
     columns = ("", *(f"{size:,} sessions" for size in sizes), "ratio")
-    for name, new_url in databases(given.database):
+    for name, new_url in databases(args.database):
         show(name, columns, growth(new_url, sizes))
 
 

@@ -167,9 +167,9 @@ class Run:
         leader, follower = pty.openpty()
         shown = bytearray()
         threading.Thread(target=_read, args=(leader, shown), daemon=True).start()
-        given = {"stdin": follower, "stdout": follower, "stderr": follower}
+        streams = {"stdin": follower, "stdout": follower, "stderr": follower}
         environment = {**self._prepared(), "TERM": "xterm", "COLUMNS": "100", "LINES": "40"}
-        with subprocess.Popen([sys.executable, *words], env=environment, **given) as process:
+        with subprocess.Popen([sys.executable, *words], env=environment, **streams) as process:
             time.sleep(12)
             for prompt in prompts:
                 before = len(self.host.requests)
@@ -374,9 +374,9 @@ def ran(name: str, surface: Callable[[Run], None]) -> tuple[object, ...]:
 
 def print_table(doc: str | None, title: str, surfaces: dict[str, Callable[[Run], None]]) -> None:
     """Run the chosen surfaces, and print a row for each."""
-    given = options(doc, only=tuple(surfaces))
+    args = options(doc, only=tuple(surfaces))
     hush()
-    show(title, COLUMNS, (ran(name, surfaces[name]) for name in given.only))
+    show(title, COLUMNS, (ran(name, surfaces[name]) for name in args.only))
 
 
 if __name__ == "__main__":

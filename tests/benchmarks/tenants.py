@@ -243,8 +243,8 @@ def rows(people: int, only: str) -> Iterator[Sequence[object]]:
 
 
 def main() -> None:
-    given = options(__doc__, people=100, only="")
-    show(f"{given.people} people, one agent", COLUMNS, rows(given.people, given.only))
+    args = options(__doc__, people=100, only="")
+    show(f"{args.people} people, one agent", COLUMNS, rows(args.people, args.only))
 
 
 if __name__ == "__main__":

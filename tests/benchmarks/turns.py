@@ -97,10 +97,10 @@ class Replay:
             calls=tuple(
                 Call(
                     "run",
-                    {"tool": name, "arguments": given, "place": f"{place}_{k}"},
+                    {"tool": name, "arguments": arguments, "place": f"{place}_{k}"},
                     id=f"call_{place}_{k}_{asked.number}",
                 )
-                for k, (name, given, _) in calls
+                for k, (name, arguments, _) in calls
             )
         )
 
@@ -151,7 +151,7 @@ class Figures:
         samples = [found for found in map(sample, before.values()) if found]
         self.results += len(samples)
         self.held += sum(each in text for each in samples)
-        calls = ((name, given) for each in turn.rounds for name, given, _ in each)
+        calls = ((name, arguments) for each in turn.rounds for name, arguments, _ in each)
         again = [sample(before[call]) for call in calls if call in before]
         self.repeated += sum(map(bool, again))
         self.in_view += sum(bool(each) and each in text for each in again)
@@ -175,7 +175,7 @@ def replay(path: str, turns: Sequence[Turn], window: int, total: Figures, *, kee
             made.chat(turn.question)
             sent = [r for r in provider.requests[count:] if r.model != "aux"]
             total.compare(turn, before, sent[0].text if sent else "")
-            before |= {(name, given): r for each in turn.rounds for name, given, r in each}
+            before |= {(name, args): r for each in turn.rounds for name, args, r in each}
         total.tokens += sum(record.prompt_tokens for record in provider.requests)
         total.cached += sum(record.cached_tokens for record in provider.requests)
         total.summaries += len(provider.for_model("aux"))
@@ -192,14 +192,14 @@ def sessions(corpus: Path | None, least: int, window: int) -> dict[str, list[lis
     return {kind: found for kind, found in chosen.items() if found}
 
 
-def rows(given: Any) -> Iterator[Sequence[object]]:
+def rows(args: Any) -> Iterator[Sequence[object]]:
     """Yield two lines for each path and kind of session: without the steps, and with."""
-    chosen = sessions(given.corpus, given.least, given.window)
-    for path, (kind, each) in itertools.product(given.path, chosen.items()):
+    chosen = sessions(args.corpus, args.least, args.window)
+    for path, (kind, each) in itertools.product(args.path, chosen.items()):
         for keeps in (False, True):
             total = Figures()
             for turns in each:
-                replay(path, turns, given.window, total, keeps=keeps)
+                replay(path, turns, args.window, total, keeps=keeps)
             yield (
                 *(path, f"{kind} ({len(each)})", "kept" if keeps else "as the host"),
                 f"{100 * total.held / max(1, total.results):.0f} % of {total.results}",
@@ -229,12 +229,12 @@ def scripted(path: str, mode: str, window: int) -> tuple[object, ...]:
 
 def main() -> None:
     chosen: dict[str, Any] = {"path": hosting.EVERY_PATH, "window": 128_000, "script": False}
-    given = options(__doc__, corpus=Path, least=10_000, **chosen)
+    args = options(__doc__, corpus=Path, least=10_000, **chosen)
     hush()
-    if not given.script:
-        show("turns of recorded sessions", COLUMNS, rows(given))
+    if not args.script:
+        show("turns of recorded sessions", COLUMNS, rows(args))
         return
-    cells = itertools.product(given.path, hosting.MODES, (8_000, 64_000))
+    cells = itertools.product(args.path, hosting.MODES, (8_000, 64_000))
     columns = ("path", "mode", "window", "readings found", "refused", "summaries")
     show("ten turns of eight calls", columns, (scripted(*cell) for cell in cells))
 

@@ -68,20 +68,20 @@ def seconds(command: list[str], rounds: int) -> float:
 
 def main() -> None:
     """Print a row for each file and command."""
-    given = options(__doc__, lines=9_000, megabytes=48, rounds=3)
+    args = options(__doc__, lines=9_000, megabytes=48, rounds=3)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for name, size, lines, characters in (
-            (f"{given.lines:,} lines", 60, given.lines, sys.maxsize),
-            (f"{given.megabytes} MB", 3_000, sys.maxsize, given.megabytes * 1_000_000),
+            (f"{args.lines:,} lines", 60, args.lines, sys.maxsize),
+            (f"{args.megabytes} MB", 3_000, sys.maxsize, args.megabytes * 1_000_000),
         ):
             messages = transcript(random.Random(1), size)
             file = Path(folder, "talk.jsonl")
             path = str(written(file, messages, lines=lines, characters=characters))
-            once = seconds(["-c", TOKENIZE, path], given.rounds)
+            once = seconds(["-c", TOKENIZE, path], args.rounds)
             for command in ("inspect", "compress"):
                 ours = ["-m", "praison_compressor", command, path, "--model", "gpt-4o"]
-                took = seconds(ours, given.rounds)
+                took = seconds(ours, args.rounds)
                 rows.append((name, command, f"{once:.2f}", f"{took:.2f}", f"{took / once:.2f}"))
     columns = ("transcript", "command", "tokenization, s", "command, s", f"times, at most {MOST}")
     show("Waiting", columns, rows)

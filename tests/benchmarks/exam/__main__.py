@@ -71,12 +71,12 @@ def _described(function: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def ask(folder: Path, number: str, tool: str, given: Sequence[str], log: str) -> str:
+def ask(folder: Path, number: str, tool: str, pairs: Sequence[str], log: str) -> str:
     """Answer one call of a recall tool; log it with its tokens.
 
     Going on is one turn, with one turn's budget; each question is a turn of its own.
     """
-    arguments = dict(each.split("=", 1) for each in given)
+    arguments = dict(each.split("=", 1) for each in pairs)
     left = None
     if log != QUESTIONS:
         left = TURN_TOKENS - sum(c["tokens"] for c in calls(folder / log) if c["session"] == number)
@@ -181,12 +181,12 @@ def _write(path: Path, text: str) -> None:
 
 def _instruct(folder: Path, cases: Sequence[Case], *, recall: bool) -> None:
     counts = {"count": len(cases), "questions": len(cases[0].questions)}
-    given = {"cwd": Path.cwd(), "folder": folder, "described": described()}
+    names = {"cwd": Path.cwd(), "folder": folder, "described": described()}
     for name, text, log in (
         ("ANSWER.md", _ANSWER, ""),
         ("CONTINUE.md", _CONTINUE, " --log steps-calls.jsonl"),
     ):
-        tools = _TOOLS.format(**given, log=log) if recall else ""
+        tools = _TOOLS.format(**names, log=log) if recall else ""
         _write(folder / name, text.format(**counts, tools=tools))
 
 
@@ -201,13 +201,13 @@ def mark(folder: Path, cases: Sequence[Case]) -> None:
         ("question", "answers.json", _MARK, _answer_sheet),
         ("steps", "steps.json", _MARK_STEPS, _steps_sheet),
     ):
-        given = {path.parent.name: loaded(path) for path in sorted(folder.glob(f"*/{file}"))}
-        if not given:
+        answers = {path.parent.name: loaded(path) for path in sorted(folder.glob(f"*/{file}"))}
+        if not answers:
             continue
-        letters = _letters(list(given))
+        letters = _letters(list(answers))
         _write(folder / f"letters-{file}", json.dumps(letters))
         _write(marking / ("MARK.md" if kind == "question" else "MARK-STEPS.md"), text)
-        hidden = {letters[method]: answers for method, answers in given.items()}
+        hidden = {letters[method]: of_method for method, of_method in answers.items()}
         for case in cases:
             _write(marking / f"{kind}-{case.number}.md", sheet(case, hidden))
 
@@ -255,9 +255,9 @@ def _answers(folder: Path, cases: Sequence[Case]) -> Iterator[Sequence[object]]:
     marks = loaded(folder / "marking" / "marks.json")
     for method, letter in loaded(folder / "letters-answers.json").items():
         marked = [
-            (question["kind"], given[letter])
+            (question["kind"], by_letter[letter])
             for case in cases
-            for question, given in zip(case.questions, marks[str(case.number)], strict=True)
+            for question, by_letter in zip(case.questions, marks[str(case.number)], strict=True)
         ]
         kinds = [
             sum(mark for kind, mark in marked if kind == each)
@@ -305,24 +305,24 @@ def _parser() -> argparse.ArgumentParser:
     asking.add_argument("folder", type=Path)
     asking.add_argument("session")
     asking.add_argument("tool")
-    asking.add_argument("given", nargs="*", metavar="NAME=VALUE")
+    asking.add_argument("pairs", nargs="*", metavar="NAME=VALUE")
     asking.add_argument("--log", default=QUESTIONS)
     return parser
 
 
 def main() -> None:
-    given = _parser().parse_args()
-    if given.command == "ask":
-        print(ask(given.folder, given.session, given.tool, given.given, given.log))
+    args = _parser().parse_args()
+    if args.command == "ask":
+        print(ask(args.folder, args.session, args.tool, args.pairs, args.log))
         return
-    asked = cases(given.exam, given.corpus)
-    if given.command == "make":
-        made = make(given.out.resolve(), asked, given.share, given.rounds, given.methods)
+    asked = cases(args.exam, args.corpus)
+    if args.command == "make":
+        made = make(args.out.resolve(), asked, args.share, args.rounds, args.methods)
         if made.missing:
             print(f"{made.missing} summaries to write: answer each {made.folder}/*.request.md as")
             print("*.answer.md beside it, and run this again")
     else:
-        (mark if given.command == "mark" else table)(given.folder, asked)
+        (mark if args.command == "mark" else table)(args.folder, asked)
 
 
 if __name__ == "__main__":

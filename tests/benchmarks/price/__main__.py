@@ -126,15 +126,15 @@ def table(rows: Sequence[Row], provider: str) -> Iterator[list[object]]:
 
 
 def main() -> None:
-    given = options(__doc__, required=["corpus"], corpus=Path, sessions=6, window=32_000)
+    args = options(__doc__, required=["corpus"], corpus=Path, sessions=6, window=32_000)
     cells = [(at, pace) for at in providers() for pace in PACES]
-    chosen = sessions(given.corpus, given.sessions, given.window)
-    rows = [row for one in chosen for row in money(one, given.window, cells)]
+    chosen = sessions(args.corpus, args.sessions, args.window)
+    rows = [row for one in chosen for row in money(one, args.window, cells)]
     requests = sum(len(one.requests) for one in chosen)
     for at in providers():
         title = (
             f"{at.name}, {at.model}, cache of {at.seconds:g} s: dollars for {len(chosen)} "
-            f"sessions, {requests:,} requests, window {given.window:,} (ratio to hindsight)"
+            f"sessions, {requests:,} requests, window {args.window:,} (ratio to hindsight)"
         )
         show(title, ("", *PACES, "in view", "lost"), table(rows, at.name))
 
