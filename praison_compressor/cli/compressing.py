@@ -76,8 +76,8 @@ def compress(
         "parts": list(map(_part_json, outcome.preview.parts)),
         "messages": None if out else outcome.result.messages,
     }
-    place = PLACES.get(out) or f"to {out}"
-    blocks = [*_outcome_blocks(outcome, request, config, show), f"View written {place}."]
+    target = TARGETS.get(out) or f"to {out}"
+    blocks = [*_outcome_blocks(outcome, request, config, show), f"View written {target}."]
     print_answer(value, blocks, as_json, file=sys.stderr if out == "-" else None)
 
 
@@ -126,7 +126,7 @@ def _make_compressor(
     return compressor
 
 
-PLACES = {None: "nowhere; --out FILE writes it", "-": "to stdout"}
+TARGETS = {None: "nowhere; --out FILE writes it", "-": "to stdout"}
 
 RESULT_FIELDS = (
     *("session_id", "parent_session_id", "context_status", "summary_method"),
