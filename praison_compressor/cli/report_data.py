@@ -16,7 +16,7 @@ from ..compressor.bills import Bill
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
 from ..config import CompressorConfig
-from ..ledger.segments import Entry, Epoch, Segment, Session, Usage
+from ..ledger.segments import Epoch, Segment, Session, Usage
 from ..ledger.stores import DurableStore, Store
 from ..messages import Message, content_digest, read_transcript, text_of
 from ..recall.outlines import references_in_order
@@ -217,14 +217,11 @@ def _cards(store: Store, session: Session, states: Sequence[str]) -> Iterator[Ca
     """Yield each segment that is in the view or folded; undone ones only cost."""
     for number, (entry, state) in enumerate(zip(session.entries, states, strict=True), 1):
         if state in (IN_VIEW, FOLDED):
-            messages = store.originals(session, entry) or []
-            yield _card(number, entry, state == IN_VIEW, messages)
-
-
-def _card(number: int, entry: Entry, in_view: bool, messages: Sequence[Message]) -> Card:
-    rendered = entry.segment.rendered
-    text = unframe(rendered) if is_framed(rendered) else text_of(rendered)
-    return Card(number, entry.segment, entry.epoch, in_view, text.strip(), messages)
+            rendered = entry.segment.rendered
+            text = unframe(rendered) if is_framed(rendered) else text_of(rendered)
+            originals = store.originals(session, entry) or []
+            is_live = state == IN_VIEW
+            yield Card(number, entry.segment, entry.epoch, is_live, text.strip(), originals)
 
 
 def _whole_transcript(
