@@ -64,7 +64,7 @@ def show(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -
     print()
 
 
-def hush() -> None:
+def silence_host() -> None:
     """Silence logs and warnings of the host."""
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
@@ -76,7 +76,7 @@ def _cell(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def recorded(path: Path) -> Iterator[dict[str, Any]]:
+def read_sessions(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the conversations of a file, one a line."""
     lines = path.read_text("utf-8").split("\n")  # other ends of lines stand within JSON
     yield from (json.loads(line) for line in lines if line)

@@ -22,7 +22,7 @@ from praisonaiagents import Agent, ExecutionConfig
 
 from praison_compressor import uninstall
 from praison_compressor.testing import LocalProvider, Worker
-from tests.benchmarks.common import faults, hush, options, show
+from tests.benchmarks.common import faults, options, show, silence_host
 from tests.helpers import hosting
 from tests.helpers.hosting import EVERY_PATH, MODES, OPENAI, WINDOW, of_agent
 
@@ -129,7 +129,7 @@ def rows(args: Any) -> Iterator[tuple[str, ...]]:
 def main() -> None:
     chosen = {"path": EVERY_PATH, "mode": tuple(MODES), "shape": SHAPES}
     args = options(__doc__, **chosen, turns=24, calls=60, compaction="", alone=False)
-    hush()
+    silence_host()
     title = "ours" if args.alone else "ours / host"
     show(title, ("path", "mode", "shape", *COLUMNS), rows(args))
 

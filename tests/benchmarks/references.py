@@ -17,7 +17,7 @@ from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompress
 from praison_compressor.messages import Message, result_text
 from praison_compressor.quotes.rendering import HEADING, OUTLINE
 from praison_compressor.view.frame import is_framed, unframe
-from tests.benchmarks.common import options, recorded, show
+from tests.benchmarks.common import options, read_sessions, show
 from tests.helpers.transcripts import session
 
 Row = tuple[str, int, int, int, str]
@@ -118,7 +118,7 @@ def main() -> None:
     args = options(__doc__, file=Path, rounds=4, share=0.25, tokens=GENEROUS)
     sessions = {"generated": session(60)}
     if args.file is not None:
-        sessions = {each["id"]: each["messages"] for each in recorded(args.file)}
+        sessions = {each["id"]: each["messages"] for each in read_sessions(args.file)}
     rows = [
         row(name, each, args.rounds, args.share, args.tokens) for name, each in sessions.items()
     ]

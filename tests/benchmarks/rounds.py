@@ -20,7 +20,7 @@ from typing import Any
 from praison_compressor import CompressorConfig, CompressResult, ContextCompressor
 from praison_compressor.messages import Message, find_repairs, text_of, tool_calls_of
 from praison_compressor.messages.calls import paths_changed
-from tests.benchmarks.common import options, recorded, show
+from tests.benchmarks.common import options, read_sessions, show
 from tests.benchmarks.oracle import down
 from tests.helpers.transcripts import step
 
@@ -206,7 +206,7 @@ def of_users(corpus: Path) -> Iterator[tuple[object, ...]]:
     """Yield each agent's session, and what its last view has of what it should have."""
     agents = [
         each
-        for each in recorded(corpus)
+        for each in read_sessions(corpus)
         if sum(len(tool_calls_of(m)) for m in each["messages"]) >= FEWEST_CALLS
     ]
     for name, model in (("static", None), ("a terse model", terse)):

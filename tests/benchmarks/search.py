@@ -187,7 +187,7 @@ def write(url: str, count: int) -> None:
     store.close()
 
 
-def measured(url: str) -> Iterator[tuple[object, ...]]:
+def measure(url: str) -> Iterator[tuple[object, ...]]:
     """Yield a row for each query and place, then for a commit and the size."""
     store = SqlStore(url, redact_secrets=False)
     store.check()
@@ -229,7 +229,7 @@ def main() -> None:
     for name, new_url in databases(args.database):
         url = new_url()
         write(url, args.messages)
-        show(f"{args.messages:,} messages, {name}", columns, measured(url))
+        show(f"{args.messages:,} messages, {name}", columns, measure(url))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from praison_compressor.testing import Asked, Worker
-from tests.benchmarks.common import faults, hush, options, show, words
+from tests.benchmarks.common import faults, options, show, silence_host, words
 from tests.helpers import hosting
 
 WINDOWS = (8_000, 32_000, 128_000)
@@ -27,7 +27,7 @@ Turn = Callable[[Any, str, int], None]
 """Sends the prompt of a turn to an agent, and drops what the host drops."""
 
 
-def kept(most: int = 0, compaction: int | None = None) -> Turn:
+def keep_newest(most: int = 0, compaction: int | None = None) -> Turn:
     """Return a host that keeps the newest messages (0: all); at one turn it compacts."""
     summary = {"role": "user", "content": "[Summary by the host] Ledgers were looked after."}
 
@@ -44,10 +44,10 @@ def kept(most: int = 0, compaction: int | None = None) -> Turn:
 def ways(turns: int) -> dict[str, Turn]:
     """Return what hosts do with the front of a list."""
     return {
-        "whole": kept(),
-        "last 100": kept(100),
-        "last 40": kept(40),
-        "last 100, compacted": kept(100, turns // 2),
+        "whole": keep_newest(),
+        "last 100": keep_newest(100),
+        "last 40": keep_newest(40),
+        "last 100, compacted": keep_newest(100, turns // 2),
     }
 
 
@@ -90,7 +90,7 @@ def rows(args: Any) -> Iterator[Sequence[object]]:
 
 def main() -> None:
     args = options(__doc__, turns=150, window=int, way=str)
-    hush()
+    silence_host()
     show("a host that drops the front", COLUMNS, rows(args))
 
 

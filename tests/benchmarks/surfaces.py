@@ -29,7 +29,7 @@ from praisonaiagents import Agent
 from praison_compressor.messages import text_of
 from praison_compressor.recall import SEARCH
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply
-from tests.benchmarks.common import faults, hush, options, show
+from tests.benchmarks.common import faults, options, show, silence_host
 from tests.helpers import hosting
 from tests.helpers.hosting import OPENAI, look_up, of_agent, turn
 
@@ -359,7 +359,7 @@ def recalled(sent: Sequence[Any]) -> str:
     return f"{of_own}, others' {sum(others)}/{len(others)}" if others else of_own
 
 
-def ran(name: str, surface: Callable[[Run], None]) -> tuple[object, ...]:
+def run_surface(name: str, surface: Callable[[Run], None]) -> tuple[object, ...]:
     """Return the values of `COLUMNS` for one surface."""
     with hosting.by_itself(answer, facts=hosting.LEDGERS) as provider:
         run = Run(provider, WINDOWS.get(name, hosting.WINDOW))
@@ -375,8 +375,8 @@ def ran(name: str, surface: Callable[[Run], None]) -> tuple[object, ...]:
 def print_table(doc: str | None, title: str, surfaces: dict[str, Callable[[Run], None]]) -> None:
     """Run the chosen surfaces, and print a row for each."""
     args = options(doc, only=tuple(surfaces))
-    hush()
-    show(title, COLUMNS, (ran(name, surfaces[name]) for name in args.only))
+    silence_host()
+    show(title, COLUMNS, (run_surface(name, surfaces[name]) for name in args.only))
 
 
 if __name__ == "__main__":

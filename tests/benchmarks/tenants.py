@@ -158,7 +158,7 @@ class Found:
             self.own += wanted in record.text and words_of(str(mark), 0) in record.text
 
 
-def measured(people: int, host_name: str, url: str | None, background: bool) -> Found:
+def measure(people: int, host_name: str, url: str | None, background: bool) -> Found:
     """Let all people talk through one agent; read all that was sent, said, logged and reported."""
     found, stream, log = Found(), io.StringIO(), logging.getLogger("praison_compressor")
     heard = logging.StreamHandler(stream)
@@ -233,7 +233,7 @@ def rows(people: int, only: str) -> Iterator[Sequence[object]]:
         for host_name, background in itertools.product(HOSTS, (False, True)):
             if only and only not in (store, host_name):
                 continue
-            found = measured(people, host_name, new_url(), background)
+            found = measure(people, host_name, new_url(), background)
             print(*found.examples, sep="\n", file=sys.stderr)
             yield (
                 *(host_name, store, background, found.requests, found.tokens),

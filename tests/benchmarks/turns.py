@@ -25,7 +25,7 @@ from typing import Any
 from praison_compressor.messages import text_of, tool_calls_of
 from praison_compressor.testing import Asked, Call, Reply
 from praison_compressor.tokens.models import prices_of
-from tests.benchmarks.common import faults, hush, options, recorded, show, words
+from tests.benchmarks.common import faults, options, read_sessions, show, silence_host, words
 from tests.helpers import hosting
 from tests.helpers.surveying import CALLS, TURNS, Surveyor, detail, measure
 
@@ -185,7 +185,7 @@ def replay(path: str, turns: Sequence[Turn], window: int, total: Figures, *, kee
 def sessions(corpus: Path | None, least: int, window: int) -> dict[str, list[list[Turn]]]:
     """Return recorded sessions with calls in several turns, and the short questions."""
     chosen: dict[str, list[list[Turn]]] = {"fitting": [], "longer": [], SHORT: [short_questions()]}
-    for one in recorded(corpus) if corpus else ():
+    for one in read_sessions(corpus) if corpus else ():
         turns, tokens = turns_of(one["messages"]), one["meta"]["tokens_cl100k"]
         if tokens >= least and sum(bool(turn.rounds) for turn in turns) >= 2:
             chosen["fitting" if tokens < FITS * window else "longer"].append(turns)
@@ -230,7 +230,7 @@ def scripted(path: str, mode: str, window: int) -> tuple[object, ...]:
 def main() -> None:
     chosen: dict[str, Any] = {"path": hosting.EVERY_PATH, "window": 128_000, "script": False}
     args = options(__doc__, corpus=Path, least=10_000, **chosen)
-    hush()
+    silence_host()
     if not args.script:
         show("turns of recorded sessions", COLUMNS, rows(args))
         return

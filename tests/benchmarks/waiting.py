@@ -42,7 +42,9 @@ def transcript(chance: random.Random, size: int) -> Iterator[Message]:
         yield {"role": "assistant", "content": words(chance, 20)}
 
 
-def written(path: Path, messages: Iterator[Message], *, lines: int, characters: int) -> Path:
+def write_transcript(
+    path: Path, messages: Iterator[Message], *, lines: int, characters: int
+) -> Path:
     """Write messages until the file has that many lines or characters."""
     size = 0
     with path.open("w", encoding="utf-8") as file:
@@ -77,7 +79,7 @@ def main() -> None:
         ):
             messages = transcript(random.Random(1), size)
             file = Path(folder, "talk.jsonl")
-            path = str(written(file, messages, lines=lines, characters=characters))
+            path = str(write_transcript(file, messages, lines=lines, characters=characters))
             once = seconds(["-c", TOKENIZE, path], args.rounds)
             for command in ("inspect", "compress"):
                 ours = ["-m", "praison_compressor", command, path, "--model", "gpt-4o"]

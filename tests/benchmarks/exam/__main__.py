@@ -28,21 +28,21 @@ from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.ledger.sql import SqlStore
 from praison_compressor.messages import text_of, tool_calls_of
 from praison_compressor.recall import SCHEMAS, TURN_TOKENS
-from tests.benchmarks.common import recorded, show
+from tests.benchmarks.common import read_sessions, show
 
 from .views import METHODS, MODEL, ROUNDS_METHODS, STORED, TOKENS, Case, Message, Summaries, view_of
 
 
-def loaded(path: Path) -> Any:
+def read_json(path: Path) -> Any:
     """Return the JSON of a file."""
     return json.loads(path.read_text(encoding="utf-8"))
 
 
 def cases(exam: Path, corpus: Path) -> list[Case]:
     """Return the exam's sessions in its order."""
-    sessions = {each["id"]: each["messages"] for each in recorded(corpus)}
+    sessions = {each["id"]: each["messages"] for each in read_sessions(corpus)}
     found = []
-    for number, asked in enumerate(loaded(exam), 1):
+    for number, asked in enumerate(read_json(exam), 1):
         whole, cut = sessions[asked["id"]], asked["first_messages"]
         found.append(Case(number, whole[:cut], whole[cut : cut + 12], asked["questions"]))
     return found
@@ -55,15 +55,15 @@ QUESTIONS = "calls.jsonl"
 
 def calls(log: Path) -> list[dict[str, Any]]:
     """Return the calls of a log."""
-    return list(recorded(log)) if log.exists() else []
+    return list(read_sessions(log)) if log.exists() else []
 
 
-def described() -> str:
+def describe_tools() -> str:
     """Return the tools as a request describes them to an agent."""
-    return "\n\n".join(_described(schema["function"]) for schema in SCHEMAS)
+    return "\n\n".join(_describe_tool(schema["function"]) for schema in SCHEMAS)
 
 
-def _described(function: dict[str, Any]) -> str:
+def _describe_tool(function: dict[str, Any]) -> str:
     form, lines = function["parameters"], [f"{function['name']}: {function['description']}"]
     for name, each in form["properties"].items():
         needed = "required" if name in form["required"] else "optional"
@@ -159,13 +159,13 @@ def make(
             sizes[str(case.number)] = TOKENS.messages(view)
             asked = "\n".join(f"{n}. {each['q']}" for n, each in enumerate(case.questions, 1))
             end = f"{'=' * 30} QUESTIONS (not part of the session)\n{asked}"
-            _write(folder / f"session-{case.number}.md", f"{printed(view)}\n\n{end}")
+            _write(folder / f"session-{case.number}.md", f"{render(view)}\n\n{end}")
         _write(folder / "sizes.json", json.dumps(sizes))
         _instruct(folder, cases, recall=method in STORED)
     return summaries
 
 
-def printed(messages: Sequence[Message]) -> str:
+def render(messages: Sequence[Message]) -> str:
     """Return messages as a reader sees them: index, role, content, calls."""
     shown = []
     for index, message in enumerate(messages):
@@ -181,7 +181,7 @@ def _write(path: Path, text: str) -> None:
 
 def _instruct(folder: Path, cases: Sequence[Case], *, recall: bool) -> None:
     counts = {"count": len(cases), "questions": len(cases[0].questions)}
-    names = {"cwd": Path.cwd(), "folder": folder, "described": described()}
+    names = {"cwd": Path.cwd(), "folder": folder, "described": describe_tools()}
     for name, text, log in (
         ("ANSWER.md", _ANSWER, ""),
         ("CONTINUE.md", _CONTINUE, " --log steps-calls.jsonl"),
@@ -201,7 +201,7 @@ def mark(folder: Path, cases: Sequence[Case]) -> None:
         ("question", "answers.json", _MARK, _answer_sheet),
         ("steps", "steps.json", _MARK_STEPS, _steps_sheet),
     ):
-        answers = {path.parent.name: loaded(path) for path in sorted(folder.glob(f"*/{file}"))}
+        answers = {path.parent.name: read_json(path) for path in sorted(folder.glob(f"*/{file}"))}
         if not answers:
             continue
         letters = _letters(list(answers))
@@ -229,7 +229,7 @@ def _answer_sheet(case: Case, hidden: dict[str, Any]) -> str:
 
 
 def _steps_sheet(case: Case, hidden: dict[str, Any]) -> str:
-    parts = [printed(case.messages), "#### WHAT REALLY CAME NEXT", printed(case.coming)]
+    parts = [render(case.messages), "#### WHAT REALLY CAME NEXT", render(case.coming)]
     for letter in sorted(hidden):
         steps = json.dumps(hidden[letter][str(case.number)], indent=1, ensure_ascii=False)
         parts.append(f"#### READER {letter}\n{steps}")
@@ -252,8 +252,8 @@ def table(folder: Path, cases: Sequence[Case]) -> None:
 
 
 def _answers(folder: Path, cases: Sequence[Case]) -> Iterator[Sequence[object]]:
-    marks = loaded(folder / "marking" / "marks.json")
-    for method, letter in loaded(folder / "letters-answers.json").items():
+    marks = read_json(folder / "marking" / "marks.json")
+    for method, letter in read_json(folder / "letters-answers.json").items():
         marked = [
             (question["kind"], by_letter[letter])
             for case in cases
@@ -272,14 +272,14 @@ def _answers(folder: Path, cases: Sequence[Case]) -> Iterator[Sequence[object]]:
             sum(mark < 0 for _, mark in marked),
             len(asked),
             f"{sum(each['tokens'] for each in asked) / len(marked):.0f}",
-            sum(loaded(folder / method / "sizes.json").values()),
+            sum(read_json(folder / method / "sizes.json").values()),
         )
 
 
 def _steps(folder: Path, cases: Sequence[Case]) -> Iterator[Sequence[object]]:
-    marks = loaded(folder / "marking" / "step-marks.json")
+    marks = read_json(folder / "marking" / "step-marks.json")
     names = [str(case.number) for case in cases]
-    for method, letter in loaded(folder / "letters-steps.json").items():
+    for method, letter in read_json(folder / "letters-steps.json").items():
         made = calls(folder / method / "steps-calls.jsonl")
         of_each = [[each["tokens"] for each in made if each["session"] == name] for name in names]
         tokens = [sum(each) for each in of_each]

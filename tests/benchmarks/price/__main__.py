@@ -28,7 +28,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.benchmarks.common import options, recorded, show
+from tests.benchmarks.common import options, read_sessions, show
 
 from .hindsight import cheapest, course_of
 from .prices import PACES, TOOL_SECONDS, Provider, Run, Session, dollars, providers
@@ -41,7 +41,7 @@ def sessions(path: Path, number: int, window: int) -> list[Session]:
     """Return the largest sessions that the window does not hold, by their tokens."""
     found = [
         Session(each["id"], each["messages"])
-        for each in recorded(path)
+        for each in read_sessions(path)
         if sum(m["role"] == "user" for m in each["messages"]) > 1
     ]
     sized = [(one.size(range(len(one.messages))), one) for one in found]
