@@ -129,10 +129,9 @@ def _make_compressor(
 TARGETS = {None: "nowhere; --out FILE writes it", "-": "to stdout"}
 
 RESULT_FIELDS = (
-    *("session_id", "parent_session_id", "context_status", "summary_method"),
-    *("tokens_before", "tokens_after", "tokens_saved", "masked_secrets"),
-    *("cost_saved", "cost_saved_cached", "usage"),
-)
+    "session_id parent_session_id context_status summary_method tokens_before tokens_after "
+    "tokens_saved masked_secrets cost_saved cost_saved_cached usage"
+).split()
 """Fields of a result that `--json` prints."""
 
 
@@ -211,10 +210,7 @@ def _savings_lines(result: CompressResult) -> Iterator[str]:
         )
 
 
-PART_FIELDS = (
-    *("name", "reference", "start", "messages"),
-    *("tokens_before", "tokens_after", "masked", "to_write", "why"),
-)
+PART_FIELDS = "name reference start messages tokens_before tokens_after masked to_write why".split()
 """Fields of a part that `--json` prints."""
 
 
@@ -285,9 +281,7 @@ def _preview_blocks(preview: Preview) -> Iterator[Block]:
         yield str(preview.balance)
 
 
-PREVIEW_FIELDS = (
-    *("limits", "budget", "tokens", "tokens_after", "balance", "would_compress", "repaired"),
-)
+PREVIEW_FIELDS = "limits budget tokens tokens_after balance would_compress repaired".split()
 """Fields of a preview that `--json` prints."""
 
 
