@@ -126,9 +126,9 @@ def main() -> None:
 
     def rows() -> Iterator[tuple[object, ...]]:
         for name, new_url in databases():
-            found = crash(new_url(), args.kills, args.seed, every=10)
-            bad = ("\n".join(lines[:5]) or 0 for lines in (found.lost, found.faults))
-            yield name, found.kills, found.acknowledged, *bad, found.without_archive
+            outcome = crash(new_url(), args.kills, args.seed, every=10)
+            bad = ("\n".join(lines[:5]) or 0 for lines in (outcome.lost, outcome.faults))
+            yield name, outcome.kills, outcome.acknowledged, *bad, outcome.without_archive
 
     columns = ("database", "kills", "commits", "lost", "faults", "no archive")
     show("writers killed at random points", columns, rows())

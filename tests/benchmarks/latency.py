@@ -133,9 +133,9 @@ def cold(messages: list[Message], rounds: int) -> Iterator[Row]:
     The first round is left out: it reads price tables and vocabularies.
     """
     tokenize = encoded(messages)
-    found = [(best(tokenize, 1), first(messages)) for _ in range(rounds + 1)][1:]
-    floor, took = (min(each) for each in zip(*found, strict=True))
-    median = statistics.median(took / floor for floor, took in found)
+    times = [(best(tokenize, 1), first(messages)) for _ in range(rounds + 1)][1:]
+    floor, took = (min(each) for each in zip(*times, strict=True))
+    median = statistics.median(took / floor for floor, took in times)
     yield f"one tokenization of {len(messages):,} messages, by tiktoken", f"{floor:.0f} ms", "", ""
     figure = f"{took / floor:.2f} x, {took:.0f} ms (median {median:.2f} x)"
     what = f"cold start with everything but the model, best of {rounds}"
@@ -148,7 +148,7 @@ def cold(messages: list[Message], rounds: int) -> Iterator[Row]:
 def waits(samples: int, seconds: float, policies: dict[str, str]) -> list[float]:
     """Return the milliseconds of turns above the trigger while the summarizer is at work."""
     messages = transcript(560)
-    found = []
+    times = []
     for _ in range(samples):
         ours = compressor(wait=seconds, background=True, tool_policies=policies)
         sizes = [ours.tokens.message(message) for message in messages]
@@ -158,10 +158,10 @@ def waits(samples: int, seconds: float, policies: dict[str, str]) -> list[float]
             start = time.perf_counter()
             ours.compress_sync(request)
             if sum(sizes[:last]) > 96_000:
-                found.append(1e3 * (time.perf_counter() - start))
+                times.append(1e3 * (time.perf_counter() - start))
             time.sleep(0.02)  # an agent's turn: the background gets its share
         ours.close()
-    return found
+    return times
 
 
 def waiting(samples: int, seconds: float) -> Iterator[Row]:

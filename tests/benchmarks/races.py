@@ -110,9 +110,9 @@ def main() -> None:
         for name, new_url in databases():
             for sessions in (1, args.sessions):
                 with tempfile.TemporaryDirectory() as folder:
-                    found = race(new_url(), args.processes, sessions, Path(folder))
-                counts = (found.calls, found.segments, found.sessions, found.views)
-                yield name, args.processes, *counts, len(found.faults)
+                    outcome = race(new_url(), args.processes, sessions, Path(folder))
+                counts = (outcome.calls, outcome.segments, outcome.sessions, outcome.views)
+                yield name, args.processes, *counts, len(outcome.faults)
 
     show("processes that send the same conversations", COLUMNS, rows())
 

@@ -60,13 +60,13 @@ def compressed(
 
 def cited(view: Sequence[Message]) -> list[tuple[str, str]]:
     """Return each reference in a view, with the words that it stands beside."""
-    found = []
+    pairs = []
     for message in view:
         if is_framed(message):
             text, _, outline = unframe(message).partition(f"\n{HEADING}{OUTLINE}\n")
-            found += [*ENTRY.findall(text), *calls_named(outline)]
-        found += [(where, said) for said, where in MASK.findall(result_text(message))]
-    return found
+            pairs += [*ENTRY.findall(text), *calls_named(outline)]
+        pairs += [(where, said) for said, where in MASK.findall(result_text(message))]
+    return pairs
 
 
 def calls_named(outline: str) -> Iterator[tuple[str, str]]:
@@ -107,11 +107,11 @@ def words(text: str) -> set[str]:
 def row(name: str, messages: Sequence[Message], rounds: int, share: float, tokens: int) -> Row:
     """Return the counts of one session's references."""
     ours, views = compressed(messages, rounds, share)
-    found = list(dict.fromkeys(pair for view in views for pair in cited(view)))
-    wrong = [pair for pair in found if not leads_back(ours, *pair, tokens)]
-    other = sum(leads_back(ours, away(ours, named), beside, tokens) for named, beside in found)
+    pairs = list(dict.fromkeys(pair for view in views for pair in cited(view)))
+    wrong = [pair for pair in pairs if not leads_back(ours, *pair, tokens)]
+    other = sum(leads_back(ours, away(ours, named), beside, tokens) for named, beside in pairs)
     first = f"{wrong[0][0]} {wrong[0][1][:60]}" if wrong else ""
-    return name[:40], len(found), len(found) - len(wrong), other, first
+    return name[:40], len(pairs), len(pairs) - len(wrong), other, first
 
 
 def main() -> None:

@@ -131,9 +131,9 @@ def run_cell(kind: tuple[str, str, str], kills: int) -> tuple[object, ...]:
         with hosting.by_itself(worker, WINDOW, hosting.LEDGERS) as provider:
             life = live(provider, kind, count, 2 * kills)
             calls.append(len(provider.for_model("aux")))
-            found = (life.twice, *lost(provider, life), doubled(provider), len(provider.refused))
+            counts = (life.twice, *lost(provider, life), doubled(provider), len(provider.refused))
     took = f"{time.perf_counter() - start:.0f} s"
-    return (life.kills, len(life.answered), *calls, *found, took)
+    return (life.kills, len(life.answered), *calls, *counts, took)
 
 
 def main() -> None:

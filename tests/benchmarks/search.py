@@ -200,15 +200,15 @@ def measure(url: str) -> Iterator[tuple[object, ...]]:
     }
     for where, name in places.items():
         for kind, query in QUERIES.items():
-            times, found = [], 0
+            times, hit_count = [], 0
             for at in range(SEARCHES):
                 asked, session = query(at), name()
                 started = now()
                 hits = store.search(NAMESPACE, asked, session, HITS, archived_only=True)
                 times.append((now() - started) * 1_000)
-                found += len(hits)
+                hit_count += len(hits)
             median, most = f"{statistics.median(times):.1f}", f"{max(times):.1f}"
-            yield where, kind, f"{found / SEARCHES:.0f}", median, most, MOST_MS
+            yield where, kind, f"{hit_count / SEARCHES:.0f}", median, most, MOST_MS
         yield ()
     times = []
     for number in range(SEARCHES):

@@ -335,8 +335,8 @@ def compressed_by(sent: Sequence[Any]) -> str:
     """Return whose summaries or masks the requests carry."""
     text = "\n".join(record.text for record in sent)
     of = {"ours": OUR_MARKS, "host": HOST_MARKS}
-    found = [who for who, marks in of.items() if any(mark in text for mark in marks)]
-    return " and ".join(found) or "nobody"
+    systems = [who for who, marks in of.items() if any(mark in text for mark in marks)]
+    return " and ".join(systems) or "nobody"
 
 
 def recalled(sent: Sequence[Any]) -> str:

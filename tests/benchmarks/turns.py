@@ -50,7 +50,7 @@ class Turn:
 
 def turns_of(messages: Sequence[dict[str, Any]]) -> list[Turn]:
     """Return the turns of a recorded session."""
-    found: list[Turn] = []
+    turns: list[Turn] = []
     starts = [i for i, m in enumerate(messages) if m["role"] == "user" and text_of(m).strip()]
     for start, end in itertools.pairwise([*starts, len(messages)]):
         part = messages[start + 1 : end]
@@ -62,9 +62,9 @@ def turns_of(messages: Sequence[dict[str, Any]]) -> list[Turn]:
             if each
         )
         said = [text_of(m) for m in part if m["role"] == "assistant" and not tool_calls_of(m)]
-        question = f"[{len(found)}] {text_of(messages[start])}"
-        found.append(Turn(question, rounds, (said or ["Done."])[-1].strip() or "Done."))
-    return found
+        question = f"[{len(turns)}] {text_of(messages[start])}"
+        turns.append(Turn(question, rounds, (said or ["Done."])[-1].strip() or "Done."))
+    return turns
 
 
 def short_questions(turns: int = 20) -> list[Turn]:
@@ -107,9 +107,9 @@ class Replay:
     def _done(self, asked: Asked) -> int:
         """Return how many rounds of the present turn the request holds."""
         for message in reversed(asked.messages):
-            found = re.match(r"call_(\d+)_(\d+)_", str(message.get("tool_call_id") or ""))
-            if found and int(found[1]) == self.number:
-                return int(found[2]) + 1
+            match = re.match(r"call_(\d+)_(\d+)_", str(message.get("tool_call_id") or ""))
+            if match and int(match[1]) == self.number:
+                return int(match[2]) + 1
             if message.get("role") == "user":
                 break
         return 0
@@ -189,7 +189,7 @@ def sessions(corpus: Path | None, least: int, window: int) -> dict[str, list[lis
         turns, tokens = turns_of(one["messages"]), one["meta"]["tokens_cl100k"]
         if tokens >= least and sum(bool(turn.rounds) for turn in turns) >= 2:
             chosen["fitting" if tokens < FITS * window else "longer"].append(turns)
-    return {kind: found for kind, found in chosen.items() if found}
+    return {kind: listed for kind, listed in chosen.items() if listed}
 
 
 def rows(args: Any) -> Iterator[Sequence[object]]:
@@ -223,8 +223,8 @@ def scripted(path: str, mode: str, window: int) -> tuple[object, ...]:
             )
         bad, summaries = sum(faults(hosting.of_agent(provider))), len(provider.for_model("aux"))
     wanted = [detail(n - 1, n % CALLS) for n in range(1, TURNS + 1)]
-    found = sum(one == other for one, other in zip(model.found, wanted, strict=True))
-    return (path, mode, window, f"{found} of {TURNS}", bad, summaries)
+    right = sum(one == other for one, other in zip(model.found, wanted, strict=True))
+    return (path, mode, window, f"{right} of {TURNS}", bad, summaries)
 
 
 def main() -> None:

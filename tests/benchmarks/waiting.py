@@ -57,15 +57,15 @@ def write_transcript(
 
 def seconds(command: list[str], rounds: int) -> float:
     """Return the least processor seconds of a command; the first round compiles the sources."""
-    found = []
+    times = []
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPYCACHEPREFIX"] = str(Path(tempfile.gettempdir(), "waiting-bytecode"))
     for _ in range(rounds + 1):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, *command], check=True, capture_output=True, env=environment)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return min(found)
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(times)
 
 
 def main() -> None:

@@ -41,11 +41,11 @@ def read_json(path: Path) -> Any:
 def cases(exam: Path, corpus: Path) -> list[Case]:
     """Return the exam's sessions in its order."""
     sessions = {each["id"]: each["messages"] for each in read_sessions(corpus)}
-    found = []
+    all_cases = []
     for number, asked in enumerate(read_json(exam), 1):
         whole, cut = sessions[asked["id"]], asked["first_messages"]
-        found.append(Case(number, whole[:cut], whole[cut : cut + 12], asked["questions"]))
-    return found
+        all_cases.append(Case(number, whole[:cut], whole[cut : cut + 12], asked["questions"]))
+    return all_cases
 
 
 # -------------------------------------------------------------- the recall tools
