@@ -82,7 +82,7 @@ def compress(
 
 
 class Outcome(NamedTuple):
-    """A compression, its view in parts, and the reasons of failed calls to a model."""
+    """A compression, its view in parts, and the reasons of failures."""
 
     result: CompressResult
     preview: Preview

@@ -190,7 +190,7 @@ def data_of_session(compressor: ContextCompressor, session_id: str) -> ReportDat
 
 
 def _ledger_data(compressor: ContextCompressor, session: Session) -> ReportData:
-    """Return what the ledger has of a session: all but the sizes over time."""
+    """Return all of a session but its sizes over time."""
     store, namespace = compressor.store, compressor.config.namespace
     states = segment_states(session.entries)
     cards = list(_cards(store, session, states))
@@ -214,7 +214,7 @@ def _ledger_data(compressor: ContextCompressor, session: Session) -> ReportData:
 
 
 def _cards(store: Store, session: Session, states: Sequence[str]) -> Iterator[Card]:
-    """Yield each segment that is in the view or folded; undone ones only cost."""
+    """Yield each segment that is in the view or folded."""
     for number, (entry, state) in enumerate(zip(session.entries, states, strict=True), 1):
         if state in (IN_VIEW, FOLDED):
             rendered = entry.segment.rendered
