@@ -21,6 +21,7 @@ from .layout import (
     json_paths,
     length_without_ending,
     split_lines,
+    unnumbered,
 )
 from .passages import (
     BEFORE,
@@ -171,8 +172,17 @@ class Match:
 
     @property
     def text(self) -> str:
-        """The passage's lines."""
-        return "\n".join(self.lines[self.passage.first - 1 : self.passage.last])
+        """The passage's lines, without the numbers of a listing."""
+        return "\n".join(self._unnumbered[0])
+
+    @property
+    def numbers(self) -> str:
+        """The range of numbers that a listing gives the passage's lines, or ""."""
+        return self._unnumbered[1]
+
+    @lazy
+    def _unnumbered(self) -> tuple[Sequence[str], str]:
+        return unnumbered(self.lines[self.passage.first - 1 : self.passage.last])
 
     @lazy
     def words(self) -> frozenset[str]:
