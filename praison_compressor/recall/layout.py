@@ -30,6 +30,7 @@ LONG_LINE, WRAPPED = 400, 200
 """Lines above LONG_LINE characters are wrapped at WRAPPED: JSON is often one line."""
 OVERRUN = 2
 """A block that ends within OVERRUN times its room is not cut."""
+_COMMENT = re.compile(r"\s*(?://|#|--\s|\*\s|;;)")
 PACKED = 120
 """Members of an object or array share a line of at most this many characters."""
 
@@ -188,9 +189,12 @@ def _is_end(number: int, depth: int, lines: Sequence[str]) -> bool:
 
 
 def _near_end(first: int, best: int, last: int, lines: Sequence[str], most: int) -> int:
-    """Return where the block ends within `most` characters, else a paragraph near `last`."""
+    """Return where the block ends within `most` characters, else a paragraph near `last`.
+
+    A comment is no end: the line below it is.
+    """
     depth, room = _indentation(lines[best]), most - chars_of(lines[first : last + 1])
-    paragraphs = list[int]()
+    behind, ahead = last, list[int]()
     for end in range(best, len(lines)):
         room -= chars_of(lines[end : end + 1]) if end > last else 0
         if room < 0:
@@ -198,10 +202,20 @@ def _near_end(first: int, best: int, last: int, lines: Sequence[str], most: int)
         below = lines[end + 1 : end + 2]
         if end >= last and (not below or _is_end(end, depth, lines)):
             return end
-        if below and _is_blank(below[0]) and _indentation(lines[end]) <= depth:
-            paragraphs.append(end)
-    ahead = [end for end in paragraphs if end >= last]
-    return ahead[0] if ahead else paragraphs[-1] if paragraphs else last
+        is_paragraph = below and _is_blank(below[0]) and _indentation(lines[end]) <= depth
+        if end >= last and (is_paragraph or _is_below_comment(end, lines)):
+            ahead.append(end)
+        elif is_paragraph:
+            behind = end
+    return ahead[0] if ahead else behind
+
+
+def _is_below_comment(number: int, lines: Sequence[str]) -> bool:
+    """Return whether a line follows a comment without being one."""
+    texts = [_NUMBER.sub("", line) for line in lines[max(0, number - 1) : number + 1]]
+    return [bool(_COMMENT.match(text)) for text in texts] == [True, False] and bool(
+        texts[1].strip()
+    )
 
 
 def chars_of(lines: Sequence[str]) -> int:

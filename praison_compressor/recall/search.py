@@ -262,21 +262,25 @@ class _QuotedMatches:
         return results[:MAX_RESULTS] + more
 
     def _result(self, match: Match, around: Around, at: int) -> str:
-        """Return a result whole, or the part that the match lacks."""
-        if shown := self.chosen.get((around.segment, around.start + at)):
-            return f"=> [{shown.where}]{shown.path} {shown.text}"
-        shown_terms = terms_in(match.text, match.wanted)
-        missing = [term for term in match.wanted if term.text not in shown_terms]
-        lines, ordinal = around.lines(at), around.start + at
-        passages = find_passages(lines, missing, 1)
-        passage = (*passages, Passage(1, 1, 0.0, 1))[0]
-        source = Source(around.messages[at], lines, len(lines))
-        whole = Match(around.segment, ordinal, passage, lines, source, match.wanted)
-        result = next((each for each in self.ranked if each.place == whole.place), whole)
+        """Return a result whole, or its best part."""
+        place = around.segment, around.start + at
+        ranked = next((each for each in self.ranked if each.place == place), None)
+        result = self.chosen.get(place) or ranked or _missing_part(match, around, at)
         most = max(self.left, RESULT_CHARS)
         result = result.widen(most, most)
         self.left -= len(result.text)
-        return f"=> [{result.where}]{_size(result)} {result.text}"
+        return f"=> [{result.where}]{_size(result)}{result.path} {result.text}"
+
+
+def _missing_part(match: Match, around: Around, at: int) -> Match:
+    """Return the passage of a result with terms that the match lacks."""
+    shown_terms = terms_in(match.text, match.wanted)
+    missing = [term for term in match.wanted if term.text not in shown_terms]
+    lines, ordinal = around.lines(at), around.start + at
+    passages = find_passages(lines, missing, 1)
+    passage = (*passages, Passage(1, 1, 0.0, 1))[0]
+    source = Source(around.messages[at], lines, len(lines))
+    return Match(around.segment, ordinal, passage, lines, source, match.wanted)
 
 
 def _size(match: Match) -> str:

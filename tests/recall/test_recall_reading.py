@@ -295,6 +295,14 @@ def test_a_passage_ends_where_its_block_does():
     assert "filler_9" not in quoted
 
 
+def test_a_passage_does_not_end_with_a_comment():
+    """Where a passage is cut in a long comment, the line below the comment is shown."""
+    comment = [f"# The kestrel, rule {n}: no gauge is read before low water." for n in range(12)]
+    code = ["if gauge.is_ready:", *(f"    read_gauge({n})" for n in range(200))]
+    search, _ = holding(step("c1", "\n".join([*comment, *code])))
+    assert "if gauge.is_ready:" in search("kestrel rule 2")
+
+
 def test_the_conclusion_of_a_repeated_command_is_shown():
     """Outputs of one command that end alike keep their ends: these are no host's reminder."""
     verdict = "Verdict: the gauge of the pier is sound, " + "and no plank is loose, " * 8
