@@ -356,13 +356,17 @@ def choose_matches(
             share = chars // (quoted - number)
             match = match.narrow(share) if quoted > 1 else match
             match = match.widen(min(share, MAX_BLOCK_CHARS), table_chars)
+        elif number == len(best) and match.source.table:
+            match = match.widen(table_chars, table_chars)
         elif number == len(best) and chars >= MIN_FILLING_CHARS:
             match = match.narrow(chars)
             source = match.source
-            if source.table or chars_of(source.lines[: source.end]) <= chars:
+            if chars_of(source.lines[: source.end]) <= chars:
                 match = match.widen(chars, 0)
-        if number < quoted or (number == len(best) and len(match.text) <= chars):
+        room = table_chars if match.is_table else chars
+        if number < quoted or (number == len(best) and len(match.text) <= room):
             chars -= len(match.text)
+            table_chars -= len(match.text)
             number += 1
         best.append(match)
     return Selection(best[:number], best[number:], alike)
