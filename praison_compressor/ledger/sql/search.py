@@ -30,7 +30,7 @@ from ..words import (
 )
 from .archive import SqlArchive, batches, parse_stored_digest
 from .index import KeyRange, merge_ranges
-from .queries import ancestors, read_skeletons, require_session
+from .queries import EVERY_KEY, newest_entries, read_skeletons, require_session
 from .schema import entries, links, messages, sessions, spans
 
 _MOST_WITHOUT_INDEX = 400  # messages; with more in reach, the index is read
@@ -214,9 +214,6 @@ def _keys_beside(archive: SqlArchive, keys: Iterable[int], first: int, last: int
 
 
 # ---------------------------------------------------------------- what a search reaches
-_EVERY_KEY = 1 << 62  # larger than each key
-
-
 @dataclass(frozen=True)
 class _Reach:
     """The entries that a search reads, and their messages' key ranges."""
@@ -232,7 +229,7 @@ def _reach_of(archive: SqlArchive, namespace: str, row: Row[Any] | None) -> _Rea
         held = select(sessions.c.key).where(sessions.c.namespace == namespace)
         within = sessions.c.namespace == namespace
     else:
-        newest = {row.key: _EVERY_KEY, **_newest_shared(archive, row)}
+        newest = newest_entries(archive, row)
         held = select(sessions.c.key).where(sessions.c.key.in_(newest))
         within = or_(
             *((entries.c.session_key == key) & (entries.c.key <= n) for key, n in newest.items())
@@ -240,15 +237,6 @@ def _reach_of(archive: SqlArchive, namespace: str, row: Row[Any] | None) -> _Rea
     query = select(spans.c.first, spans.c.last).where(spans.c.session_key.in_(held))
     ranges = ((first, last) for first, last in archive.execute(query))
     return _Reach(within, merge_ranges(ranges)[::-1])
-
-
-def _newest_shared(archive: SqlArchive, row: Row[Any]) -> dict[int, int]:
-    """Return a session's ancestors, each with its newest shared entry."""
-    query = select(entries.c.key).where(entries.c.namespace == row.namespace)
-    return {
-        base.key: archive.execute(query.where(entries.c.hash == head)).scalar() or 0
-        for base, head in ancestors(archive, row)
-    }
 
 
 def _select_places(keys: Sequence[int], reach: _Reach) -> Select[Any]:
@@ -273,7 +261,7 @@ def _newest_without_index(
 ) -> list[int] | None:
     """Return the newest messages, or None if the index finds better ones."""
     is_indexed = not archive.packer.encrypts and not STOP_WORDS.issuperset(asked)
-    most = _EVERY_KEY if archive.packer.encrypts else _MOST_WITHOUT_INDEX + 1
+    most = EVERY_KEY if archive.packer.encrypts else _MOST_WITHOUT_INDEX + 1
     newest = _newest_keys(archive, reach, most)
     return None if is_indexed and len(newest) == most else newest
 
