@@ -31,6 +31,7 @@ from ...config import STORE_KINDS
 from ...errors import CompressorError, LedgerCorrupt, StoreUnavailable
 from .archive import Codec, Packer, SqlArchive, new_pepper, packer_of
 from .faults import is_transient, translate_errors
+from .index import SearchSizes
 from .schema import LAYOUT, make_tables, meta
 from .sqlite_file import LOCK_SECONDS, FileState, file_state, is_truncated, sqlite_engine
 
@@ -94,7 +95,11 @@ class Database:
     """Run work in transactions; raise each error as a `LedgerError`."""
 
     def __init__(
-        self, url: str | os.PathLike[str] | None, codec: Codec | None, accepts_plain: bool
+        self,
+        url: str | os.PathLike[str] | None,
+        codec: Codec | None,
+        accepts_plain: bool,
+        sizes: SearchSizes,
     ) -> None:
         """Take URL and cipher; `accepts_plain` allows a plain store too."""
         self.url = parse_url(url)
@@ -102,6 +107,7 @@ class Database:
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._codec = codec
         self._accepts_plain = accepts_plain
+        self._sizes = sizes
         self._lock = renew_after_fork(threading.RLock())
         # SQLite takes one writer at a time and serves waiting ones in no order: of hundreds of
         # threads some would wait too long. So only one thread of a process asks.
@@ -211,7 +217,7 @@ class Database:
         with fork_guard, self._get_engine().connect() as connection:
             connection = connection.execution_options(begin=begin)
             with connection.begin():
-                return work(SqlArchive(connection, self._packer))
+                return work(SqlArchive(connection, self._packer, self._sizes))
 
     def _get_engine(self) -> Engine:
         with self._lock:

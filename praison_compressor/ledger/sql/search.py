@@ -33,8 +33,6 @@ from .index import KeyRange, merge_ranges
 from .queries import EVERY_KEY, newest_entries, read_skeletons, require_session
 from .schema import entries, links, messages, sessions, spans
 
-_MOST_WITHOUT_INDEX = 400  # messages; with more in reach, the index is read
-_MOST_LISTED = 1_000  # newest messages of each word's list
 _BATCH_MESSAGES = 200  # messages read before the ranked ones are counted again
 _WIDE_RANGE_KEYS = 1 << 17  # in a wider range, messages are read faster than a word's list
 _MOST_RANKED = 400  # messages with all words
@@ -159,7 +157,7 @@ class _Reader:
             is_complete = self.read(older, room) < room and not others
         self._is_complete = is_complete or not self._room()
         if self._room() and others:
-            self._read_partners(islice(rarest, _MOST_LISTED if rarest.is_whole else _MOST_PAIRED))
+            self._read_partners(islice(rarest, rarest.most if rarest.is_whole else _MOST_PAIRED))
 
     def _room(self) -> int:
         """Return how many messages with every phrase may still be ranked."""
@@ -236,7 +234,7 @@ def _reach_of(archive: SqlArchive, namespace: str, row: Row[Any] | None) -> _Rea
         )
     query = select(spans.c.first, spans.c.last).where(spans.c.session_key.in_(held))
     ranges = ((first, last) for first, last in archive.execute(query))
-    return _Reach(within, merge_ranges(ranges)[::-1])
+    return _Reach(within, merge_ranges(ranges, archive.index.sizes.gap_keys)[::-1])
 
 
 def _select_places(keys: Sequence[int], reach: _Reach) -> Select[Any]:
@@ -261,7 +259,7 @@ def _newest_without_index(
 ) -> list[int] | None:
     """Return the newest messages, or None if the index finds better ones."""
     is_indexed = not archive.packer.encrypts and not STOP_WORDS.issuperset(asked)
-    most = EVERY_KEY if archive.packer.encrypts else _MOST_WITHOUT_INDEX + 1
+    most = EVERY_KEY if archive.packer.encrypts else archive.index.sizes.most_without_index + 1
     newest = _newest_keys(archive, reach, most)
     return None if is_indexed and len(newest) == most else newest
 
@@ -285,8 +283,9 @@ class _Postings:
         self._index = archive.index
         self._ranges = reach.ranges
         self.word = word
-        self.newest = list(islice(self._index.keys_with([word], reach.ranges), _MOST_LISTED))
-        self.is_whole = len(self.newest) < _MOST_LISTED
+        self.most = self._index.sizes.most_listed
+        self.newest = list(islice(self._index.keys_with([word], reach.ranges), self.most))
+        self.is_whole = len(self.newest) < self.most
 
     def rarity(self) -> tuple[int, int]:
         """Return a sort key that puts rare words first."""
@@ -313,6 +312,6 @@ def _with_some_words(lists: Iterable[_Postings]) -> Iterator[int]:
     """Yield messages with any of the words, those with rare words first."""
     weights: Counter[int] = Counter()
     for postings in lists:
-        weight = math.log(1 + _MOST_LISTED / max(1, len(postings.newest)))
+        weight = math.log(1 + postings.most / max(1, len(postings.newest)))
         weights.update(dict.fromkeys(postings.newest, weight))
     yield from sorted(weights, key=lambda key: (-weights[key], -key))

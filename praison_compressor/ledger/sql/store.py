@@ -19,7 +19,9 @@ from ..stores import Erased
 from . import commits, queries
 from .archive import Codec, SqlArchive, codec_of
 from .database import Database
+from .index import DEFAULT_SIZES, SearchSizes
 from .maintenance import (
+    PATIENCE_SECONDS,
     Fault,
     audit,
     clear_freed_pages,
@@ -59,12 +61,13 @@ class SqlStore:
         codec: Codec | None = None,
         accepts_plain: bool = False,
         redact_secrets: bool = True,
+        search_sizes: SearchSizes = DEFAULT_SIZES,
     ) -> None:
         """Take `open_store`'s options; `accepts_plain` allows a plain store too."""
         self.redact_secrets = redact_secrets
         self._lock = renew_after_fork(threading.Lock())
         self._snapshots: OrderedDict[tuple[str, str], Session] = OrderedDict()
-        self._database = Database(url, codec, accepts_plain)
+        self._database = Database(url, codec, accepts_plain, search_sizes)
         self.place = self._database.place
         """The database's path or host, without secrets."""
 
@@ -161,17 +164,19 @@ class SqlStore:
         except LedgerCorrupt as error:
             return [Fault(self.place, str(error))]
 
-    def forget(self, namespace: str, target: str) -> Erased:
-        """See `DurableStore.forget`."""
+    def forget(
+        self, namespace: str, target: str, *, patience_seconds: float = PATIENCE_SECONDS
+    ) -> Erased:
+        """See `DurableStore.forget`; wait so long for a server's older transactions."""
         erase = erase_message if target.startswith("sha256:") else erase_session
         erased = self._database.write(lambda a: erase(a, namespace, target))
         with self._lock:
             self._snapshots.clear()
-        return replace(erased, pages_cleared=self.clear_pages())
+        return replace(erased, pages_cleared=self.clear_pages(patience_seconds))
 
-    def clear_pages(self) -> bool:
+    def clear_pages(self, patience_seconds: float = PATIENCE_SECONDS) -> bool:
         """Clear pages that a `forget` could not; return whether none is left."""
-        return clear_freed_pages(self._database)
+        return clear_freed_pages(self._database, patience_seconds)
 
     # -------------------------------------------------------------- inside
 
