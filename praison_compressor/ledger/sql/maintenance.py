@@ -54,7 +54,7 @@ class Fault:
         return f"{self.where}: {self.what}"
 
 
-def audit(archive: SqlArchive, namespace: str | None, session_id: str | None) -> list[Fault]:
+def find_faults(archive: SqlArchive, namespace: str | None, session_id: str | None) -> list[Fault]:
     """Return the faults of the store, a namespace, or a session."""
     query = SESSION_ROWS
     if namespace is not None:
@@ -166,7 +166,7 @@ def _message_fault(archive: SqlArchive, row: Row[Any]) -> str | None:
 
 
 # ---------------------------------------------------------------- forget
-def erase_session(archive: SqlArchive, namespace: str, target: str) -> Erased:
+def forget_session(archive: SqlArchive, namespace: str, target: str) -> Erased:
     """Forget the session's own entries; keep the entries of its parent."""
     _block_commits(archive)
     row = require_session(archive, namespace, target)
@@ -192,7 +192,7 @@ def erase_session(archive: SqlArchive, namespace: str, target: str) -> Erased:
     return Erased(segments, len(removed) + len(recorded), (row.id,), still_in)
 
 
-def erase_message(archive: SqlArchive, namespace: str, target: str) -> Erased:
+def forget_message(archive: SqlArchive, namespace: str, target: str) -> Erased:
     """Forget one message in every session of the namespace.
 
     Every later summary of these sessions is forgotten too: its writer read the earlier summaries.
