@@ -17,7 +17,7 @@ from ..compressor.result import CompressResult
 from ..events import Event
 from ..ledger.segments import Usage
 from ..messages import Message, text_of
-from ..messages.dropped_steps import common_length
+from ..messages.exchanges import common_length
 from ..messages.thinking import signatures, without_thinking
 from ..tokens.refusals import overflow_of
 from .agent_ledger import agent_title
@@ -137,7 +137,7 @@ class AgentRequests:
             return
         with self._log_failure("the turn's answer is not recorded"):
             engine = self._compressors.for_model(None)
-            engine.account(conversation.session_id).settle(engine.store)
+            engine.account(conversation.session_id).save(engine.store)
             conversation.journal.record(engine)
             self._finder.conversations.bound_journals()
 
