@@ -34,7 +34,7 @@ def test_each_commands_example_works(run, file):
 
 
 def test_version_and_help(run, monkeypatch):
-    """Version and help end with code 0; a wrong command's error names the nearest one."""
+    """The version is printed, and a help without frames as wide as the terminal."""
     assert run("--version").out.startswith("praison-compressor 0.")
     monkeypatch.setenv("COLUMNS", "60")
     shown = run("compress", "--help").out

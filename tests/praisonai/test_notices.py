@@ -178,19 +178,12 @@ SAYS = "▸ compressing "
 SAYS_WHAT = "▸ Compressed "
 
 
-def shown_on(made: Agent, *, terminal: bool = True) -> io.StringIO:
-    """Return the screen that the host's console writes to from now on."""
+def shown(made: Agent, mode: str, *, terminal: bool = True) -> str:
+    """Return the text on the host's console after six turns."""
     screen = io.StringIO()
-    console = Console(file=screen, force_terminal=terminal, width=160)
-    made._console = console
+    made._console = console = Console(file=screen, force_terminal=terminal, width=160)
     if made._using_custom_llm:
         made.llm_instance._console = console
-    return screen
-
-
-def shown(made: Agent, mode: str, **how: Any) -> str:
-    """Return the text on the host's console after six turns."""
-    screen = shown_on(made, **how)
     assert None not in MODES[mode](made, [turn(n) for n in range(6)])
     assert made.context_compressor.context_status == "summarized"
     return screen.getvalue()
