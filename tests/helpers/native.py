@@ -3,9 +3,10 @@
 import json
 from typing import Any
 
+import httpx
 from hypothesis import strategies as st
 
-from praison_compressor.testing import Refusal, Rules
+from praison_compressor.testing import LocalProvider, Refusal, Rules
 from tests.helpers.provider import Anthropic
 from tests.helpers.transcripts import Message, transcripts
 
@@ -80,6 +81,12 @@ def _blocks(content: Any) -> list[Message]:
 def _block(part: Message) -> Message:
     source = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
     return part if part["type"] == "text" else {"type": "image", "source": source}
+
+
+def post(provider: LocalProvider, messages: list[Message], **more: Any) -> httpx.Response:
+    """Send a conversation to Anthropic's API."""
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 2_000, "messages": messages, **more}
+    return httpx.post(f"{provider.base_url}/messages", json=body, timeout=30)
 
 
 def refusal_of(view: Any) -> str | None:
