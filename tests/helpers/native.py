@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from praison_compressor.testing import LocalProvider, Refusal, Rules
 from tests.helpers.provider import Anthropic
-from tests.helpers.transcripts import Message, transcripts
+from tests.helpers.transcripts import Message, transcripts, user
 
 
 def use(id: str, name: str = "read_file", **arguments: Any) -> Message:
@@ -140,9 +140,7 @@ def session(turns: int, steps: int = 3, parallel: int = 1, words: int = 60) -> l
     """Return a coding session; the user names a port beside each turn's last result."""
     messages: list[Message] = []
     for t in range(turns):
-        messages.append(
-            {"role": "user", "content": f"Now look after module {t}. " + "Thanks. " * 6}
-        )
+        messages.append(user(f"Now look after module {t}. " + "Thanks. " * 6))
         for k in range(steps):
             ids = [f"toolu_{t}_{k}_{p}" for p in range(parallel)]
             calls = [use(id, path=f"src/mod_{t}/part_{k}_{n}.py") for n, id in enumerate(ids)]

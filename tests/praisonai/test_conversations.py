@@ -30,6 +30,7 @@ from tests.helpers.hosting import (
     texts_in,
     turn,
 )
+from tests.helpers.transcripts import user
 
 SECRET = "MAGENTA-HERON-77"
 HINT = f"My bank PIN hint is {SECRET}, keep it for me"
@@ -247,9 +248,7 @@ def test_a_long_conversation_remembers_its_newest_messages():
 
 def test_a_message_of_two_conversations_identifies_neither():
     """Only a long message that no other conversation sent or received identifies one."""
-    own, page, shared = MessageCache().all(
-        [{"role": "user", "content": words * 9} for words in (HINT, ASKED, SECRET)]
-    )
+    own, page, shared = MessageCache().all([user(words * 9) for words in (HINT, ASKED, SECRET)])
     conversations = Conversations()
     ann, ben = (conversations.keep(Conversation(person)) for person in ("ann", "ben"))
     ann.identify_by([own, page, shared])
