@@ -211,19 +211,14 @@ def test_a_bot_goes_on_after_a_restart_with_what_was_not_reset(host, tmp_path):
         return asyncio.run(manager.chat(made, "ann", "/status"))
 
     made, manager = started()
-    for words in outgrowing(0):
-        say(words)
-    calls = len(host.for_model("aux"))
-    made, manager = started()
-    assert "(summarized)" in say("And the next one?")
-    assert len(host.for_model("aux")) == calls
-    manager.reset("ann")
-    for words in outgrowing(20):
-        say(words)
-    calls = len(host.for_model("aux"))
-    made, manager = started()
-    assert "(summarized)" in say("And the next one?")
-    assert len(host.for_model("aux")) == calls
+    for first in (0, 20):
+        manager.reset("ann")
+        for words in outgrowing(first):
+            say(words)
+        calls = len(host.for_model("aux"))
+        made, manager = started()
+        assert "(summarized)" in say("And the next one?")
+        assert len(host.for_model("aux")) == calls
     assert len(open_store(url).sessions("default")) == 2
 
 
