@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from praison_compressor.messages import Message
 from praison_compressor.recall import Reference, parse_reference
 from praison_compressor.recall.layout import split_lines
 from tests.helpers.talks import count, holding
-from tests.helpers.transcripts import step
+from tests.helpers.transcripts import said, step, user
 
 # ---------------------------------------------------------------- references
 
@@ -69,11 +70,11 @@ def outline_of(messages: list[Message]) -> list[str]:
 def test_an_outline_has_the_users_words_and_ranges_of_work():
     """An outline has the user's words, and work as ranges with tools, files and failures."""
     work = [
-        {"role": "user", "content": "Mend the cart's total."},
+        user("Mend the cart's total."),
         *step("a", "def total(): ...", path="src/cart.py"),
         *step("b", "Error: no such file: src/basket.py", path="src/basket.py"),
-        {"role": "assistant", "content": "The total is summed before the discount."},
-        {"role": "user", "content": "Now the invoice."},
+        said("The total is summed before the discount."),
+        user("Now the invoice."),
         *step("c", "ok", path="src/invoice.py"),
     ]
     lines = outline_of(work)
@@ -89,17 +90,23 @@ def test_an_outline_has_the_users_words_and_ranges_of_work():
     assert len(outline_of(many)) == 5
 
 
+def speakers(found: Sequence[str]) -> list[Message]:
+    """Return turns that differ in their last lines alone."""
+    opens = "was opened.\n% Total % Received\n"
+    talk = (
+        (user("Next speaker WebSurfer"), f"Page {n} {opens}{text}") for n, text in enumerate(found)
+    )
+    return [message for asked, answer in talk for message in (asked, said(answer))]
+
+
 def test_a_row_quotes_what_other_messages_do_not_have():
     """Lines that several messages have are left out of a row, and rows that repeat are one."""
-    talk = []
-    for n, found in enumerate(["the Marigold sank", "cargo: tea", "", "crew saved", "", ""]):
-        talk += [
-            {"role": "user", "content": "Next speaker WebSurfer"},
-            {"role": "assistant", "content": f"Page {n} was opened.\n% Total % Received\n{found}"},
-        ]
-    rows = outline_of(talk)
+    found = ("the Marigold sank", "cargo: tea", "", "crew saved", "", "")
+    rows = outline_of(speakers(found))
     assert rows[0] == "s1.1,s1.3,s1.5 user: Next speaker WebSurfer ×6"
     assert rows[1:3] == ["s1.2 assistant: the Marigold sank", "s1.4 assistant: cargo: tea"]
+    many = outline_of(speakers([f"cargo {n * 7919}: {f'tea{n} ' * 9}" for n in range(60)]))
+    assert many[0] == "s1.1-2 user: Next speaker WebSurfer ×60"
 
 
 # ---------------------------------------------------------------- passages
@@ -108,8 +115,7 @@ def test_a_row_quotes_what_other_messages_do_not_have():
 def passages(query: str, *texts: str) -> list[str]:
     """Return the lines that a small answer about a query quotes of one long message."""
     gap = "\n".join(f"{n}: nothing to see" for n in range(600))
-    said = f"\n{gap}\n".join(("", *texts, ""))
-    _, read = holding([{"role": "user", "content": said}])
+    _, read = holding([user(f"\n{gap}\n".join(("", *texts, "")))])
     return read("s1.1", about=query, tokens=80).splitlines()
 
 
@@ -151,7 +157,7 @@ def test_the_exact_comes_before_its_words(query, better, worse):
 def test_a_line_of_json_is_read_in_pieces():
     """Of one long JSON line only the matching piece is shown."""
     text = "{" + ", ".join(f'"item{n}": {{"price": {n}.50}}' for n in range(2_000)) + "}"
-    _, read = holding([{"role": "user", "content": text}])
+    _, read = holding([user(text)])
     found = read("s1.1", about="item1234")
     assert '"item1234": {"price": 1234.50}' in found
     assert count(found) < 400
