@@ -22,7 +22,7 @@ from ..config import (
 from ..errors import ConfigError
 from ..ledger.segments import Segment
 from ..ledger.stores import Store
-from ..messages import as_list
+from ..messages.transcript import as_list
 from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits

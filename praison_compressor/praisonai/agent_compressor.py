@@ -283,7 +283,7 @@ class AgentCompressor:
         messages = result.messages
         if self.config.keep_tool_steps:
             transcript = self.ledger.transcript(self.ledger.open(self.config.namespace, session_id))
-            messages = history_from(transcript, self.engine().tokens.cache).spoken
+            messages = history_from(transcript, self.engine().tokens.cache).without_work
         return list(messages[leading_count(messages) :])
 
     def sessions(self) -> list[SessionInfo]:

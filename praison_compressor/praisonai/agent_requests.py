@@ -17,7 +17,7 @@ from ..compressor.result import CompressResult
 from ..events import Event
 from ..ledger.segments import Usage
 from ..messages import Message, text_of
-from ..messages.dropped_steps import common_length
+from ..messages.exchanges import common_length
 from ..messages.thinking import signatures, without_thinking
 from ..tokens.refusals import overflow_of
 from .agent_ledger import agent_title

@@ -22,10 +22,10 @@ from ..messages.display import pluralize
 from ..messages.dropped_steps import (
     CarriedHistory,
     CompletedRequest,
-    common_length,
     complete_request,
     history_from,
 )
+from ..messages.exchanges import common_length
 from ..messages.secrets import Redactor
 from ..messages.shapes import makes_calls
 from .running_turn import Turn

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from praison_compressor import CompressorConfig, CompressResult, ContextCompressor
-from praison_compressor.messages import Message, find_repairs, text_of, tool_calls_of
-from praison_compressor.messages.calls import paths_changed
+from praison_compressor.messages import Message, text_of, tool_calls_of
+from praison_compressor.messages.changed_files import paths_changed
 from tests.benchmarks.common import options, recorded, show
 from tests.benchmarks.oracle import down
-from tests.helpers.transcripts import step
+from tests.helpers.transcripts import find_repairs, step
 
 CONSTRAINTS = (
     "Never change anything under src/legacy/billing.",

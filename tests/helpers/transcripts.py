@@ -2,13 +2,20 @@
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
-from praison_compressor.messages import Message
+from praison_compressor.messages import Message, read_transcript
 from tests.hostile.generating import broken, valid
+
+
+def find_repairs(messages: Sequence[Message]) -> list[str]:
+    """Return the messages that a provider would refuse: those that are repaired."""
+    sound = read_transcript(messages)
+    placed = enumerate(zip(sound.origins, sound.messages, strict=True))
+    return [f"messages[{at}]" for at, (old, new) in placed if old != at or new != messages[at]]
 
 
 def prose(words: int, seed: int = 1) -> str:

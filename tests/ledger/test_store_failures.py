@@ -24,9 +24,9 @@ from praison_compressor import (
     StoreUnavailable,
 )
 from praison_compressor.ledger.sql import database, open_store, sqlite_file
-from praison_compressor.messages import find_repairs
 from tests.helpers.compressing import Model
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
+from tests.helpers.transcripts import find_repairs
 from tests.helpers.transcripts import session as coding_session
 
 

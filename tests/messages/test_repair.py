@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from praison_compressor import InvalidMessages
-from praison_compressor.messages import find_repairs, read_transcript, to_plain, tool_calls_of
+from praison_compressor.messages import read_transcript, to_plain, tool_calls_of
 from tests.helpers.native import Block
-from tests.helpers.transcripts import calling
+from tests.helpers.transcripts import calling, find_repairs
 
 USER = {"role": "user", "content": "hello"}
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from praison_compressor.messages import (
     ORPHAN_OPENS,
+    Message,
     digest,
-    find_repairs,
     has_tool_part,
     read_transcript,
     split_steps,
@@ -22,7 +22,7 @@ from praison_compressor.messages.repair import MISSING_RESULT
 from praison_compressor.testing import Refusal, Rules, check_messages
 from tests.helpers import native
 from tests.helpers.native import Block, asks, brings, text, use
-from tests.helpers.transcripts import Message, broken_transcripts, call, calling, transcripts
+from tests.helpers.transcripts import broken_transcripts, call, calling, find_repairs, transcripts
 
 USER: Message = {"role": "user", "content": "go"}
 PICTURE: Message = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}

@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from praison_compressor import ConfigError
-from praison_compressor.messages import find_repairs, read_transcript
+from praison_compressor.messages import read_transcript
 from praison_compressor.praisonai.realtime import Marks
 from praison_compressor.praisonai.realtime.folding import choose_items
 from praison_compressor.praisonai.realtime.items import Items, messages_of
 from tests.helpers.realtime_server import Event
+from tests.helpers.transcripts import find_repairs
 
 
 def follower(*events: Event) -> Items:
