@@ -83,8 +83,7 @@ def requested_context(agent: Any, by_default: bool = False) -> RequestedContext 
     if not agent._context_manager_initialized:
         return requested
     if manager is None:
-        # The host makes no manager for `context=None`, or for a dictionary with one of our
-        # options.
+        # The host makes no manager for None, or for a dictionary with one of our options.
         return requested if param is None or isinstance(param, Mapping) else None
     hosts_default = ContextConfig().strategy
     is_default = type(manager) is ContextManager and manager.config.strategy is hosts_default
@@ -140,8 +139,7 @@ def _request_from(
     if context is None or not is_summarize(context.strategy):
         return None
     options = options_in(context, extra_options)
-    # `ContextConfig` has `llm_summarize=False` by default, so False there does not exclude the
-    # agent's own model.
+    # False is the default of `ContextConfig`, so it does not exclude the agent's own model.
     by_default = getattr(type(context), "llm_summarize", False)
     own_model = own_model and (not by_default or context.llm_summarize)
     return RequestedContext(context, options, bool(context.auto_compact), own_model)

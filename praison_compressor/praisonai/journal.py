@@ -196,11 +196,8 @@ class Journal:
             self._recorded, self._erasures = digests, session.erasures
 
     def has_logged(self, error: Exception) -> bool:
-        """Return whether the store's failure, as logged, is this one.
-
-        Each call of a store that is down raises another error with the same text; a kept error
-        would keep its frames' messages.
-        """
+        """Return whether the store's failure, as logged, is this one."""
+        # A store that is down raises another error each time; a kept one would keep its frames.
         return self._failure == str(error) != ""
 
     def _log_failure(self, error: CompressorError) -> None:

@@ -234,8 +234,8 @@ def add_cache_marks(
     The end is marked first: the next request of a growing conversation begins with the same
     messages. Then follow the last leading system message, the last summary and the last mask: only
     a compression changes the messages before them. The host's own marks, on messages or `tools`,
-    stay. All marks are at most four. `ttl` is "5m", "1h" or None. If the host has marks, ours have
-    no `ttl`, because an API refuses a mark of an hour after one of minutes.
+    stay. `ttl` is "5m", "1h" or None. If the host has marks, ours have no `ttl`, because an API
+    refuses a mark of an hour after one of minutes.
     """
     host_marks = _marks_in([*messages, *(tools or ())])
     free = max(0, MOST_MARKS - host_marks)
