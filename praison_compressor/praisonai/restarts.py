@@ -36,9 +36,7 @@ def restore_session(agent: Any, compressor: AgentCompressor) -> None:
             agent.chat_history[:] = map(dict, stored)
             if _is_cut(agent._session_store, stored):
                 transcript = compressor.engine().verbatim(session_id=name)
-                leading = leading_count(stored)  # the host's summary of what it cut
-                if front := _missing_front(transcript, stored[leading:]):
-                    agent.chat_history[:leading] = front
+                agent.chat_history[:] = _with_missing_front(transcript, agent.chat_history)
     except SessionNotFound:
         return  # the first run
     except CompressorError as error:
@@ -68,8 +66,9 @@ def _is_cut(store: Any, stored: Sequence[Message]) -> bool:
     return is_full or is_host_summary(stored[0])
 
 
-def _missing_front(transcript: Sequence[Message], restored: Sequence[Message]) -> list[Message]:
-    """Return a transcript's messages before those that the host restored."""
+def _with_missing_front(transcript: Sequence[Message], history: list[Message]) -> list[Message]:
+    """Return a history behind the messages that the host cut before it."""
+    restored = history[leading_count(history) :]  # without the host's summary of what it cut
     keeps_tools = any(message.get("role") == "tool" for message in restored)
     kept = [
         message
@@ -81,7 +80,8 @@ def _missing_front(transcript: Sequence[Message], restored: Sequence[Message]) -
     # Match two messages: one may recur, and a killed turn's end may differ.
     first = [*map(digest, restored[:2])]
     starts = (at for at in range(len(digests), -1, -1) if digests[at : at + len(first)] == first)
-    return kept[: next(starts, 0)]
+    start = next(starts, 0)
+    return [*kept[:start], *restored] if start else history
 
 
 def _role_and_content(message: Message) -> tuple[Any, Any]:
