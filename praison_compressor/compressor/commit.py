@@ -139,7 +139,6 @@ class Committer:
         return session, charged
 
     def _append(self, decision: Decision, texts: Sequence[SegmentText]) -> Session:
-        """Append the segments; return the session after them."""
         view = decision.view
         entries = self.texts.make_segments(decision, texts)
         after = view.with_segments(segment for segment, _ in entries)

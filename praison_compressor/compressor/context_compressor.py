@@ -89,11 +89,9 @@ class ContextCompressor:
         report = functools.partial(emit, telemetry or Telemetry(), on_event)
         on_disk = redacts_secrets(self.store)
         writer = SummaryWriter(self.config, summarizer, self.tokens, report, on_disk=on_disk)
-        self._pipeline = self._make_pipeline(projector, writer, before_compression)
+        self._pipeline = self._wire(projector, writer, before_compression)
 
-    def _make_pipeline(
-        self, projector: Projector, writer: SummaryWriter, hook: Hook | None
-    ) -> Pipeline:
+    def _wire(self, projector: Projector, writer: SummaryWriter, hook: Hook | None) -> Pipeline:
         texts = PlanTexts(writer, projector.texts, self.tokens)
         committer = Committer(
             store=self.store,

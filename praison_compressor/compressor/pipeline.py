@@ -95,19 +95,12 @@ class Pipeline:
             return self._answer_now(request, view)
         if request.mode is Mode.READ_ONLY:
             return self._finish_without_model(self.committer.decide(request, view))
-        due = self._find_due(request, view, previewed)
-        if due is None:
-            return self.committer.finish_turn(request, view)
-        # Inside the hook, waiting would deadlock.
-        return self.committer.refuse(due) if is_inside_hook(view.session.key) else due
-
-    def _find_due(
-        self, request: Request, view: View, previewed: Decision | None = None
-    ) -> Decision | None:
-        """Return the compression that is due; report once why one is missing."""
         decision = self.committer.decide(request, view, previewed)
         self._report_missing(decision)
-        return decision if decision.is_compression else None
+        if not decision.is_compression:
+            return self.committer.finish_turn(request, view)
+        # Inside the hook, waiting would deadlock.
+        return self.committer.refuse(decision) if is_inside_hook(session.key) else decision
 
     def _with_prices(self, request: Request, session: Session) -> Request:
         """Return the request with prices and the pace of its session."""
@@ -119,17 +112,16 @@ class Pipeline:
         view, reason = decision.view, decision.reason
         if reason not in (FIXED, NO_GAIN, PRICE):
             return
-        name = view.session.id
         is_new = self.committer.report_skip(decision, reason)
         if is_new and reason == FIXED:
             logger.warning(
                 "session %s: what cannot be dropped takes %d tokens, compression begins at %d: "
                 "views stay above it; raise context_window or trigger_ratio, or send fewer tools",
-                *(name, view.fixed_tokens(), decision.request.budget.trigger),
+                *(view.session.id, view.fixed_tokens(), decision.request.budget.trigger),
             )
         elif is_new:
             why = "costs more than it saves yet" if reason == PRICE else "would free too little"
-            logger.info("session %s: compressing it now %s", name, why)
+            logger.info("session %s: compressing it now %s", view.session.id, why)
 
     def _finish(self, request: Request, session: Session, result: CompressResult) -> CompressResult:
         """Return the result with bill and recall tools, if it has any."""
@@ -200,6 +192,12 @@ class Pipeline:
         if due is not None and not fits:
             placeholder = self._hold_placeholder(due)
         return self.committer.finish_turn(request, placeholder or view)
+
+    def _find_due(self, request: Request, view: View) -> Decision | None:
+        """Return the compression that is due; report once why one is missing."""
+        decision = self.committer.decide(request, view)
+        self._report_missing(decision)
+        return decision if decision.is_compression else None
 
     def _commit_masks(self, decision: Decision) -> CompressResult:
         """Commit masks and excerpts unless a summary of the session is written.

@@ -182,7 +182,6 @@ def _part_name(view: View, index: int) -> str:
 
 
 def _largest(view: View, verbatim: list[int]) -> tuple[LargeMessage, ...]:
-    """Return the largest of the messages at these indices."""
     messages = view.transcript.messages
     answers = dict(results_with_calls(messages))
 

@@ -21,7 +21,7 @@ from .request import Request
 from .result import CompressResult
 
 Basis = tuple[TokenCounter, float, int, Segment | None]
-"""Counter, its ratio, tokens of the head, pinned texts."""
+"""Counter, its ratio, tokens of the head, pinned texts: the next turn must have the same."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,6 @@ class LastTurn:
     messages: list[Message]
     """Private copies of the view's original messages."""
     basis: Basis
-    """The next turn must have the same basis."""
     tiles: tuple[Tile, ...]
     """Runs of the transcript with their segments."""
     watched: frozenset[str]

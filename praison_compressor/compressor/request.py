@@ -211,7 +211,6 @@ class RequestReader:
 
 
 def _mode_of(request: Request, options: Options) -> Mode:
-    """Return the mode that a call's options choose."""
     if not options.get("extends", True):
         return Mode.READ_ONLY
     has_background = request.config.background and request.budget.has_model
