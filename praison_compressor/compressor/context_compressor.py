@@ -92,13 +92,13 @@ class ContextCompressor:
         self._pipeline = self._wire(projector, writer, before_compression)
 
     def _wire(self, projector: Projector, writer: SummaryWriter, hook: Hook | None) -> Pipeline:
-        texts = PlanTexts(writer, projector.texts, self.tokens)
+        plan_texts = PlanTexts(writer, projector.renderer, self.tokens)
         committer = Committer(
             store=self.store,
             tokens=self.tokens,
             sessions=self.sessions,
             projector=projector,
-            texts=texts,
+            plan_texts=plan_texts,
             emit=writer.emit,
             hook=hook,
         )
@@ -107,7 +107,7 @@ class ContextCompressor:
             sessions=self.sessions,
             projector=projector,
             stored=self._stored,
-            texts=texts,
+            plan_texts=plan_texts,
             committer=committer,
             background=self.background,
             billing=self._billing,

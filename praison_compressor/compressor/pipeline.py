@@ -46,7 +46,7 @@ class Pipeline:
     sessions: SessionStates
     projector: Projector
     stored: StoredSessions
-    texts: PlanTexts
+    plan_texts: PlanTexts
     committer: Committer
     background: Background
     billing: Billing
@@ -144,7 +144,7 @@ class Pipeline:
 
     def _finish_without_model(self, decision: Decision) -> CompressResult:
         """Return the view after the compression due, recorded nowhere."""
-        view = self.texts.apply_without_model(decision)
+        view = self.plan_texts.apply_without_model(decision)
         return result_of(decision.request, view, self.tokens)
 
     def verbatim_result(self, request: Request) -> CompressResult:
@@ -164,13 +164,14 @@ class Pipeline:
         view = self.projector.look(request, session, previewed)
         decision = replace(self.committer.decide(request, view), is_archived=True)
         jobs = decision.plan.jobs
+        asking = [job for job in jobs if job.asks_model]
+        paid = (self.plan_texts.find_paid(decision, job, previewed) for job in asking)
         texts: tuple[SegmentText, ...] = ()
-        paid = (self.texts.find_paid(decision, job, previewed) for job in jobs if job.asks_model)
         if jobs and (is_written or not request.budget.has_model or all(paid)):
-            texts = run(self.texts.write(decision, previewed))
+            texts = run(self.plan_texts.write(decision, previewed))
         shown = decision.for_preview(texts, previewed) if decision.is_compression else None
         self.sessions.remember_preview(session.key, shown, texts)
-        new = self.texts.make_segments(decision, texts)
+        new = self.plan_texts.make_segments(decision, texts)
         return preview_of(decision, [segment for segment, _ in new], self.tokens)
 
     # -------------------------------------------------------------- in the background
@@ -253,7 +254,7 @@ class Pipeline:
 
     def _hold_placeholder(self, decision: Decision) -> View:
         """Return the view with static texts; hold it for the next turns."""
-        view = self.texts.apply_without_model(decision)
+        view = self.plan_texts.apply_without_model(decision)
         self.sessions.hold_placeholder(view)
         return view
 
@@ -319,6 +320,7 @@ class Pipeline:
         with contextlib.suppress(BudgetTooSmall):
             shorter_request = replace(request, messages=messages)
             short = self.projector.look(shorter_request, view.session)
-            return self.texts.apply_without_model(self.committer.decide(shorter_request, short))
+            decision = self.committer.decide(shorter_request, short)
+            return self.plan_texts.apply_without_model(decision)
         alone = replace(request, messages=shorten_messages(kept, limit, count))
         return replace(self.projector.look(alone, view.session), segments=())

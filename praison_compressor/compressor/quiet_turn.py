@@ -139,7 +139,7 @@ def _watched_digests(view: View, cache: MessageCache) -> frozenset[str] | None:
     if lay_masks(view.digests, segments, later_replaceable) != view.result_segments:
         return None
     applied = [tile.segment for tile in view.tiles]
-    unapplied = {name for s in segments if s not in applied for name in (*s.run, *s.aliases())}
+    unapplied = {d for s in segments if s not in applied for d in (*s.run, *s.aliases())}
     if view.digests[-1] in unapplied:
         return None
     return frozenset(unapplied.union(renderings(view.session, cache)))
