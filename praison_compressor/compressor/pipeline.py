@@ -89,8 +89,8 @@ class Pipeline:
         """Read all messages; return the result or the compression due."""
         previewed = self.sessions.state(session.key).previewed
         view = self.projector.look(request, session, previewed)
-        # Signed thinking is only valid behind the messages that it was written behind: a text must
-        # not come while a turn goes on.
+        # Signed thinking is valid only behind its own prefix: no text may replace a part of that
+        # prefix while a turn runs.
         if request.mode is Mode.BACKGROUND and not view.signed_tokens:
             return self._answer_now(request, view)
         if request.mode is Mode.READ_ONLY:

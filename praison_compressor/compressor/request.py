@@ -146,7 +146,7 @@ class RequestReader:
     summarizer: Summarizer | None
 
     def read(self, messages: Sequence[Any], options: Options, mode: Mode | None = None) -> Request:
-        """Return a call's request; without `mode` its options decide.
+        """Return a call's request; without `mode` its options choose one.
 
         Raises:
             ConfigError: an option has a value that cannot work.
