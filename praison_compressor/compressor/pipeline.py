@@ -108,7 +108,6 @@ class Pipeline:
         return replace(request, budget=replace(request.budget, costs=costs))
 
     def _report_missing(self, decision: Decision) -> None:
-        """Report once why a due compression is missing."""
         view, reason = decision.view, decision.reason
         if reason not in (FIXED, NO_GAIN, PRICE):
             return

@@ -37,7 +37,7 @@ class PlanTexts:
         A text that the preview paid for, or that an undo took back, is not paid for again.
         """
         briefs = await asyncio.to_thread(briefs_for, decision)
-        model = decision.request.model
+        model = decision.request.auxiliary_model
         name = decision.view.session.id
         if decision.request.force:
             self.writer.ask_again(name)
