@@ -10,7 +10,6 @@ from ..ledger.segments import Segment
 from ..messages import Message
 from ..messages.secrets import Redactor
 from ..quotes import read_quotes
-from ..quotes.quoting import CHARS_PER_TOKEN
 from ..quotes.speakers import spoken_parts
 from ..tokens.counter import TokenCounter
 from .budget import Budget
@@ -18,6 +17,8 @@ from .excerpts import excerpt_results, large_results
 from .frame import frame_summary
 from .masks import SAMPLE_REFERENCE, mask_results, maskable_results
 from .view import Run, View
+
+CHARS_PER_TOKEN = 6  # at most, in prose of any language
 
 Names = Mapping[int, str]
 """References by the index of the message; "" where the archive has no room for the message."""
