@@ -227,7 +227,7 @@ class Renderer:
                 counts.append(f"{len(left):,} more {noun} not shown")
                 places += left
         named = [
-            f"{tool} {self._range(x.where for x in calls if x.call.name == tool) if refers else n}"
+            f"{tool} {self._range(x.where for x in calls if refers and x.call.name == tool) or n}"
             for tool, n in Counter(x.call.name for x in calls).most_common(tools)
         ]
         if calls:
