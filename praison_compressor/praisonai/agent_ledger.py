@@ -107,7 +107,7 @@ def _codec_of(host_store: Any) -> Any:
 
 def store_place(store: Store) -> str:
     """Return the place of a ledger in words without a secret."""
-    return store.place if isinstance(store, DurableStore) else "memory"
+    return store.location if isinstance(store, DurableStore) else "memory"
 
 
 @dataclass(frozen=True)

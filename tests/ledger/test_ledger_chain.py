@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from praison_compressor import LedgerConflict, MemoryStore, Segment, SessionNotFound, Usage
-from praison_compressor.ledger import BLANK, GENESIS, Entry, memory_store
+from praison_compressor.ledger import BLANK, GENESIS, Entry
 from praison_compressor.ledger.segments import chain_faults, seal
 from praison_compressor.view.view import lay_summaries
 from tests.helpers.talks import NAMESPACE, segment, talk, verify
@@ -93,17 +93,17 @@ def test_segments_are_laid_along_a_transcript(digests, ledger, laid):
 # ---------------------------------------------------------------- in memory
 
 
-def test_memory_holds_the_sessions_used_last(monkeypatch):
-    """The least recently used session is dropped whole, and a later commit to it fails."""
-    monkeypatch.setattr(memory_store, "MOST_SESSIONS", 2)
+def test_memory_holds_the_sessions_used_last():
+    """Of 1,025 sessions the least recently used is dropped whole; a commit to it fails."""
     store = MemoryStore()
     run = talk(2)
     first, second = (
         store.commit(store.open(NAMESPACE, name), [(segment(run), run)]) for name in "ab"
     )
     assert store.open(NAMESPACE, "a") == first
-    third = store.commit(store.open(NAMESPACE, "c"), [(segment(run), run)])
-    assert [store.open(NAMESPACE, name) for name in "ac"] == [first, third]
+    names = [f"later {number}" for number in range(1_023)]
+    later = [store.commit(store.open(NAMESPACE, name), [(segment(run), run)]) for name in names]
+    assert [store.open(NAMESPACE, name) for name in ("a", *names)] == [first, *later]
     for name in ("b", second.tip):
         assert store.open(NAMESPACE, name).entries == ()
         with pytest.raises(SessionNotFound):
