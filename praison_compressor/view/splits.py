@@ -29,7 +29,8 @@ from .jobs import (
     replaceable_runs,
     size_without,
 )
-from .view import Run, View, largest_fixed
+from .tiles import Run
+from .view import View, largest_fixed
 
 # -------------------------------------------------------------- the tail
 

@@ -16,7 +16,8 @@ from .budget import Budget
 from .excerpts import excerpt_results, large_results
 from .frame import frame_summary
 from .masks import SAMPLE_REFERENCE, mask_results, maskable_results
-from .view import Run, View
+from .tiles import Run
+from .view import View
 
 CHARS_PER_TOKEN = 6  # at most, in prose of any language
 
