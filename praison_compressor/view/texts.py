@@ -64,9 +64,9 @@ class Texts:
             # Secrets are masked before the text is cut: half a secret has no shape to know it by.
             (message,) = self._redact([messages[index]])
             name = SAMPLE_REFERENCE if names is None else names.get(index, "")
+            reference = name if self._config.recall else ""
             tokens = view.tokens[index]
-            reads = bool(self._config.recall)
-            short = excerpt_results(large[index], message, tokens, name, reads=reads)
+            short = excerpt_results(large[index], message, tokens, reference)
             if self._tokens.message(short) <= tokens // 2:
                 excerpts[index] = short
         return excerpts
