@@ -72,7 +72,7 @@ class Quotes:
         if not beside_prose:
             written = {at: text for at, text in self.texts.items() if is_new(text)}
             tools = Counter(record.call.name for record in self.pairs.calls if record.call.id)
-            # In a small room the user's words come first; the agent's texts are only counted.
+            # Where the user's words fill half of a small room, the agent's texts are only counted.
             is_roomy = budget_tokens >= SMALL_ROOM or chars <= 2 * budget_tokens
             sections.append(user.reports_section(written, self.reports, is_roomy))
             sections += [user.counts_section(self.roles, tools)] if is_roomy else []
