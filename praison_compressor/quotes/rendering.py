@@ -150,7 +150,7 @@ class Renderer:
         return "\n".join(part.text for part in printed), shown, left_out
 
     def _render_outline(self, calls: Calls, left_out: Sequence[_Part], room: int) -> str:
-        """Return a line of calls for each tool, and the count of the rest."""
+        """Return a line of calls for each tool; count the rest."""
         ranked = sorted(calls, key=newest_act_first)
         # Without a place, what a call was given is of little use.
         named = ranked[: max(0, room) // NAMED_TOKENS] if self.references else []
@@ -237,7 +237,7 @@ class Renderer:
         return f"({', '.join(counts)}{f': {where}' if where else ''})" if counts else ""
 
     def _range(self, places: Iterable[int]) -> str:
-        """Return the references of a few places, or the first and the last of many."""
+        """Return the references of few places, else the first and last."""
         names = [*dict.fromkeys(filter(None, map(self._reference, sorted(places))))]
         return f"{names[0]} to {names[-1]}" if len(names) > NAMED_IN_NOTE else " ".join(names)
 

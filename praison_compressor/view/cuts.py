@@ -86,7 +86,7 @@ def _cut_part(part: Any, chars: int) -> Any:
 
 
 def leave_out_middle(text: str, chars: int, reason: str = ": too long for the window") -> str:
-    """Return a text whose middle is replaced by its size and the reason."""
+    """Return a text with its middle's size and the reason in place."""
     if len(text) <= chars:
         return text
     half = chars // 2
