@@ -13,7 +13,8 @@ from ..tokens.models import Limits, model_limits
 from ..view.budget import Budget
 from ..view.costs import Balance
 from ..view.masks import results_with_calls
-from ..view.view import Tile, View
+from ..view.tiles import Tile
+from ..view.view import View
 from .choices import known_references
 from .decision import Decision, trigger_of
 from .prices import balance_of

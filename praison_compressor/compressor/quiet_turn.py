@@ -15,7 +15,8 @@ from ..messages import Message, is_result, read_transcript
 from ..messages.digests import CachedMessage, MessageCache
 from ..messages.thinking import signatures
 from ..tokens.counter import TokenCounter
-from ..view.view import Tile, View, lay_masks, lay_summaries, replace_runs
+from ..view.tiles import Tile, lay_masks, lay_summaries, replace_runs
+from ..view.view import View
 from .projection import renderings
 from .request import Request
 from .result import CompressResult
