@@ -122,18 +122,13 @@ async def test_each_listed_provider_sends_to_the_given_endpoint(name):
         heard.append(await request.read())
         return web.Response(status=404)
 
-    async with TestServer(_application(answer)) as server:
+    application = web.Application()
+    application.router.add_post("/{path:.*}", answer)
+    async with TestServer(application) as server:
         model = f"{name}/{_PARTICULAR.get(name, 'some-model')}"
         await failure(LiteLLMSummarizer(model, api_base=str(server.make_url("/v1")), api_key="key"))
     assert len(heard) == 1
     assert b"transcript" in heard[0]
-
-
-def _application(answer: Any) -> web.Application:
-    """Return an endpoint of no protocol, which records requests."""
-    application = web.Application()
-    application.router.add_post("/{path:.*}", answer)
-    return application
 
 
 async def test_a_provider_that_may_go_elsewhere_is_refused(provider):
