@@ -47,11 +47,6 @@ def output(item_id: str, call_id: str) -> Event:
     return {"id": item_id, "type": "function_call_output", "call_id": call_id, "output": "done"}
 
 
-def said(found: Items, item_id: str) -> str:
-    item = found.get(item_id)
-    return item.text
-
-
 # ---------------------------------------------------------------- the list
 
 
@@ -119,7 +114,7 @@ def interrupted(*late: Event) -> str:
         {"type": "conversation.item.truncated", "item_id": "a", "audio_end_ms": 400},
         *late,
     )
-    return said(found, "a")
+    return str(found.get("a").text)
 
 
 _CUT = {"type": "conversation.item.truncated", "item_id": "a", "audio_end_ms": 200}
