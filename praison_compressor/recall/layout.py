@@ -28,8 +28,6 @@ __all__ = [
 
 LONG_LINE, WRAPPED = 400, 200
 """Lines above LONG_LINE characters are wrapped at WRAPPED: JSON is often one line."""
-OVERRUN = 2
-"""A block that ends within OVERRUN times its room is not cut."""
 _COMMENT = re.compile(r"\s*(?://|#|--\s|\*\s|;;)")
 PACKED = 120
 """Members of an object or array share a line of at most this many characters."""
@@ -153,25 +151,24 @@ def _containers(text: str, begin: int) -> Iterator[tuple[int, Sequence[Sequence[
 
 
 def block_around(
-    first: int, best: int, last: int, lines: Sequence[str], most: int
+    first: int, best: int, last: int, lines: Sequence[str], most: int, longest: int
 ) -> tuple[int, int]:
     """Widen a range of lines to the block around its best line.
 
-    The block ends with a line of less indentation than the best line. If it ends within OVERRUN
-    times `most` characters it is not cut. A longer one is cut at about `most` characters, and no
-    line above is added: the lines below explain more. Above, the block begins with a line without
+    The block ends with a line of less indentation than the best line. If it ends within `longest`
+    characters it is not cut. A longer one is cut at about `most` characters, and no line above is
+    added: the lines below explain more. Above, the block begins with a line without
     indentation, or after a blank line if the best line has no indentation.
     """
     texts = [_NUMBERED.sub("", line) for line in lines]
     depth = _indentation(texts[best])
     shown = [_NUMBER.sub("", line) for line in lines]
-    fitting, longest = (
-        max(last, first - 1 + count_fitting(shown[first:], room, len))
-        for room in (most, OVERRUN * most)
+    fitting, farthest = (
+        max(last, first - 1 + count_fitting(shown[first:], room, len)) for room in (most, longest)
     )
     below = range(last + 1, len(texts))
     end = next((n for n in below if 0 <= _indentation(texts[n]) < depth), len(texts) - 1)
-    last = end if end <= longest else _cut_near(fitting, best, longest, texts)
+    last = end if end <= farthest else _cut_near(fitting, best, farthest, texts)
     room = most - chars_of(texts[first : last + 1]) if end <= fitting else 0
     while first and (room := room - len(shown[first - 1]) - 1) >= 0:
         is_blank = not texts[first].strip()
@@ -182,20 +179,20 @@ def block_around(
     return filled[0], filled[-1]
 
 
-def _cut_near(place: int, best: int, longest: int, texts: Sequence[str]) -> int:
-    """Return the paragraph's end at or after a place, up to `longest`, else the one before it.
+def _cut_near(place: int, best: int, farthest: int, texts: Sequence[str]) -> int:
+    """Return the paragraph's end at or after a place, up to `farthest`, else the one before it.
 
     The first line below a comment is an end too, but only after the place.
     """
     depth = _indentation(texts[best])
     ends = [
         n
-        for n in range(best, longest)
+        for n in range(best, farthest)
         if not texts[n + 1].strip() and 0 <= _indentation(texts[n]) <= depth
     ]
     explained = (
         n
-        for n in range(max(1, place), longest + 1)
+        for n in range(max(1, place), farthest + 1)
         if _COMMENT.match(texts[n - 1]) and texts[n].strip() and not _COMMENT.match(texts[n])
     )
     after = [n for n in (*ends, *explained) if n >= place]

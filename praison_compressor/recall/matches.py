@@ -39,7 +39,7 @@ from .passages import (
     weight_of,
 )
 from .references import Reference
-from .tables import best_rows, table_of, table_rows
+from .tables import best_rows, may_be_table, table_of, table_rows
 
 __all__ = [
     "FoundMessage",
@@ -59,16 +59,16 @@ SHORT_CALL_CHARS = 200
 """Longest call whose words count for its result, which is shown below it."""
 MAX_BLOCK_CHARS = 800
 """Characters up to which a passage is widened to the block around it."""
+OVERRUN = 2
+"""A block that ends within OVERRUN times its room is not cut, where it shares this with none."""
 WIDEN_FACTOR = 2
 """Factor for the lines around a match: a wide quote saves a second read."""
 MIN_FILLING_CHARS = 200
-"""Least room left for a further passage; the passage is cut to fit."""
+"""Least room left for a further passage."""
 REPEATED_SHARE, REPEATED_LINES = 0.03, 4
 """Score bonus per further line equal to the best, and the most lines counted."""
 ALIKE_WORDS_SHARE = 0.8
 """Of two passages that share this part of the older one's words only one is shown."""
-MAX_NAMED_PASSAGES = 4
-"""Most passages that share the room; each covers names that the others lack."""
 ROW_CHARS = 50
 """Characters of a row's few words."""
 FOLLOWING_LINES = 40
@@ -198,7 +198,9 @@ class Match:
     @lazy
     def terms(self) -> frozenset[str]:
         """Return the terms that the passage shows."""
-        return terms_in(self.source.table or self.text, self.wanted)
+        # A table shows all of a message; only a quoted message's table is built.
+        text = message_as_text(self.source.message)
+        return terms_in(text if may_be_table(text) else self.text, self.wanted)
 
     def has(self, other: Match) -> bool:
         """Return whether the passage has the other's best line."""
@@ -232,11 +234,12 @@ class Match:
             ),
         )
 
-    def widen(self, most: int, table_chars: int) -> Match:
+    def widen(self, most: int, table_chars: int, block_chars: int = 0) -> Match:
         """Widen the match to its message, table, JSON value or block.
 
-        The passage has at most `most` characters, a whole table `table_chars`. Of a longer table
-        the rows with the most weight are shown. An ending that other messages have too is left out.
+        The passage has at most `most` characters, a whole table `table_chars`, a block that ends
+        within them `block_chars`. Of a longer table the rows with the most weight are shown. An
+        ending that other messages have too is left out.
         """
         best, passage = self.passage.best - 1, self.passage
         end = max(passage.last, self.source.end)
@@ -252,7 +255,9 @@ class Match:
             whole = Passage(1, len(shown), passage.score, 1)
             return replace(self, lines=shown, passage=whole, is_table=True)
         lines = self.lines[:end]
-        first, last = block_around(passage.first - 1, best, passage.last - 1, lines, most)
+        first, last = block_around(
+            passage.first - 1, best, passage.last - 1, lines, most, max(most, block_chars)
+        )
         return replace(self, passage=replace(passage, first=first + 1, last=last + 1))
 
     @property
@@ -342,34 +347,53 @@ def choose_matches(
     message has all of the query (`is_whole`), words come before repetitions too. A table may have
     `table_chars`. A match whose best line stands in a wider one is left out.
     """
-    wanted = ranked[0].wanted
-    names = {term.text for term in wanted if term.parts}
-    words = {term.text for term in wanted if " " not in term.text}
+    names = {term.text for term in ranked[0].wanted if term.parts}
+    words = {term.text for term in ranked[0].wanted if " " not in term.text}
     sought = names if is_whole else names | words
-    matches, alike = _split_repeats(_drop_weak(ranked, sought), sought)
-    matches, named = _put_new_terms_first(matches, sought, names)
-    best, number, quoted = list[Match](), 0, min(max(1, named), MAX_NAMED_PASSAGES)
+    distinct, alike = _split_repeats(_drop_weak(ranked, sought), sought)
+    matches, named = _put_new_terms_first(distinct, sought, names)
+    page = _Page(max(1, named), chars, table_chars)
     for match in matches[: max(limit, named)]:
-        if any(each.has(match) for each in best):
-            continue
-        if number < quoted:
-            share = chars // (quoted - number)
-            match = match.narrow(share) if quoted > 1 else match
-            match = match.widen(min(share, MAX_BLOCK_CHARS), table_chars)
-        elif number == len(best) and match.source.table:
-            match = match.widen(table_chars, table_chars)
-        elif number == len(best) and chars >= MIN_FILLING_CHARS:
-            match = match.narrow(chars)
-            source = match.source
-            if chars_of(source.lines[: source.end]) <= chars:
-                match = match.widen(chars, 0)
-        room = table_chars if match.is_table else chars
-        if number < quoted or (number == len(best) and len(match.text) <= room):
-            chars -= len(match.text)
-            table_chars -= len(match.text)
-            number += 1
-        best.append(match)
-    return Selection(best[:number], best[number:], alike)
+        page.add(match)
+    return Selection(page.quoted, page.listed, alike)
+
+
+class _Page:
+    """Quotes matches while they fit; lists the others."""
+
+    def __init__(self, sharing: int, chars: int, table_chars: int) -> None:
+        """Let the `sharing` first matches share the characters."""
+        self.sharing, self.chars, self.table_chars = sharing, chars, table_chars
+        self.quoted, self.listed = list[Match](), list[Match]()
+
+    def add(self, match: Match) -> None:
+        """Quote the match, widened, if it fits and no match is listed yet."""
+        if any(each.has(match) for each in (*self.quoted, *self.listed)):
+            return
+        quoted = None if self.listed else self._lay_out(match)
+        if quoted is None:
+            self.listed.append(match)
+            return
+        self.quoted.append(quoted)
+        self.chars -= len(quoted.text)
+        self.table_chars -= len(quoted.text)
+
+    def _lay_out(self, match: Match) -> Match | None:
+        """Return the match within its share or what is left, None if it does not fit."""
+        if (sharing := self.sharing - len(self.quoted)) > 0:
+            share = self.chars // sharing
+            narrow = match.narrow(share) if self.sharing > 1 else match
+            most = min(share, MAX_BLOCK_CHARS)
+            overrun = OVERRUN * most if self.sharing == 1 else most
+            return narrow.widen(most, self.table_chars, overrun)
+        if match.source.table and self.table_chars > 0:
+            return match.widen(self.table_chars, self.table_chars)
+        if self.chars < MIN_FILLING_CHARS:
+            return None
+        narrow = match.narrow(self.chars)
+        if chars_of(match.source.lines[: match.source.end]) <= self.chars:
+            return narrow.widen(self.chars, 0)
+        return narrow if len(narrow.text) <= self.chars else None
 
 
 def _drop_weak(ranked: Sequence[Match], sought: Set[str]) -> Iterator[Match]:
