@@ -56,7 +56,7 @@ __all__ = [
 MAX_RANKED_MESSAGES = 24
 """Messages whose passages are ranked; the others are listed by reference."""
 SHORT_CALL_CHARS = 200
-"""Longest call whose words count for its result, which is shown below it."""
+"""First characters of a call that count for its result, which is shown below it."""
 MAX_BLOCK_CHARS = 800
 """Characters up to which a passage is widened to the block around it."""
 OVERRUN = 2
@@ -276,37 +276,46 @@ def rank_passages(
     """Return the passages, best first, then newest.
 
     A message has at most `most` passages. A message that has more of the query elsewhere comes
-    first. A call whose result has more of it is shown with that.
+    first.
     """
-    found = found[:MAX_RANKED_MESSAGES]
-    texts = [split_lines(message_as_text(match.hit.message)) for match in found]
+    texts = [split_lines(message_as_text(each.hit.message)) for each in found[:MAX_RANKED_MESSAGES]]
     line_terms = [terms_by_line(lines, wanted) for lines in texts]
-    wanted = weigh_terms(wanted, line_terms)
-    full_weights = [weight_of(set().union(*terms_of), wanted) for terms_of in line_terms]
-    fullest, matches = max(full_weights) or 1, list[Match]()
-    weaker, named_above = set[int](), dict[int, frozenset[str]]()
-    for number, result, call in _answer_pairs(found):
-        if full_weights[result] > full_weights[number]:
-            weaker.add(number)
-        if len(text := call_as_text(call)) <= SHORT_CALL_CHARS:
-            named_above[result] = terms_in(text, wanted)
-    for number, (match, lines, terms_of) in enumerate(zip(found, texts, line_terms, strict=True)):
-        if number in weaker:
-            continue
-        part = (1 + full_weights[number] / fullest) / 2 * _repeated_factor(terms_of, wanted)
-        end = length_without_ending(lines, shared)
-        end = end if any(terms_of[:end]) else len(lines)
-        source = Source(match.hit.message, lines, end)
-        context = WIDEN_FACTOR * CONTEXT
-        for passage in find_passages(
-            lines[:end], wanted, most, held=terms_of[:end], context=context
-        ):
-            own = {term for terms in terms_of[passage.first - 1 : passage.last] for term in terms}
-            above = named_above.get(number, frozenset()) - own
-            score = passage.score + NEIGHBOUR_SHARE * weight_of(above, wanted)
-            passage = replace(passage, score=part * score)
-            matches.append(Match(*match.place, passage, lines, source, wanted))
+    weighed = weigh_terms(wanted, line_terms)
+    weights = [weight_of(set().union(*terms_of), weighed) for terms_of in line_terms]
+    calls = {n: call_as_text(call) for _, n, call in _answer_pairs(found[: len(texts)])}
+    matches = list[Match]()
+    for n, lines in enumerate(texts):
+        source = _source_of(found[n].hit.message, lines, line_terms[n], shared)
+        part = (1 + weights[n] / (max(weights) or 1)) / 2 * _repeated_factor(line_terms[n], weighed)
+        above = terms_in(calls.get(n, "")[:SHORT_CALL_CHARS], weighed)
+        for passage in _score_passages(source, line_terms[n], weighed, most, above):
+            scored = replace(passage, score=part * passage.score)
+            matches.append(Match(*found[n].place, scored, lines, source, weighed))
     return sorted(matches, key=lambda each: (each.passage.score, *each.place), reverse=True)
+
+
+def _source_of(
+    message: Message, lines: Sequence[str], line_terms: Sequence[LineTerms], shared: Collection[str]
+) -> Source:
+    """Return a message without an ending of `shared` lines, unless only this has terms."""
+    end = length_without_ending(lines, shared)
+    return Source(message, lines, end if any(line_terms[:end]) else len(lines))
+
+
+def _score_passages(
+    source: Source,
+    line_terms: Sequence[LineTerms],
+    wanted: Sequence[Term],
+    most: int,
+    above: Set[str],
+) -> Iterator[Passage]:
+    """Yield a message's passages; terms of the call above count in part."""
+    held, context = line_terms[: source.end], WIDEN_FACTOR * CONTEXT
+    lines = source.lines[: source.end]
+    for passage in find_passages(lines, wanted, most, held=held, context=context):
+        own = {term for terms in held[passage.first - 1 : passage.last] for term in terms}
+        added = NEIGHBOUR_SHARE * weight_of(above - own, wanted)
+        yield replace(passage, score=passage.score + added)
 
 
 def first_lines(found: Sequence[FoundMessage], wanted: Sequence[Term]) -> list[Match]:
