@@ -44,8 +44,9 @@ from .tables import best_rows, may_be_table, table_of, table_rows
 __all__ = [
     "FoundMessage",
     "Match",
-    "Selection",
+    "Page",
     "Source",
+    "best_match",
     "choose_matches",
     "count_documents",
     "first_lines",
@@ -216,23 +217,13 @@ class Match:
         return "" if is_end else str(self.where.lines(self.passage.last + 1, last))
 
     def narrow(self, most: int) -> Match:
-        """Cut a passage to its weightiest lines, `most` characters at most."""
+        """Cut a passage to the lines from its best one on, `most` characters at most."""
         if len(self.text) <= most:
             return self
-        best, cuts = self.passage.best, list[Passage]()
-        for first in range(self.passage.first, self.passage.last + 1):
-            lines = self.lines[first - 1 : self.passage.last]
-            last = first + max(1, count_fitting(lines, most, len)) - 1
-            cuts.append(
-                replace(self.passage, first=first, last=last, best=max(first, min(best, last)))
-            )
-        return max(
-            (replace(self, passage=cut) for cut in cuts),
-            key=lambda match: (
-                weight_of(terms_in(match.text, self.wanted), self.wanted),
-                -abs(best - BEFORE - match.passage.first),
-            ),
-        )
+        first = max(self.passage.first, self.passage.best - BEFORE)
+        fitting = count_fitting(self.lines[first - 1 : self.passage.last], most, len)
+        last = max(self.passage.best, first + fitting - 1)
+        return replace(self, passage=replace(self.passage, first=first, last=last))
 
     def widen(self, most: int, table_chars: int, block_chars: int = 0) -> Match:
         """Widen the match to its message, table, JSON value or block.
@@ -320,12 +311,20 @@ def _score_passages(
 
 def first_lines(found: Sequence[FoundMessage], wanted: Sequence[Term]) -> list[Match]:
     """Return each message's first line: no line has a term."""
-    matches = list[Match]()
-    for each in found[:MAX_RANKED_MESSAGES]:
-        lines = split_lines(message_as_text(each.hit.message))
-        source = Source(each.hit.message, lines, len(lines))
-        matches.append(Match(*each.place, Passage(1, 1, 0.0, 1), lines, source, wanted))
-    return matches
+    some = found[:MAX_RANKED_MESSAGES]
+    texts = (split_lines(message_as_text(each.hit.message)) for each in some)
+    return [
+        best_match(each.place, each.hit.message, lines, wanted)
+        for each, lines in zip(some, texts, strict=True)
+    ]
+
+
+def best_match(
+    place: tuple[int, int], message: Message, lines: Sequence[str], wanted: Sequence[Term]
+) -> Match:
+    """Return a message's best passage, the first line if none has a term."""
+    passage = (*find_passages(lines, wanted, 1), Passage(1, 1, 0.0, 1))[0]
+    return Match(*place, passage, lines, Source(message, lines, len(lines)), wanted)
 
 
 def _repeated_factor(line_terms: Sequence[LineTerms], wanted: Sequence[Term]) -> float:
@@ -336,20 +335,9 @@ def _repeated_factor(line_terms: Sequence[LineTerms], wanted: Sequence[Term]) ->
 # -------------------------------------------------------------- the ones to show
 
 
-class Selection(NamedTuple):
-    """The matches to show."""
-
-    quoted: list[Match]
-    """Shown as passages."""
-    listed: list[Match]
-    """Shown as rows."""
-    alike: list[Match]
-    """Matches much like these."""
-
-
 def choose_matches(
     ranked: Sequence[Match], is_whole: bool, limit: int, chars: int, table_chars: int
-) -> Selection:
+) -> Page:
     """Choose up to `limit` matches; widen the quoted to `chars` characters.
 
     Names of the query that the best passage lacks share the room, each with its best passage; if no
@@ -361,18 +349,19 @@ def choose_matches(
     sought = names if is_whole else names | words
     distinct, alike = _split_repeats(_drop_weak(ranked, sought), sought)
     matches, named = _put_new_terms_first(distinct, sought, names)
-    page = _Page(max(1, named), chars, table_chars)
+    page = Page(max(1, named), chars, table_chars, alike)
     for match in matches[: max(limit, named)]:
         page.add(match)
-    return Selection(page.quoted, page.listed, alike)
+    return page
 
 
-class _Page:
-    """Quotes matches while they fit; lists the others."""
+class Page:
+    """The matches to quote, those to list in rows, and matches much `alike` to these."""
 
-    def __init__(self, sharing: int, chars: int, table_chars: int) -> None:
+    def __init__(self, sharing: int, chars: int, table_chars: int, alike: Sequence[Match]) -> None:
         """Let the `sharing` first matches share the characters."""
         self.sharing, self.chars, self.table_chars = sharing, chars, table_chars
+        self.alike = alike
         self.quoted, self.listed = list[Match](), list[Match]()
 
     def add(self, match: Match) -> None:

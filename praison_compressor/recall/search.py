@@ -18,7 +18,7 @@ from .layout import split_lines
 from .matches import (
     FoundMessage,
     Match,
-    Source,
+    best_match,
     choose_matches,
     count_documents,
     first_lines,
@@ -27,9 +27,7 @@ from .matches import (
 )
 from .passages import (
     WORTH,
-    Passage,
     Term,
-    find_passages,
     line_scores,
     query_terms,
     terms_in,
@@ -287,13 +285,10 @@ class _QuotedMatches:
 
 def _missing_part(match: Match, around: Around, at: int) -> Match:
     """Return the passage of a result with terms that the match lacks."""
-    shown_terms = terms_in(match.text, match.wanted)
-    missing = [term for term in match.wanted if term.text not in shown_terms]
-    lines, ordinal = around.lines(at), around.start + at
-    passages = find_passages(lines, missing, 1)
-    passage = (*passages, Passage(1, 1, 0.0, 1))[0]
-    source = Source(around.messages[at], lines, len(lines))
-    return Match(around.segment, ordinal, passage, lines, source, match.wanted)
+    shown = terms_in(match.text, match.wanted)
+    missing = [term for term in match.wanted if term.text not in shown]
+    place = around.segment, around.start + at
+    return best_match(place, around.messages[at], around.lines(at), missing)
 
 
 def _size(match: Match) -> str:
