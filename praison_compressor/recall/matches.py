@@ -57,11 +57,11 @@ __all__ = [
 MAX_RANKED_MESSAGES = 24
 """Messages whose passages are ranked; the others are listed by reference."""
 SHORT_CALL_CHARS = 200
-"""First characters of a call that count for its result, which is shown below it."""
+"""Longest call whose words count for its result, which is shown below it."""
 MAX_BLOCK_CHARS = 800
 """Characters up to which a passage is widened to the block around it."""
 OVERRUN = 2
-"""A block that ends within OVERRUN times its room is not cut, where it shares this with none."""
+"""A block that ends within OVERRUN times its room is not cut."""
 WIDEN_FACTOR = 2
 """Factor for the lines around a match: a wide quote saves a second read."""
 MIN_FILLING_CHARS = 200
@@ -217,20 +217,30 @@ class Match:
         return "" if is_end else str(self.where.lines(self.passage.last + 1, last))
 
     def narrow(self, most: int) -> Match:
-        """Cut a passage to the lines from its best one on, `most` characters at most."""
+        """Cut a passage to its weightiest lines, `most` characters at most."""
         if len(self.text) <= most:
             return self
-        first = max(self.passage.first, self.passage.best - BEFORE)
-        fitting = count_fitting(self.lines[first - 1 : self.passage.last], most, len)
-        last = max(self.passage.best, first + fitting - 1)
-        return replace(self, passage=replace(self.passage, first=first, last=last))
+        best, cuts = self.passage.best, list[Passage]()
+        for first in range(self.passage.first, self.passage.last + 1):
+            lines = self.lines[first - 1 : self.passage.last]
+            last = first + max(1, count_fitting(lines, most, len)) - 1
+            cuts.append(
+                replace(self.passage, first=first, last=last, best=max(first, min(best, last)))
+            )
+        return max(
+            (replace(self, passage=cut) for cut in cuts),
+            key=lambda match: (
+                weight_of(terms_in(match.text, self.wanted), self.wanted),
+                -abs(best - BEFORE - match.passage.first),
+            ),
+        )
 
-    def widen(self, most: int, table_chars: int, block_chars: int = 0) -> Match:
+    def widen(self, most: int, table_chars: int) -> Match:
         """Widen the match to its message, table, JSON value or block.
 
-        The passage has at most `most` characters, a whole table `table_chars`, a block that ends
-        within them `block_chars`. Of a longer table the rows with the most weight are shown. An
-        ending that other messages have too is left out.
+        The passage has at most `most` characters, a whole table `table_chars`, a whole block
+        OVERRUN times `most`. Of a longer table the rows with the most weight are shown. An ending
+        that other messages have too is left out.
         """
         best, passage = self.passage.best - 1, self.passage
         end = max(passage.last, self.source.end)
@@ -247,7 +257,7 @@ class Match:
             return replace(self, lines=shown, passage=whole, is_table=True)
         lines = self.lines[:end]
         first, last = block_around(
-            passage.first - 1, best, passage.last - 1, lines, most, max(most, block_chars)
+            passage.first - 1, best, passage.last - 1, lines, most, OVERRUN * most
         )
         return replace(self, passage=replace(passage, first=first + 1, last=last + 1))
 
@@ -278,7 +288,8 @@ def rank_passages(
     for n, lines in enumerate(texts):
         source = _source_of(found[n].hit.message, lines, line_terms[n], shared)
         part = (1 + weights[n] / (max(weights) or 1)) / 2 * _repeated_factor(line_terms[n], weighed)
-        above = terms_in(calls.get(n, "")[:SHORT_CALL_CHARS], weighed)
+        call = calls.get(n, "")
+        above = terms_in(call if len(call) <= SHORT_CALL_CHARS else "", weighed)
         for passage in _score_passages(source, line_terms[n], weighed, most, above):
             scored = replace(passage, score=part * passage.score)
             matches.append(Match(*found[n].place, scored, lines, source, weighed))
@@ -368,30 +379,33 @@ class Page:
         """Quote the match, widened, if it fits and no match is listed yet."""
         if any(each.has(match) for each in (*self.quoted, *self.listed)):
             return
-        quoted = None if self.listed else self._lay_out(match)
+        sharing = self.sharing - len(self.quoted)
+        share = self.chars // max(1, sharing)
+        lay_out = self._share if sharing > 0 else self._fill
+        quoted = None if self.listed else lay_out(match, share)
         if quoted is None:
             self.listed.append(match)
             return
         self.quoted.append(quoted)
-        self.chars -= len(quoted.text)
+        self.chars -= min(share, len(quoted.text))
         self.table_chars -= len(quoted.text)
 
-    def _lay_out(self, match: Match) -> Match | None:
-        """Return the match within its share or what is left, None if it does not fit."""
-        if (sharing := self.sharing - len(self.quoted)) > 0:
-            share = self.chars // sharing
-            narrow = match.narrow(share) if self.sharing > 1 else match
-            most = min(share, MAX_BLOCK_CHARS)
-            overrun = OVERRUN * most if self.sharing == 1 else most
-            return narrow.widen(most, self.table_chars, overrun)
+    def _share(self, match: Match, share: int) -> Match:
+        """Return the match within its share, or a block that ends soon after."""
+        most = min(share, MAX_BLOCK_CHARS)
+        narrow = match.narrow(share) if self.sharing > 1 else match
+        return narrow.widen(most, self.table_chars)
+
+    def _fill(self, match: Match, left: int) -> Match | None:
+        """Return a further match within what is left, None if it does not fit."""
         if match.source.table and self.table_chars > 0:
             return match.widen(self.table_chars, self.table_chars)
-        if self.chars < MIN_FILLING_CHARS:
+        if left < MIN_FILLING_CHARS:
             return None
-        narrow = match.narrow(self.chars)
-        if chars_of(match.source.lines[: match.source.end]) <= self.chars:
-            return narrow.widen(self.chars, 0)
-        return narrow if len(narrow.text) <= self.chars else None
+        narrow = match.narrow(left)
+        if chars_of(match.source.lines[: match.source.end]) <= left:
+            return narrow.widen(left, 0)
+        return narrow if len(narrow.text) <= left else None
 
 
 def _drop_weak(ranked: Sequence[Match], sought: Set[str]) -> Iterator[Match]:
