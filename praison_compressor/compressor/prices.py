@@ -25,16 +25,16 @@ def costs_of(request: Request, *, is_cached: bool) -> Costs | None:
 
     `is_cached` is False once the provider's reports show that no cache serves the session.
     """
-    view = prices_of(request.config.model)
-    summary = prices_of(request.writer) if request.budget.has_model else FREE
-    if view.input is None or summary.input is None or summary.output is None:
+    reader = prices_of(request.config.model)
+    writer = prices_of(request.writer) if request.budget.has_model else FREE
+    if reader.input is None or writer.input is None or writer.output is None:
         return None
-    read = written = view.input
+    read = written = reader.input
     if is_cached:
-        listed = view.written_1h if request.config.cache_ttl == "1h" else view.written
-        read = view.input if view.cached is None else view.cached
-        written = view.input if listed is None else listed
-    return Costs(read, written, summary.input, summary.output, is_cold=request.is_cold)
+        listed = reader.written_1h if request.config.cache_ttl == "1h" else reader.written
+        read = reader.input if reader.cached is None else reader.cached
+        written = reader.input if listed is None else listed
+    return Costs(read, written, writer.input, writer.output, is_cold=request.is_cold)
 
 
 def balance_of(view: View, plan: Plan, costs: Costs) -> Balance:
@@ -63,10 +63,10 @@ _PROVIDERS = (
 """Documented lifetime in seconds of an unused prompt cache, by model name."""
 
 
-def is_cold(request: Request, last: float, now: float) -> bool:
-    """Return whether the cache is cold `now`; `last` 0: unknown."""
-    seconds = now - last
-    if not last or seconds <= cache_seconds(request.config):
+def is_cold(request: Request, last_request: float, now: float) -> bool:
+    """Return whether the cache is cold `now`; `last_request` 0: unknown."""
+    seconds = now - last_request
+    if not last_request or seconds <= cache_seconds(request.config):
         return False
     is_kept = request.config.cache_ttl_seconds is None and seconds <= HOUR_SECONDS
     is_marked = is_kept and any(m.get("ttl") == "1h" for m in _cache_marks(request.messages))
@@ -85,7 +85,6 @@ def cache_seconds(config: CompressorConfig) -> float:
 
 
 def _cache_marks(messages: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the cache marks of messages and their content parts."""
     for message in messages:
         content = message.get("content") if isinstance(message, Mapping) else None
         for part in (message, *(content if isinstance(content, list) else ())):

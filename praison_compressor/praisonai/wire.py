@@ -22,8 +22,8 @@ from .agents import Agents, HostCall, Replacement, replacing
 from .request_shapes import CHAT, LITELLM_CHAT, RESPONSES, HostRequest, Params, SentRequest, Shape
 
 ATTEMPTS = 8
-"""A provider may refuse keys, then the order of roles, then the length several times: a refusal
-without a number halves the window."""
+"""Most views of one request. A provider may refuse keys, the order of roles, and the length several
+times: a refusal without a number halves the window."""
 
 
 class RoundTrip:
@@ -53,22 +53,22 @@ class RoundTrip:
 
         Raises:
             Exception: the refusal, if no other view helps.
-            NothingShorter: it was refused for its size, in vain.
+            NothingShorter: the length was refused, and no view is shorter.
         """
         refusal = error.refusal if isinstance(error, _TooLong) else error
         other = await self._requests.next_view(self._sent, refusal)
-        refused = overflow_of(refusal)
-        is_same = refused is not None and other == self._sent.view
+        overflow = overflow_of(refusal)
+        is_same = overflow is not None and other == self._sent.view
         if other is not None and not is_same and self._attempts < ATTEMPTS:
             return self._write_view(other)
         self._requests.give_up(self._sent.request)
-        if other is not None and refused is not None and refused.certain:
+        if other is not None and overflow is not None and overflow.certain:
             raise NothingShorter from refusal
         raise refusal from refusal.__cause__
 
     def _write_view(self, view: Sequence[Message]) -> dict[str, Any]:
-        refused = self._requests.refused_keys(self._sent.request)
-        written = self._shape.write(self._params, view, refused, self._requests.cache_ttl)
+        keys = self._requests.refused_keys(self._sent.request)
+        written = self._shape.write(self._params, view, keys, self._requests.cache_ttl)
         self._asks_usage = written.asks_usage
         self._sent = self._sent._replace(view=view)
         self._attempts += 1
@@ -86,14 +86,14 @@ class RoundTrip:
             return pieces(answer, self)
         return answer
 
-    def passes(self, piece: Any) -> bool:
+    def read_piece(self, piece: Any) -> bool:
         """Read a piece of a stream; return whether to pass it on.
 
         A piece that has only the usage that we asked for is kept back: some readers of the host
         take the first choice of every piece.
         """
         self._learn(piece)
-        self._calls.take(piece)
+        self._calls.add_piece(piece)
         return not (self._asks_usage and field_of(piece, "choices") == [])
 
     async def on_stream_end(self, stream: Any) -> None:
@@ -116,7 +116,7 @@ def open_trip(requests: AgentRequests | None, shape: Shape, params: Params) -> R
     """Return a request's round trip; None if it stays as it is."""
     if requests is None:
         return None
-    # Before the view: the schemas of tools given earlier in the turn are counted with the request.
+    # Tools that the agent got earlier in the turn are counted with the request.
     params = requests.offer_recall(params)
     request = shape.read(params)
     return None if request is None else RoundTrip(requests, shape, params, request)
@@ -161,7 +161,7 @@ class _SyncStream(_Stream):
     NEXT = "__next__"
 
     def __iter__(self) -> Iterator[Any]:
-        yield from filter(self._trip.passes, self._stream)
+        yield from filter(self._trip.read_piece, self._stream)
         run(self._trip.on_stream_end(self._stream))
 
 
@@ -170,7 +170,7 @@ class _AsyncStream(_Stream):
 
     async def __aiter__(self) -> AsyncIterator[Any]:
         async for piece in self._stream:
-            if self._trip.passes(piece):
+            if self._trip.read_piece(piece):
                 yield piece
         await self._trip.on_stream_end(self._stream)
 
@@ -200,7 +200,7 @@ class StreamedCalls:
         self._calls: dict[int, Message] = {}
         self._items: Message | None = None
 
-    def take(self, piece: Any) -> None:
+    def add_piece(self, piece: Any) -> None:
         """Read one piece of a stream of chat completions or of responses."""
         if field_of(piece, "type") == "response.completed":
             self._items = calls_of_answer(field_of(piece, "response"))
@@ -277,12 +277,6 @@ class Unprocessable(Exception):
 
     status_code = 422
 
-    def __init__(self) -> None:
-        super().__init__(
-            "litellm returned no answer: the provider refused the request with status 422, perhaps "
-            "for its length"
-        )
-
 
 def _wrap_completion(complete: Any) -> Any:
     """Return litellm's function, raising `_TooLong` for what is too long."""
@@ -311,7 +305,8 @@ def _raise_too_long() -> Iterator[None]:
 
 def _answer_or_refusal(answer: Any) -> Any:
     if answer is None:
-        raise _TooLong(Unprocessable())
+        reason = "the provider refused the request with status 422, perhaps for its length"
+        raise _TooLong(Unprocessable(f"litellm returned no answer: {reason}"))
     return answer
 
 

@@ -11,7 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..messages import ToolCall, calls
+from ..messages import ToolCall, calls, results
+from ..messages.shapes import parse_json
 from ..messages.shortening import cut_line
 
 LINE_CHARS = 150
@@ -29,7 +30,6 @@ _PLAIN_WORDS = tuple(
     "already in use|econn|err_|✗|✖|✘|❌|!!!|not ok".split("|")
 )
 _FAILURE_WORDS = (*_PLAIN_WORDS, "http/", "status", "e: ", "e  ", "! [")
-"""Words and marks in lines that report a failure."""
 _MIDDLE_WORDS = ("error", "fail", "fatal", "exception", "conflict", "panic", "denied", "reject")
 _MIDDLE_MARKS = ("FAILED", "ERROR")
 """Found where names of passed tests have a word of failure, too."""
@@ -92,9 +92,9 @@ def deciding_line(call: ToolCall | None, text: str) -> str:
     >>> deciding_line(None, "tests/a.py::b PASSED\\n" * 40 + "2 passed, 2 errors in 1.2s\\n}\\n")
     '2 passed, 2 errors in 1.2s'
     """
-    output = calls.unwrap_output(text)
-    code, words = calls.exit_code(output), _choose_words(call, output)
-    if code in ("", "0") or calls.exit_code(words):
+    output = results.unwrap_output(text)
+    code, words = results.exit_code(output), _choose_words(call, output)
+    if code in ("", "0") or results.exit_code(words):
         return words
     return f"exit code {code}" + (f": {words}" if words else "")
 
@@ -222,22 +222,19 @@ def _rare_lines(lines: Sequence[str]) -> Sequence[str]:
 
 _ANY_NUMBER = re.compile(r"\d+")
 SHAPE_CHARS = 12
-_DECIDING_KEYS = frozenset(
-    "error errors success ok status state code statuscode message reason detail details warning "
-    "warnings failed failures result total count rejected applied iserror content".split()
+_DECIDING_KEY = re.compile(
+    ".*error.*|success|ok|status|state|(?:status)?code|message|reason|details?|warnings?|failed|"
+    "failures|result|total|count|rejected|applied|content"
 )
 
 
 def _json_words(text: str) -> str:
     """Return the deciding members of a JSON object as written."""
-    value = calls.parse_json(text)
+    value = parse_json(text)
     members = [
         cut_line(f'"{key}": {json.dumps(item, ensure_ascii=False)}', LINE_CHARS)
         for key, item in (value.items() if isinstance(value, Mapping) else ())
-        if item not in (None, "", [], {}) and (item is False or _is_deciding(str(key)))
+        if item not in (None, "", [], {})
+        and (item is False or _DECIDING_KEY.fullmatch(calls.normalize_key(str(key))))
     ]
     return cut_line(", ".join(members), 2 * LINE_CHARS)
-
-
-def _is_deciding(key: str) -> bool:
-    return calls.normalize_key(key) in _DECIDING_KEYS or "error" in key.lower()

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from ..messages import ToolCall, calls
+from ..messages.changed_files import paths_in
 from ..messages.display import pluralize
+from ..messages.results import CallRecord, exit_code, newest_act_first, unwrap_output
 from ..messages.shortening import cut_line
-from .output_lines import deciding_line
+from .output_lines import deciding_line, is_failure
 from .rendering import COMMANDS, FILES, INSTRUCTIONS_READ, QuoteEntry, Section
 from .speakers import IN_USER_ROLE, without_notes
 
@@ -17,7 +19,7 @@ UNANSWERED = "no result was recorded"
 AGENT_TEXT = "assistant"  # the name of a call that an agent without native calls wrote in its text
 COMMAND_LINE_CHARS = 200
 LEAST_ENTRIES, ENTRY_TOKENS = 24, 150  # calls with results that a section is made from
-Records = Sequence[calls.CallRecord]
+Records = Sequence[CallRecord]
 """Equal calls, the newest last."""
 
 
@@ -37,7 +39,7 @@ def _entry(records: Records, rank: tuple[int, ...], title: str, path: str = "") 
     )
 
 
-def _facts(record: calls.CallRecord, output: str, words: str) -> Iterator[str]:
+def _facts(record: CallRecord, output: str, words: str) -> Iterator[str]:
     """Yield a result's role, its size and its exit code of 0."""
     kind = calls.kind_of(record.call)
     if record.call.name == AGENT_TEXT and not record.call.id:
@@ -45,20 +47,29 @@ def _facts(record: calls.CallRecord, output: str, words: str) -> Iterator[str]:
     if not words or (kind == calls.LISTS and "\n" in output.strip()):
         lines = pluralize(output.strip().count("\n") + 1, "line")
         yield f"({lines}, {len(output):,} characters)" if output.strip() else "(no output)"
-    code = calls.exit_code(calls.unwrap_output(output)) if kind == calls.ACTS else ""
+    code = exit_code(unwrap_output(output)) if kind == calls.ACTS else ""
     if code == "0" and "exit" not in words:
         yield "exit code 0:"
 
 
 def commands_section(runs: Mapping[str, Records], budget: int) -> Section:
     """Return the section of calls; calls that only look rank last."""
-    ranked = sorted(runs.items(), key=lambda run: calls.newest_act_first(run[1][-1]), reverse=True)
+    ranked = sorted(runs.items(), key=lambda run: newest_act_first(run[1][-1]), reverse=True)
     most = max(LEAST_ENTRIES, budget // ENTRY_TOKENS)
+    newest = ranked[-most:]
+    failed = [(line, [run]) for line, records in newest for run in _earlier_failure(records)]
     entries = [
-        _entry(records, calls.newest_act_first(records[-1]), cut_line(line, COMMAND_LINE_CHARS))
-        for line, records in sorted(ranked[-most:], key=lambda run: run[1][-1].at)
+        _entry(records, newest_act_first(records[-1]), cut_line(line, COMMAND_LINE_CHARS))
+        for line, records in sorted([*newest, *failed], key=lambda run: run[1][-1].at)
     ]
     return Section(COMMANDS, entries)
+
+
+def _earlier_failure(records: Records) -> Records:
+    """Return a command's newest failed run, unless the newest run failed."""
+    runs = records if calls.command_of(records[-1].call) else ()
+    failed = next((x for x in reversed(runs) if is_failure(deciding_line(x.call, x.text))), None)
+    return [] if failed is None or failed is records[-1] else [failed]
 
 
 def files_section(files: Mapping[str, Records], budget: int) -> Section:
@@ -66,7 +77,7 @@ def files_section(files: Mapping[str, Records], budget: int) -> Section:
 
     Whether the call changed the file is for its quoted result to say.
     """
-    newest: dict[calls.CallRecord, list[str]] = {}  # a move names two paths
+    newest: dict[CallRecord, list[str]] = {}  # a move names two paths
     for path, records in files.items():
         newest.setdefault(records[-1], []).append(path)
     in_order = sorted(newest.items(), key=lambda item: item[0].at)
@@ -90,7 +101,6 @@ INSTRUCTION_FILES = frozenset(
     "agents.local.md agents.md agents.override.md claude.local.md claude.md crush.md gemini.md "
     "copilot-instructions.md hermes.md praison.md qwen.md skill.md soul.md warp.md".split()
 )
-"""Exact names of files of instructions, in lower case."""
 _SHOWS_ONE = re.compile(r"(?:cat|less|more|bat|type|Get-Content)(?: -\S+)* ([\w./\\~-]+)")
 _LINE_NUMBER = re.compile(r"^\s*\d+(?:\t|→|\|) ?", re.M)
 
@@ -100,7 +110,7 @@ def source_of(call: ToolCall, rule_sources: tuple[str, ...]) -> str:
     if any(fnmatchcase(call.name, pattern) for pattern in rule_sources):
         return call.name
     shown = _SHOWS_ONE.fullmatch(calls.command_of(call).strip())
-    paths = calls.paths_in(call) if calls.kind_of(call) == calls.SHOWS else []
+    paths = paths_in(call) if calls.kind_of(call) == calls.SHOWS else []
     for path in (path.replace("\\", "/") for path in ([shown[1]] if shown else paths)):
         name = path.rpartition("/")[2]
         if name.lower() in INSTRUCTION_FILES or any(
@@ -127,6 +137,5 @@ def instructions_section(readings: Mapping[str, tuple[int, str]]) -> Section:
 
 def _content(text: str) -> str:
     """Return a file's content without a tool's line numbers."""
-    lines = text.strip("\n").split("\n")
-    is_numbered = all(_LINE_NUMBER.match(line) for line in lines if line.strip())
+    is_numbered = all(_LINE_NUMBER.match(line) for line in text.splitlines() if line.strip())
     return _LINE_NUMBER.sub("", text).strip() if is_numbered else text.strip()

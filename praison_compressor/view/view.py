@@ -12,83 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, groupby
-from typing import NamedTuple
 
-from ..concurrency import lazy
+from ..concurrency import computed_once
 from ..ledger.segments import Segment, Session
 from ..messages import Message, Transcript, is_result
 from ..messages.digests import Originals
-from ..messages.shapes import to_plain
 from ..messages.thinking import without_thinking
 from .masks import results_with_calls
-
-Run = tuple[int, int]
-"""Start and end (exclusive) of messages in a row."""
-
-# -------------------------------------------------------------- laying
-
-
-class Tile(NamedTuple):
-    """A run of a transcript, and the segment that replaces it."""
-
-    start: int
-    end: int
-    segment: Segment
-
-
-def lay_summaries(
-    digests: Sequence[str], segments: Sequence[Segment], replaceable: Sequence[bool]
-) -> list[Tile]:
-    """Lay summaries along a transcript by position, longest first.
-
-    A fold is longer than the summaries it replaced. Of equally long segments the newest is used.
-    `replaceable[i]`: whether a segment may replace message i. Each segment is used once.
-    """
-    newest_first = list(reversed(segments))
-    by_first: dict[str, list[Segment]] = {}
-    for segment in sorted(newest_first, key=lambda segment: -len(segment.run)):
-        if segment.kind == "summary" and segment.run:
-            by_first.setdefault(segment.run[0], []).append(segment)
-    tiles: list[Tile] = []
-    start = 0
-    while by_first and start < len(digests):
-        candidates = by_first.get(digests[start], [])
-        ends = ((segment, start + len(segment.run)) for segment in candidates)
-        fitting = (
-            Tile(start, end, segment)
-            for segment, end in ends
-            if tuple(digests[start:end]) == segment.run and all(replaceable[start:end])
-        )
-        tile = next(fitting, None)
-        if tile is not None:
-            tiles.append(tile)
-            candidates.remove(tile.segment)
-        start = start + 1 if tile is None else tile.end
-    return tiles
-
-
-def lay_masks(
-    digests: Sequence[str], segments: Sequence[Segment], replaceable: Sequence[bool]
-) -> dict[int, Segment]:
-    """Lay recorded masks and excerpts along a transcript, each once.
-
-    A later result with equal words and id (ids recur) is a new one: the agent asked again and must
-    see it. An excerpt stays in the newest step too, until its result is masked.
-    """
-    waiting: dict[tuple[str, str], list[Segment]] = {}
-    for segment in segments:
-        if segment.kind in ("mask", "excerpt"):
-            waiting.setdefault((segment.kind, segment.run[0]), []).append(segment)
-    laid: dict[int, Segment] = {}
-    for index, digest in enumerate(digests if waiting else ()):
-        for kind in ("excerpt", "mask"):
-            if waiting.get((kind, digest)) and (replaceable[index] or kind == "excerpt"):
-                laid[index] = waiting[kind, digest].pop(0)
-    return laid
-
-
-# -------------------------------------------------------------- the view
-
+from .tiles import Run, Tile, lay_masks, lay_summaries, replace_runs
 
 NO_SESSION = Session("", "", "", None)
 NO_ORIGINALS = Originals(())
@@ -131,7 +62,7 @@ class View:
 
     # ---------------------------------------------------------- what may be replaced
 
-    @lazy
+    @computed_once
     def replaceable(self) -> tuple[bool, ...]:
         """Return for each message whether a segment may replace it.
 
@@ -151,7 +82,7 @@ class View:
             fixed |= set(transcript.steps[-1])
         return tuple(index not in fixed for index in range(len(transcript.messages)))
 
-    @lazy
+    @computed_once
     def head_end(self) -> int:
         """Return the end of the head: system, task, a short answer.
 
@@ -175,12 +106,12 @@ class View:
 
     # ---------------------------------------------------------- what is replaced
 
-    @lazy
+    @computed_once
     def tiles(self) -> tuple[Tile, ...]:
         """Return the summaries that the view shows, in order."""
         return tuple(lay_summaries(self.digests, self.segments, self.replaceable))
 
-    @lazy
+    @computed_once
     def result_segments(self) -> dict[int, Segment]:
         """Return the recorded mask or excerpt of each message that has one."""
         return lay_masks(self.digests, self.segments, self.replaceable)
@@ -193,12 +124,12 @@ class View:
         """Return the summaries that replace parts of a run."""
         return tuple(s for start, end, s in self.tiles if run[0] <= start and end <= run[1])
 
-    @lazy
+    @computed_once
     def covered(self) -> frozenset[int]:
         """Return the messages that summaries replace."""
         return frozenset(index for tile in self.tiles for index in range(tile.start, tile.end))
 
-    @lazy
+    @computed_once
     def all_tiles(self) -> tuple[Tile, ...]:
         """Return each replaced run with its segment, summaries and masks, in order."""
         results = [
@@ -208,7 +139,7 @@ class View:
         ]
         return tuple(sorted([*self.tiles, *results], key=lambda tile: tile.start))
 
-    @lazy
+    @computed_once
     def sent_tiles(self) -> tuple[Tile, ...]:
         """Return the replaced runs, the pinned texts before the first, and bridges."""
         tiles = self.all_tiles
@@ -247,7 +178,7 @@ class View:
     def _running_start(self) -> int:
         return max(self.transcript.users, default=-1)
 
-    @lazy
+    @computed_once
     def stale_thinking(self) -> frozenset[int]:
         """Return the messages whose signed thinking was written before the newest compression.
 
@@ -280,7 +211,7 @@ class View:
 
     # ---------------------------------------------------------- what a plan may choose from
 
-    @lazy
+    @computed_once
     def starts(self) -> tuple[int, ...]:
         """Return where a tail may start, behind head and last summary."""
         earliest = max([self.head_end, *(tile.end for tile in self.tiles)])
@@ -297,12 +228,12 @@ class View:
         first = bisect_left(self.starts, True, key=lambda start: self.tail_tokens(start) <= room)
         return self.starts[min(first, len(self.starts) - 1)]
 
-    @lazy
+    @computed_once
     def open_runs(self) -> tuple[Run, ...]:
         """Return the runs after the head that segments may replace."""
         return tuple(self._runs(self.kept_out))
 
-    @lazy
+    @computed_once
     def new_runs(self) -> tuple[Run, ...]:
         """Return the runs after the head that no summary replaces yet."""
         return tuple(self._runs(self.kept_out | self.covered))
@@ -340,7 +271,7 @@ class View:
         """Return a run's tokens outside summaries."""
         return self._sums[max(start, end)] - self._sums[start]
 
-    @lazy
+    @computed_once
     def _sums(self) -> tuple[int, ...]:
         # A plan asks for many runs: each costs a subtraction.
         sizes = self.tokens
@@ -392,16 +323,6 @@ class View:
         """Return the view with these segments in its ledger too."""
         more = tuple(segments)
         return replace(self, segments=self.segments + more) if more else self
-
-
-def replace_runs(messages: Sequence[Message], tiles: Iterable[Tile]) -> list[Message]:
-    """Return the messages with each tile's rendering in place of its run."""
-    view: list[Message] = []
-    start = 0
-    for tile in tiles:
-        view += [*messages[start : tile.start], to_plain(tile.segment.rendered)]
-        start = tile.end
-    return [*view, *messages[start:]]
 
 
 def step_at(index: int, transcript: Transcript) -> range:

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.messages import Message, find_repairs
 from praison_compressor.messages.display import clean
 from praison_compressor.testing import Failure
 from tests.helpers.command import RAW, SUMMARIZE
 from tests.helpers.readme_tables import commands, example
-from tests.helpers.transcripts import audit
+from tests.helpers.transcripts import audit, find_repairs
 
 # ---------------------------------------------------------------- every command
 
@@ -33,9 +32,13 @@ def test_each_commands_example_works(run, file):
         assert RAW.findall(done.out) == [], name
 
 
-def test_version_and_help(run, monkeypatch):
-    """Version and help end with code 0; a wrong command's error names the nearest one."""
+def test_the_version_is_printed(run):
+    """`--version` prints the program's name and version."""
     assert run("--version").out.startswith("praison-compressor 0.")
+
+
+def test_help_fits_the_terminal(run, monkeypatch):
+    """Help has no frames and is as wide as the terminal."""
     monkeypatch.setenv("COLUMNS", "60")
     shown = run("compress", "--help").out
     assert ("[OPTIONS] FILE\n" in shown, "│" in shown) == (True, False)
@@ -111,21 +114,18 @@ def test_a_remedy_names_options_of_the_command_line(file, run):
 # ---------------------------------------------------------------- what is accepted
 
 
-def shapes(messages: list[Message]) -> dict[str, str]:
-    return {
-        "a JSON list": json.dumps(messages),
-        "an object": json.dumps({"id": 1, "messages": messages}),
-        "a message a line": "\n".join(map(json.dumps, messages)),
-        "a conversation a line": json.dumps(messages) + "\n",
-        "with a byte order mark": "\ufeff" + json.dumps(messages),
-        "with empty lines": "\n\n".join(map(json.dumps, messages)) + "\n\n",
-    }
-
-
 def test_every_documented_shape_of_a_transcript_is_read(tmp_path, run):
     """Every documented shape of a file is read as the same conversation."""
     messages, path = audit(3), tmp_path / "transcript"
-    for shape, text in shapes(messages).items():
+    whole, lines = json.dumps(messages), [*map(json.dumps, messages)]
+    for shape, text in {
+        "a JSON list": whole,
+        "an object": json.dumps({"id": 1, "messages": messages}),
+        "a message a line": "\n".join(lines),
+        "a conversation a line": whole + "\n",
+        "with a byte order mark": "\ufeff" + whole,
+        "with empty lines": "\n\n".join(lines) + "\n\n",
+    }.items():
         path.write_text(text, encoding="utf-8")
         done = run("compress", path, "--json")
         assert (done.code, done.json["messages"]) == (0, messages), shape

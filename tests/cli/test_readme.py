@@ -4,6 +4,7 @@ import contextlib
 import io
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,19 +74,15 @@ def options() -> Iterator[tuple[str, Any]]:
             yield name, parameter
 
 
-def explained(name: str) -> str:
-    """Return the help of the program and of one of its commands."""
-    return f"{build().help} {commands()[name].help}"
-
-
 def test_every_command_and_option_explains_itself():
     """Every command, option and word has a help text; every command has `--json`."""
     assert [name for name, command in commands().items() if not command.help] == []
+    helps = {name: f"{build().help} {command.help}" for name, command in commands().items()}
     silent = [
         (name, each.name)
         for name, each in options()
         for word in re.findall(r"[A-Z]+", each.metavar or each.name.upper())
-        if not (each.help if each.param_type_name == "option" else word in explained(name))
+        if not (each.help if each.param_type_name == "option" else word in helps[name])
     ]
     assert silent == []
     assert {name for name, p in options() if "--json" in p.opts} == set(commands())
@@ -113,9 +110,17 @@ def test_the_documentations_examples_run(number, monkeypatch, tmp_path, provider
 
 @pytest.mark.parametrize("page", [README, *sorted(DOCS.glob("*.md"))], ids=lambda page: page.stem)
 def test_every_link_leads_somewhere(page):
-    """Links into the repository lead to files that exist."""
-    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text(encoding="utf-8"))
-    assert [link for link in links if not (page.parent / link).exists()] == []
+    """Links into the repository lead to files and headings that exist."""
+    links = re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text(encoding="utf-8"))
+    targets = [(page.parent / file if file else page, anchor) for file, anchor in links]
+    assert [file for file, _ in targets if not file.exists()] == []
+    assert [pair for pair in targets if pair[1] and pair[1] not in anchors(pair[0])] == []
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the names of a page's headings, as links write them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
 
 
 def test_every_named_file_exists():

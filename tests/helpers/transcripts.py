@@ -2,13 +2,20 @@
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
-from praison_compressor.messages import Message
+from praison_compressor.messages import Message, read_transcript
 from tests.hostile.generating import broken, valid
+
+
+def find_repairs(messages: Sequence[Message]) -> list[str]:
+    """Return the messages that a provider would refuse: those that are repaired."""
+    sound = read_transcript(messages)
+    placed = enumerate(zip(sound.origins, sound.messages, strict=True))
+    return [f"messages[{at}]" for at, (old, new) in placed if old != at or new != messages[at]]
 
 
 def prose(words: int, seed: int = 1) -> str:
@@ -30,18 +37,31 @@ def rambling(words: int) -> str:
     return " ".join(" ".join(lines).split()[:words])
 
 
+def user(content: Any, **more: Any) -> Message:
+    """Return a user's message."""
+    return {"role": "user", "content": content, **more}
+
+
+def said(text: str) -> Message:
+    """Return words of the assistant."""
+    return {"role": "assistant", "content": text}
+
+
 def call(id: str, name: str = "read_file", **arguments: Any) -> Message:
     """Return a tool call."""
     function = {"name": name, "arguments": json.dumps(arguments)}
     return {"id": id, "type": "function", "function": function}
 
 
+def calling(*calls: Any, **more: Any) -> Message:
+    """Return an assistant message with these calls."""
+    return {"role": "assistant", "content": None, "tool_calls": list(calls), **more}
+
+
 def step(id: str, result: str, name: str = "read_file", **arguments: Any) -> list[Message]:
     """Return an assistant message with one call, and its result."""
-    return [
-        {"role": "assistant", "content": None, "tool_calls": [call(id, name, **arguments)]},
-        {"role": "tool", "tool_call_id": id, "content": result},
-    ]
+    answer = {"role": "tool", "tool_call_id": id, "content": result}
+    return [calling(call(id, name, **arguments)), answer]
 
 
 def session(turns: int, steps: int = 3, words: int = 60) -> list[Message]:

@@ -13,13 +13,13 @@ import pytest
 from praison_compressor import CompressorConfig, CompressResult, ContextCompressor
 from praison_compressor.messages import (
     Message,
-    find_repairs,
     is_result,
     read_transcript,
     text_of,
     tool_calls_of,
 )
 from praison_compressor.summaries.prompts import SUMMARY_INSTRUCTIONS
+from tests.helpers.transcripts import find_repairs
 from tests.hostile.attacks import CANARY, CONTROL, Attack, attacks, transcript
 
 SMALL = CompressorConfig(
@@ -81,10 +81,7 @@ def kind(attack: Attack) -> tuple[str, str]:
 
 @pytest.mark.parametrize(("how", "where"), dict.fromkeys(map(kind, attacks())))
 def test_content_stays_inside_its_frame(how, where):
-    """A request is our instructions and one frame; no line of content poses as a speaker.
-
-    A model that repeats the attack gives one frame, without a section of the user's words.
-    """
+    """In a request and in a summary that repeats it, content stays in one frame as content."""
     found = [attack for attack in attacks() if kind(attack) == (how, where)]
     model = Recorder("\n".join(attack.text for attack in found))
     ours = ContextCompressor(SMALL, summarizer=model)

@@ -1,6 +1,5 @@
 """Steps that the host drops come back; messages that the user removed do not."""
 
-import json
 import random
 from collections.abc import Sequence
 
@@ -16,26 +15,15 @@ from praison_compressor.messages.dropped_steps import (
     drop_work,
     history_from,
 )
+from tests.helpers import transcripts
+from tests.helpers.transcripts import said, user
 
 SYSTEM = {"role": "system", "content": "You keep the books."}
 
 
-def user(text: str) -> Message:
-    return {"role": "user", "content": text}
-
-
-def said(text: str) -> Message:
-    return {"role": "assistant", "content": text}
-
-
 def step(name: str, id: str = "") -> list[Message]:
     """Return a call and its result."""
-    call = {"id": id or f"call-{name}", "type": "function"}
-    call["function"] = {"name": "look", "arguments": json.dumps({"at": name})}
-    return [
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": call["id"], "content": f"result {name}"},
-    ]
+    return transcripts.step(id or f"call-{name}", f"result {name}", "look", at=name)
 
 
 class Host:

@@ -1,15 +1,13 @@
 """Items of OpenAI's Responses API as messages, and back."""
 
 import copy
-import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from praison_compressor import InvalidMessages, TokenCounter
+from praison_compressor import InvalidMessages, TokenCounter, to_items, to_messages
 from praison_compressor.messages import read_transcript, text_of
-from praison_compressor.messages.responses import to_items, to_messages
 from tests.helpers.compressing import compressor
 from tests.helpers.native import Block
 from tests.helpers.transcripts import Message
@@ -62,21 +60,19 @@ def test_images_are_translated_both_ways():
     assert to_items([message]) == (None, items)
 
 
-def called(id: str, path: str, output: str) -> list[Message]:
-    """Return a step of a reasoning model."""
-    arguments = json.dumps({"path": path})
-    return [
-        {"type": "reasoning", "id": f"rs_{id}", "summary": [], "encrypted_content": "x" * 40},
-        {"type": "function_call", "call_id": id, "name": "read_file", "arguments": arguments},
-        {"type": "function_call_output", "call_id": id, "output": output},
-    ]
-
-
 def items(turns: int) -> list[Message]:
+    """Return a session of a reasoning model that reads a file a turn."""
     found: list[Message] = []
     for t in range(turns):
-        found.append({"role": "user", "content": f"Look at part {t}."})
-        found += called(f"c{t}", f"src/{t}.py", "lorem ipsum dolor " * 150)
+        asks = {"call_id": f"c{t}", "name": "read_file", "arguments": f'{{"path": "src/{t}.py"}}'}
+        sealed = {"id": f"rs_c{t}", "summary": [], "encrypted_content": "x" * 40}
+        output = {"call_id": f"c{t}", "output": "lorem ipsum dolor " * 150}
+        found += [
+            {"role": "user", "content": f"Look at part {t}."},
+            {"type": "reasoning", **sealed},
+            {"type": "function_call", **asks},
+            {"type": "function_call_output", **output},
+        ]
     return found
 
 
@@ -88,7 +84,7 @@ def test_an_item_is_no_message_and_the_refusal_says_what_to_do(at):
         read_transcript([before[0], before[at]])
     assert caught.value.index == 1
     assert before[at]["type"] in str(caught.value)
-    assert "praison_compressor.messages.responses: to_messages" in str(caught.value)
+    assert "praison_compressor: to_messages" in str(caught.value)
 
 
 def test_items_are_compressed_by_way_of_messages():

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from praison_compressor.messages import (
     ORPHAN_OPENS,
+    Message,
     digest,
-    find_repairs,
     has_tool_part,
     read_transcript,
     split_steps,
@@ -22,15 +22,10 @@ from praison_compressor.messages.repair import MISSING_RESULT
 from praison_compressor.testing import Refusal, Rules, check_messages
 from tests.helpers import native
 from tests.helpers.native import Block, asks, brings, text, use
-from tests.helpers.transcripts import Message, broken_transcripts, call, transcripts
+from tests.helpers.transcripts import broken_transcripts, call, calling, find_repairs, transcripts
 
 USER: Message = {"role": "user", "content": "go"}
 PICTURE: Message = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}
-
-
-def calling(*calls: Message) -> Message:
-    """Return an assistant message with these calls, in OpenAI's shape."""
-    return {"role": "assistant", "content": None, "tool_calls": list(calls)}
 
 
 def result(id: str, content: Any = "done", **more: Any) -> Message:
@@ -99,16 +94,18 @@ def test_no_step_parts_a_call_from_its_result(shape, data):
         assert refusal_of([USER, *messages[step.start : step.stop], USER]) is None
 
 
-def test_steps_and_leading_messages_are_found():
+def test_a_call_and_its_results_are_one_step():
     """A call and its results are one step, any other message is a step alone."""
     plain = [USER, calling(call("a"), call("b")), result("a"), result("b"), USER, result("c")]
     assert split_steps(plain) == [range(1), range(1, 4), range(4, 5), range(5, 6)]
+
+
+def test_leading_messages_are_the_systems_before_any_other():
+    """System and developer messages lead until another message comes, in any iterable."""
     system, developer = {"role": "system", "content": "s"}, {"role": "developer", "content": "d"}
-    assert [
-        read_transcript([system, developer, *rest]).leading for rest in ([], [USER, system])
-    ] == [2, 2]
-    assert read_transcript([USER, system]).leading == read_transcript([]).leading == 0
-    assert read_transcript(message for message in [USER, USER]).messages == (USER, USER)
+    lists = ([], [system, developer], [system, developer, USER, system], [USER, system])
+    assert [read_transcript(iter(each)).leading for each in lists] == [0, 2, 2, 0]
+    assert read_transcript(iter(lists[2])).messages == tuple(lists[2])
 
 
 # ---------------------------------------------------------------- results as messages

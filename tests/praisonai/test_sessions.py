@@ -25,6 +25,7 @@ from tests.helpers.hosting import (
     numbered,
     of_agent,
     reused,
+    texts_in,
     turn,
 )
 from tests.helpers.stores import bytes_of
@@ -50,12 +51,6 @@ def talk(made: Agent) -> Any:
     assert None not in chat(made, OUTGROWING)
     assert made.context_compressor.context_status == "summarized"
     return made.context_compressor
-
-
-def bytes_kept() -> bytes:
-    """Return every byte of our files and of the host's session store."""
-    places = (default_path().parent, Path(get_default_session_store().session_dir))
-    return b"".join(map(bytes_of, places))
 
 
 def use_as_default(monkeypatch: pytest.MonkeyPatch, store: Any) -> Any:
@@ -113,7 +108,7 @@ def test_the_hosts_session_history_is_sent_once(host, mode, calls):
     made = kept(host, history=True, tools=[look_up] if calls else None)
     MODES[mode](made, [turn(n) for n in range(20)])
     for record in of_agent(host):
-        said = [m["content"] for m in record.messages if m["role"] == "user"]
+        said = texts_in(record, "user")
         assert len(said) == len(set(said))
     pairs = list(itertools.pairwise(host.requests))
     quiet = [(one, two) for one, two in pairs if "aux" not in (one.model, two.model)]
@@ -140,7 +135,8 @@ def test_an_encrypted_session_has_an_encrypted_ledger(host, monkeypatch):
     compressor = talk(kept(host))
     assert "ledger-encrypted.db" in compressor.status().store
     assert not default_path().exists()
-    written = bytes_kept()
+    folders = (default_path().parent, Path(get_default_session_store().session_dir))
+    written = b"".join(map(bytes_of, folders))
     assert len(written) > 10_000
     assert b"the parser reads each line" not in written
     assert b"L-001" not in written

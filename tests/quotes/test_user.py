@@ -7,8 +7,8 @@ import pytest
 
 from praison_compressor.quotes import read_quotes
 from tests.helpers.native import asks, brings, result, text, use
-from tests.helpers.transcripts import step
-from tests.quotes.rendered import quoted, said, section, user, words
+from tests.helpers.transcripts import said, step, user
+from tests.quotes.rendered import quoted, section, words
 
 ASKED = "keep the port 8443 and never push without me"
 FEEDBACK = f"<feedback>\n{ASKED}\n</feedback>"
@@ -80,6 +80,13 @@ def test_statements_are_in_view_in_a_chat_of_many_turns():
     assert sum(line in text for line in planted.values()) >= 11
     assert words(text) > 0.9 * 2_500
     assert "more messages of the user not shown: s1." in text
+
+
+def test_a_message_sent_again_takes_room_once():
+    """Where not all fit, a message that is sent again stands before no other message."""
+    wishes = [f"Bring crate {n} to the berth of ship {n * 7}." for n in range(40)]
+    text = quoted([user(wish) for wish in wishes for _ in range(2)], 900)
+    assert all(wish in text for wish in wishes)
 
 
 def test_more_room_never_costs_the_users_words():
@@ -291,4 +298,10 @@ def test_a_message_of_the_tail_is_not_quoted_again():
 
 def test_without_references_none_is_printed():
     """Quotes for a reader without recall have no references."""
-    assert "[s" not in quoted([user("Begin."), *step("a", "5 rows", "query", t="x")], references=())
+    messages = [
+        user("Begin."),
+        *step("a", "5 rows", "query", t="x"),
+        *step("b", "x", "query", t="y"),
+    ]
+    assert "[s" not in quoted(messages, references=())
+    assert quoted(messages, 24, references=()).endswith("2 more calls not shown (query 2))")

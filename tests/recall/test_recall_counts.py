@@ -2,10 +2,8 @@
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,9 +25,10 @@ from praison_compressor.recall.answers import (
 )
 from praison_compressor.recall.tools import api_of, schemas_for
 from praison_compressor.view.frame import frame_summary
+from tests.helpers.compressing import Model
 from tests.helpers.native import to_native
 from tests.helpers.talks import NAMESPACE, committed, count, holding, segment, talk, tools
-from tests.helpers.transcripts import outputs, step
+from tests.helpers.transcripts import outputs, step, user
 
 # ---------------------------------------------------------------- counted, paired, in view
 
@@ -191,9 +190,7 @@ def test_an_ending_of_several_messages_gives_way():
 def test_a_listing_that_does_not_fit_gives_its_first_lines():
     """A file's numbered lines are cut once, so that they can be read on."""
     files = ["\n".join(f"{n:6}→value_{n} = {n * n}" for n in range(200)) for _ in range(2)]
-    _, read = holding(
-        [{"role": "user", "content": "Go."}, *step("a", files[0]), *step("b", files[1])]
-    )
+    _, read = holding([user("Go."), *step("a", files[0]), *step("b", files[1])])
     gaps = re.findall(r"\[… (s1\.\d):(\d+)-(\d+) …\]", read("s1.1-5", tokens=800))
     assert [(where, last) for where, _, last in gaps] == [("s1.3", "200"), ("s1.5", "200")]
     assert all(int(first) > 15 for _, first, _ in gaps)
@@ -213,17 +210,15 @@ def test_a_value_of_json_stands_by_its_key():
 # ---------------------------------------------------------------- masked outputs
 
 
-async def model(messages: Sequence[Any]) -> str:
-    """Summarize without content."""
-    return "## Done\nThe parts up to here are in order."
+SMALL = CompressorConfig(
+    model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, namespace=NAMESPACE
+)
+PARTS = Model("## Done\nThe parts up to here are in order.")
 
 
 def test_every_masked_output_says_how_it_is_read_whole(store):
     """A masked line's reference reads the whole output, also after a later summary."""
-    config = CompressorConfig(
-        model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, namespace=NAMESPACE
-    )
-    ours = ContextCompressor(replace(config, recall=True), summarizer=model, store=store)
+    ours = ContextCompressor(replace(SMALL, recall=True), summarizer=PARTS, store=store)
     messages = outputs(20)
     view = ours.compress_sync(messages, session_id="s")
     assert view.context_status == "masked"
@@ -251,15 +246,12 @@ def test_every_masked_output_says_how_it_is_read_whole(store):
 @pytest.mark.parametrize("shape", [list, to_native], ids=["texts", "blocks"])
 def test_a_view_without_recall_tools_does_not_mention_them(shape):
     """A view for an agent without recall tools does not mention the tools."""
-    config = CompressorConfig(
-        model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, namespace=NAMESPACE
-    )
     store = MemoryStore()
-    having = ContextCompressor(replace(config, recall=True), summarizer=model, store=store)
+    having = ContextCompressor(replace(SMALL, recall=True), summarizer=PARTS, store=store)
     messages = shape(outputs(60))
     result = having.compress_sync(messages, session_id="s", force=True)
     assert "read_conversation_archive" in str(result.messages)
-    without = ContextCompressor(config, store=store)
+    without = ContextCompressor(SMALL, store=store)
     view = without.compress_sync(messages, session_id="s")
     assert (view.context_status, view.written) == (result.context_status, ())
     assert view.context_status == "summarized"
@@ -309,9 +301,9 @@ def test_schemas_and_frame_take_at_most_300_tokens():
     assert tokens.tools(schemas_for("chat")) + tokens.text(framed) <= 300
 
 
-def test_agents_md_has_the_default_sizes():
+def test_the_page_of_recall_has_the_default_sizes():
     """The page's table of answers has the sizes of the code."""
-    page = Path(praison_compressor.__file__).parent / "docs" / "agents.md"
+    page = Path(praison_compressor.__file__).parent / "docs" / "recall.md"
     table = page.read_text(encoding="utf-8").partition("| answer | at most, in tokens |\n")[2]
     sizes = re.findall(r"^\| (.*) \| ([\d,]+) \|$", table.partition("\n\n")[0], re.M)
     assert [int(size.replace(",", "")) for _, size in sizes] == [

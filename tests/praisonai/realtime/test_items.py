@@ -9,17 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from praison_compressor import ConfigError
-from praison_compressor.messages import find_repairs, read_transcript
+from praison_compressor.messages import read_transcript
 from praison_compressor.praisonai.realtime import Marks
 from praison_compressor.praisonai.realtime.folding import choose_items
 from praison_compressor.praisonai.realtime.items import Items, messages_of
 from tests.helpers.realtime_server import Event
+from tests.helpers.transcripts import find_repairs
 
 
 def follower(*events: Event) -> Items:
     found = Items()
     for event in events:
-        found.take(event)
+        found.apply(event)
     return found
 
 
@@ -46,11 +47,6 @@ def output(item_id: str, call_id: str) -> Event:
     return {"id": item_id, "type": "function_call_output", "call_id": call_id, "output": "done"}
 
 
-def said(found: Items, item_id: str) -> str:
-    item = found.get(item_id)
-    return item.text
-
-
 # ---------------------------------------------------------------- the list
 
 
@@ -62,25 +58,25 @@ def test_the_order_is_the_servers(places, gone):
     found = follower(added(user("first"), previous_item_id=None))
     for number, place in enumerate(places):
         at = min(place, len(theirs) - 1)
-        found.take(added(user(f"item_{number}"), previous_item_id=theirs[at]))
+        found.apply(added(user(f"item_{number}"), previous_item_id=theirs[at]))
         theirs.insert(at + 1, f"item_{number}")
     for number in gone:
-        found.take({"type": "conversation.item.deleted", "item_id": f"item_{number}"})
+        found.apply({"type": "conversation.item.deleted", "item_id": f"item_{number}"})
     assert [item.id for item in found] == [
         item for item in theirs if item not in {f"item_{number}" for number in gone}
     ]
 
 
 def test_speech_is_final_when_its_transcript_came_or_failed():
-    """Speech is settled once its transcript came or failed."""
+    """Speech is final once its transcript came or failed."""
     found = follower(added(spoken("u1")), added(spoken("u2")))
     one, two = found
-    assert not one.is_settled
+    assert not one.is_final
     kind = "conversation.item.input_audio_transcription"
-    found.take({"type": f"{kind}.completed", "item_id": "u1", "transcript": "Hello there"})
-    found.take({"type": f"{kind}.failed", "item_id": "u2", "error": {}})
-    assert (one.is_settled, one.text) == (True, "Hello there")
-    assert (two.is_settled, two.text) == (True, "(speech without words)")
+    found.apply({"type": f"{kind}.completed", "item_id": "u1", "transcript": "Hello there"})
+    found.apply({"type": f"{kind}.failed", "item_id": "u2", "error": {}})
+    assert (one.is_final, one.text) == (True, "Hello there")
+    assert (two.is_final, two.text) == (True, "(speech without words)")
 
 
 def test_audio_is_never_kept():
@@ -118,7 +114,7 @@ def interrupted(*late: Event) -> str:
         {"type": "conversation.item.truncated", "item_id": "a", "audio_end_ms": 400},
         *late,
     )
-    return said(found, "a")
+    return str(found.get("a").text)
 
 
 _CUT = {"type": "conversation.item.truncated", "item_id": "a", "audio_end_ms": 200}
@@ -187,7 +183,7 @@ def conversations(draw: Any) -> Any:
 @settings(max_examples=60)
 @given(conversations(), st.integers(1, 12), st.integers(1, 12))
 def test_a_fold_takes_the_old_and_splits_nothing(items, low, more):
-    """A fold takes settled items above the low mark, each call with its output."""
+    """A fold takes final items above the low mark, each call with its output."""
     marks = Marks(low, low + more)
     window = items.live()
     chosen = choose_items(items, marks)
@@ -197,7 +193,7 @@ def test_a_fold_takes_the_old_and_splits_nothing(items, low, more):
     overdue = items.sequence - 2 * marks.trigger_items
     left = [item for item in window if item not in chosen]
     assert not {i.call_id for i in chosen if i.call_id} & {i.call_id for i in left if i.call_id}
-    assert all(item.is_settled or item.sequence < overdue for item in chosen)
+    assert all(item.is_final or item.sequence < overdue for item in chosen)
     answered = {item.call_id for item in chosen if item.type == "function_call_output"}
     calls = [item for item in chosen if item.type == "function_call"]
     assert all(item.call_id in answered or item.sequence < overdue for item in calls)
