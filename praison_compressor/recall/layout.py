@@ -28,8 +28,6 @@ __all__ = [
 
 LONG_LINE, WRAPPED = 400, 200
 """Lines above LONG_LINE characters are wrapped at WRAPPED: JSON is often one line."""
-OVERRUN = 2
-"""A block that ends within OVERRUN times its room is not cut."""
 _COMMENT = re.compile(r"\s*(?://|#|--\s|\*\s|;;)")
 PACKED = 120
 """Members of an object or array share a line of at most this many characters."""
@@ -153,69 +151,52 @@ def _containers(text: str, begin: int) -> Iterator[tuple[int, Sequence[Sequence[
 
 
 def block_around(
-    first: int, best: int, last: int, lines: Sequence[str], most: int
+    first: int, best: int, last: int, lines: Sequence[str], most: int, longest: int
 ) -> tuple[int, int]:
     """Widen a range of lines to the block around its best line.
 
-    The block has at most `most` characters, or OVERRUN times as many if it ends there. The lines
-    below explain more: where these are cut, at the end of a paragraph if possible, no line above is
-    added. Below, the block ends with a line of less indentation than the best line. Above, the
-    block begins with a line without indentation, or after a blank line if the best line has no
-    indentation.
+    The block ends with a line of less indentation than the best line. If it ends within `longest`
+    characters it is not cut. A longer one is cut at about `most` characters, and no line above is
+    added: the lines below explain more. Above, the block begins with a line without
+    indentation, or after a blank line if the best line has no indentation.
     """
-    depth, room = _indentation(lines[best]), most - chars_of(lines[first : last + 1])
-    while last + 1 < len(lines) and (room := room - chars_of(lines[last + 1 : last + 2])) >= 0:
-        last += 1
-        if _is_end(last, depth, lines):
-            break
-    if room < 0:
-        last = _near_end(first, best, last, lines, int(OVERRUN * most))
-    room = most - chars_of(lines[first : last + 1]) if room >= 0 else -1
-    while first and (room := room - chars_of(lines[first - 1 : first])) >= 0:
-        blank = _is_blank(lines[first])
-        if blank != bool(depth) and not _indentation(lines[first]):
+    texts = [_NUMBERED.sub("", line) for line in lines]
+    depth = _indentation(texts[best])
+    shown = [_NUMBER.sub("", line) for line in lines]
+    fitting, farthest = (
+        max(last, first - 1 + count_fitting(shown[first:], room, len)) for room in (most, longest)
+    )
+    below = range(last + 1, len(texts))
+    end = next((n for n in below if 0 <= _indentation(texts[n]) < depth), len(texts) - 1)
+    last = end if end <= farthest else _cut_near(fitting, best, farthest, texts)
+    room = most - chars_of(texts[first : last + 1]) if end <= fitting else 0
+    while first and (room := room - len(shown[first - 1]) - 1) >= 0:
+        is_blank = not texts[first].strip()
+        if is_blank != bool(depth) and _indentation(texts[first]) <= 0:
             break
         first -= 1
-    while first < best and _is_blank(lines[first]):
-        first += 1
-    while last > best and _is_blank(lines[last]):
-        last -= 1
-    return first, last
+    filled = [n for n in range(first, last + 1) if n == best or texts[n].strip()]
+    return filled[0], filled[-1]
 
 
-def _is_end(number: int, depth: int, lines: Sequence[str]) -> bool:
-    """Return whether a line has less indentation than the block."""
-    return not _is_blank(lines[number]) and _indentation(lines[number]) < depth
+def _cut_near(place: int, best: int, farthest: int, texts: Sequence[str]) -> int:
+    """Return the paragraph's end at or after a place, up to `farthest`, else the one before it.
 
-
-def _near_end(first: int, best: int, last: int, lines: Sequence[str], most: int) -> int:
-    """Return where the block ends within `most` characters, else a paragraph near `last`.
-
-    A comment is no end: the line below it is.
+    The first line below a comment is an end too, but only after the place.
     """
-    depth, room = _indentation(lines[best]), most - chars_of(lines[first : last + 1])
-    behind, ahead = last, list[int]()
-    for end in range(best, len(lines)):
-        room -= chars_of(lines[end : end + 1]) if end > last else 0
-        if room < 0:
-            break
-        below = lines[end + 1 : end + 2]
-        if end >= last and (not below or _is_end(end, depth, lines)):
-            return end
-        is_paragraph = below and _is_blank(below[0]) and _indentation(lines[end]) <= depth
-        if end >= last and (is_paragraph or _is_below_comment(end, lines)):
-            ahead.append(end)
-        elif is_paragraph:
-            behind = end
-    return ahead[0] if ahead else behind
-
-
-def _is_below_comment(number: int, lines: Sequence[str]) -> bool:
-    """Return whether a line follows a comment without being one."""
-    texts = [_NUMBER.sub("", line) for line in lines[max(0, number - 1) : number + 1]]
-    return [bool(_COMMENT.match(text)) for text in texts] == [True, False] and bool(
-        texts[1].strip()
+    depth = _indentation(texts[best])
+    ends = [
+        n
+        for n in range(best, farthest)
+        if not texts[n + 1].strip() and 0 <= _indentation(texts[n]) <= depth
+    ]
+    explained = (
+        n
+        for n in range(max(1, place), farthest + 1)
+        if _COMMENT.match(texts[n - 1]) and texts[n].strip() and not _COMMENT.match(texts[n])
     )
+    after = [n for n in (*ends, *explained) if n >= place]
+    return min(after, default=max(ends, default=place))
 
 
 def chars_of(lines: Sequence[str]) -> int:
@@ -223,15 +204,9 @@ def chars_of(lines: Sequence[str]) -> int:
     return sum(len(_NUMBER.sub("", line)) + 1 for line in lines)
 
 
-def _is_blank(line: str) -> bool:
-    """Return whether nothing stands behind the number of a listing."""
-    return not _NUMBERED.sub("", line).strip()
-
-
 def _indentation(line: str) -> int:
-    """Return a line's indentation behind the number of a listing."""
-    text = _NUMBERED.sub("", line)
-    return len(text) - len(text.lstrip())
+    """Return a line's indentation, -1 for a blank line."""
+    return len(line) - len(line.lstrip()) if line.strip() else -1
 
 
 # -------------------------------------------------------------- condensed

@@ -39,13 +39,14 @@ from .passages import (
     weight_of,
 )
 from .references import Reference
-from .tables import best_rows, table_of, table_rows
+from .tables import best_rows, may_be_table, table_of, table_rows
 
 __all__ = [
     "FoundMessage",
     "Match",
-    "Selection",
+    "Page",
     "Source",
+    "best_match",
     "choose_matches",
     "count_documents",
     "first_lines",
@@ -59,16 +60,16 @@ SHORT_CALL_CHARS = 200
 """Longest call whose words count for its result, which is shown below it."""
 MAX_BLOCK_CHARS = 800
 """Characters up to which a passage is widened to the block around it."""
+OVERRUN = 2
+"""A block that ends within OVERRUN times its room is not cut."""
 WIDEN_FACTOR = 2
 """Factor for the lines around a match: a wide quote saves a second read."""
 MIN_FILLING_CHARS = 200
-"""Least room left for a further passage; the passage is cut to fit."""
+"""Least room left for a further passage."""
 REPEATED_SHARE, REPEATED_LINES = 0.03, 4
 """Score bonus per further line equal to the best, and the most lines counted."""
 ALIKE_WORDS_SHARE = 0.8
 """Of two passages that share this part of the older one's words only one is shown."""
-MAX_NAMED_PASSAGES = 4
-"""Most passages that share the room; each covers names that the others lack."""
 ROW_CHARS = 50
 """Characters of a row's few words."""
 FOLLOWING_LINES = 40
@@ -198,7 +199,9 @@ class Match:
     @computed_once
     def terms(self) -> frozenset[str]:
         """Return the terms that the passage shows."""
-        return terms_in(self.source.table or self.text, self.wanted)
+        # A table shows all of a message; only a quoted message's table is built.
+        text = message_as_text(self.source.message)
+        return terms_in(text if may_be_table(text) else self.text, self.wanted)
 
     def has(self, other: Match) -> bool:
         """Return whether the passage has the other's best line."""
@@ -235,8 +238,9 @@ class Match:
     def widen(self, most: int, table_chars: int) -> Match:
         """Widen the match to its message, table, JSON value or block.
 
-        The passage has at most `most` characters, a whole table `table_chars`. Of a longer table
-        the rows with the most weight are shown. An ending that other messages have too is left out.
+        The passage has at most `most` characters, a whole table `table_chars`, a whole block
+        OVERRUN times `most`. Of a longer table the rows with the most weight are shown. An ending
+        that other messages have too is left out.
         """
         best, passage = self.passage.best - 1, self.passage
         end = max(passage.last, self.source.end)
@@ -252,7 +256,9 @@ class Match:
             whole = Passage(1, len(shown), passage.score, 1)
             return replace(self, lines=shown, passage=whole, is_table=True)
         lines = self.lines[:end]
-        first, last = block_around(passage.first - 1, best, passage.last - 1, lines, most)
+        first, last = block_around(
+            passage.first - 1, best, passage.last - 1, lines, most, OVERRUN * most
+        )
         return replace(self, passage=replace(passage, first=first + 1, last=last + 1))
 
     @property
@@ -271,47 +277,65 @@ def rank_passages(
     """Return the passages, best first, then newest.
 
     A message has at most `most` passages. A message that has more of the query elsewhere comes
-    first. A call whose result has more of it is shown with that.
+    first.
     """
-    found = found[:MAX_RANKED_MESSAGES]
-    texts = [split_lines(message_as_text(match.hit.message)) for match in found]
+    texts = [split_lines(message_as_text(each.hit.message)) for each in found[:MAX_RANKED_MESSAGES]]
     line_terms = [terms_by_line(lines, wanted) for lines in texts]
-    wanted = weigh_terms(wanted, line_terms)
-    full_weights = [weight_of(set().union(*terms_of), wanted) for terms_of in line_terms]
-    fullest, matches = max(full_weights) or 1, list[Match]()
-    weaker, named_above = set[int](), dict[int, frozenset[str]]()
-    for number, result, call in _answer_pairs(found):
-        if full_weights[result] > full_weights[number]:
-            weaker.add(number)
-        if len(text := call_as_text(call)) <= SHORT_CALL_CHARS:
-            named_above[result] = terms_in(text, wanted)
-    for number, (match, lines, terms_of) in enumerate(zip(found, texts, line_terms, strict=True)):
-        if number in weaker:
-            continue
-        part = (1 + full_weights[number] / fullest) / 2 * _repeated_factor(terms_of, wanted)
-        end = length_without_ending(lines, shared)
-        end = end if any(terms_of[:end]) else len(lines)
-        source = Source(match.hit.message, lines, end)
-        context = WIDEN_FACTOR * CONTEXT
-        for passage in find_passages(
-            lines[:end], wanted, most, held=terms_of[:end], context=context
-        ):
-            own = {term for terms in terms_of[passage.first - 1 : passage.last] for term in terms}
-            above = named_above.get(number, frozenset()) - own
-            score = passage.score + NEIGHBOUR_SHARE * weight_of(above, wanted)
-            passage = replace(passage, score=part * score)
-            matches.append(Match(*match.place, passage, lines, source, wanted))
+    weighed = weigh_terms(wanted, line_terms)
+    weights = [weight_of(set().union(*terms_of), weighed) for terms_of in line_terms]
+    calls = {n: call_as_text(call) for _, n, call in _answer_pairs(found[: len(texts)])}
+    matches = list[Match]()
+    for n, lines in enumerate(texts):
+        source = _source_of(found[n].hit.message, lines, line_terms[n], shared)
+        part = (1 + weights[n] / (max(weights) or 1)) / 2 * _repeated_factor(line_terms[n], weighed)
+        call = calls.get(n, "")
+        above = terms_in(call if len(call) <= SHORT_CALL_CHARS else "", weighed)
+        for passage in _score_passages(source, line_terms[n], weighed, most, above):
+            scored = replace(passage, score=part * passage.score)
+            matches.append(Match(*found[n].place, scored, lines, source, weighed))
     return sorted(matches, key=lambda each: (each.passage.score, *each.place), reverse=True)
+
+
+def _source_of(
+    message: Message, lines: Sequence[str], line_terms: Sequence[LineTerms], shared: Collection[str]
+) -> Source:
+    """Return a message without an ending of `shared` lines, unless only this has terms."""
+    end = length_without_ending(lines, shared)
+    return Source(message, lines, end if any(line_terms[:end]) else len(lines))
+
+
+def _score_passages(
+    source: Source,
+    line_terms: Sequence[LineTerms],
+    wanted: Sequence[Term],
+    most: int,
+    above: Set[str],
+) -> Iterator[Passage]:
+    """Yield a message's passages; terms of the call above count in part."""
+    held, context = line_terms[: source.end], WIDEN_FACTOR * CONTEXT
+    lines = source.lines[: source.end]
+    for passage in find_passages(lines, wanted, most, held=held, context=context):
+        own = {term for terms in held[passage.first - 1 : passage.last] for term in terms}
+        added = NEIGHBOUR_SHARE * weight_of(above - own, wanted)
+        yield replace(passage, score=passage.score + added)
 
 
 def first_lines(found: Sequence[FoundMessage], wanted: Sequence[Term]) -> list[Match]:
     """Return each message's first line: no line has a term."""
-    matches = list[Match]()
-    for each in found[:MAX_RANKED_MESSAGES]:
-        lines = split_lines(message_as_text(each.hit.message))
-        source = Source(each.hit.message, lines, len(lines))
-        matches.append(Match(*each.place, Passage(1, 1, 0.0, 1), lines, source, wanted))
-    return matches
+    some = found[:MAX_RANKED_MESSAGES]
+    texts = (split_lines(message_as_text(each.hit.message)) for each in some)
+    return [
+        best_match(each.place, each.hit.message, lines, wanted)
+        for each, lines in zip(some, texts, strict=True)
+    ]
+
+
+def best_match(
+    place: tuple[int, int], message: Message, lines: Sequence[str], wanted: Sequence[Term]
+) -> Match:
+    """Return a message's best passage, the first line if none has a term."""
+    passage = (*find_passages(lines, wanted, 1), Passage(1, 1, 0.0, 1))[0]
+    return Match(*place, passage, lines, Source(message, lines, len(lines)), wanted)
 
 
 def _repeated_factor(line_terms: Sequence[LineTerms], wanted: Sequence[Term]) -> float:
@@ -322,54 +346,66 @@ def _repeated_factor(line_terms: Sequence[LineTerms], wanted: Sequence[Term]) ->
 # -------------------------------------------------------------- the ones to show
 
 
-class Selection(NamedTuple):
-    """The matches to show."""
-
-    quoted: list[Match]
-    """Shown as passages."""
-    listed: list[Match]
-    """Shown as rows."""
-    alike: list[Match]
-    """Matches much like these."""
-
-
 def choose_matches(
     ranked: Sequence[Match], is_whole: bool, limit: int, chars: int, table_chars: int
-) -> Selection:
+) -> Page:
     """Choose up to `limit` matches; widen the quoted to `chars` characters.
 
     Names of the query that the best passage lacks share the room, each with its best passage; if no
     message has all of the query (`is_whole`), words come before repetitions too. A table may have
     `table_chars`. A match whose best line stands in a wider one is left out.
     """
-    wanted = ranked[0].wanted
-    names = {term.text for term in wanted if term.parts}
-    words = {term.text for term in wanted if " " not in term.text}
+    names = {term.text for term in ranked[0].wanted if term.parts}
+    words = {term.text for term in ranked[0].wanted if " " not in term.text}
     sought = names if is_whole else names | words
-    matches, alike = _split_repeats(_drop_weak(ranked, sought), sought)
-    matches, named = _put_new_terms_first(matches, sought, names)
-    best, number, quoted = list[Match](), 0, min(max(1, named), MAX_NAMED_PASSAGES)
+    distinct, alike = _split_repeats(_drop_weak(ranked, sought), sought)
+    matches, named = _put_new_terms_first(distinct, sought, names)
+    page = Page(max(1, named), chars, table_chars, alike)
     for match in matches[: max(limit, named)]:
-        if any(each.has(match) for each in best):
-            continue
-        if number < quoted:
-            share = chars // (quoted - number)
-            match = match.narrow(share) if quoted > 1 else match
-            match = match.widen(min(share, MAX_BLOCK_CHARS), table_chars)
-        elif number == len(best) and match.source.table:
-            match = match.widen(table_chars, table_chars)
-        elif number == len(best) and chars >= MIN_FILLING_CHARS:
-            match = match.narrow(chars)
-            source = match.source
-            if chars_of(source.lines[: source.end]) <= chars:
-                match = match.widen(chars, 0)
-        room = table_chars if match.is_table else chars
-        if number < quoted or (number == len(best) and len(match.text) <= room):
-            chars -= len(match.text)
-            table_chars -= len(match.text)
-            number += 1
-        best.append(match)
-    return Selection(best[:number], best[number:], alike)
+        page.add(match)
+    return page
+
+
+class Page:
+    """The matches to quote, those to list in rows, and matches much `alike` to these."""
+
+    def __init__(self, sharing: int, chars: int, table_chars: int, alike: Sequence[Match]) -> None:
+        """Let the `sharing` first matches share the characters."""
+        self.sharing, self.chars, self.table_chars = sharing, chars, table_chars
+        self.alike = alike
+        self.quoted, self.listed = list[Match](), list[Match]()
+
+    def add(self, match: Match) -> None:
+        """Quote the match, widened, if it fits and no match is listed yet."""
+        if any(each.has(match) for each in (*self.quoted, *self.listed)):
+            return
+        sharing = self.sharing - len(self.quoted)
+        share = self.chars // max(1, sharing)
+        lay_out = self._share if sharing > 0 else self._fill
+        quoted = None if self.listed else lay_out(match, share)
+        if quoted is None:
+            self.listed.append(match)
+            return
+        self.quoted.append(quoted)
+        self.chars -= min(share, len(quoted.text))
+        self.table_chars -= len(quoted.text)
+
+    def _share(self, match: Match, share: int) -> Match:
+        """Return the match within its share, or a block that ends soon after."""
+        most = min(share, MAX_BLOCK_CHARS)
+        narrow = match.narrow(share) if self.sharing > 1 else match
+        return narrow.widen(most, self.table_chars)
+
+    def _fill(self, match: Match, left: int) -> Match | None:
+        """Return a further match within what is left, None if it does not fit."""
+        if match.source.table and self.table_chars > 0:
+            return match.widen(self.table_chars, self.table_chars)
+        if left < MIN_FILLING_CHARS:
+            return None
+        narrow = match.narrow(left)
+        if chars_of(match.source.lines[: match.source.end]) <= left:
+            return narrow.widen(left, 0)
+        return narrow if len(narrow.text) <= left else None
 
 
 def _drop_weak(ranked: Sequence[Match], sought: Set[str]) -> Iterator[Match]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..ledger.segments import DROPPED
@@ -131,38 +131,45 @@ class Reading:
     def _read_about(self, reference: Reference, originals: Sequence[Message], room: int) -> str:
         """Return the passages that match, or a remark and the text.
 
-        A single message is searched together with its call or results.
+        A short text is returned whole.
         """
-        last = min(reference.messages.stop or len(originals), len(originals))
-        places = range((reference.message or 1) - 1, last)
-        pool = {n: _keep_lines(reference, originals[n]) for n in places if originals[n] != DROPPED}
-        if len(places) == 1 and reference.line is None:
-            around = self.archive.around(reference.segment, places)
-            pool |= around.messages_not_asked(around.paired_with(places[0]), self.references)
+        places = range(*reference.messages.indices(len(originals)))
+        pool = self._pool(reference, originals, places)
         hits = _search_pool(self.about, pool)
         if reference.message is None and not hits:
             return self._read_whole(reference, originals, room)
         # A result is shown below the named call that it answers.
         named = [hit for hit in hits if hit.ordinal in places]
         remark = "" if named else _no_match_remark(reference, self.about, hits)
-        hits = named or hits
-        texts = [message_as_text(each) for each in pool.values()]
-        sizes = (self.fitting.count(table_of(text) or text.strip("\n")) for text in texts)
-        most = SHORT_TOKENS if reference.line is None else SHORT_LINES_TOKENS
-        is_short = reference.message is not None and sum(sizes) <= most
-        if is_short and not remark:
-            # A result below a short call has no more room than passages have.
-            is_lines = reference.line is not None
-            most = room if is_lines else max(LEAST_TOKENS, int(room * ABOUT_TABLE_SHARE))
-            return self._read_whole(reference, originals, most)
+        is_short = reference.message is not None and self._is_short(reference, pool.values())
         if hits and not is_short:
-            count = None
-            if len(places) == 1:
-                lacking = lacking_words(self.about, texts)
-                count = remark or (f"(not in {reference}: {lacking})" if lacking else "")
-            return self._quote(reference, hits, count, room)
-        room = (room if is_short else min(room, BEGINNING_TOKENS)) - self.fitting.count(remark)
-        return f"{remark}\n{self._read_whole(reference, originals, room)}"
+            texts = [message_as_text(each) for each in pool.values()]
+            lacking = lacking_words(self.about, texts) if len(places) == 1 else ""
+            lack = f"(not in {reference}: {lacking})" if lacking else ""
+            count = (remark or lack) if len(places) == 1 else None
+            return self._quote(reference, named or hits, count, room)
+        if not is_short:
+            room = min(room, BEGINNING_TOKENS)
+        elif reference.line is None:  # a result below a short call has the room of passages
+            room = max(LEAST_TOKENS, int(room * ABOUT_TABLE_SHARE))
+        text = self._read_whole(reference, originals, room - self.fitting.count(remark))
+        return f"{remark}\n{text}".lstrip("\n")
+
+    def _pool(
+        self, reference: Reference, originals: Sequence[Message], places: range
+    ) -> dict[int, Message]:
+        """Return the named messages or lines by ordinal, a single message with its pairs."""
+        pool = {n: _keep_lines(reference, originals[n]) for n in places if originals[n] != DROPPED}
+        if len(places) == 1 and reference.line is None:
+            around = self.archive.around(reference.segment, places)
+            pool |= around.messages_not_asked(around.paired_with(places[0]), self.references)
+        return pool
+
+    def _is_short(self, reference: Reference, messages: Iterable[Message]) -> bool:
+        """Return whether the messages, or named lines, are short enough to be read whole."""
+        texts = map(message_as_text, messages)
+        sizes = (self.fitting.count(table_of(text) or text.strip("\n")) for text in texts)
+        return sum(sizes) <= (SHORT_TOKENS if reference.line is None else SHORT_LINES_TOKENS)
 
     def _quote(
         self, reference: Reference, hits: Sequence[Hit], count: str | None, room: int

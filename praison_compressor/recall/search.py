@@ -18,7 +18,7 @@ from .layout import split_lines
 from .matches import (
     FoundMessage,
     Match,
-    Source,
+    best_match,
     choose_matches,
     count_documents,
     first_lines,
@@ -27,9 +27,7 @@ from .matches import (
 )
 from .passages import (
     WORTH,
-    Passage,
     Term,
-    find_passages,
     line_scores,
     query_terms,
     terms_in,
@@ -111,17 +109,10 @@ def search_answer(
     Of the `limit` best matches those that fit are shown as passages; others have a row. The answer
     has `room` tokens, or `table_room` with a table.
     """
-    chars = int(max(0, room - HEAD_TOKENS) * CHARS_PER_TOKEN)
-    table_chars = int(max(0, table_room - HEAD_TOKENS) * CHARS_PER_TOKEN)
     is_whole, documents = found[0].hit.is_whole, count_documents(found)
     limit = limit if is_whole else max(1, limit - 1)
-    most = limit if documents == 1 else MAX_PASSAGES_PER_MESSAGE
-    ranked = rank_passages(found, query_terms(query), archive.endings, most)
-    if not ranked:  # the words of a name stand apart
-        words = [Term(word, 1.0) for word in distinct_words(query)]
-        ranked = rank_passages(found, words, archive.endings, most)
-        # The store also compares full-width letters, and the first 64 letters of a word.
-        ranked = ranked or first_lines(found, words)
+    chars, table_chars = map(_chars_for, (room, table_room))
+    ranked = _rank(query, found, archive, limit if documents == 1 else MAX_PASSAGES_PER_MESSAGE)
     choice = choose_matches(ranked, is_whole, limit, chars, table_chars)
     quotes = _QuotedMatches(archive, choice.quoted, ranked, chars)
     beside = quotes.places - {match.place for match in choice.quoted}
@@ -129,9 +120,9 @@ def search_answer(
     seen = quotes.places | {match.place for match in (*best, *choice.alike)}
     least = WORTH * found[0].hit.score
     rest = [each for each in found if each.hit.score >= least and each.place not in seen]
-    is_table = any(match.is_table for match in best)
-    is_longer = is_table or sum(len(match.text) for match in quotes.quoted) > chars
-    room = table_room if is_longer else room
+    is_longer = any(match.is_table for match in best) or chars < sum(
+        len(match.text) for match in quotes.quoted
+    )
     return SearchAnswer(
         count=_count_line(query, found, documents),
         passages=quotes.lines,
@@ -139,9 +130,26 @@ def search_answer(
         others=_other_matches(rest, ranked[0].wanted),
         further=_further_lines(best),
         after=best[0].after,
-        room=room,
+        room=table_room if is_longer else room,
         others_room=room // OTHERS_DIVISOR if is_whole and not is_longer else 0,
     )
+
+
+def _chars_for(room: int) -> int:
+    """Return the characters of quoted lines in an answer of `room` tokens."""
+    return int(max(0, room - HEAD_TOKENS) * CHARS_PER_TOKEN)
+
+
+def _rank(
+    query: str, found: Sequence[FoundMessage], archive: SessionArchive, most: int
+) -> list[Match]:
+    """Return the passages, best first, `most` of a message; at least first lines."""
+    ranked = rank_passages(found, query_terms(query), archive.endings, most)
+    # The words of a name may stand apart.
+    words = [Term(word, 1.0) for word in distinct_words(query)]
+    ranked = ranked or rank_passages(found, words, archive.endings, most)
+    # The store also compares full-width letters, and the first 64 letters of a word.
+    return ranked or first_lines(found, words)
 
 
 def _further_lines(best: Sequence[Match]) -> str:
@@ -251,15 +259,18 @@ class _QuotedMatches:
 
     def _results(self, match: Match, around: Around) -> list[str]:
         """Return results of a passage's calls that are not shown otherwise."""
-        calls, results = _calls_in(match), []
-        for answered in around.calls_in(match.ordinal):
-            place = around.segment, around.start + answered.answered_at
-            # A call in a text has no id.
-            if answered.call.id in {"", *calls} and place not in self.places:
-                self.places.add(place)
-                results.append(self._result(match, around, answered.answered_at))
-        more = [f"=> {len(results) - MAX_RESULTS} more"] if len(results) > MAX_RESULTS else []
-        return results[:MAX_RESULTS] + more
+        calls = _calls_in(match)
+        # A call in a text has no id.
+        answered = dict.fromkeys(
+            call.answered_at
+            for call in around.calls_in(match.ordinal)
+            if call.call.id in {"", *calls}
+            and (around.segment, around.start + call.answered_at) not in self.places
+        )
+        self.places |= {(around.segment, around.start + at) for at in answered}
+        shown = [self._result(match, around, at) for at in [*answered][:MAX_RESULTS]]
+        more = [f"=> {len(answered) - MAX_RESULTS} more"] if len(answered) > MAX_RESULTS else []
+        return shown + more
 
     def _result(self, match: Match, around: Around, at: int) -> str:
         """Return a result whole, or its best part."""
@@ -274,13 +285,10 @@ class _QuotedMatches:
 
 def _missing_part(match: Match, around: Around, at: int) -> Match:
     """Return the passage of a result with terms that the match lacks."""
-    shown_terms = terms_in(match.text, match.wanted)
-    missing = [term for term in match.wanted if term.text not in shown_terms]
-    lines, ordinal = around.lines(at), around.start + at
-    passages = find_passages(lines, missing, 1)
-    passage = (*passages, Passage(1, 1, 0.0, 1))[0]
-    source = Source(around.messages[at], lines, len(lines))
-    return Match(around.segment, ordinal, passage, lines, source, match.wanted)
+    shown = terms_in(match.text, match.wanted)
+    missing = [term for term in match.wanted if term.text not in shown]
+    place = around.segment, around.start + at
+    return best_match(place, around.messages[at], around.lines(at), missing)
 
 
 def _size(match: Match) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["as_table", "best_rows", "table_of", "table_rows"]
+__all__ = ["as_table", "best_rows", "may_be_table", "table_of", "table_rows"]
 
 LEAST_CHARS, MOST_SHARE = 800, 0.8
 """A shorter text stays as it is; so does a text whose table takes a larger share of it."""
@@ -28,9 +28,14 @@ class Row(NamedTuple):
     """Places of the lines that name the row's keys and path."""
 
 
+def may_be_table(text: str) -> bool:
+    """Return whether a text is long, and begins as JSON does."""
+    return len(text) >= LEAST_CHARS and text.lstrip()[:1] in ("{", "[")
+
+
 def table_of(text: str) -> str:
     """Return long JSON as tables, or "" if they save little."""
-    table = as_table(text) if len(text) >= LEAST_CHARS else ""
+    table = as_table(text) if may_be_table(text) else ""
     return table if len(table) <= MOST_SHARE * len(text) else ""
 
 
