@@ -305,7 +305,7 @@ class AgentCompressor:
         With `keep_tool_steps` and a store on disk, requests and answers are recorded without this
         call.
         """
-        self.engine().sessions.settle(self.ledger)
+        self.engine().sessions.save_bills(self.ledger)
         if self.config.keep_tool_steps and isinstance(self.ledger, DurableStore):
             conversations = self._conversations.newest()
             engine = self.engine()

@@ -137,7 +137,7 @@ class AgentRequests:
             return
         with self._log_failure("the turn's answer is not recorded"):
             engine = self._compressors.for_model(None)
-            engine.account(conversation.session_id).settle(engine.store)
+            engine.account(conversation.session_id).save(engine.store)
             conversation.journal.settle(engine)
             self._finder.conversations.bound_journals()
 

@@ -66,12 +66,15 @@ async def _compact(compressor: AgentCompressor, argument: str) -> str:
     before = await asyncio.to_thread(compressor.context_use)
     messages = await asyncio.to_thread(compressor.next_messages)
     result = await compressor.acompress(focus or None)
+    is_compressed = bool(result.written or result.newly_masked)
+    if result.vetoed or not (is_compressed or choices.has_range):
+        return replies.describe_refusal(result)
     after = await asyncio.to_thread(compressor.context_use)
     lines = [replies.describe_refusal(result)]
-    if result.written or result.newly_masked:
+    if is_compressed:
         outcome = replies.describe_compression(result, len(messages), focus)
         lines = [f"{compressor.notice}", outcome, replies.describe_sizes(before, after)]
-    if choices.has_range and not result.vetoed:
+    if choices.has_range:
         remedy = "a second /compact has no range"
         lines += replies.describe_excess(after.message_tokens, after.trigger, remedy)
     return "\n".join(lines)

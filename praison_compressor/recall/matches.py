@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ..concurrency import lazy
+from ..concurrency import computed_once
 from ..ledger.words import Hit, distinct_words
 from ..messages import Message, ToolCall, tool_calls_of
 from ..messages.display import call_as_text, message_as_text, truncate_line
@@ -127,7 +127,7 @@ class Source:
     end: int
     """Lines before an ending that other messages have too."""
 
-    @lazy
+    @computed_once
     def paths(self) -> list[str]:
         """Return the keys that lead to each line of JSON, "" elsewhere."""
         # A program among a call's arguments is no JSON.
@@ -135,7 +135,7 @@ class Source:
         text = "" if is_call else message_as_text(self.message)
         return json_paths(text, self.lines)
 
-    @lazy
+    @computed_once
     def table(self) -> str:
         """Return the message's JSON as a table, or ""."""
         # Most texts are no JSON, which `table_of` sees at the first character.
@@ -174,7 +174,7 @@ class Match:
         """The passage's lines."""
         return "\n".join(self.lines[self.passage.first - 1 : self.passage.last])
 
-    @lazy
+    @computed_once
     def words(self) -> frozenset[str]:
         """Return the passage's distinct words."""
         return frozenset(distinct_words(self.text))
@@ -185,7 +185,7 @@ class Match:
         path = self.source.paths[self.passage.first - 1]
         return f", in {path}" if path else ""
 
-    @lazy
+    @computed_once
     def terms(self) -> frozenset[str]:
         """Return the terms that the passage shows."""
         return terms_in(self.source.table or self.text, self.wanted)

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..concurrency import lazy
+from ..concurrency import computed_once
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall
 from .budget import Budget
@@ -179,7 +179,7 @@ class Summaries:
 
     # ---------------------------------------------------------- rooms, in tokens
 
-    @lazy
+    @computed_once
     def _requested_tail(self) -> int:
         users = self.view.transcript.users
         turns = self.budget.recent_turns
@@ -200,15 +200,15 @@ class Summaries:
         """Return the room less the tail's share; a huge step adds nothing."""
         return max(room - self._tail_room(goal), int(room * (1 - self.budget.tail_share)))
 
-    @lazy
+    @computed_once
     def _old_tokens(self) -> int:
         return sum(segment.tokens for segment in self.view.summaries())
 
-    @lazy
+    @computed_once
     def _prose(self) -> int:
         return self.budget.prose_for(self.view.size())
 
-    @lazy
+    @computed_once
     def _least_quotes(self) -> int:
         """Return the tokens that quote the beginning of each user message."""
         view = self.view
