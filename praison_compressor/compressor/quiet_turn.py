@@ -10,17 +10,17 @@ import operator
 from dataclasses import dataclass, replace
 
 from ..errors import InvalidMessages
-from ..ledger.segments import Segment, Session
+from ..ledger.segments import Session
 from ..messages import Message, is_result, read_transcript
 from ..messages.digests import CachedMessage, MessageCache
 from ..messages.thinking import signatures
 from ..tokens.counter import TokenCounter
-from ..view.view import Tile, View, lay_masks, lay_summaries, replace_runs
+from ..view.view import AddedMessage, Replacement, View, lay_masks, lay_summaries, replace_runs
 from .projection import renderings
 from .request import Request
 from .result import CompressResult
 
-Basis = tuple[TokenCounter, float, int, Segment | None]
+Basis = tuple[TokenCounter, float, int, AddedMessage | None]
 """Counter, its ratio, tokens of the head, pinned texts."""
 
 
@@ -33,8 +33,8 @@ class LastTurn:
     """Private copies of the view's original messages."""
     basis: Basis
     """The next turn must have the same basis."""
-    tiles: tuple[Tile, ...]
-    """Runs of the transcript with their segments."""
+    replacements: tuple[Replacement, ...]
+    """Runs of the transcript, and the messages sent in their place."""
     watched: frozenset[str]
     """Digests that no new message may have: such a message would change the view."""
     result: CompressResult
@@ -56,12 +56,12 @@ class LastTurn:
             return None
         result = replace(
             self.result,
-            messages=replace_runs(request.messages, self.tiles),
+            messages=replace_runs(request.messages, self.replacements),
             tokens_before=self.result.tokens_before + added,
             tokens_after=self.result.tokens_after + added,
             summary_method="reused" if self.result.segments else None,
         )
-        pinned = request.pinned.tokens if request.pinned is not None and self.tiles else 0
+        pinned = request.pinned.tokens if request.pinned is not None and self.replacements else 0
         if result.tokens_after - tokens.messages([]) - pinned > limit:
             return None
         messages = [*self.messages, *(item.plain for item in cached)]
@@ -111,7 +111,7 @@ def last_turn_of(
         session=view.session,
         messages=list(view.transcript.messages),
         basis=_basis(request, tokens),
-        tiles=view.sent_tiles,
+        replacements=view.replacements,
         watched=watched,
         result=replace(result, messages=[]),
     )

@@ -46,8 +46,6 @@ SegmentKind = Literal[
     "keep",  # a step that the user keeps out of summaries
     "undo",  # takes entries back
     "blank",  # of a forgotten or undone entry
-    "bridge",  # between a result and a summary, in no ledger
-    "pinned",  # the application's texts, in no ledger
 ]
 
 
