@@ -185,9 +185,9 @@ def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: b
             print_complaint(difference, kind="note: ")
         return
     value = {"session": session, "messages": len(messages), "out": out, "lacking": differences}
-    written = f"{pluralize(len(messages), 'message')} written to {out}"
+    count = f"{pluralize(len(messages), 'message')} written to {out}"
     notes = [Line(f"{difference}.", "yellow") for difference in differences]
-    print_answer(value, [written, *notes], as_json)
+    print_answer(value, [count, *notes], as_json)
 
 
 def _difference_notes(messages: Sequence[Message]) -> Iterator[str]:
@@ -221,8 +221,8 @@ def verify(
         faults = store.verify(namespace, session)
         checked = session or store.location
     sound = f"Sound: every hash and every original of {checked} agrees."
-    shown: list[Block] = [Line(str(fault), "red") for fault in faults]
-    print_answer({"sound": not faults, "faults": faults}, shown or [sound], as_json)
+    blocks: list[Block] = [Line(str(fault), "red") for fault in faults]
+    print_answer({"sound": not faults, "faults": faults}, blocks or [sound], as_json)
     if faults:
         raise click.exceptions.Exit(FOUND_FAULT)
 

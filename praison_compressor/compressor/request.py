@@ -21,7 +21,7 @@ from ..config import (
 )
 from ..errors import ConfigError
 from ..ledger.stores import Store
-from ..messages import as_list
+from ..messages.transcript import as_list
 from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits

@@ -61,13 +61,6 @@ def read_transcript(messages: Any) -> Transcript:
     return Transcript(messages=sent, origins=origins, steps=tuple(split_steps(sent)))
 
 
-def find_repairs(messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the places that `read_transcript` would repair."""
-    sound = read_transcript(messages)
-    placed = enumerate(zip(sound.origins, sound.messages, strict=True))
-    return [f"messages[{at}]" for at, (old, new) in placed if old != at or new != messages[at]]
-
-
 def as_list(messages: Any) -> Sequence[Any]:
     """Return the messages as a sequence; consume an iterator.
 

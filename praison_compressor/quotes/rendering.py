@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import accumulate, product
 from typing import NamedTuple
 
-from ..messages.calls import CallRecord, newest_act_first
 from ..messages.display import pluralize, short_names
+from ..messages.results import CallRecord, newest_act_first
 from ..messages.shortening import common_limit, keep_ends, share_budget
 
 CountText = Callable[[str], int]

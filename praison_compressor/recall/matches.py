@@ -21,6 +21,7 @@ from .layout import (
     json_paths,
     length_without_ending,
     split_lines,
+    unnumbered,
 )
 from .passages import (
     BEFORE,
@@ -171,8 +172,17 @@ class Match:
 
     @property
     def text(self) -> str:
-        """The passage's lines."""
-        return "\n".join(self.lines[self.passage.first - 1 : self.passage.last])
+        """The passage's lines, without the numbers of a listing."""
+        return "\n".join(self._unnumbered[0])
+
+    @property
+    def numbers(self) -> str:
+        """The range of numbers that a listing gives the passage's lines, or ""."""
+        return self._unnumbered[1]
+
+    @lazy
+    def _unnumbered(self) -> tuple[Sequence[str], str]:
+        return unnumbered(self.lines[self.passage.first - 1 : self.passage.last])
 
     @computed_once
     def words(self) -> frozenset[str]:
@@ -346,13 +356,17 @@ def choose_matches(
             share = chars // (quoted - number)
             match = match.narrow(share) if quoted > 1 else match
             match = match.widen(min(share, MAX_BLOCK_CHARS), table_chars)
+        elif number == len(best) and match.source.table:
+            match = match.widen(table_chars, table_chars)
         elif number == len(best) and chars >= MIN_FILLING_CHARS:
             match = match.narrow(chars)
             source = match.source
-            if source.table or chars_of(source.lines[: source.end]) <= chars:
+            if chars_of(source.lines[: source.end]) <= chars:
                 match = match.widen(chars, 0)
-        if number < quoted or (number == len(best) and len(match.text) <= chars):
+        room = table_chars if match.is_table else chars
+        if number < quoted or (number == len(best) and len(match.text) <= room):
             chars -= len(match.text)
+            table_chars -= len(match.text)
             number += 1
         best.append(match)
     return Selection(best[:number], best[number:], alike)

@@ -125,13 +125,13 @@ def _look(store: SqlStore, reported: set[str], outcome: Outcome) -> None:
 
 
 def main() -> None:
-    given = options(__doc__, kills=200, seed=1)
+    args = options(__doc__, kills=200, seed=1)
 
     def rows() -> Iterator[tuple[object, ...]]:
         for name, new_url in databases():
-            found = crash(new_url(), given.kills, given.seed, every=10)
-            bad = ("\n".join(lines[:5]) or 0 for lines in (found.lost, found.faults))
-            yield name, found.kills, found.acknowledged, *bad, found.without_archive
+            outcome = crash(new_url(), args.kills, args.seed, every=10)
+            bad = ("\n".join(lines[:5]) or 0 for lines in (outcome.lost, outcome.faults))
+            yield name, outcome.kills, outcome.acknowledged, *bad, outcome.without_archive
 
     columns = ("database", "kills", "commits", "lost", "faults", "no archive")
     show("writers killed at random points", columns, rows())

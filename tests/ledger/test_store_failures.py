@@ -26,9 +26,9 @@ from praison_compressor import (
     StoreUnavailable,
 )
 from praison_compressor.ledger.sql import open_store
-from praison_compressor.messages import find_repairs
 from tests.helpers.compressing import Model
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
+from tests.helpers.transcripts import find_repairs
 from tests.helpers.transcripts import session as coding_session
 
 
