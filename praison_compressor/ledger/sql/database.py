@@ -38,6 +38,8 @@ from .sqlite_file import LOCK_SECONDS, FileState, file_state, is_truncated, sqli
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Url = str | os.PathLike[str] | None
+"""A URL, a path, or None for the default path."""
 
 _CREATION_LOCK = 0x70726169_736F6E63  # "praisonc", an advisory lock: one process makes the tables
 _READ, _WRITE = "BEGIN", "BEGIN IMMEDIATE"
@@ -55,7 +57,7 @@ def default_path(*, encrypted: bool = False) -> Path:
     return Path(platformdirs.user_data_dir("praison-compressor")) / name
 
 
-def parse_url(url: str | os.PathLike[str] | None) -> URL:
+def parse_url(url: Url) -> URL:
     """Return a database's URL from a URL, a path, or None.
 
     Raises:
@@ -95,11 +97,7 @@ class Database:
     """Run work in transactions; raise each error as a `LedgerError`."""
 
     def __init__(
-        self,
-        url: str | os.PathLike[str] | None,
-        codec: Codec | None,
-        accepts_plain: bool,
-        sizes: SearchSizes,
+        self, url: Url, codec: Codec | None, accepts_plain: bool, sizes: SearchSizes
     ) -> None:
         """Take URL and cipher; `accepts_plain` allows a plain store too."""
         self.url = parse_url(url)

@@ -18,13 +18,7 @@ from typing import Any
 from sqlalchemy import text
 
 from ...messages import Message
-from ..words import (
-    LEAST_PREFIX_LETTERS,
-    STOP_WORDS,
-    distinct_words,
-    finds_longer,
-    searchable_text,
-)
+from ..words import LEAST_PREFIX_LETTERS, STOP_WORDS, distinct_words, finds_longer, searchable_text
 
 TERM_CHARS = 16
 """Characters of a word that are indexed: long names and hashes differ in them."""

@@ -10,16 +10,7 @@ from sqlalchemy import Row, Select, bindparam, delete, func, select, update
 
 from ...errors import LedgerCorrupt, SessionNotFound
 from ...messages import Message, is_system
-from ..segments import (
-    BLANK,
-    GENESIS,
-    Entry,
-    Epoch,
-    Segment,
-    Session,
-    Skeleton,
-    expand_skeleton,
-)
+from ..segments import BLANK, GENESIS, Entry, Epoch, Segment, Session, Skeleton, expand_skeleton
 from ..stores import ALL_MESSAGES, SessionInfo
 from .archive import SqlArchive, dump, load, unpack_entry
 from .schema import appended, entries, links, notes, of_session, sessions

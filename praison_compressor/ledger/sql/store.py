@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +17,7 @@ from ..segments import Segment, Session, Skeleton, skeleton_messages
 from ..stores import Erased
 from . import commits, maintenance, queries
 from .archive import Codec, SqlArchive, codec_of
-from .database import Database
+from .database import Database, Url
 from .index import DEFAULT_SIZES, SearchSizes
 from .maintenance import Fault
 from .schema import check_names
@@ -48,7 +47,7 @@ class SqlStore:
 
     def __init__(
         self,
-        url: str | os.PathLike[str] | None = None,
+        url: Url = None,
         *,
         codec: Codec | None = None,
         accepts_plain: bool = False,
@@ -205,7 +204,7 @@ class SqlStore:
 
 
 def open_store(
-    url: str | os.PathLike[str] | None = None,
+    url: Url = None,
     *,
     codec: Codec | None = None,
     key: str | None = None,
