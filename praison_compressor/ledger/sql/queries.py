@@ -62,6 +62,8 @@ def head_of_epoch(archive: SqlArchive, row: Row[Any], epoch: str) -> str:
 def ancestors(archive: SqlArchive, row: Row[Any]) -> Iterator[tuple[Row[Any], str]]:
     """Yield a session's ancestors, each with its newest shared entry."""
     while row.base_key is not None:
+        if row.base_key >= row.key:  # a fork is made after its base
+            raise LedgerCorrupt(f"session {row.id}: its base is not an older session")
         head = row.base_head
         row = archive.execute(_KEYED, {"key": row.base_key}).one()
         yield row, head
