@@ -179,14 +179,14 @@ def forget_session(archive: SqlArchive, namespace: str, target: str) -> Erased:
     archive.execute(delete(spans).where(spans.c.session_key == row.key))
     for table in (leases, notes):
         archive.execute(delete(table).where(of_session(table, row)))
-    holders = _covering_sessions(archive, linked)
-    removed = linked - set(holders)
+    covering = _covering_sessions(archive, linked)
+    removed = linked - set(covering)
     archive.remove(removed)
     recorded = skeleton_messages(read_skeleton(archive, row.key))
     record_skeleton(archive, row.key, ())
     # Ignore system messages: every session of an agent has them.
     digests = {content_digest(message) for message in recorded if not is_system(message)}
-    others = {*forks, *holders.values(), *_transcripts_with(archive, namespace, digests)}
+    others = {*forks, *covering.values(), *_transcripts_with(archive, namespace, digests)}
     _mark_stale(archive, [row.key, *forks])
     still_in = _session_ids(archive, others - {row.key})
     return Erased(segments, len(removed) + len(recorded), (row.id,), still_in)
@@ -277,13 +277,13 @@ def _make_tombstones(archive: SqlArchive, where: ColumnElement[bool]) -> int:
 
 def _covering_sessions(archive: SqlArchive, keys: Iterable[int]) -> dict[int, int]:
     """Return messages that entries still cover, each with one session."""
-    holders: dict[int, int] = {}
+    covering: dict[int, int] = {}
     query = select(links.c.message_key, entries.c.session_key)
     query = query.join(entries, links.c.entry_key == entries.c.key)
     for batch in batches(keys):
         rows = archive.execute(query.where(links.c.message_key.in_(batch)))
-        holders |= {row.message_key: row.session_key for row in rows}
-    return holders
+        covering |= {row.message_key: row.session_key for row in rows}
+    return covering
 
 
 def _transcripts_with(
