@@ -93,20 +93,20 @@ def record_transcript(archive: SqlArchive, session: Session, skeleton: Skeleton)
 
 
 def extend_transcript(
-    archive: SqlArchive, session: Session, place: int, added: Sequence[Message]
+    archive: SqlArchive, session: Session, start: int, added: Sequence[Message]
 ) -> bool:
-    """Replace the recorded transcript from `place` on; return whether it worked."""
+    """Replace the recorded transcript from message `start` on; return whether it worked."""
     row = _lock_session(archive, session)
     if row is None or row.erasures != session.erasures:
         return False
     own = appended.c.session_key == row.key
     last = archive.execute(select(func.max(appended.c.place)).where(own)).scalar()
-    if not row.recorded <= place <= (row.recorded if last is None else last + 1):
+    if not row.recorded <= start <= (row.recorded if last is None else last + 1):
         return False
-    archive.execute(delete(appended).where(own, appended.c.place >= place))
+    archive.execute(delete(appended).where(own, appended.c.place >= start))
     rows = [
         {"session_key": row.key, "place": at, "body": archive.packer.pack(dump(message))}
-        for at, message in enumerate(added, place)
+        for at, message in enumerate(added, start)
     ]
     if rows:
         archive.execute(insert(appended), rows)

@@ -18,7 +18,7 @@ from ..stores import Erased
 from . import commits, maintenance, queries
 from .archive import Codec, SqlArchive, codec_of
 from .database import Database, Url
-from .index import DEFAULT_SIZES, SearchSizes
+from .index import SearchSizes
 from .maintenance import Fault
 from .schema import check_names
 from .search import search
@@ -52,13 +52,13 @@ class SqlStore:
         codec: Codec | None = None,
         accepts_plain: bool = False,
         redact_secrets: bool = True,
-        search_sizes: SearchSizes = DEFAULT_SIZES,
+        search_sizes: SearchSizes | None = None,
     ) -> None:
         """Take `open_store`'s options; `accepts_plain` allows a plain store too."""
         self.redact_secrets = redact_secrets
         self._lock = renew_after_fork(threading.Lock())
         self._snapshots: OrderedDict[tuple[str, str], Session] = OrderedDict()
-        self._database = Database(url, codec, accepts_plain, search_sizes)
+        self._database = Database(url, codec, accepts_plain, search_sizes or SearchSizes())
         self.location = self._database.location
         """The database's path or host, without secrets."""
 
@@ -113,10 +113,10 @@ class SqlStore:
         whole = self._skeleton_to_store(session.namespace, skeleton)
         return self._database.write(lambda a: commits.record_transcript(a, session, whole))
 
-    def extend_transcript(self, session: Session, place: int, messages: Sequence[Message]) -> bool:
+    def extend_transcript(self, session: Session, start: int, messages: Sequence[Message]) -> bool:
         """See `DurableStore.extend_transcript`."""
         added = self._messages_to_store(session.namespace, messages)
-        return self._database.write(lambda a: commits.extend_transcript(a, session, place, added))
+        return self._database.write(lambda a: commits.extend_transcript(a, session, start, added))
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
         """See `Store.claim`."""
