@@ -17,7 +17,7 @@ from ..segments import Segment, Session, Skeleton, skeleton_messages
 from ..stores import Erased
 from . import commits, maintenance, queries
 from .archive import Codec, SqlArchive, codec_of
-from .database import Database, Url
+from .database import PATIENCE_SECONDS, Database, Url
 from .index import SearchSizes
 from .maintenance import Fault
 from .schema import check_names
@@ -156,7 +156,7 @@ class SqlStore:
             return [Fault(self.location, str(error))]
 
     def forget(
-        self, namespace: str, target: str, *, patience_seconds: float = maintenance.PATIENCE_SECONDS
+        self, namespace: str, target: str, *, patience_seconds: float = PATIENCE_SECONDS
     ) -> Erased:
         """See `DurableStore.forget`; `patience_seconds` as in `clear_pages`."""
         is_message = target.startswith("sha256:")
@@ -166,12 +166,12 @@ class SqlStore:
             self._snapshots.clear()
         return replace(erased, pages_cleared=self.clear_pages(patience_seconds))
 
-    def clear_pages(self, patience_seconds: float = maintenance.PATIENCE_SECONDS) -> bool:
+    def clear_pages(self, patience_seconds: float = PATIENCE_SECONDS) -> bool:
         """Clear pages that a `forget` could not; return whether none is left.
 
         On a server wait at most `patience_seconds` until older transactions end.
         """
-        return maintenance.clear_freed_pages(self._database, patience_seconds)
+        return self._database.clear_freed_pages(patience_seconds)
 
     # -------------------------------------------------------------- inside
 
