@@ -178,7 +178,7 @@ _MAX_PARAMETERS = 500  # of one statement
 
 
 class SqlArchive:
-    """Read and write originals in one transaction."""
+    """Read and write originals in one transaction; hide which database it is."""
 
     def __init__(self, connection: Connection, packer: Packer, sizes: SearchSizes) -> None:
         self.execute = connection.execute
