@@ -87,7 +87,7 @@ class Store(Protocol):
         """
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
-        """Take the lease for a summary; return False if another holder has it."""
+        """Take the lease for a summary; return False if it is taken."""
 
     def release(self, session: Session, holder: str) -> None:
         """Give the lease back."""

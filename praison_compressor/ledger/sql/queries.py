@@ -74,7 +74,7 @@ EVERY_KEY = 1 << 62
 
 
 def newest_entries(archive: SqlArchive, row: Row[Any]) -> dict[int, int]:
-    """Return the sessions of a chain, each with its newest entry in the chain."""
+    """Return a chain's sessions, each with its newest entry in the chain."""
     query = select(entries.c.key).where(entries.c.namespace == row.namespace)
     shared = (
         (base.key, archive.execute(query.where(entries.c.hash == head)).scalar() or 0)
