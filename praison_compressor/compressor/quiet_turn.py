@@ -15,13 +15,14 @@ from ..messages import Message, is_result, read_transcript
 from ..messages.digests import CachedMessage, MessageCache
 from ..messages.thinking import signatures
 from ..tokens.counter import TokenCounter
-from ..view.view import AddedMessage, Replacement, View, lay_masks, lay_summaries, replace_runs
+from ..view.tiles import AddedMessage, SentRun, lay_masks, lay_summaries, replace_runs
+from ..view.view import View
 from .projection import renderings
 from .request import Request
 from .result import CompressResult
 
 Basis = tuple[TokenCounter, float, int, AddedMessage | None]
-"""Counter, its ratio, tokens of the head, pinned texts."""
+"""Counter, its ratio, tokens of the head, pinned texts: the next turn must have the same."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,7 @@ class LastTurn:
     messages: list[Message]
     """Private copies of the view's original messages."""
     basis: Basis
-    """The next turn must have the same basis."""
-    replacements: tuple[Replacement, ...]
+    sent_runs: tuple[SentRun, ...]
     """Runs of the transcript, and the messages sent in their place."""
     watched: frozenset[str]
     """Digests that no new message may have: such a message would change the view."""
@@ -56,12 +56,12 @@ class LastTurn:
             return None
         result = replace(
             self.result,
-            messages=replace_runs(request.messages, self.replacements),
+            messages=replace_runs(request.messages, self.sent_runs),
             tokens_before=self.result.tokens_before + added,
             tokens_after=self.result.tokens_after + added,
             summary_method="reused" if self.result.segments else None,
         )
-        pinned = request.pinned.tokens if request.pinned is not None and self.replacements else 0
+        pinned = request.pinned.tokens if request.pinned is not None and self.sent_runs else 0
         if result.tokens_after - tokens.messages([]) - pinned > limit:
             return None
         messages = [*self.messages, *(item.plain for item in cached)]
@@ -111,7 +111,7 @@ def last_turn_of(
         session=view.session,
         messages=list(view.transcript.messages),
         basis=_basis(request, tokens),
-        replacements=view.replacements,
+        sent_runs=view.sent_runs,
         watched=watched,
         result=replace(result, messages=[]),
     )
@@ -140,7 +140,7 @@ def _watched_digests(view: View, cache: MessageCache) -> frozenset[str] | None:
     if lay_masks(view.digests, segments, later_replaceable) != view.result_segments:
         return None
     applied = [tile.segment for tile in view.tiles]
-    unapplied = {name for s in segments if s not in applied for name in (*s.run, *s.aliases())}
+    unapplied = {d for s in segments if s not in applied for d in (*s.run, *s.aliases())}
     if view.digests[-1] in unapplied:
         return None
     return frozenset(unapplied.union(renderings(view.session, cache)))

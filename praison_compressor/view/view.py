@@ -12,99 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, groupby
-from typing import NamedTuple
 
 from ..concurrency import computed_once
 from ..ledger.segments import Segment, Session
 from ..messages import Message, Transcript, is_result
 from ..messages.digests import Originals
-from ..messages.shapes import to_plain
 from ..messages.thinking import without_thinking
 from .masks import results_with_calls
-
-Run = tuple[int, int]
-"""Start and end (exclusive) of messages in a row."""
-
-# -------------------------------------------------------------- laying
-
-
-class Tile(NamedTuple):
-    """A run of a transcript, and the segment that replaces it."""
-
-    start: int
-    end: int
-    segment: Segment
-
-
-class Replacement(NamedTuple):
-    """A run of a transcript, and the message sent in its place."""
-
-    start: int
-    end: int
-    message: Message
-
-
-@dataclass(frozen=True)
-class AddedMessage:
-    """A message that a view adds and no ledger holds."""
-
-    message: Message
-    tokens: int
-
-
-def lay_summaries(
-    digests: Sequence[str], segments: Sequence[Segment], replaceable: Sequence[bool]
-) -> list[Tile]:
-    """Lay summaries along a transcript by position, longest first.
-
-    A fold is longer than the summaries it replaced. Of equally long segments the newest is used.
-    `replaceable[i]`: whether a segment may replace message i. Each segment is used once.
-    """
-    newest_first = list(reversed(segments))
-    by_first: dict[str, list[Segment]] = {}
-    for segment in sorted(newest_first, key=lambda segment: -len(segment.run)):
-        if segment.kind == "summary" and segment.run:
-            by_first.setdefault(segment.run[0], []).append(segment)
-    tiles: list[Tile] = []
-    start = 0
-    while by_first and start < len(digests):
-        candidates = by_first.get(digests[start], [])
-        ends = ((segment, start + len(segment.run)) for segment in candidates)
-        fitting = (
-            Tile(start, end, segment)
-            for segment, end in ends
-            if tuple(digests[start:end]) == segment.run and all(replaceable[start:end])
-        )
-        tile = next(fitting, None)
-        if tile is not None:
-            tiles.append(tile)
-            candidates.remove(tile.segment)
-        start = start + 1 if tile is None else tile.end
-    return tiles
-
-
-def lay_masks(
-    digests: Sequence[str], segments: Sequence[Segment], replaceable: Sequence[bool]
-) -> dict[int, Segment]:
-    """Lay recorded masks and excerpts along a transcript, each once.
-
-    A later result with equal words and id (ids recur) is a new one: the agent asked again and must
-    see it. An excerpt stays in the newest step too, until its result is masked.
-    """
-    waiting: dict[tuple[str, str], list[Segment]] = {}
-    for segment in segments:
-        if segment.kind in ("mask", "excerpt"):
-            waiting.setdefault((segment.kind, segment.run[0]), []).append(segment)
-    laid: dict[int, Segment] = {}
-    for index, digest in enumerate(digests if waiting else ()):
-        for kind in ("excerpt", "mask"):
-            if waiting.get((kind, digest)) and (replaceable[index] or kind == "excerpt"):
-                laid[index] = waiting[kind, digest].pop(0)
-    return laid
-
-
-# -------------------------------------------------------------- the view
-
+from .tiles import AddedMessage, Run, SentRun, Tile, lay_masks, lay_summaries, replace_runs
 
 NO_SESSION = Session("", "", "", None)
 NO_ORIGINALS = Originals(())
@@ -225,25 +140,25 @@ class View:
         return tuple(sorted([*self.tiles, *results], key=lambda tile: tile.start))
 
     @computed_once
-    def replacements(self) -> tuple[Replacement, ...]:
+    def sent_runs(self) -> tuple[SentRun, ...]:
         """Return the replaced runs, the pinned texts before the first, and bridges."""
         tiles = self.all_tiles
-        replaced = [Replacement(start, end, s.rendered) for start, end, s in tiles]
+        replaced = [SentRun(start, end, s.rendered) for start, end, s in tiles]
         if self.pinned is not None and tiles:
             before = step_at(min(self.head_end, tiles[0].start), self.transcript).start
-            replaced.insert(0, Replacement(before, before, self.pinned.message))
+            replaced.insert(0, SentRun(before, before, self.pinned.message))
         return tuple(self._add_bridges(replaced))
 
-    def _add_bridges(self, replaced: Iterable[Replacement]) -> Iterator[Replacement]:
-        """Yield the replacements with bridges behind results."""
+    def _add_bridges(self, replaced: Iterable[SentRun]) -> Iterator[SentRun]:
+        """Yield the runs with bridges behind results."""
         last_end = -1  # Mistral's API refuses a user message right after a result
         for start, end, message in replaced:
-            # The replacement before is a summary, unless it is a mask or an excerpt.
+            # The run before is a summary, unless it is a mask or an excerpt.
             is_behind_result = start != last_end and self.needs_bridge(start)
             is_user = message.get("role") == "user"
             if self.bridge is not None and is_behind_result and is_user:
-                yield Replacement(start, start, self.bridge.message)
-            yield Replacement(start, end, message)
+                yield SentRun(start, start, self.bridge.message)
+            yield SentRun(start, end, message)
             last_end = -1 if is_result(message) else end
 
     def needs_bridge(self, start: int) -> bool:
@@ -347,7 +262,7 @@ class View:
         """Return the tokens of each bridge inside a run."""
         if self.bridge is None:
             return []
-        bridges = (r for r in self.replacements if r.message is self.bridge.message)
+        bridges = (r for r in self.sent_runs if r.message is self.bridge.message)
         return [self.bridge.tokens for bridge in bridges if start <= bridge.start < end]
 
     @property
@@ -400,7 +315,7 @@ class View:
         Renderings are copies: a host may edit what it sends.
         """
         messages = self.caller_messages or self.transcript.messages
-        return replace_runs(self._without_stale_thinking(messages), self.replacements)
+        return replace_runs(self._without_stale_thinking(messages), self.sent_runs)
 
     def originals(self, start: int, end: int) -> Sequence[Message]:
         """Return a run's messages as they came, in their own order."""
@@ -411,16 +326,6 @@ class View:
         """Return the view with these segments in its ledger too."""
         more = tuple(segments)
         return replace(self, segments=self.segments + more) if more else self
-
-
-def replace_runs(messages: Sequence[Message], replacements: Iterable[Replacement]) -> list[Message]:
-    """Return the messages with copies of others in place of runs."""
-    view: list[Message] = []
-    start = 0
-    for replacement in replacements:
-        view += [*messages[start : replacement.start], to_plain(replacement.message)]
-        start = replacement.end
-    return [*view, *messages[start:]]
 
 
 def step_at(index: int, transcript: Transcript) -> range:
