@@ -163,7 +163,7 @@ def briefs_for(decision: Decision) -> list[Brief]:
         return []
     messages = view.transcript.messages
     outside = (*messages[: view.head_end], *messages[plan.tail_start :])
-    pinned = () if view.pinned is None else (view.pinned.rendered,)
+    pinned = () if view.pinned is None else (view.pinned.message,)
     visible = "\n".join(render_messages((*pinned, *outside)))
     # The segment's number in the ledger after the commit.
     first = len(view.segments) + 1

@@ -24,6 +24,7 @@ from ..tokens.counter import TokenCounter
 from ..view.frame import BRIDGE, is_framed, is_pinned, without_recall_tools
 from ..view.masks import messages_to_keep
 from ..view.texts import Texts
+from ..view.tiles import AddedMessage
 from ..view.view import View
 from .choices import apply_choices
 from .decision import Decision
@@ -93,7 +94,7 @@ class Projector:
             head_tokens=request.budget.head,
             kept_out=messages_to_keep(copies, transcript.steps, request.config),
             pinned=request.pinned,
-            bridge=Segment("bridge", (), BRIDGE, self._tokens.message(BRIDGE), 0, "bridge"),
+            bridge=AddedMessage(BRIDGE, self._tokens.message(BRIDGE)),
             caller_messages=transcript.messages,
             unrepaired_messages=Originals(self._cache.all(request.messages)),
             given_tokens=self._tokens.messages([]) + sum(tokens),
@@ -134,7 +135,7 @@ class Projector:
         messages: Sequence[Message],
         cached: Sequence[CachedMessage],
         session: Session,
-        pinned: Segment | None,
+        pinned: AddedMessage | None,
     ) -> list[Message] | None:
         """Return the messages with the session's renderings replaced by originals.
 
@@ -144,7 +145,7 @@ class Projector:
         rendered = renderings(session, self._cache)
         digests = [item.digest for item in cached]
         times = Counter(d for d in digests if d in rendered)
-        pinned_digest = None if pinned is None else self._cache(pinned.rendered).digest
+        pinned_digest = None if pinned is None else self._cache(pinned.message).digest
         if not times and pinned_digest not in digests:
             return None
         # Equal outputs have equal masks; the view shows the masks of the newest ones.

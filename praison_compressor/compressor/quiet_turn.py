@@ -10,18 +10,18 @@ import operator
 from dataclasses import dataclass, replace
 
 from ..errors import InvalidMessages
-from ..ledger.segments import Segment, Session
+from ..ledger.segments import Session
 from ..messages import Message, is_result, read_transcript
 from ..messages.digests import CachedMessage, MessageCache
 from ..messages.thinking import signatures
 from ..tokens.counter import TokenCounter
-from ..view.tiles import Tile, lay_masks, lay_summaries, replace_runs
+from ..view.tiles import AddedMessage, SentRun, lay_masks, lay_summaries, replace_runs
 from ..view.view import View
 from .projection import renderings
 from .request import Request
 from .result import CompressResult
 
-Basis = tuple[TokenCounter, float, int, Segment | None]
+Basis = tuple[TokenCounter, float, int, AddedMessage | None]
 """Counter, its ratio, tokens of the head, pinned texts: the next turn must have the same."""
 
 
@@ -33,8 +33,8 @@ class LastTurn:
     messages: list[Message]
     """Private copies of the view's original messages."""
     basis: Basis
-    tiles: tuple[Tile, ...]
-    """Runs of the transcript with their segments."""
+    sent_runs: tuple[SentRun, ...]
+    """Runs of the transcript, and the messages sent in their place."""
     watched: frozenset[str]
     """Digests that no new message may have: such a message would change the view."""
     result: CompressResult
@@ -56,12 +56,12 @@ class LastTurn:
             return None
         result = replace(
             self.result,
-            messages=replace_runs(request.messages, self.tiles),
+            messages=replace_runs(request.messages, self.sent_runs),
             tokens_before=self.result.tokens_before + added,
             tokens_after=self.result.tokens_after + added,
             summary_method="reused" if self.result.segments else None,
         )
-        pinned = request.pinned.tokens if request.pinned is not None and self.tiles else 0
+        pinned = request.pinned.tokens if request.pinned is not None and self.sent_runs else 0
         if result.tokens_after - tokens.messages([]) - pinned > limit:
             return None
         messages = [*self.messages, *(item.plain for item in cached)]
@@ -111,7 +111,7 @@ def last_turn_of(
         session=view.session,
         messages=list(view.transcript.messages),
         basis=_basis(request, tokens),
-        tiles=view.sent_tiles,
+        sent_runs=view.sent_runs,
         watched=watched,
         result=replace(result, messages=[]),
     )

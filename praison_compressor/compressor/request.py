@@ -20,7 +20,6 @@ from ..config import (
     whole_number,
 )
 from ..errors import ConfigError
-from ..ledger.segments import Segment
 from ..ledger.stores import Store
 from ..messages.transcript import as_list
 from ..summaries.protocol import Summarizer
@@ -28,6 +27,7 @@ from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from ..view.budget import Budget
 from ..view.frame import pinned_message
+from ..view.tiles import AddedMessage
 
 
 class Options(TypedDict, total=False):
@@ -83,7 +83,7 @@ class Request:
     writer: str | None = None
     """The model that writes summaries; None: unknown, or no model."""
     force: bool = False
-    pinned: Segment | None = None
+    pinned: AddedMessage | None = None
     """The framed message of the pinned texts."""
     keep: tuple[Choice, ...] = ()
     """Messages that the user keeps."""
@@ -182,15 +182,17 @@ class RequestReader:
         own: dict[str, Any] = {name: value for name, value in options.items() if name in names}
         return replace(self.config, **own) if own else self.config
 
-    def _pinned_segment(self, options: Options) -> Segment | None:
+    def _pinned_segment(self, options: Options) -> AddedMessage | None:
         """Return the framed message of all pinned texts, or None without any."""
         texts = tuple(dict.fromkeys((*self.config.pinned, *(options.get("pinned") or ()))))
         if not texts:
             return None
         message = pinned_message(texts)
-        return Segment("pinned", (), message, self.tokens.message(message), 0, "pinned")
+        return AddedMessage(message, self.tokens.message(message))
 
-    def _budget(self, options: Options, config: CompressorConfig, pinned: Segment | None) -> Budget:
+    def _budget(
+        self, options: Options, config: CompressorConfig, pinned: AddedMessage | None
+    ) -> Budget:
         """Return the budget of a call, by the window or by `target_tokens`."""
         beside = self.tokens.messages([]) + (pinned.tokens if pinned else 0)
         target = options.get("target_tokens")

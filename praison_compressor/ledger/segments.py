@@ -46,8 +46,6 @@ SegmentKind = Literal[
     "keep",  # a step that the user keeps out of summaries
     "undo",  # takes entries back
     "blank",  # of a forgotten or undone entry
-    "bridge",  # between a result and a summary, in no ledger
-    "pinned",  # the application's texts, in no ledger
 ]
 
 
@@ -288,9 +286,9 @@ def expand_skeleton(
     first messages, dropped ones included. Return None if `length` is 0 or ends inside a gap.
     """
     transcript: list[Message] = []
-    place = 0
+    count = 0
     for item in skeleton:
-        if place == length:
+        if count == length:
             break
         if isinstance(item, int):
             segment, originals = of_entry(item)
@@ -299,12 +297,12 @@ def expand_skeleton(
                     return None  # the number of forgotten messages is unknown
                 if originals == transcript[-1:]:
                     continue  # neighbouring gaps are one gap
-            part = originals if length is None else originals[: length - place]
+            part = originals if length is None else originals[: length - count]
             if DROPPED in originals and part != originals:
                 return None  # the rendered message covers later ones too
             transcript += [segment.rendered] if DROPPED in originals else part
-            place += len(part)
+            count += len(part)
         else:
             transcript.append(item)
-            place += 1
-    return transcript if length is None or 0 < length == place else None
+            count += 1
+    return transcript if length is None or 0 < length == count else None

@@ -55,7 +55,7 @@ class Store(Protocol):
     ) -> list[Message] | None:
         """Return an entry's archived messages exactly; None once forgotten.
 
-        `DROPPED` replaces dropped ones, `{}` unwanted ones.
+        A dropped message is `DROPPED`, one outside `wanted` is `{}`.
         """
 
     def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
@@ -87,7 +87,7 @@ class Store(Protocol):
         """
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
-        """Take the lease for writing a summary, unless another holder has it."""
+        """Take the lease for a summary; return False if it is taken."""
 
     def release(self, session: Session, holder: str) -> None:
         """Give the lease back."""
@@ -172,19 +172,19 @@ class DurableStore(Protocol):
     def ids_with_prefix(self, namespace: str, prefix: str, limit: int) -> list[str]:
         """Return session ids that begin with `prefix`, last used first."""
 
-    def extend_transcript(self, session: Session, place: int, messages: Sequence[Message]) -> bool:
-        """Replace the recorded transcript's messages from `place` on.
+    def extend_transcript(self, session: Session, start: int, messages: Sequence[Message]) -> bool:
+        """Replace the recorded transcript from message `start` on; return whether it worked.
 
-        `place` counts messages after the leading system messages. Return False if a part of the
-        session was forgotten after the read, or the last commit or `record_transcript` recorded a
-        message at `place`: then call `record_transcript` with the whole transcript.
+        `start` does not count the leading system messages. The messages before `start` must be
+        recorded, and only messages that were appended since the last commit can be replaced.
+        Otherwise, or after a `forget`, call `record_transcript` with the whole transcript.
         """
 
     def forget(self, namespace: str, target: str) -> Erased:
         """Remove a session (any id) or one message (content digest).
 
-        It removes originals, the summaries that cover them, all later summaries, index words and
-        bytes in freed pages. The chain keeps salted commitments without their salt, and still
+        `forget` removes originals, the summaries that cover them, all later summaries, index words
+        and bytes in freed pages. The chain keeps salted commitments without their salt, and still
         verifies. A server's write-ahead log, replicas and backups remain for the operator to clear.
 
         Raises:

@@ -93,9 +93,9 @@ def find_hits(
     if not own:
         phrases = query_phrases(_SEPARATORS.sub(" ", query))
         own = _phrases_in(documents, phrases)
-    beside = _phrases_beside(own, documents, runs)
-    whole = {digest for digest in own if len(own[digest] | beside[digest]) == len(phrases)}
-    ranked = _rank(query, own, beside, documents, list(whole or own))
+    of_partner = _partner_phrases(own, documents, runs)
+    whole = {digest for digest in own if len(own[digest] | of_partner[digest]) == len(phrases)}
+    ranked = _rank(query, own, of_partner, documents, list(whole or own))
     return [
         Hit(*documents[digest].place, digest, documents[digest].message, score, digest in whole)
         for score, digest in ranked[:limit]
@@ -153,28 +153,28 @@ def _phrases_in(
     return {digest: held for digest, held in phrases_of.items() if held}
 
 
-def _phrases_beside(
+def _partner_phrases(
     own: Mapping[str, frozenset[str]],
     documents: Mapping[str, Document],
     runs: Iterable[Sequence[str]],
 ) -> dict[str, frozenset[str]]:
     """Return the phrases in each document's call or result."""
-    beside = dict.fromkeys(own, frozenset[str]())
+    of_partner = dict.fromkeys(own, frozenset[str]())
     for run in runs:
         near = [digest for digest in run if digest in own]
         messages = [documents[digest].message for digest in near]
         for pair in read_calls(messages) if near[1:] else ():
             if pair.is_answered:
                 call, result = near[pair.at], near[pair.answered_at]
-                beside[call] |= own[result]
-                beside[result] |= own[call]
-    return beside
+                of_partner[call] |= own[result]
+                of_partner[result] |= own[call]
+    return of_partner
 
 
 def _rank(
     query: str,
     own: Mapping[str, frozenset[str]],
-    beside: Mapping[str, frozenset[str]],
+    of_partner: Mapping[str, frozenset[str]],
     documents: Mapping[str, Document],
     chosen: Sequence[str],
 ) -> list[tuple[float, str]]:
@@ -189,7 +189,7 @@ def _rank(
     for digest in chosen:
         # A plain sum depends on the order of a set, which is another in each process.
         score = math.fsum(weight[phrase] for phrase in own[digest])
-        added = beside[digest] - own[digest]
+        added = of_partner[digest] - own[digest]
         score += PARTNER_SHARE * math.fsum(weight[phrase] for phrase in added)
         score *= 2 if len(frequency) > 1 and in_order in documents[digest].text else 1
         scored.append((score, digest))

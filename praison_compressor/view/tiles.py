@@ -21,6 +21,21 @@ class Tile(NamedTuple):
     segment: Segment
 
 
+class SentRun(NamedTuple):
+    """A run of a transcript, and the message sent in its place."""
+
+    start: int
+    end: int
+    message: Message
+
+
+class AddedMessage(NamedTuple):
+    """A message that a view adds and no ledger holds."""
+
+    message: Message
+    tokens: int
+
+
 def lay_summaries(
     digests: Sequence[str], segments: Sequence[Segment], replaceable: Sequence[bool]
 ) -> list[Tile]:
@@ -72,11 +87,11 @@ def lay_masks(
     return laid
 
 
-def replace_runs(messages: Sequence[Message], tiles: Iterable[Tile]) -> list[Message]:
-    """Return the messages with each tile's rendering in place of its run."""
+def replace_runs(messages: Sequence[Message], sent: Iterable[SentRun]) -> list[Message]:
+    """Return the messages with copies of others in place of runs."""
     view: list[Message] = []
-    start = 0
-    for tile in tiles:
-        view += [*messages[start : tile.start], to_plain(tile.segment.rendered)]
-        start = tile.end
-    return [*view, *messages[start:]]
+    at = 0
+    for start, end, message in sent:
+        view += [*messages[at:start], to_plain(message)]
+        at = end
+    return [*view, *messages[at:]]

@@ -19,7 +19,7 @@ from ..messages import Message, Transcript, is_result
 from ..messages.digests import Originals
 from ..messages.thinking import without_thinking
 from .masks import results_with_calls
-from .tiles import Run, Tile, lay_masks, lay_summaries, replace_runs
+from .tiles import AddedMessage, Run, SentRun, Tile, lay_masks, lay_summaries, replace_runs
 
 NO_SESSION = Session("", "", "", None)
 NO_ORIGINALS = Originals(())
@@ -41,9 +41,9 @@ class View:
     """Messages kept out of new summaries by a tool policy or a range."""
     chosen: frozenset[int] = frozenset()
     """Messages of the steps that the user keeps: no segment replaces them."""
-    pinned: Segment | None = None
+    pinned: AddedMessage | None = None
     """The framed message of the pinned texts, sent once anything is replaced."""
-    bridge: Segment | None = None
+    bridge: AddedMessage | None = None
     """The assistant's line between a tool's result and a summary (a user message)."""
     caller_messages: Sequence[Message] = ()
     """The caller's own messages, sent in place of the transcript's private copies."""
@@ -140,25 +140,26 @@ class View:
         return tuple(sorted([*self.tiles, *results], key=lambda tile: tile.start))
 
     @computed_once
-    def sent_tiles(self) -> tuple[Tile, ...]:
+    def sent_runs(self) -> tuple[SentRun, ...]:
         """Return the replaced runs, the pinned texts before the first, and bridges."""
         tiles = self.all_tiles
+        replaced = [SentRun(start, end, s.rendered) for start, end, s in tiles]
         if self.pinned is not None and tiles:
             before = step_at(min(self.head_end, tiles[0].start), self.transcript).start
-            tiles = (Tile(before, before, self.pinned), *tiles)
-        return tuple(self._add_bridges(tiles))
+            replaced.insert(0, SentRun(before, before, self.pinned.message))
+        return tuple(self._add_bridges(replaced))
 
-    def _add_bridges(self, tiles: Sequence[Tile]) -> Iterator[Tile]:
-        """Yield the tiles with bridges behind results."""
-        end = -1  # Mistral's API refuses a user message right after a result
-        for tile in tiles:
-            # The tile before is a summary, unless it is a mask or an excerpt.
-            is_behind_result = tile.start != end and self.needs_bridge(tile.start)
-            is_user = tile.segment.rendered.get("role") == "user"
+    def _add_bridges(self, replaced: Iterable[SentRun]) -> Iterator[SentRun]:
+        """Yield the runs with bridges behind results."""
+        last_end = -1  # Mistral's API refuses a user message right after a result
+        for start, end, message in replaced:
+            # The run before is a summary, unless it is a mask or an excerpt.
+            is_behind_result = start != last_end and self.needs_bridge(start)
+            is_user = message.get("role") == "user"
             if self.bridge is not None and is_behind_result and is_user:
-                yield Tile(tile.start, tile.start, self.bridge)
-            yield tile
-            end = -1 if is_result(tile.segment.rendered) else tile.end
+                yield SentRun(start, start, self.bridge.message)
+            yield SentRun(start, end, message)
+            last_end = -1 if is_result(message) else end
 
     def needs_bridge(self, start: int) -> bool:
         """Return whether a summary at `start` would follow a tool's result."""
@@ -259,8 +260,10 @@ class View:
 
     def bridges(self, start: int, end: int) -> list[int]:
         """Return the tokens of each bridge inside a run."""
-        bridges = (tile for tile in self.sent_tiles if tile.segment is self.bridge)
-        return [tile.segment.tokens for tile in bridges if start <= tile.start < end]
+        if self.bridge is None:
+            return []
+        bridges = (r for r in self.sent_runs if r.message is self.bridge.message)
+        return [self.bridge.tokens for bridge in bridges if start <= bridge.start < end]
 
     @property
     def pinned_tokens(self) -> int:
@@ -312,7 +315,7 @@ class View:
         Renderings are copies: a host may edit what it sends.
         """
         messages = self.caller_messages or self.transcript.messages
-        return replace_runs(self._without_stale_thinking(messages), self.sent_tiles)
+        return replace_runs(self._without_stale_thinking(messages), self.sent_runs)
 
     def originals(self, start: int, end: int) -> Sequence[Message]:
         """Return a run's messages as they came, in their own order."""

@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -123,27 +124,24 @@ def execute(store_url):
 @pytest.fixture
 def statements():
     """Record every SQL statement of the test."""
-    sent: list[str] = []
-
-    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        sent.append(statement)
-
-    event.listen(Engine, "before_cursor_execute", note)
-    yield sent
-    event.remove(Engine, "before_cursor_execute", note)
+    yield from _recorded("before_cursor_execute", 2)
 
 
 @pytest.fixture
 def connections():
     """Record the arguments of every connection to a database."""
-    asked: list[dict[str, Any]] = []
+    yield from _recorded("do_connect", 3)
 
-    def note(_dialect: Any, _record: Any, _values: Any, arguments: dict[str, Any]) -> None:
-        asked.append(dict(arguments))
 
-    event.listen(Engine, "do_connect", note)
-    yield asked
-    event.remove(Engine, "do_connect", note)
+def _recorded(name: str, argument: int) -> Iterator[list[Any]]:
+    recorded: list[Any] = []
+
+    def note(*arguments: Any) -> None:
+        recorded.append(arguments[argument])
+
+    event.listen(Engine, name, note)
+    yield recorded
+    event.remove(Engine, name, note)
 
 
 def bytes_of(directory: Path) -> bytes:

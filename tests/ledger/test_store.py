@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from cryptography.fernet import Fernet
 
-from praison_compressor import ConfigError, StoreUnavailable
+from praison_compressor import ConfigError, LedgerCorrupt, StoreUnavailable
 from praison_compressor.ledger.sql import SqlStore, open_store
 from praison_compressor.messages import content_digest
 from tests.benchmarks.crash import crash
@@ -195,6 +195,18 @@ def test_a_row_that_is_gone_or_moved_is_named(tmp_path, damage, said):
         behind.execute(damage)
         behind.commit()
     assert said in "\n".join(map(str, store.verify()))
+
+
+def test_a_session_that_is_its_own_base_is_refused(sql_store, execute):
+    """A changed base ends a lineage or a commit in an error, not in an endless loop."""
+    session = committed(sql_store, "s", talk(3))
+    execute("UPDATE compressor_sessions SET base_key = key")
+    for work in (
+        lambda: sql_store.lineage(NAMESPACE, "s"),
+        lambda: sql_store.commit(session, [(segment(talk(2)), talk(2))]),
+    ):
+        with pytest.raises(LedgerCorrupt, match="its base is not an older session"):
+            work()
 
 
 def test_faults_name_session_and_entry(sql_store, execute):

@@ -4,13 +4,13 @@
 - `schema`: the tables, and valid names
 - `faults`: a database's errors as errors of the ledger, with the remedy
 - `sqlite_file`: a SQLite ledger's file, opened for several processes and checked
-- `database`: URLs, connections, transactions
+- `database`: URLs, connections, transactions, clearing of freed pages
 - `archive`: payloads (compressed, checksummed, encrypted), original messages
 - `index`: the full-text index of the originals' words
 - `queries`: sessions, lineages, chains of entries, recorded transcripts
 - `search`: messages by their words
 - `commits`: commits, forks and leases; redacts secrets
-- `maintenance`: `verify`, `forget`, and clearing of freed pages
+- `maintenance`: `verify` and `forget`
 """
 
 from __future__ import annotations

@@ -7,12 +7,13 @@ import hashlib
 import hmac
 import json
 import secrets
+import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, Row, Table, delete, insert, select
+from sqlalchemy import Connection, Row, Table, delete, insert, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ...errors import ConfigError, LedgerCorrupt, StoreUnavailable
@@ -177,7 +178,7 @@ _MAX_PARAMETERS = 500  # of one statement
 
 
 class SqlArchive:
-    """Read and write originals in one transaction."""
+    """Read and write originals in one transaction; hide which database it is."""
 
     def __init__(self, connection: Connection, packer: Packer, sizes: SearchSizes) -> None:
         self.execute = connection.execute
@@ -191,6 +192,25 @@ class SqlArchive:
         """Return the dialect's own INSERT, which skips rows that exist."""
         insertion = sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
         return insertion.on_conflict_do_nothing()
+
+    def time(self) -> float:
+        """Return the database's time: clocks of machines differ."""
+        if self.is_sqlite:
+            return time.time()
+        clock = "SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
+        return float(self.execute(text(clock)).scalar_one())
+
+    def block_commits(self) -> None:
+        """Block commits, which could link a message during its removal."""
+        if not self.is_sqlite:  # SQLite has one writer
+            self.execute(text("LOCK TABLE compressor_sessions IN EXCLUSIVE MODE"))
+
+    def file_faults(self) -> list[str]:
+        """Return the faults that the database finds in its own file."""
+        if not self.is_sqlite:
+            return []
+        lines = self.execute(text("PRAGMA integrity_check")).scalars()
+        return [line for line in lines if line != "ok"]
 
     def add(self, namespace: str, originals: Sequence[Message]) -> list[int]:
         """Archive the messages that are missing; return each message's key, in order."""

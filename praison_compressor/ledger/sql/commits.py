@@ -7,12 +7,11 @@ messages and their digests, so a message read back from the archive is found lik
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Row, delete, func, insert, select, text, update
+from sqlalchemy import Row, delete, func, insert, select, update
 
 from ...errors import LedgerConflict
 from ...messages import Message, digest, read_transcript
@@ -93,20 +92,20 @@ def record_transcript(archive: SqlArchive, session: Session, skeleton: Skeleton)
 
 
 def extend_transcript(
-    archive: SqlArchive, session: Session, place: int, added: Sequence[Message]
+    archive: SqlArchive, session: Session, start: int, added: Sequence[Message]
 ) -> bool:
-    """Replace the recorded transcript from `place` on; return whether it worked."""
+    """Replace the recorded transcript from message `start` on; return whether it worked."""
     row = _lock_session(archive, session)
     if row is None or row.erasures != session.erasures:
         return False
     own = appended.c.session_key == row.key
     last = archive.execute(select(func.max(appended.c.place)).where(own)).scalar()
-    if not row.recorded <= place <= (row.recorded if last is None else last + 1):
+    if not row.recorded <= start <= (row.recorded if last is None else last + 1):
         return False
-    archive.execute(delete(appended).where(own, appended.c.place >= place))
+    archive.execute(delete(appended).where(own, appended.c.place >= start))
     rows = [
         {"session_key": row.key, "place": at, "body": archive.packer.pack(dump(message))}
-        for at, message in enumerate(added, place)
+        for at, message in enumerate(added, start)
     ]
     if rows:
         archive.execute(insert(appended), rows)
@@ -116,7 +115,7 @@ def extend_transcript(
 
 def _write_session(archive: SqlArchive, row: Row[Any], **changes: object) -> None:
     """Change a session's row and the time of its last write."""
-    values = {**changes, "updated": _database_time(archive)}
+    values = {**changes, "updated": archive.time()}
     archive.execute(update(sessions).where(sessions.c.key == row.key).values(values))
 
 
@@ -178,7 +177,7 @@ def create_session(
 ) -> None:
     """Insert the row of a session, unless another process was first."""
     values: dict[str, Any] = {"namespace": namespace, "id": session_id, "parent_id": parent_id}
-    values |= dict.fromkeys(("created", "updated"), _database_time(archive))
+    values |= dict.fromkeys(("created", "updated"), archive.time())
     base = None
     if parent_id is not None and parent_id != session_id:
         base = find_session(archive, namespace, parent_id)
@@ -206,7 +205,7 @@ def change_note(archive: SqlArchive, session: Session, change: Callable[[str], s
 # ---------------------------------------------------------------- leases
 def claim_lease(archive: SqlArchive, session: Session, holder: str, seconds: float) -> bool:
     """Take the session's lease by the database's clock; return whether it worked."""
-    now = _database_time(archive)
+    now = archive.time()
     own = of_session(leases, session)
     is_free = (leases.c.until <= now) | (leases.c.holder == holder)
     archive.execute(delete(leases).where(own, is_free))
@@ -218,7 +217,7 @@ def claim_lease(archive: SqlArchive, session: Session, holder: str, seconds: flo
 
 def is_lease_taken(archive: SqlArchive, session: Session, holder: str) -> bool:
     """Return whether another holder has the session's lease."""
-    others = (leases.c.holder != holder) & (leases.c.until > _database_time(archive))
+    others = (leases.c.holder != holder) & (leases.c.until > archive.time())
     query = select(leases).where(of_session(leases, session), others)
     return archive.execute(query).first() is not None
 
@@ -226,11 +225,3 @@ def is_lease_taken(archive: SqlArchive, session: Session, holder: str) -> bool:
 def release_lease(archive: SqlArchive, session: Session, holder: str) -> None:
     """Give the holder's lease back."""
     archive.execute(delete(leases).where(of_session(leases, session), leases.c.holder == holder))
-
-
-def _database_time(archive: SqlArchive) -> float:
-    """Return the database's time: clocks of machines differ."""
-    if archive.is_sqlite:
-        return time.time()
-    clock = "SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
-    return float(archive.execute(text(clock)).scalar_one())

@@ -32,17 +32,22 @@ from ...errors import CompressorError, LedgerCorrupt, StoreUnavailable
 from .archive import Codec, Packer, SqlArchive, new_pepper, packer_of
 from .faults import is_transient, translate_errors
 from .index import SearchSizes
-from .schema import LAYOUT, make_tables, meta
+from .schema import LAYOUT, make_tables, meta, metadata
 from .sqlite_file import LOCK_SECONDS, FileState, file_state, is_truncated, sqlite_engine
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Url = str | os.PathLike[str] | None
+"""A URL, a path, or None for the default path."""
 
 _CREATION_LOCK = 0x70726169_736F6E63  # "praisonc", an advisory lock: one process makes the tables
 _READ, _WRITE = "BEGIN", "BEGIN IMMEDIATE"
 _CONNECT_SECONDS = 2
 _TRIES = 3
+PATIENCE_SECONDS = 10.0
+"""Longest wait for older transactions before pages are cleared; a backup takes longer."""
+_PAUSE_SECONDS = 0.05
 # After a failure that took a second, ten seconds pass until the next try: an agent's turns must not
 # wait for a locked file or a dead server each time.
 _COOLDOWN_FACTOR = 10
@@ -55,7 +60,7 @@ def default_path(*, encrypted: bool = False) -> Path:
     return Path(platformdirs.user_data_dir("praison-compressor")) / name
 
 
-def parse_url(url: str | os.PathLike[str] | None) -> URL:
+def parse_url(url: Url) -> URL:
     """Return a database's URL from a URL, a path, or None.
 
     Raises:
@@ -95,11 +100,7 @@ class Database:
     """Run work in transactions; raise each error as a `LedgerError`."""
 
     def __init__(
-        self,
-        url: str | os.PathLike[str] | None,
-        codec: Codec | None,
-        accepts_plain: bool,
-        sizes: SearchSizes,
+        self, url: Url, codec: Codec | None, accepts_plain: bool, sizes: SearchSizes
     ) -> None:
         """Take URL and cipher; `accepts_plain` allows a plain store too."""
         self.url = parse_url(url)
@@ -168,7 +169,33 @@ class Database:
             self._check_size()
         self._file = now
 
-    def maintain(self, statement: str) -> list[Any]:
+    def clear_freed_pages(self, patience_seconds: float) -> bool:
+        """Clear freed pages; return whether all old bytes are gone."""
+        try:
+            return self._clear_file() if self.is_sqlite else self._clear_tables(patience_seconds)
+        except StoreUnavailable as error:
+            logger.warning("freed pages could not be cleared: %s", error)
+            return False
+
+    def _clear_file(self) -> bool:
+        # `secure_delete` overwrote freed bytes in place; the log may still hold old ones.
+        ((busy, *_),) = self._run_alone("PRAGMA wal_checkpoint(TRUNCATE)")
+        return not busy
+
+    def _clear_tables(self, patience_seconds: float) -> bool:
+        # A plain VACUUM leaves old bytes in reused pages, so FULL rewrites the tables. FULL copies
+        # rows that an older transaction may still read: wait until such transactions have ended.
+        now = self.write(lambda a: str(a.execute(text(_CURRENT_TRANSACTION)).scalar()))
+        until = time.monotonic() + patience_seconds
+        while self.read(lambda a: a.execute(_OLDER_TRANSACTIONS, {"now": now}).scalar()):
+            if time.monotonic() > until:
+                return False
+            time.sleep(_PAUSE_SECONDS)
+        for name in (*metadata.tables, "compressor_search"):
+            self._run_alone(f"VACUUM FULL {name}")
+        return True
+
+    def _run_alone(self, statement: str) -> list[Any]:
         """Run a statement outside a transaction; return its rows."""
         with self._explain_errors(), fork_guard, self._get_engine().connect() as connection:
             connection = connection.execution_options(isolation_level="AUTOCOMMIT", begin="")
@@ -314,6 +341,23 @@ def _read_meta(connection: Connection) -> dict[str, bytes]:
 
 
 # ---------------------------------------------------------------- PostgreSQL
+_CURRENT_TRANSACTION = "SELECT pg_current_xact_id()::xid"
+"""Query for the number of a transaction that begins after the commit of `forget`."""
+
+# Transaction numbers wrap around: compare ages. Transactions in the server's other databases count
+# too, because a new snapshot here is held back by them.
+_OLDER_TRANSACTIONS = text(
+    """
+    SELECT count(*) FROM (
+        SELECT backend_xmin AS held FROM pg_stat_activity WHERE pid <> pg_backend_pid()
+        UNION ALL SELECT backend_xid FROM pg_stat_activity WHERE pid <> pg_backend_pid()
+        UNION ALL SELECT xmin FROM pg_replication_slots
+        UNION ALL SELECT transaction FROM pg_prepared_xacts
+    ) AS holders WHERE age(held) > age(CAST(CAST(:now AS text) AS xid))
+    """
+)
+
+
 def _postgresql_engine(url: URL) -> Engine:
     try:
         import psycopg  # noqa: F401  # else SQLAlchemy's error names no remedy

@@ -1,9 +1,9 @@
 """The index of words: FTS5 on SQLite, GIN on PostgreSQL.
 
-The index has words and message keys, no positions. To find longer words as well, FTS5 reads whole
-lists of messages: in a million messages that takes too long. So such words are indexed behind the
-mark of a *band*, a range of message keys, and a search reads the newest bands first. In PostgreSQL
-all words are.
+The index has words and message keys, no positions. FTS5 finds longer words by reading each word's
+whole list of messages, too slowly in a million messages. So such words are indexed behind the mark
+of a *band*, a range of message keys, and a search reads the newest bands first. In PostgreSQL all
+words have the mark.
 """
 
 from __future__ import annotations
@@ -18,13 +18,7 @@ from typing import Any
 from sqlalchemy import text
 
 from ...messages import Message
-from ..words import (
-    LEAST_PREFIX_LETTERS,
-    STOP_WORDS,
-    distinct_words,
-    finds_longer,
-    searchable_text,
-)
+from ..words import LEAST_PREFIX_LETTERS, STOP_WORDS, distinct_words, finds_longer, searchable_text
 
 TERM_CHARS = 16
 """Characters of a word that are indexed: long names and hashes differ in them."""
@@ -52,9 +46,6 @@ class SearchSizes:
     """Newest messages of each word's list."""
     most_without_index: int = 400
     """Messages in reach that are read without the index."""
-
-
-DEFAULT_SIZES = SearchSizes()
 
 
 # ---------------------------------------------------------------- statements of one dialect

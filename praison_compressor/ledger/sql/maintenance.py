@@ -1,4 +1,4 @@
-"""Verify every hash; erase words, also from index and freed pages.
+"""Verify every hash; forget sessions and messages, with their index words.
 
 A tombstone keeps an entry's place in the chain. Its commitment is salted, and the salt is destroyed
 with the segment: the chain still verifies, and nobody can guess the segment.
@@ -6,16 +6,14 @@ with the segment: the chain still verifies, and nobody can guess the segment.
 
 from __future__ import annotations
 
-import logging
 import re
-import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import CTE, ColumnElement, Row, delete, select, text, update
+from sqlalchemy import CTE, ColumnElement, Row, delete, select, update
 
-from ...errors import ConfigError, LedgerCorrupt, SessionNotFound, StoreUnavailable
+from ...errors import ConfigError, LedgerCorrupt, SessionNotFound
 from ...messages import content_digest, is_system
 from ..segments import (
     BLANK,
@@ -28,7 +26,6 @@ from ..segments import (
 )
 from ..stores import Erased
 from .archive import SqlArchive, batches, unpack_entry
-from .database import Database
 from .queries import (
     SESSION_ROWS,
     read_chain,
@@ -37,9 +34,7 @@ from .queries import (
     record_skeleton,
     require_session,
 )
-from .schema import entries, leases, links, messages, metadata, notes, of_session, sessions, spans
-
-logger = logging.getLogger(__name__)
+from .schema import entries, leases, links, messages, notes, of_session, sessions, spans
 
 
 # ---------------------------------------------------------------- verify
@@ -61,10 +56,7 @@ def find_faults(archive: SqlArchive, namespace: str | None, session_id: str | No
         query = query.where(sessions.c.namespace == namespace)
     if session_id is not None:
         query = query.where(sessions.c.id == session_id)
-    faults = []
-    if archive.is_sqlite:
-        lines = archive.execute(text("PRAGMA integrity_check")).scalars()
-        faults += [Fault("the database file", line) for line in lines if line != "ok"]
+    faults = [Fault("the database file", line) for line in archive.file_faults()]
     for row in archive.execute(query.order_by(sessions.c.key)).all():
         faults += _session_faults(archive, row)
     if session_id is None:
@@ -168,7 +160,7 @@ def _message_fault(archive: SqlArchive, row: Row[Any]) -> str | None:
 # ---------------------------------------------------------------- forget
 def forget_session(archive: SqlArchive, namespace: str, target: str) -> Erased:
     """Forget the session's own entries; keep the entries of its parent."""
-    _block_commits(archive)
+    archive.block_commits()
     row = require_session(archive, namespace, target)
     own = entries.c.session_key == row.key
     forks = _sessions_ending_in(archive, _with_descendants(namespace, own)) - {row.key}
@@ -179,14 +171,14 @@ def forget_session(archive: SqlArchive, namespace: str, target: str) -> Erased:
     archive.execute(delete(spans).where(spans.c.session_key == row.key))
     for table in (leases, notes):
         archive.execute(delete(table).where(of_session(table, row)))
-    holders = _covering_sessions(archive, linked)
-    removed = linked - set(holders)
+    covering = _covering_sessions(archive, linked)
+    removed = linked - set(covering)
     archive.remove(removed)
     recorded = skeleton_messages(read_skeleton(archive, row.key))
     record_skeleton(archive, row.key, ())
     # Ignore system messages: every session of an agent has them.
     digests = {content_digest(message) for message in recorded if not is_system(message)}
-    others = {*forks, *holders.values(), *_transcripts_with(archive, namespace, digests)}
+    others = {*forks, *covering.values(), *_transcripts_with(archive, namespace, digests)}
     _mark_stale(archive, [row.key, *forks])
     still_in = _session_ids(archive, others - {row.key})
     return Erased(segments, len(removed) + len(recorded), (row.id,), still_in)
@@ -197,7 +189,7 @@ def forget_message(archive: SqlArchive, namespace: str, target: str) -> Erased:
 
     Every later summary of these sessions is forgotten too: its writer read the earlier summaries.
     """
-    _block_commits(archive)
+    archive.block_commits()
     key, skeletons = find_message(archive, namespace, target)
     for session_key, skeleton in skeletons.items():
         rest = (i for i in skeleton if isinstance(i, int) or content_digest(i) != target)
@@ -262,12 +254,6 @@ def _sessions_ending_in(archive: SqlArchive, chained: CTE) -> set[int]:
     return set(archive.execute(query.where(entries.c.key.in_(select(chained.c.key)))).scalars())
 
 
-def _block_commits(archive: SqlArchive) -> None:
-    """Block commits, which could link a message during its removal."""
-    if not archive.is_sqlite:
-        archive.execute(text("LOCK TABLE compressor_sessions IN EXCLUSIVE MODE"))
-
-
 def _make_tombstones(archive: SqlArchive, where: ColumnElement[bool]) -> int:
     """Turn entries into tombstones; return how many changed."""
     statement = update(entries).where(where, entries.c.sealed.is_not(None)).values(sealed=None)
@@ -277,13 +263,13 @@ def _make_tombstones(archive: SqlArchive, where: ColumnElement[bool]) -> int:
 
 def _covering_sessions(archive: SqlArchive, keys: Iterable[int]) -> dict[int, int]:
     """Return messages that entries still cover, each with one session."""
-    holders: dict[int, int] = {}
+    covering: dict[int, int] = {}
     query = select(links.c.message_key, entries.c.session_key)
     query = query.join(entries, links.c.entry_key == entries.c.key)
     for batch in batches(keys):
         rows = archive.execute(query.where(links.c.message_key.in_(batch)))
-        holders |= {row.message_key: row.session_key for row in rows}
-    return holders
+        covering |= {row.message_key: row.session_key for row in rows}
+    return covering
 
 
 def _transcripts_with(
@@ -306,57 +292,3 @@ def _mark_stale(archive: SqlArchive, keys: Iterable[int]) -> None:
     """Mark every process's snapshots of these sessions as stale."""
     statement = update(sessions).where(sessions.c.key.in_(list(keys)))
     archive.execute(statement.values(erasures=sessions.c.erasures + 1))
-
-
-# ---------------------------------------------------------------- freed pages
-PATIENCE_SECONDS = 10.0
-"""Longest wait for older transactions; a backup takes longer."""
-_PAUSE_SECONDS = 0.05
-
-
-def clear_freed_pages(database: Database, patience_seconds: float) -> bool:
-    """Clear freed pages; return whether all old bytes are gone."""
-    try:
-        if database.is_sqlite:
-            return _clear_sqlite(database)
-        return _clear_postgresql(database, patience_seconds)
-    except StoreUnavailable as error:
-        logger.warning("freed pages could not be cleared: %s", error)
-        return False
-
-
-def _clear_sqlite(database: Database) -> bool:
-    # `secure_delete` overwrote freed bytes in place; the log may still hold old ones.
-    ((busy, *_),) = database.maintain("PRAGMA wal_checkpoint(TRUNCATE)")
-    return not busy
-
-
-def _clear_postgresql(database: Database, patience_seconds: float) -> bool:
-    # A plain VACUUM leaves old bytes in reused pages, so FULL rewrites the tables. FULL copies rows
-    # that an older transaction may still read: wait until such transactions have ended.
-    now = database.write(lambda a: str(a.execute(text(_CURRENT_TRANSACTION)).scalar()))
-    until = time.monotonic() + patience_seconds
-    while database.read(lambda a: a.execute(_OLDER_TRANSACTIONS, {"now": now}).scalar()):
-        if time.monotonic() > until:
-            return False
-        time.sleep(_PAUSE_SECONDS)
-    for name in (*metadata.tables, "compressor_search"):
-        database.maintain(f"VACUUM FULL {name}")
-    return True
-
-
-_CURRENT_TRANSACTION = "SELECT pg_current_xact_id()::xid"
-"""Query for the number of a transaction that begins after the commit of `forget`."""
-
-# Transaction numbers wrap around: compare ages. Transactions in the server's other databases count
-# too, because a new snapshot here is held back by them.
-_OLDER_TRANSACTIONS = text(
-    """
-    SELECT count(*) FROM (
-        SELECT backend_xmin AS held FROM pg_stat_activity WHERE pid <> pg_backend_pid()
-        UNION ALL SELECT backend_xid FROM pg_stat_activity WHERE pid <> pg_backend_pid()
-        UNION ALL SELECT xmin FROM pg_replication_slots
-        UNION ALL SELECT transaction FROM pg_prepared_xacts
-    ) AS holders WHERE age(held) > age(CAST(CAST(:now AS text) AS xid))
-    """
-)

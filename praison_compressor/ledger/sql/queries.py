@@ -10,16 +10,7 @@ from sqlalchemy import Row, Select, bindparam, delete, func, select, update
 
 from ...errors import LedgerCorrupt, SessionNotFound
 from ...messages import Message, is_system
-from ..segments import (
-    BLANK,
-    GENESIS,
-    Entry,
-    Epoch,
-    Segment,
-    Session,
-    Skeleton,
-    expand_skeleton,
-)
+from ..segments import BLANK, GENESIS, Entry, Epoch, Segment, Session, Skeleton, expand_skeleton
 from ..stores import ALL_MESSAGES, SessionInfo
 from .archive import SqlArchive, dump, load, unpack_entry
 from .schema import appended, entries, links, notes, of_session, sessions
@@ -71,6 +62,8 @@ def head_of_epoch(archive: SqlArchive, row: Row[Any], epoch: str) -> str:
 def ancestors(archive: SqlArchive, row: Row[Any]) -> Iterator[tuple[Row[Any], str]]:
     """Yield a session's ancestors, each with its newest shared entry."""
     while row.base_key is not None:
+        if row.base_key >= row.key:  # a fork is made after its base
+            raise LedgerCorrupt(f"session {row.id}: its base is not an older session")
         head = row.base_head
         row = archive.execute(_KEYED, {"key": row.base_key}).one()
         yield row, head
@@ -81,7 +74,7 @@ EVERY_KEY = 1 << 62
 
 
 def newest_entries(archive: SqlArchive, row: Row[Any]) -> dict[int, int]:
-    """Return the sessions of a chain, each with its newest entry in the chain."""
+    """Return a chain's sessions, each with its newest entry in the chain."""
     query = select(entries.c.key).where(entries.c.namespace == row.namespace)
     shared = (
         (base.key, archive.execute(query.where(entries.c.hash == head)).scalar() or 0)

@@ -142,7 +142,7 @@ class _Reader:
         """
         rarest, *others = lists
         floor = max((postings.newest[-1] for postings in lists if postings.newest), default=0)
-        if rarest.is_read_faster():
+        if rarest.is_cheap_to_read():
             floor = rarest.newest[-1] if rarest.newest else 0
             for batch in batches(rarest.newest, _BATCH_MESSAGES):
                 self.read(batch if self._room() else ())
@@ -298,7 +298,7 @@ class _Postings:
             older = _ranges_below(self._ranges, self.newest[-1])
             yield from self._index.keys_with([self.word], older)
 
-    def is_read_faster(self) -> bool:
+    def is_cheap_to_read(self) -> bool:
         """Return whether reading these messages costs less than another look-up."""
         return self.is_whole or self.newest[0] - self.newest[-1] > _WIDE_RANGE_KEYS
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -18,8 +17,8 @@ from ..segments import Segment, Session, Skeleton, skeleton_messages
 from ..stores import Erased
 from . import commits, maintenance, queries
 from .archive import Codec, SqlArchive, codec_of
-from .database import Database
-from .index import DEFAULT_SIZES, SearchSizes
+from .database import PATIENCE_SECONDS, Database, Url
+from .index import SearchSizes
 from .maintenance import Fault
 from .schema import check_names
 from .search import search
@@ -48,18 +47,18 @@ class SqlStore:
 
     def __init__(
         self,
-        url: str | os.PathLike[str] | None = None,
+        url: Url = None,
         *,
         codec: Codec | None = None,
         accepts_plain: bool = False,
         redact_secrets: bool = True,
-        search_sizes: SearchSizes = DEFAULT_SIZES,
+        search_sizes: SearchSizes | None = None,
     ) -> None:
         """Take `open_store`'s options; `accepts_plain` allows a plain store too."""
         self.redact_secrets = redact_secrets
         self._lock = renew_after_fork(threading.Lock())
         self._snapshots: OrderedDict[tuple[str, str], Session] = OrderedDict()
-        self._database = Database(url, codec, accepts_plain, search_sizes)
+        self._database = Database(url, codec, accepts_plain, search_sizes or SearchSizes())
         self.location = self._database.location
         """The database's path or host, without secrets."""
 
@@ -114,10 +113,10 @@ class SqlStore:
         whole = self._skeleton_to_store(session.namespace, skeleton)
         return self._database.write(lambda a: commits.record_transcript(a, session, whole))
 
-    def extend_transcript(self, session: Session, place: int, messages: Sequence[Message]) -> bool:
+    def extend_transcript(self, session: Session, start: int, messages: Sequence[Message]) -> bool:
         """See `DurableStore.extend_transcript`."""
         added = self._messages_to_store(session.namespace, messages)
-        return self._database.write(lambda a: commits.extend_transcript(a, session, place, added))
+        return self._database.write(lambda a: commits.extend_transcript(a, session, start, added))
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
         """See `Store.claim`."""
@@ -157,7 +156,7 @@ class SqlStore:
             return [Fault(self.location, str(error))]
 
     def forget(
-        self, namespace: str, target: str, *, patience_seconds: float = maintenance.PATIENCE_SECONDS
+        self, namespace: str, target: str, *, patience_seconds: float = PATIENCE_SECONDS
     ) -> Erased:
         """See `DurableStore.forget`; `patience_seconds` as in `clear_pages`."""
         is_message = target.startswith("sha256:")
@@ -167,12 +166,12 @@ class SqlStore:
             self._snapshots.clear()
         return replace(erased, pages_cleared=self.clear_pages(patience_seconds))
 
-    def clear_pages(self, patience_seconds: float = maintenance.PATIENCE_SECONDS) -> bool:
+    def clear_pages(self, patience_seconds: float = PATIENCE_SECONDS) -> bool:
         """Clear pages that a `forget` could not; return whether none is left.
 
         On a server wait at most `patience_seconds` until older transactions end.
         """
-        return maintenance.clear_freed_pages(self._database, patience_seconds)
+        return self._database.clear_freed_pages(patience_seconds)
 
     # -------------------------------------------------------------- inside
 
@@ -205,7 +204,7 @@ class SqlStore:
 
 
 def open_store(
-    url: str | os.PathLike[str] | None = None,
+    url: Url = None,
     *,
     codec: Codec | None = None,
     key: str | None = None,
