@@ -182,7 +182,7 @@ def _brief(decision: Decision, job: Job, number: int, visible: str) -> Brief:
     references = _references(decision, job, reference) if reference and config.recall else ()
     return Brief(
         messages=messages[job.start : job.end],
-        shown=tuple(messages[i] for i in range(job.start, job.end) if i not in covered),
+        model_messages=tuple(messages[i] for i in range(job.start, job.end) if i not in covered),
         room_tokens=job.room,
         spare_tokens=job.spare,
         prose_tokens=job.prose,

@@ -367,13 +367,13 @@ def _orphan_as_text(message: Message) -> Message:
 def _results_first(message: Message, ids: Mapping[int, str]) -> Message:
     """Return the message with results first, those without a call as text."""
     results: list[Any] = []
-    rest: list[Any] = []
+    others: list[Any] = []
     for at, part in enumerate(message["content"]):
         if at in ids:
             results.append(_with_id(part, "tool_use_id", ids[at]))
         else:
-            rest += _block_as_text(part) if is_result_block(part) else [part]
-    content = [*results, *rest]
+            others += _block_as_text(part) if is_result_block(part) else [part]
+    content = [*results, *others]
     return message if content == message["content"] else {**message, "content": content}
 
 

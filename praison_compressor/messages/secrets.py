@@ -26,12 +26,12 @@ class SecretShape(NamedTuple):
     """A part of every match; to look for it costs a hundredth of a search by the pattern."""
 
 
-def _begins(kind: str, prefix: str, rest: str) -> SecretShape:
+def _begins(kind: str, prefix: str, ending: str) -> SecretShape:
     """Return the shape of keys that begin a word with a prefix."""
     begin = re.escape(prefix)
     # The prefix comes first, so that a search skips other text fast. An escaped line break before
     # the prefix is no word.
-    pattern = rf"{begin}(?:(?<!\w{begin})|(?<=\\[bfnrt]{begin})){rest}"
+    pattern = rf"{begin}(?:(?<!\w{begin})|(?<=\\[bfnrt]{begin})){ending}"
     return SecretShape(kind, pattern, prefix)
 
 

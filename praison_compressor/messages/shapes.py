@@ -217,12 +217,12 @@ def without_bodies(value: Any) -> tuple[Any, Bodies]:
         return ("", Bodies(len(value))) if is_payload(value) else (value, Bodies())
     if isinstance(value, Mapping):
         sealed = value.get("encrypted_content")
-        rest = {k: without_bodies(v) for k, v in value.items() if k != "encrypted_content"}
+        pairs = {k: without_bodies(v) for k, v in value.items() if k != "encrypted_content"}
         size = len(sealed) if isinstance(sealed, str) else 0
-        return {key: kept for key, (kept, _) in rest.items()}, _sum_bodies(rest.values(), size)
+        return {key: bare for key, (bare, _) in pairs.items()}, _sum_bodies(pairs.values(), size)
     if isinstance(value, (list, tuple)):
-        pairs = list(map(without_bodies, value))
-        return [kept for kept, _ in pairs], _sum_bodies(pairs)
+        items = list(map(without_bodies, value))
+        return [bare for bare, _ in items], _sum_bodies(items)
     return value, Bodies()
 
 

@@ -152,8 +152,8 @@ def _split_results(message: Message) -> tuple[Sequence[Message], Message | None]
     results = result_blocks(message)
     if not results:
         return (), message
-    rest = [part for part in message["content"] if not is_result_block(part)]
-    return results, {**message, "content": rest} if rest else None
+    spoken = [part for part in message["content"] if not is_result_block(part)]
+    return results, {**message, "content": spoken} if spoken else None
 
 
 def _result_lines(result: Message, names: Mapping[str, str]) -> list[str]:

@@ -132,7 +132,7 @@ def plan_parts(
     Raises:
         SummarizerUnavailable: window and calls are too small to show the messages.
     """
-    groups = _group_by_step(brief.shown, tokens)
+    groups = _group_by_step(brief.model_messages, tokens)
     if window is None:
         return brief, pack(groups, tokens.text)
     room = _free_tokens(window, replace(brief, folded=(), earlier=()), tokens)

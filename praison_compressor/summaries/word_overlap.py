@@ -88,8 +88,8 @@ def _plain_and_numbers(words: set[str]) -> tuple[set[str], set[str]]:
 def _names_in(source: str, words: set[str]) -> Iterator[str]:
     """Yield the names with joints that a source has as words."""
     for name in filter(_NAME_JOINTS.search, words):
-        before, found, after = source.partition(name)
-        if found and _SEPARATORS.issuperset(before[-1:] + after[:1]):
+        before, match, after = source.partition(name)
+        if match and _SEPARATORS.issuperset(before[-1:] + after[:1]):
             yield name
 
 

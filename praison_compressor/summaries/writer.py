@@ -97,10 +97,9 @@ class SummaryWriter:
         secrets += in_folded + in_earlier
         if not secrets:
             return brief, 0
-        shown, _ = redact(brief.shown)
-        return replace(
-            brief, messages=messages, shown=shown, folded=folded, earlier=earlier
-        ), secrets
+        model_messages, _ = redact(brief.model_messages)
+        redacted = replace(brief, messages=messages, folded=folded, earlier=earlier)
+        return replace(redacted, model_messages=model_messages), secrets
 
     # -------------------------------------------------------------- with a model
 
@@ -161,10 +160,10 @@ class SummaryWriter:
 
     def _report_failure(self, caller: ModelCaller, error: SummaryError, size: int) -> None:
         kind = getattr(error, "kind", "rejected")
-        rest = self.breaker.record_failure(caller.session_id, caller.model, size, kind)
+        pause = self.breaker.record_failure(caller.session_id, caller.model, size, kind)
         name = caller.model or "the auxiliary model"
         unless = "" if kind in LASTING_KINDS else f" unless the segment grows {RETRY_GROWTH:g}-fold"
-        logger.warning("no summary from %s, not retried for %g s%s: %s", name, rest, unless, error)
+        logger.warning("no summary from %s, not retried for %g s%s: %s", name, pause, unless, error)
         data = {"model": caller.model, "reason": str(error)}
         self.emit(Event("fell_back", caller.session_id, data))
 
@@ -172,8 +171,9 @@ class SummaryWriter:
         if MASK not in self.config.tool_policies.values():
             return brief
         # Secrets were masked before, because a mask may cut a secret and show half.
-        tokens = list(map(self.tokens.message, brief.shown))
-        return replace(brief, shown=mask_by_policy(brief.shown, tokens, self.config))
+        tokens = list(map(self.tokens.message, brief.model_messages))
+        masked = mask_by_policy(brief.model_messages, tokens, self.config)
+        return replace(brief, model_messages=masked)
 
 
 # -------------------------------------------------------------- failing models

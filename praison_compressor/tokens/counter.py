@@ -137,9 +137,9 @@ class TokenCounter:
         sizes = self.vocabulary.begin_count([text for _, texts in parts for text in texts])
 
         def finish_count() -> list[int]:
-            rest = iter(sizes())
+            counted = iter(sizes())
             for entry, (beside, texts) in zip(new, parts, strict=True):
-                entry.tokens[rules] = beside + sum(islice(rest, len(texts)))
+                entry.tokens[rules] = beside + sum(islice(counted, len(texts)))
             counts = [entry.tokens.get(rules) or self._count_cached(entry) for entry in entries]
             return counts if self._ratio == 1.0 else list(map(self._scale, counts))
 
@@ -176,8 +176,8 @@ class TokenCounter:
             return None
         if prompt_tokens > counted * 4 * self._ratio:  # earlier reports are no measure then
             self._observed = (0.0, 0.0)
-        before = self._observed
-        self._observed = (before[0] / 2 + counted, before[1] / 2 + prompt_tokens)
+        observed = self._observed
+        self._observed = (observed[0] / 2 + counted, observed[1] / 2 + prompt_tokens)
         ratio = self._observed[1] / self._observed[0]
         # An exact counter lacks only what the provider adds; a ratio near 1 would be noise.
         self._ratio = 1.0 if self.exact and ratio < 1 + EXACT_TOLERANCE else ratio
@@ -269,9 +269,9 @@ class TokenCounter:
 
     def _count_words(self, part: Mapping[str, Any]) -> int:
         """Return the tokens of a part's words or JSON, and its files."""
-        shown, bodies = without_bodies(part)
-        words = part_text(shown)
-        tokens = self.vocabulary.count(words) if words else self._count_json(shown)
+        bare, bodies = without_bodies(part)
+        words = part_text(bare)
+        tokens = self.vocabulary.count(words) if words else self._count_json(bare)
         tokens += ceil(bodies.files / MEDIA_CHARS_PER_TOKEN)
         return tokens + ceil(bodies.sealed / SEALED_CHARS_PER_TOKEN)
 

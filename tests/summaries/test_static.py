@@ -24,7 +24,7 @@ PROSE = "Modules 0 to 29 are in order; their ports stay V-0000 to V-0029."
 def brief(room: int, **changes: object) -> Brief:
     values = {
         "messages": MESSAGES,
-        "shown": MESSAGES,
+        "model_messages": MESSAGES,
         "room_tokens": room,
         "prose_tokens": 200,
         "quotes_tokens": 400,
@@ -90,7 +90,7 @@ def test_prose_that_is_no_smaller_than_its_segment_is_refused():
     """Prose no smaller than its segment is refused, however large the room."""
     few = MESSAGES[:2]
     long = " ".join(f"Module {n} is in order, its port stays V-{n:04d}." for n in range(40))
-    assert written(long, brief(9_000, messages=few, shown=few)).method == "static"
+    assert written(long, brief(9_000, messages=few, model_messages=few)).method == "static"
 
 
 def test_a_models_prose_cannot_pose_as_quotes():

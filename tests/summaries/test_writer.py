@@ -58,7 +58,8 @@ compressor = functools.partial(compressing.compressor, summary_max_retries=0)
 
 
 def brief(messages: list[Message], room: int = 2_000, **changes: Any) -> Brief:
-    values = {"messages": tuple(messages), "shown": tuple(messages), "room_tokens": room}
+    segment = tuple(messages)
+    values = {"messages": segment, "model_messages": segment, "room_tokens": room}
     return Brief(**{**values, "quotes_tokens": 200, "prose_tokens": 200, **changes})
 
 
