@@ -58,33 +58,32 @@ class Vocabulary:
 
     def begin_count(self, texts: Sequence[str]) -> Callable[[], list[int]]:
         """Start counting in a thread; return a function that counts the rest."""
-        sizes: dict[int, int] = {}
         ends = [0, *accumulate(map(len, texts))]
         cut = bisect_left(ends, int(ends[-1] * AHEAD_SHARE))
-
-        def count_range(places: range) -> None:
-            if (count := self.count_pieces) is None:
-                return
-            with suppress(Exception):  # `finish_count` counts a missing size and raises the error
-                for at in range(0, len(places), TEXTS_PER_CALL):
-                    batch = places[at : at + TEXTS_PER_CALL]
-                    joint = [
-                        n for n in batch if len(texts[n]) <= PIECE_CHARS and END not in texts[n]
-                    ]
-                    sizes.update(zip(joint, count([texts[n] for n in joint]), strict=True))
-
-        ahead: Future[None] | None = None
+        ahead: Future[dict[int, int]] | None = None
         if cut and self.count_pieces:
             with suppress(RuntimeError):  # the interpreter exits: no thread can be started
-                ahead = begin(lambda: count_range(range(cut)))
+                ahead = begin(lambda: self._count_together(texts, range(cut)))
 
         def finish_count() -> list[int]:
-            count_range(range(cut, len(texts)))
+            sizes = self._count_together(texts, range(cut, len(texts)))
             if ahead is not None:
-                ahead.result()
+                sizes |= ahead.result()
             return [sizes[n] if n in sizes else self.count(x) for n, x in enumerate(texts)]
 
         return finish_count
+
+    def _count_together(self, texts: Sequence[str], indices: range) -> dict[int, int]:
+        """Return the sizes of texts by index, without texts that `count` takes alone."""
+        sizes: dict[int, int] = {}
+        if (count := self.count_pieces) is None:
+            return sizes
+        with suppress(Exception):  # `finish_count` counts a missing size and raises the error
+            for at in range(0, len(indices), TEXTS_PER_CALL):
+                batch = indices[at : at + TEXTS_PER_CALL]
+                joint = [n for n in batch if len(texts[n]) <= PIECE_CHARS and END not in texts[n]]
+                sizes.update(zip(joint, count([texts[n] for n in joint]), strict=True))
+        return sizes
 
     def _estimate_by_samples(self, text: str) -> int:
         step = len(text) // SAMPLES
