@@ -6,7 +6,7 @@ import itertools
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Part, Preview
@@ -66,52 +66,72 @@ def compress(
     """
     if out is not None:
         check_writable(out, source=request.file)
-    result, preview, failures = _compress(request, config)
+    outcome = _compress(request, config)
     if out is not None:
-        write_messages(out, result.messages, source=request.file)
+        write_messages(out, outcome.result.messages, source=request.file)
     value = {
         "file": request.file,
-        **{name: getattr(result, name) for name in RESULT_FIELDS},
-        "failures": failures,
-        "parts": list(map(_part_json, preview.parts)),
-        "messages": None if out else result.messages,
+        **_fields_json(outcome.result, RESULT_FIELDS),
+        "failures": outcome.failures,
+        "parts": list(map(_part_json, outcome.preview.parts)),
+        "messages": None if out else outcome.result.messages,
     }
-    blocks: Iterable[Block] = itertools.chain(
-        [_parts_table(preview, len(result.messages)), _method_sentence(result, request, config)],
-        (f"  {reason}" for reason in failures),
-        _savings_lines(result),
-        _session_notes(request, result, config),
-        _summary_blocks(result) if show else (),
-        [f"View written {PLACES.get(out) or f'to {out}'}."],
-    )
+    target = TARGETS.get(out) or f"to {out}"
+    blocks = [*_outcome_blocks(outcome, request, config, show), f"View written {target}."]
     print_answer(value, blocks, as_json, file=sys.stderr if out == "-" else None)
 
 
-def _compress(
-    request: TranscriptArguments, config: CompressorConfig
-) -> tuple[CompressResult, Preview, list[str]]:
-    """Return the result, its view's preview, and the reasons of failures."""
+class Outcome(NamedTuple):
+    """A compression, its view in parts, and the reasons of failures."""
+
+    result: CompressResult
+    preview: Preview
+    failures: list[str]
+
+
+def _outcome_blocks(
+    outcome: Outcome, request: TranscriptArguments, config: CompressorConfig, show: bool
+) -> Iterator[Block]:
+    result = outcome.result
+    yield _parts_table(outcome.preview, len(result.messages))
+    yield _method_sentence(result, request, config)
+    yield from (f"  {reason}" for reason in outcome.failures)
+    yield from _savings_lines(result)
+    yield from _session_notes(request, result, config)
+    for segment in result.segments if show else ():
+        yield from with_title("summary", unframe(segment.rendered))
+
+
+def _compress(request: TranscriptArguments, config: CompressorConfig) -> Outcome:
     events: list[Event] = []
     with progress_bar("Compressing"), mute_log():  # the failures are printed
-        compressor = ContextCompressor(with_guessed_window(config), on_event=events.append)
-        if request.selection:  # a preview gives references to messages
-            compressor.preview(request.messages, **request.arguments)
+        compressor = _make_compressor(request, config, on_event=events.append)
         result = compressor.compress_sync(
             request.messages, **request.arguments, **request.selection
         )
         # An empty range: the preview shows the view as it is now.
         preview = compressor.preview(request.messages, session_id=request.session, until=0)
     failures = [one_line(str(e.data["reason"])) for e in events if e.name == "fell_back"]
-    return result, replace(preview, parts=tuple(_mark_written(preview.parts, result))), failures
+    parts = tuple(_mark_written(preview.parts, result))
+    return Outcome(result, replace(preview, parts=parts), failures)
 
 
-PLACES = {None: "nowhere; --out FILE writes it", "-": "to stdout"}
+def _make_compressor(
+    request: TranscriptArguments, config: CompressorConfig, **settings: Any
+) -> ContextCompressor:
+    """Return a compressor that knows the references of the request's messages."""
+    compressor = ContextCompressor(with_guessed_window(config), **settings)
+    if request.selection:  # a preview gives references to messages
+        compressor.preview(request.messages, **request.arguments)
+    return compressor
+
+
+TARGETS = {None: "nowhere; --out FILE writes it", "-": "to stdout"}
 
 RESULT_FIELDS = (
-    *("session_id", "parent_session_id", "context_status", "summary_method"),
-    *("tokens_before", "tokens_after", "tokens_saved", "masked_secrets"),
-    *("cost_saved", "cost_saved_cached", "usage"),
-)
+    "session_id parent_session_id context_status summary_method tokens_before tokens_after "
+    "tokens_saved masked_secrets cost_saved cost_saved_cached usage"
+).split()
 """Fields of a result that `--json` prints."""
 
 
@@ -137,11 +157,6 @@ def _session_notes(
     else:
         hint = "" if request.session else "; --session ID gives it another name"
         yield f"Kept as session {request.session or result.session_id}{hint}."
-
-
-def _summary_blocks(result: CompressResult) -> Iterator[Block]:
-    for segment in result.segments:
-        yield from with_title("summary", unframe(segment.rendered))
 
 
 def _parts_table(preview: Preview, view_messages: int) -> Table:
@@ -195,9 +210,16 @@ def _savings_lines(result: CompressResult) -> Iterator[str]:
         )
 
 
+PART_FIELDS = "name reference start messages tokens_before tokens_after masked to_write why".split()
+"""Fields of a part that `--json` prints."""
+
+
 def _part_json(part: Part) -> dict[str, Any]:
-    names = "name reference start messages tokens_before tokens_after masked to_write why"
-    return {**{name: getattr(part, name) for name in names.split()}, "summary": summary_of(part)}
+    return {**_fields_json(part, PART_FIELDS), "summary": summary_of(part)}
+
+
+def _fields_json(value: Any, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in names}
 
 
 def summary_of(part: Part) -> str | None:
@@ -214,10 +236,7 @@ def summary_of(part: Part) -> str | None:
 @with_config
 @AS_JSON
 def inspect(
-    request: TranscriptArguments,
-    messages: bool,
-    config: CompressorConfig,
-    as_json: bool,
+    request: TranscriptArguments, messages: bool, config: CompressorConfig, as_json: bool
 ) -> None:
     """Show what would be kept, masked and summarized, and why.
 
@@ -229,36 +248,40 @@ def inspect(
     missing_store = _missing_store(config.store_url)
     with progress_bar("Counting tokens"):
         # `inspect` does not create a missing store.
-        store = MemoryStore() if missing_store else None
-        compressor = ContextCompressor(with_guessed_window(config), store=store)
-        if request.selection:
-            compressor.preview(request.messages, **request.arguments)
+        compressor = _make_compressor(
+            request, config, store=MemoryStore() if missing_store else None
+        )
         preview = compressor.preview(request.messages, **request.arguments, **request.selection)
     tokens = compressor.tokens
     rows = list(_message_rows(preview)) if messages or as_json else []
     value = {
         "file": request.file,
-        "tokenizer": {"source": tokens.source, "exact": tokens.exact},
-        **{name: getattr(preview, name) for name in PREVIEW_FIELDS},
+        "tokenizer": _fields_json(tokens, ("source", "exact")),
+        **_fields_json(preview, PREVIEW_FIELDS),
         "parts": list(map(_part_json, preview.parts)),
         "messages": rows,
     }
-    view_sizes = (1 if part.segment or part.to_write else part.messages for part in preview.parts)
     blocks: Iterable[Block] = itertools.chain(
         [_size_line(preview, request, config)],
         [f"There is no {missing_store} yet: no segment is found again."] if missing_store else (),
         [f"Tokens: {tokens.source}{', exact' if tokens.exact else ''}."],
-        [_parts_table(preview, sum(view_sizes)), _verdict(preview)],
-        [str(preview.balance)] if preview.balance is not None else (),
+        _preview_blocks(preview),
         [_messages_table(rows)] if messages else (),
         _summary_texts(preview),
     )
     print_answer(value, blocks, as_json)
 
 
-PREVIEW_FIELDS = (
-    *("limits", "budget", "tokens", "tokens_after", "balance", "would_compress", "repaired"),
-)
+def _preview_blocks(preview: Preview) -> Iterator[Block]:
+    """Yield the parts of the view, the decision, and what it costs."""
+    sizes = (1 if part.segment or part.to_write else part.messages for part in preview.parts)
+    yield _parts_table(preview, sum(sizes))
+    yield _verdict(preview)
+    if preview.balance is not None:
+        yield str(preview.balance)
+
+
+PREVIEW_FIELDS = "limits budget tokens tokens_after balance would_compress repaired".split()
 """Fields of a preview that `--json` prints."""
 
 
@@ -267,7 +290,7 @@ def _missing_store(url: str | None) -> str | None:
     if url is None:
         return None
     with open_ledger(url, new=True) as store:
-        return None if store.exists() else store.place
+        return None if store.exists() else store.location
 
 
 @dataclass(frozen=True)

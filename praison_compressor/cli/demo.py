@@ -112,12 +112,12 @@ def _describe_turns(turns: Iterator[TurnOutcome]) -> Iterator[Block]:
 
 def _requests_table(sent: Sequence[RecordedRequest], first: int) -> Table:
     rows: list[tuple[str | int, ...]] = []
-    for place, request in enumerate(sent, first):
+    for index, request in enumerate(sent, first):
         remark = f"refused: {truncate_line(request.refused, 60)}" if request.refused else ""
         if request.compressed:
             remark = f"{request.compressed} in {request.seconds:.2f} s"
         counts = (request.transcript_tokens, request.sent_tokens, request.cached_tokens)
-        rows.append((place, *counts, remark))
+        rows.append((index, *counts, remark))
     columns = ("request#", "transcript#", "sent#", "cached#", "")
     return Table(
         columns, rows, [METHOD_STYLES.get(request.compressed or "", "") for request in sent]

@@ -72,11 +72,11 @@ def report(
         else:
             data = _load_session(session_or_file, config)
     write_text(out, render(data), source=session_or_file if is_file else "-")
-    written = "" if out == "-" else f"Written to {out}; "
-    made = f"{pluralize(data.compressions, 'compression')}{undone_note(data.undone)}"
-    shown = [f"{written}{made}", *data.bill_lines]
+    target = "" if out == "-" else f"Written to {out}; "
+    compressions = f"{pluralize(data.compressions, 'compression')}{undone_note(data.undone)}"
+    lines = [f"{target}{compressions}", *data.bill_lines]
     value = {"out": out, **_report_json(data)}
-    print_answer(value, shown, as_json, file=sys.stderr if out == "-" else None)
+    print_answer(value, lines, as_json, file=sys.stderr if out == "-" else None)
 
 
 def _report_json(data: ReportData) -> dict[str, Any]:

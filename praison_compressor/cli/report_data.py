@@ -6,6 +6,7 @@ The session is read from a store, or a transcript is sent again as it grew.
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,8 +16,8 @@ from ..compressor.bills import Bill
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
 from ..config import CompressorConfig
-from ..ledger.segments import Entry, Epoch, Segment, Usage
-from ..ledger.stores import DurableStore
+from ..ledger.segments import Epoch, Segment, Session, Usage
+from ..ledger.stores import DurableStore, Store
 from ..messages import Message, content_digest, read_transcript, text_of
 from ..recall.outlines import references_in_order
 from ..summaries.prompts import render_messages
@@ -176,35 +177,10 @@ def data_of_session(compressor: ContextCompressor, session_id: str) -> ReportDat
     Raises:
         LedgerError: the store cannot be read, or has no such session.
     """
-    store, namespace = compressor.store, compressor.config.namespace
-    session = store.open(namespace, session_id)
-    states = segment_states(session.entries)
-    # An undone segment is not shown; its cost still counts.
-    cards = [
-        _card(number, entry, state == IN_VIEW, store.originals(session, entry) or [])
-        for number, (entry, state) in enumerate(zip(session.entries, states, strict=True), 1)
-        if state in (IN_VIEW, FOLDED)
-    ]
-    undos = sum(entry.segment.kind == "undo" for entry in session.entries)
-    # A database has the forks too; the store in memory only the chain.
-    read_epochs = store.tree if isinstance(store, DurableStore) else store.lineage
-    data = ReportData(
-        title=session.id,
-        note=f"{STORED_NOTE} {UNDONE_NOTE}" if UNDONE in states else STORED_NOTE,
-        cards=tuple(card for card in cards if card.segment.kind == "summary"),
-        masks=tuple(card for card in cards if card.segment.kind in ("mask", "excerpt")),
-        epochs=tuple(read_epochs(namespace, session_id)),
-        compressions=len({entry.epoch for entry in session.entries}) - undos,
-        undone=undos,
-        forgotten=sum(entry.is_forgotten for entry in session.entries),
-        usage=sum((entry.segment.usage for entry in session.entries), Usage()),
-        bill=stored_bill(store, session),
-        price=prices_of(compressor.tokens.model).input,
-        limits=_window_and_trigger(compressor.config),
-    )
-    messages = store.transcript(session)
-    lengths = [card.segment.transcript_length for card in cards]
-    if not messages or 0 in lengths or max(lengths, default=0) > len(messages):
+    session = compressor.store.open(compressor.config.namespace, session_id)
+    data = _ledger_data(compressor, session)
+    messages = _whole_transcript(compressor.store, session, (*data.cards, *data.masks))
+    if messages is None:
         return replace(data, note=PARTIAL_NOTE)
     data = _with_points(data, messages, compressor.tokens)
     if not data.limits:
@@ -213,18 +189,57 @@ def data_of_session(compressor: ContextCompressor, session_id: str) -> ReportDat
     return replace(data, next=preview if preview.would_compress else None)
 
 
+def _ledger_data(compressor: ContextCompressor, session: Session) -> ReportData:
+    """Return all of a session but its sizes over time."""
+    store, namespace = compressor.store, compressor.config.namespace
+    states = segment_states(session.entries)
+    cards = list(_cards(store, session, states))
+    undos = sum(entry.segment.kind == "undo" for entry in session.entries)
+    # A database has the forks too; the store in memory only the chain.
+    read_epochs = store.tree if isinstance(store, DurableStore) else store.lineage
+    return ReportData(
+        title=session.id,
+        note=f"{STORED_NOTE} {UNDONE_NOTE}" if UNDONE in states else STORED_NOTE,
+        cards=tuple(card for card in cards if card.segment.kind == "summary"),
+        masks=tuple(card for card in cards if card.segment.kind in ("mask", "excerpt")),
+        epochs=tuple(read_epochs(namespace, session.id)),
+        compressions=len({entry.epoch for entry in session.entries}) - undos,
+        undone=undos,
+        forgotten=sum(entry.is_forgotten for entry in session.entries),
+        usage=sum((entry.segment.usage for entry in session.entries), Usage()),
+        bill=stored_bill(store, session),
+        price=prices_of(compressor.tokens.model).input,
+        limits=_window_and_trigger(compressor.config),
+    )
+
+
+def _cards(store: Store, session: Session, states: Sequence[str]) -> Iterator[Card]:
+    """Yield each segment that is in the view or folded."""
+    for number, (entry, state) in enumerate(zip(session.entries, states, strict=True), 1):
+        if state in (IN_VIEW, FOLDED):
+            rendered = entry.segment.rendered
+            text = unframe(rendered) if is_framed(rendered) else text_of(rendered)
+            originals = store.originals(session, entry) or []
+            is_live = state == IN_VIEW
+            yield Card(number, entry.segment, entry.epoch, is_live, text.strip(), originals)
+
+
+def _whole_transcript(
+    store: Store, session: Session, cards: Sequence[Card]
+) -> list[Message] | None:
+    """Return the recorded transcript, or None if segments have more messages."""
+    messages = store.transcript(session)
+    lengths = [card.segment.transcript_length for card in cards]
+    is_partial = not messages or 0 in lengths or max(lengths, default=0) > len(messages)
+    return None if is_partial else messages
+
+
 def _window_and_trigger(config: CompressorConfig) -> dict[str, int]:
     """Return window and trigger; {} if neither window nor model is known."""
     if config.context_window is None and config.model is None:
         return {}
     window = model_limits(config.model, config.context_window).window
     return {"window": window, "trigger": Budget.of(config, window).trigger}
-
-
-def _card(number: int, entry: Entry, in_view: bool, messages: Sequence[Message]) -> Card:
-    rendered = entry.segment.rendered
-    text = unframe(rendered) if is_framed(rendered) else text_of(rendered)
-    return Card(number, entry.segment, entry.epoch, in_view, text.strip(), messages)
 
 
 # ---------------------------------------------------------------- its size over time
@@ -249,34 +264,50 @@ def requests_in(messages: Sequence[Message]) -> dict[int, int]:
 def _with_points(data: ReportData, messages: Sequence[Message], tokens: TokenCounter) -> ReportData:
     """Return the data with the size of each request."""
     cards = sorted((*data.cards, *data.masks), key=lambda card: card.number)
-    sizes = map(tokens.message, messages)
-    whole = [*itertools.accumulate(sizes, initial=tokens.messages([]))]
-    pending = list(_transcript_lengths(messages, cards))
+    whole = [*itertools.accumulate(map(tokens.message, messages), initial=tokens.messages([]))]
+    written = list(_transcript_lengths(messages, cards))
     requests = requests_in(messages)
-    if pending and pending[-1][0] > max(requests.values()):
+    if written and written[-1][0] > max(requests.values()):
         # Compressed after the last answer: one more request shows it.
         requests[max(requests) + 1] = len(messages)
-    saved: dict[frozenset[str], int] = {}
-    points: list[Point] = []
-    epoch_requests: dict[str, int] = {}
-    for request, end in requests.items():
-        written = [card for length, card in pending if length <= end]
-        del pending[: len(written)]
-        for card in written:
-            run = frozenset(card.segment.run)
-            saved = {other: size for other, size in saved.items() if not other <= run}
-            saved[run] = sum(map(tokens.message, card.messages)) - card.segment.tokens
-            epoch_requests.setdefault(card.epoch, request)
-        points.append(
-            Point(request, end, whole[end], whole[end] - sum(saved.values()), bool(written))
-        )
+    by_request = _cards_by_request(requests, written)
     return replace(
         data,
         messages=len(messages),
         tokens=whole[-1],
-        points=tuple(points),
-        epoch_requests=epoch_requests,
+        points=tuple(_points(requests, by_request, whole, tokens)),
+        epoch_requests={
+            card.epoch: request for request in reversed(requests) for card in by_request[request]
+        },
     )
+
+
+def _cards_by_request(
+    requests: Mapping[int, int], written: Sequence[tuple[int, Card]]
+) -> dict[int, list[Card]]:
+    """Return the segments that are new in each request."""
+    numbers, ends = list(requests), list(requests.values())
+    by_request: dict[int, list[Card]] = {number: [] for number in numbers}
+    for length, card in written:
+        by_request[numbers[bisect_left(ends, length)]].append(card)
+    return by_request
+
+
+def _points(
+    requests: Mapping[int, int],
+    by_request: Mapping[int, Sequence[Card]],
+    whole: Sequence[int],
+    tokens: TokenCounter,
+) -> Iterator[Point]:
+    """Yield each request's point; `whole` has the transcript's tokens by length."""
+    saved: dict[frozenset[str], int] = {}
+    for request, end in requests.items():
+        for card in by_request[request]:
+            run = frozenset(card.segment.run)
+            saved = {other: size for other, size in saved.items() if not other <= run}
+            saved[run] = sum(map(tokens.message, card.messages)) - card.segment.tokens
+        view = whole[end] - sum(saved.values())
+        yield Point(request, end, whole[end], view, bool(by_request[request]))
 
 
 def _transcript_lengths(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ..ledger.segments import FORGOTTEN, Entry, Session, segments_in_force
+from ..ledger.segments import BLANK, Entry, Session, segments_in_force
 from ..messages import text_of
 from ..messages.display import message_as_text, one_line, pluralize, truncate_line
 from ..recall.layout import split_lines
@@ -66,18 +66,18 @@ def show(
 
 
 def _read(
-    tenant: Tenant, session: Session, text: str, full: bool
+    tenant: Tenant, session: Session, name: str, full: bool
 ) -> tuple[dict[str, Any], Iterable[Block]]:
     """Return what a reference names, as a value and for a person."""
-    reference = _parse_reference(session.id, text, session.entries)
+    reference = _parse_reference(session.id, name, session.entries)
     number, entry = reference.segment, session.entries[reference.segment - 1]
     if full or entry.is_forgotten:
         originals = tenant.store.originals(session, entry)
         value = {**_segment_json(number, entry), "originals": originals}
         return value, _whole_segment(number, entry, originals)
     _check_line(tenant.store, session, reference)
-    shown = tenant.recall(session).read(str(reference), SCREEN_TOKENS)
-    return {"session": session.id, "reference": str(reference), "text": shown}, [shown]
+    text = tenant.recall(session).read(str(reference), SCREEN_TOKENS)
+    return {"session": session.id, "reference": str(reference), "text": text}, [text]
 
 
 def _parse_reference(session: str, text: str, entries: Sequence[Entry]) -> Reference:
@@ -125,7 +125,7 @@ def segment_states(entries: Sequence[Entry]) -> list[str]:
         run = frozenset(segment.run)
         if entry.is_forgotten:
             states.append(GONE)
-        elif segment.kind == FORGOTTEN.kind:
+        elif segment.kind == BLANK.kind:
             states.append(UNDONE)
         else:
             states.append(FOLDED if any(run <= other for other in later) else IN_VIEW)
@@ -166,8 +166,8 @@ def _row_key(row: _NumberedEntry) -> tuple[str, int]:
     """Return a key; neighbouring segments with equal keys share a row."""
     if row.state == GONE:
         return GONE, 0
-    shown = row.kind if row.state == IN_VIEW or row.kind == "undo" else f"{row.kind}, {row.state}"
-    return shown, 0 if row.kind in ("mask", "excerpt") else row.number
+    kind = row.kind if row.state == IN_VIEW or row.kind == "undo" else f"{row.kind}, {row.state}"
+    return kind, 0 if row.kind in ("mask", "excerpt") else row.number
 
 
 def _segment_row(run: Sequence[_NumberedEntry], kind: str) -> tuple[str | int | None, ...]:

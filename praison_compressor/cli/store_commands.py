@@ -65,7 +65,7 @@ def _sessions_table(infos: Iterable[SessionInfo]) -> Table:
 
 
 def _no_sessions(tenant: Tenant) -> Iterator[str]:
-    yield f"No sessions in namespace {tenant.namespace!r} of {tenant.store.place}."
+    yield f"No sessions in namespace {tenant.namespace!r} of {tenant.store.location}."
     others = tenant.store.namespaces()
     yield f"Sessions exist in: {', '.join(others)} (--namespace NAME)." if others else STORED_WHEN
 
@@ -185,9 +185,9 @@ def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: b
             print_complaint(difference, kind="note: ")
         return
     value = {"session": session, "messages": len(messages), "out": out, "lacking": differences}
-    written = f"{pluralize(len(messages), 'message')} written to {out}"
+    count = f"{pluralize(len(messages), 'message')} written to {out}"
     notes = [Line(f"{difference}.", "yellow") for difference in differences]
-    print_answer(value, [written, *notes], as_json)
+    print_answer(value, [count, *notes], as_json)
 
 
 def _difference_notes(messages: Sequence[Message]) -> Iterator[str]:
@@ -219,10 +219,10 @@ def verify(
             namespace = namespace or CompressorConfig.namespace
             Tenant(store, namespace, store_url).find_readable_session(session)
         faults = store.verify(namespace, session)
-        checked = session or store.place
+        checked = session or store.location
     sound = f"Sound: every hash and every original of {checked} agrees."
-    shown: list[Block] = [Line(str(fault), "red") for fault in faults]
-    print_answer({"sound": not faults, "faults": faults}, shown or [sound], as_json)
+    blocks: list[Block] = [Line(str(fault), "red") for fault in faults]
+    print_answer({"sound": not faults, "faults": faults}, blocks or [sound], as_json)
     if faults:
         raise click.exceptions.Exit(FOUND_FAULT)
 

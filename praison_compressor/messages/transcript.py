@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..concurrency import lazy
+from ..concurrency import computed_once
 from ..errors import InvalidMessages
 from .repair import pair_results, repair_message
 from .shapes import Message, has_user_part, is_result, leading_count, makes_calls, result_blocks
@@ -22,12 +22,12 @@ class Transcript:
     """Each message's index in the caller's list; None for an inserted stub."""
     steps: tuple[range, ...]
 
-    @lazy
+    @computed_once
     def leading(self) -> int:
         """Return the number of system and developer messages at the front."""
         return leading_count(self.messages)
 
-    @lazy
+    @computed_once
     def users(self) -> tuple[int, ...]:
         """Return the indices of user messages with more than results."""
         numbered = enumerate(self.messages)

@@ -18,6 +18,7 @@ from .user import UserText
 
 LEAST_DUPLICATE_CHARS = 24  # a shorter text is quoted even where the view shows it already
 LEAST_OUTLINE, MOST_OUTLINE = 0.075, 0.36  # shares of the budget
+SMALL_ROOM = 300  # tokens of a budget in which the user's words may displace reports and counts
 CHARS_PER_TOKEN = 6  # at most, in prose of any language
 ASKING_CHARS, DECIDED_CHARS = 160, 80  # of the call whose result has the user's words
 _ANY_TAG = re.compile(r"<[^>]*>")
@@ -35,10 +36,10 @@ class Quotes:
     """Path -> the calls that change the file, in order."""
     runs: dict[str, list[CallRecord]] = field(default_factory=dict)
     """Command or call -> equal calls, in order."""
-    reports: list[tuple[int, str]] = field(default_factory=list)
-    """Positions and texts of the assistant's last texts of turns."""
-    texts: list[int] = field(default_factory=list)
-    """Positions of the assistant's texts, calls left out."""
+    reports: set[int] = field(default_factory=set)
+    """Positions of the assistant's last texts of turns."""
+    texts: dict[int, str] = field(default_factory=dict)
+    """Position -> text of the assistant, calls left out."""
     roles: Counter[str] = field(default_factory=Counter)
     pairs: CallPairing = field(default_factory=CallPairing)
     _last_text: tuple[int, str] | None = None
@@ -70,18 +71,19 @@ class Quotes:
             work.commands_section(self.runs, budget_tokens),
         ]
         if not beside_prose:
-            unlisted = sorted(set(self.texts).difference(at for at, _ in self.reports))
-            reports = [report for report in self.reports if is_new(report[1])]
-            sections.append(user.reports_section(reports, unlisted))
+            written = {at: text for at, text in self.texts.items() if is_new(text)}
+            reports = user.reports_section(written, self.reports)
             tools = Counter(record.call.name for record in self.pairs.calls if record.call.id)
-            sections.append(user.counts_section(self.roles, tools))
+            # In a small room the user's words come first; the agent's texts are only counted.
+            is_crowded = budget_tokens < SMALL_ROOM and chars > 2 * budget_tokens
+            counted = reports._replace(entries=(), unlisted=sorted(written))
+            full = [reports, user.counts_section(self.roles, tools)]
+            sections += [counted] if is_crowded else full
         runs = (*self.files.values(), *self.runs.values())
         records = [*dict.fromkeys(record for run in runs for record in run)]
         # The user's words come first: at 60 % of the budget they still are whole.
         room = max(LEAST_OUTLINE * budget_tokens, MOST_OUTLINE * budget_tokens - chars / 8)
         return Renderer(count, references).render(sections, records, budget_tokens, int(room))
-
-    # -------------------------------------------------------------- reading
 
     def read_message(self, at: int, message: Message) -> None:
         """Read the message at a position."""
@@ -93,7 +95,7 @@ class Quotes:
         elif role == "assistant":
             text, makes_calls = text_of(message), self.pairs.add_calls(message, at)
             self._last_text = (at, text) if text.strip() and not makes_calls else None
-            self.texts += [at] if text.strip() else []
+            self.texts |= {at: text} if text.strip() else {}
         elif role == "user":
             for part in speakers.spoken_parts(message):
                 self._read_part(at, part)
@@ -108,7 +110,7 @@ class Quotes:
             asked_at, text = self._last_text
             call = ToolCall("", work.AGENT_TEXT, text)
             self.pairs.calls.append(CallRecord(asked_at, call, part.text, at))
-            del self.texts[-1]
+            del self.texts[asked_at]
             self._last_text = None
         elif part.source == "user":
             before = self._last_text or (-1, "")
@@ -135,7 +137,7 @@ class Quotes:
             self.user_texts.append(UserText(at, words, f"{origin} {line}"))
 
     def _end_turn(self) -> None:
-        self.reports += [self._last_text] if self._last_text else []
+        self.reports |= {self._last_text[0]} if self._last_text else set()
         self._last_text = None
 
     def finish(self, rule_sources: tuple[str, ...]) -> None:

@@ -230,8 +230,8 @@ def refuse_missing(param: str) -> NoReturn:
 def refuse_type(param: str, expected: str, value: Any) -> NoReturn:
     """Refuse a value of the wrong JSON type."""
     names = {dict: "an object", list: "an array", str: "a string", type(None): "null"}
-    found = names.get(type(value), "a number or boolean")
-    text = f"Invalid type for '{param}': expected {expected}, but got {found} instead."
+    kind = names.get(type(value), "a number or boolean")
+    text = f"Invalid type for '{param}': expected {expected}, but got {kind} instead."
     raise Refusal(text, param=param, code="invalid_type")
 
 

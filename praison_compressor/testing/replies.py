@@ -49,7 +49,7 @@ class Reply:
 
     @property
     def finish_reason(self) -> str:
-        """The reply's finish reason, in the chat API's words."""
+        """Return the finish reason, in the chat API's words."""
         return self.finish or ("tool_calls" if self.calls else "stop")
 
 
@@ -93,12 +93,12 @@ class Asked:
 
     @property
     def text(self) -> str:
-        """Contents, tool names and arguments, as the model reads them."""
+        """Return contents, tool names and arguments, as the model reads them."""
         return "\n".join(map(message_as_text, self.messages))
 
     @property
     def last_user(self) -> str:
-        """Text of the newest user message, or ""."""
+        """Return the text of the newest user message, or ""."""
         users = [message for message in self.messages if message.get("role") == "user"]
         return text_of(users[-1]) if users else ""
 
@@ -139,12 +139,12 @@ class Recorded(Asked):
 
     @property
     def refused(self) -> bool:
-        """Whether the checks refused the request; planned failures do not count."""
+        """Return whether the checks refused the request; ignore planned failures."""
         return self.status is not None and self.status >= 400 and self.answer is None
 
     @property
     def over_window(self) -> bool:
-        """Whether the request had more tokens than its model's window."""
+        """Return whether the request had more tokens than its model's window."""
         return self.prompt_tokens > self.window
 
 
@@ -181,17 +181,17 @@ class Worker:
         if not asked.tools or done >= rounds:
             text = self.answer if isinstance(self.answer, str) else self.answer(asked)
             return Reply(text)
-        return Reply(calls=tuple(self._call(asked, done, place) for place in range(self.parallel)))
+        return Reply(calls=tuple(self._call(asked, done, index) for index in range(self.parallel)))
 
-    def _call(self, asked: Asked, done: int, place: int) -> Call:
+    def _call(self, asked: Asked, done: int, index: int) -> Call:
         tools = [tool["function"] for tool in asked.tools]
         candidates = [tool for tool in tools if self.tool in (None, tool["name"])]
-        nth = done * self.parallel + place
+        nth = done * self.parallel + index
         tool = candidates[nth % len(candidates)]
         arguments = (
             self.arguments(tool["name"], nth) if self.arguments else _schema_arguments(tool, nth)
         )
-        return Call(tool["name"], arguments, id=f"call_{asked.number:06d}_{done + 1}_{place}")
+        return Call(tool["name"], arguments, id=f"call_{asked.number:06d}_{done + 1}_{index}")
 
 
 @dataclass
@@ -210,8 +210,8 @@ class SummaryModel:
 
     def summary(self, asked: Asked) -> str:
         """Return the text, and the distinct facts in a request, in order."""
-        shown = re.finditer(self.facts, asked.text) if self.facts is not None else ()
-        return "\n".join(dict.fromkeys([self.text, *(match.group(0) for match in shown)]))
+        facts = re.finditer(self.facts, asked.text) if self.facts is not None else ()
+        return "\n".join(dict.fromkeys([self.text, *(match.group(0) for match in facts)]))
 
 
 def _rounds_done(asked: Asked) -> int:

@@ -39,8 +39,8 @@ class LocalProvider:
     It serves OpenAI's chat completions, streamed or not, with and without `/v1`. `answer` is for
     all models without a `route`: a list of replies, used in order, or a callable that takes the
     request (`Asked`) and returns a `Reply`, `Failure`, `Broken` or text. The default is a `Worker`.
-    Requests are counted with the model's own tokenizer, and refused above `window` or the window
-    given to `set_window`.
+    Requests are counted with the model's own tokenizer. Above `window`, or the window that
+    `set_window` sets, they are refused.
     """
 
     def __init__(
@@ -87,17 +87,17 @@ class LocalProvider:
 
     @property
     def requests(self) -> list[Recorded]:
-        """All requests so far, in order of arrival."""
+        """Return all requests so far, in order of arrival."""
         return list(self._records)
 
     @property
     def refused(self) -> list[Recorded]:
-        """Requests that the checks refused."""
+        """Return the requests that the checks refused."""
         return [record for record in self._records if record.refused]
 
     @property
     def over_window(self) -> list[Recorded]:
-        """Requests with more tokens than their model's window."""
+        """Return the requests with more tokens than their model's window."""
         return [record for record in self._records if record.over_window]
 
     def for_model(self, name: str) -> list[Recorded]:
@@ -112,14 +112,14 @@ class LocalProvider:
 
     @property
     def url(self) -> str:
-        """Address without a path, for Anthropic's clients."""
+        """Return the address without a path, for Anthropic's clients."""
         if self._port is None:
             raise RuntimeError("the provider is not running; use it as a context manager")
         return f"http://{HOST}:{self._port}"
 
     @property
     def base_url(self) -> str:
-        """Address that ends in `/v1`, for OpenAI's clients."""
+        """Return the address that ends in `/v1`, for OpenAI's clients."""
         return f"{self.url}/v1"
 
     def __enter__(self) -> LocalProvider:
@@ -275,8 +275,8 @@ def _prefix_digests(asked: Asked) -> list[bytes]:
     digests = []
     for message in asked.messages:
         # The order of a message's keys, and keys without a value, do not reach a model.
-        shown = {key: value for key, value in sorted(message.items()) if value is not None}
-        hasher.update(json.dumps(shown).encode())
+        filled = {key: value for key, value in sorted(message.items()) if value is not None}
+        hasher.update(json.dumps(filled).encode())
         digests.append(hasher.digest())
     return digests
 

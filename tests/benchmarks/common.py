@@ -27,17 +27,20 @@ from tests.helpers.stores import Postgres
 DATABASES = ("sqlite", "postgresql")
 
 
-def options(doc: str | None, **defaults: Any) -> argparse.Namespace:
+def options(
+    doc: str | None, *, required: Sequence[str] = (), **defaults: Any
+) -> argparse.Namespace:
     """Parse the command line; each option is named with its default, type or choices.
 
-    An option with choices takes several of them; all are its default.
+    An option with choices takes several of them; all are its default. `required` names options of a
+    type that must be given.
     """
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=doc, formatter_class=raw)
     for name, default in defaults.items():
         flag = f"--{name.replace('_', '-')}"
         if isinstance(default, type):
-            parser.add_argument(flag, type=default)
+            parser.add_argument(flag, type=default, required=name in required)
         elif isinstance(default, tuple):
             parser.add_argument(flag, choices=default, nargs="+", default=default)
         elif default is False:
@@ -61,7 +64,7 @@ def show(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -
     print()
 
 
-def hush() -> None:
+def silence_host() -> None:
     """Silence logs and warnings of the host."""
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
@@ -73,7 +76,7 @@ def _cell(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def recorded(path: Path) -> Iterator[dict[str, Any]]:
+def read_sessions(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the conversations of a file, one a line."""
     lines = path.read_text("utf-8").split("\n")  # other ends of lines stand within JSON
     yield from (json.loads(line) for line in lines if line)

@@ -9,6 +9,7 @@ with the same sessions.
 """
 
 import contextlib
+import functools
 import multiprocessing
 import os
 import random
@@ -19,7 +20,8 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.compressor import lease
+from praison_compressor.compressor import commit
+from praison_compressor.compressor.lease import hold_lease
 from praison_compressor.ledger.sql import SqlStore, open_store
 from tests.benchmarks.common import databases, options, show
 from tests.helpers.talks import NAMESPACE, segment, talk
@@ -57,7 +59,8 @@ def commit_for_ever(url: str, seed: int, report: Connection) -> None:
 
 def compress_for_ever(url: str, seed: int, report: Connection) -> None:
     """Compress a growing conversation without a model; report each epoch."""
-    lease.LEASE_SECONDS = 0.2  # a killed writer's lease is not what is measured
+    # A killed writer's lease is not measured.
+    commit.hold_lease = functools.partial(hold_lease, seconds=0.2)
     config = CompressorConfig(
         context_window=3_000, namespace=NAMESPACE, protect_last_n_tokens=500, store_url=url
     )
@@ -122,13 +125,13 @@ def _look(store: SqlStore, reported: set[str], outcome: Outcome) -> None:
 
 
 def main() -> None:
-    given = options(__doc__, kills=200, seed=1)
+    args = options(__doc__, kills=200, seed=1)
 
     def rows() -> Iterator[tuple[object, ...]]:
         for name, new_url in databases():
-            found = crash(new_url(), given.kills, given.seed, every=10)
-            bad = ("\n".join(lines[:5]) or 0 for lines in (found.lost, found.faults))
-            yield name, found.kills, found.acknowledged, *bad, found.without_archive
+            outcome = crash(new_url(), args.kills, args.seed, every=10)
+            bad = ("\n".join(lines[:5]) or 0 for lines in (outcome.lost, outcome.faults))
+            yield name, outcome.kills, outcome.acknowledged, *bad, outcome.without_archive
 
     columns = ("database", "kills", "commits", "lost", "faults", "no archive")
     show("writers killed at random points", columns, rows())

@@ -3,7 +3,7 @@
     python -m tests.benchmarks.economy [--turns 300] [--window 64000] [--output-words 300]
 
 One generated session, every request of it: ours, and the host's own `SummarizeOptimizer` repaired,
-which is given a function that really asks a model; once as it is configured (it keeps five
+with a function that really asks a model; once as it is configured (it keeps five
 messages) and once keeping the number of newest messages that we keep. The summarizer is a program:
 only its input counts. "in all" is the uncached input of the agent's requests and of the
 summarizer's.
@@ -61,15 +61,15 @@ def row(session: Session, name: str, run: Run) -> list[object]:
 
 
 def main() -> None:
-    given = options(__doc__, turns=300, window=64_000, output_words=300)
-    session = Session("generated", conversation(given.turns, given.output_words))
+    args = options(__doc__, turns=300, window=64_000, output_words=300)
+    session = Session("generated", conversation(args.turns, args.output_words))
     tokens = COUNTER.messages(session.messages)
     title = (
-        f"{given.turns} turns, {tokens:,} tokens, {2 * given.turns} requests, "
-        f"window {given.window:,}; every message must be sent uncached once: {tokens:,}"
+        f"{args.turns} turns, {tokens:,} tokens, {2 * args.turns} requests, "
+        f"window {args.window:,}; every message must be sent uncached once: {tokens:,}"
     )
     columns = ("", "calls", "aux. input", "prefix", "uncached", "in all")
-    show(title, columns, (row(session, *each) for each in runs(session, given.window)))
+    show(title, columns, (row(session, *each) for each in runs(session, args.window)))
 
 
 if __name__ == "__main__":

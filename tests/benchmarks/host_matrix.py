@@ -22,7 +22,7 @@ from praisonaiagents import Agent, ExecutionConfig
 
 from praison_compressor import uninstall
 from praison_compressor.testing import LocalProvider, Worker
-from tests.benchmarks.common import faults, hush, options, show
+from tests.benchmarks.common import faults, options, show, silence_host
 from tests.helpers import hosting
 from tests.helpers.hosting import EVERY_PATH, MODES, OPENAI, WINDOW, of_agent
 
@@ -53,9 +53,9 @@ def talk(path: str, mode: str, shape: str, asked: Any) -> Talk:
 
 def cell(path: str, mode: str, work: Talk, compaction: str, *, ours: bool) -> tuple[object, ...]:
     """Return the values of `COLUMNS` for one agent."""
-    given = {"parallel": work.parallel, "arguments": hosting.numbered, "answer": "Noted. " * 12}
+    behaviour = {"parallel": work.parallel, "arguments": hosting.numbered, "answer": "Noted. " * 12}
     settings = {**LONG, "context_compaction": compaction == "on"} if compaction else LONG
-    with hosting.by_itself(Worker(work.rounds, **given), WINDOW, hosting.LEDGERS) as provider:
+    with hosting.by_itself(Worker(work.rounds, **behaviour), WINDOW, hosting.LEDGERS) as provider:
         if not ours:
             uninstall()
         made = hosting.agent(
@@ -116,22 +116,22 @@ def _answers(made: Agent, mode: str, turns: int) -> int:
     return answered
 
 
-def rows(given: Any) -> Iterator[tuple[str, ...]]:
+def rows(args: Any) -> Iterator[tuple[str, ...]]:
     """Yield a line for each cell."""
-    for path, mode, shape in itertools.product(given.path, given.mode, given.shape):
-        work = talk(path, mode, shape, given)
-        who = (True,) if given.alone else (True, False)
-        both = [cell(path, mode, work, given.compaction, ours=ours) for ours in who]
+    for path, mode, shape in itertools.product(args.path, args.mode, args.shape):
+        work = talk(path, mode, shape, args)
+        who = (True,) if args.alone else (True, False)
+        both = [cell(path, mode, work, args.compaction, ours=ours) for ours in who]
         figures = zip(*both, strict=True)
         yield (path, mode, shape, *(" / ".join(map(str, each)) for each in figures))
 
 
 def main() -> None:
     chosen = {"path": EVERY_PATH, "mode": tuple(MODES), "shape": SHAPES}
-    given = options(__doc__, **chosen, turns=24, calls=60, compaction="", alone=False)
-    hush()
-    title = "ours" if given.alone else "ours / host"
-    show(title, ("path", "mode", "shape", *COLUMNS), rows(given))
+    args = options(__doc__, **chosen, turns=24, calls=60, compaction="", alone=False)
+    silence_host()
+    title = "ours" if args.alone else "ours / host"
+    show(title, ("path", "mode", "shape", *COLUMNS), rows(args))
 
 
 if __name__ == "__main__":

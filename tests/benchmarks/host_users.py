@@ -93,7 +93,7 @@ def agent_in_a_tool(run: Run) -> None:
 def sub_agent(run: Run) -> None:
     from praisonaiagents.tools.subagent_tool import create_subagent_tool
 
-    made = create_subagent_tool(agent_factory=lambda **given: agent_of(run, "Sub"))
+    made = create_subagent_tool(agent_factory=lambda **_: agent_of(run, "Sub"))
     function = made["function"] if isinstance(made, dict) else made
     run.host.answer_with(WORKS)
     function(task=turn(1))

@@ -40,14 +40,14 @@ Row = tuple[object, ...]
 """The measure, its figure, the limit, and whether the figure is within."""
 
 
-def compressor(window: int = WINDOW, wait: float = 0, **given: Any) -> Any:
+def compressor(window: int = WINDOW, wait: float = 0, **settings: Any) -> Any:
     """Return a compressor whose model answers after `wait` seconds."""
 
     async def model(messages: list[Message]) -> str:
         await asyncio.sleep(wait)
         return SUMMARY
 
-    config = CompressorConfig(model=MODEL, context_window=window, **given)
+    config = CompressorConfig(model=MODEL, context_window=window, **settings)
     return ContextCompressor(config, summarizer=model, tokens=TokenCounter(MODEL))
 
 
@@ -133,9 +133,9 @@ def cold(messages: list[Message], rounds: int) -> Iterator[Row]:
     The first round is left out: it reads price tables and vocabularies.
     """
     tokenize = encoded(messages)
-    found = [(best(tokenize, 1), first(messages)) for _ in range(rounds + 1)][1:]
-    floor, took = (min(each) for each in zip(*found, strict=True))
-    median = statistics.median(took / floor for floor, took in found)
+    times = [(best(tokenize, 1), first(messages)) for _ in range(rounds + 1)][1:]
+    floor, took = (min(each) for each in zip(*times, strict=True))
+    median = statistics.median(took / floor for floor, took in times)
     yield f"one tokenization of {len(messages):,} messages, by tiktoken", f"{floor:.0f} ms", "", ""
     figure = f"{took / floor:.2f} x, {took:.0f} ms (median {median:.2f} x)"
     what = f"cold start with everything but the model, best of {rounds}"
@@ -148,7 +148,7 @@ def cold(messages: list[Message], rounds: int) -> Iterator[Row]:
 def waits(samples: int, seconds: float, policies: dict[str, str]) -> list[float]:
     """Return the milliseconds of turns above the trigger while the summarizer is at work."""
     messages = transcript(560)
-    found = []
+    times = []
     for _ in range(samples):
         ours = compressor(wait=seconds, background=True, tool_policies=policies)
         sizes = [ours.tokens.message(message) for message in messages]
@@ -158,10 +158,10 @@ def waits(samples: int, seconds: float, policies: dict[str, str]) -> list[float]
             start = time.perf_counter()
             ours.compress_sync(request)
             if sum(sizes[:last]) > 96_000:
-                found.append(1e3 * (time.perf_counter() - start))
+                times.append(1e3 * (time.perf_counter() - start))
             time.sleep(0.02)  # an agent's turn: the background gets its share
         ours.close()
-    return found
+    return times
 
 
 def waiting(samples: int, seconds: float) -> Iterator[Row]:
@@ -175,13 +175,13 @@ def waiting(samples: int, seconds: float) -> Iterator[Row]:
 
 
 def main() -> None:
-    given = options(__doc__, summarizer_seconds=20.0, samples=20, rounds=15)
+    args = options(__doc__, summarizer_seconds=20.0, samples=20, rounds=15)
 
     def rows() -> Iterator[Row]:
         # First, while the process is small: a collection of all that the rest makes takes long.
-        yield from waiting(given.samples, given.summarizer_seconds)
-        yield from cold(transcript(500), given.rounds)
-        yield from quiet(given.rounds)
+        yield from waiting(args.samples, args.summarizer_seconds)
+        yield from cold(transcript(500), args.rounds)
+        yield from quiet(args.rounds)
 
     show("Time", ("measure", "figure", "to reach", "reached"), rows())
 

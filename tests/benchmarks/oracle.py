@@ -80,7 +80,7 @@ def facts_in(messages: list[Message], kind: str, number: int = 1) -> int:
     return len({f for f in FACT.findall(text) if f.startswith(f"FACT-{kind}-{number}-")})
 
 
-def kept(messages: list[Message], number: int = 1) -> tuple[str, str, str]:
+def count_kept(messages: list[Message], number: int = 1) -> tuple[str, str, str]:
     """Return the kept facts of first exchange, user and tool-result ends."""
     counts = [(kind, of) for kind, of in (("FIRST", 2), ("USER", 30), ("TOOL", 30))]
     first, user, tool = (f"{facts_in(messages, kind, number)}/{of}" for kind, of in counts)
@@ -106,8 +106,8 @@ def main() -> None:
         (".. round 1 after round 2", second, down_second, 1),
         (".. round 2 after round 2", second, down_second, 2),
     ):
-        lost = "user {1}, tool {2}".format(*kept(static, number))
-        ours.append((name, *kept(view, number), find_repairs(view) == [], lost))
+        lost = "user {1}, tool {2}".format(*count_kept(static, number))
+        ours.append((name, *count_kept(view, number), find_repairs(view) == [], lost))
     columns = ("system", "first exchange", "user", "tool ends", "valid", "model down")
     show("planted facts that are left", columns, [*PEERS, *ours])
 

@@ -104,15 +104,15 @@ COLUMNS = ("database", "processes", "calls", "segments", "sessions", "views", "f
 
 
 def main() -> None:
-    given = options(__doc__, processes=8, sessions=32)
+    args = options(__doc__, processes=8, sessions=32)
 
     def rows() -> Iterator[tuple[object, ...]]:
         for name, new_url in databases():
-            for sessions in (1, given.sessions):
+            for sessions in (1, args.sessions):
                 with tempfile.TemporaryDirectory() as folder:
-                    found = race(new_url(), given.processes, sessions, Path(folder))
-                counts = (found.calls, found.segments, found.sessions, found.views)
-                yield name, given.processes, *counts, len(found.faults)
+                    outcome = race(new_url(), args.processes, sessions, Path(folder))
+                counts = (outcome.calls, outcome.segments, outcome.sessions, outcome.views)
+                yield name, args.processes, *counts, len(outcome.faults)
 
     show("processes that send the same conversations", COLUMNS, rows())
 

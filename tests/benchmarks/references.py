@@ -17,7 +17,7 @@ from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompress
 from praison_compressor.messages import Message, result_text
 from praison_compressor.quotes.rendering import HEADING, OUTLINE
 from praison_compressor.view.frame import is_framed, unframe
-from tests.benchmarks.common import options, recorded, show
+from tests.benchmarks.common import options, read_sessions, show
 from tests.helpers.transcripts import session
 
 Row = tuple[str, int, int, int, str]
@@ -60,17 +60,17 @@ def compressed(
 
 def cited(view: Sequence[Message]) -> list[tuple[str, str]]:
     """Return each reference in a view, with the words that it stands beside."""
-    found = []
+    pairs = []
     for message in view:
         if is_framed(message):
             text, _, outline = unframe(message).partition(f"\n{HEADING}{OUTLINE}\n")
-            found += [*ENTRY.findall(text), *calls_named(outline)]
-        found += [(where, said) for said, where in MASK.findall(result_text(message))]
-    return found
+            pairs += [*ENTRY.findall(text), *calls_named(outline)]
+        pairs += [(where, said) for said, where in MASK.findall(result_text(message))]
+    return pairs
 
 
 def calls_named(outline: str) -> Iterator[tuple[str, str]]:
-    """Yield each reference of an outline, with its tool and what the call was given."""
+    """Yield each reference of an outline, with its tool and the arguments of the call."""
     for tool, rest in re.findall(r"^- (.*?): (.*)$", outline, re.M):
         for name, references in CALL.findall(f" {rest}"):
             yield from ((f"[{place}]", f"{tool} {name}") for place in references.split())
@@ -107,20 +107,20 @@ def words(text: str) -> set[str]:
 def row(name: str, messages: Sequence[Message], rounds: int, share: float, tokens: int) -> Row:
     """Return the counts of one session's references."""
     ours, views = compressed(messages, rounds, share)
-    found = list(dict.fromkeys(pair for view in views for pair in cited(view)))
-    wrong = [pair for pair in found if not leads_back(ours, *pair, tokens)]
-    other = sum(leads_back(ours, away(ours, named), beside, tokens) for named, beside in found)
+    pairs = list(dict.fromkeys(pair for view in views for pair in cited(view)))
+    wrong = [pair for pair in pairs if not leads_back(ours, *pair, tokens)]
+    other = sum(leads_back(ours, away(ours, named), beside, tokens) for named, beside in pairs)
     first = f"{wrong[0][0]} {wrong[0][1][:60]}" if wrong else ""
-    return name[:40], len(found), len(found) - len(wrong), other, first
+    return name[:40], len(pairs), len(pairs) - len(wrong), other, first
 
 
 def main() -> None:
-    given = options(__doc__, file=Path, rounds=4, share=0.25, tokens=GENEROUS)
+    args = options(__doc__, file=Path, rounds=4, share=0.25, tokens=GENEROUS)
     sessions = {"generated": session(60)}
-    if given.file is not None:
-        sessions = {each["id"]: each["messages"] for each in recorded(given.file)}
+    if args.file is not None:
+        sessions = {each["id"]: each["messages"] for each in read_sessions(args.file)}
     rows = [
-        row(name, each, given.rounds, given.share, given.tokens) for name, each in sessions.items()
+        row(name, each, args.rounds, args.share, args.tokens) for name, each in sessions.items()
     ]
     total = ("all", *(sum(each[n] for each in rows) for n in (1, 2, 3)), "")
     columns = ("session", "references", "lead back", "another would", "the first that does not")

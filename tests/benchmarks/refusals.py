@@ -20,10 +20,10 @@ def main(names: list[str]) -> None:
     with by_itself() as host:
         for said in wordings:
             for path in PATHS:
-                found = session(host, path, said)
-                bad += not found.is_well
-                if names or not found.is_well:
-                    print(f"{said.server:22} {path:14} {found}", flush=True)
+                outcome = session(host, path, said)
+                bad += not outcome.is_well
+                if names or not outcome.is_well:
+                    print(f"{said.server:22} {path:14} {outcome}", flush=True)
         for report, (_, window) in REPORTS.items():
             for path in PATHS:
                 got = reported(host, path, report)

@@ -22,7 +22,7 @@ from praison_compressor import open_store
 from praison_compressor.ledger.segments import segments_in_force
 from praison_compressor.messages import text_of
 from praison_compressor.testing import Asked, LocalProvider, Worker
-from tests.benchmarks.common import hush, options, show
+from tests.benchmarks.common import options, show, silence_host
 from tests.helpers import hosting
 from tests.helpers.restarting import KEPT, SESSION, Running, numbered, program
 from tests.helpers.talks import archived
@@ -45,9 +45,9 @@ class Life:
 
 def live(provider: LocalProvider, kind: tuple[str, str, str], kills: int, turns: int) -> Life:
     """Ask in all turns; kill the program at even distances."""
-    ran, life, chance = program(provider, *kind, window=WINDOW), Life(), random.Random(7)
+    run, life, chance = program(provider, *kind, window=WINDOW), Life(), random.Random(7)
     every = turns // kills if kills else turns
-    running = Running(ran, "fork")
+    running = Running(run, "fork")
     for number in range(turns):
         is_killed = kills > 0 and number % every == every - 1
         patience = chance.uniform(0.02, 0.3) if is_killed and life.kills % 2 else PATIENCE_SECONDS
@@ -58,7 +58,7 @@ def live(provider: LocalProvider, kind: tuple[str, str, str], kills: int, turns:
             running.kill()
             life.kills += 1
             life.twice += _again(before, _represented())
-            running = Running(ran, "fork")
+            running = Running(run, "fork")
     running.kill()
     return life
 
@@ -123,7 +123,7 @@ def _answer(asked: Asked) -> str:
     return f"Noted as number {asked.number}. " + "Noted. " * 36
 
 
-def ran(kind: tuple[str, str, str], kills: int) -> tuple[object, ...]:
+def run_cell(kind: tuple[str, str, str], kills: int) -> tuple[object, ...]:
     """Return the values of `COLUMNS` for one kind of program."""
     start, calls = time.perf_counter(), []
     for count in (0, kills):
@@ -131,18 +131,18 @@ def ran(kind: tuple[str, str, str], kills: int) -> tuple[object, ...]:
         with hosting.by_itself(worker, WINDOW, hosting.LEDGERS) as provider:
             life = live(provider, kind, count, 2 * kills)
             calls.append(len(provider.for_model("aux")))
-            found = (life.twice, *lost(provider, life), doubled(provider), len(provider.refused))
+            counts = (life.twice, *lost(provider, life), doubled(provider), len(provider.refused))
     took = f"{time.perf_counter() - start:.0f} s"
-    return (life.kills, len(life.answered), *calls, *found, took)
+    return (life.kills, len(life.answered), *calls, *counts, took)
 
 
 def main() -> None:
-    given = options(__doc__, path=hosting.EVERY_PATH, mode=MODES, kept=KEPT, kills=20)
-    hush()
+    args = options(__doc__, path=hosting.EVERY_PATH, mode=MODES, kept=KEPT, kills=20)
+    silence_host()
 
     def rows() -> Iterator[tuple[object, ...]]:
-        for kind in itertools.product(given.path, given.mode, given.kept):
-            yield (*kind, *ran(kind, given.kills))
+        for kind in itertools.product(args.path, args.mode, args.kept):
+            yield (*kind, *run_cell(kind, args.kills))
 
     show("programs killed and run again", ("path", "mode", "kept by", *COLUMNS), rows())
 

@@ -20,7 +20,7 @@ from typing import Any
 from praison_compressor import CompressorConfig, CompressResult, ContextCompressor
 from praison_compressor.messages import Message, text_of, tool_calls_of
 from praison_compressor.messages.changed_files import paths_changed
-from tests.benchmarks.common import options, recorded, show
+from tests.benchmarks.common import options, read_sessions, show
 from tests.benchmarks.oracle import down
 from tests.helpers.transcripts import find_repairs, step
 
@@ -164,9 +164,9 @@ def sentences(messages: list[Message]) -> Iterator[str]:
         text = _HOSTS.sub("\n", text_of(message))
         if message["role"] == "user" and len(text) <= TYPED_CHARS:
             for line in text.splitlines():
-                found = re.split(r"(?<=[.!?])\s+", line.strip())
+                parts = re.split(r"(?<=[.!?])\s+", line.strip())
                 yield from (
-                    " ".join(one.split()) for one in found if len(one) > 8 and one[:3] != "at "
+                    " ".join(one.split()) for one in parts if len(one) > 8 and one[:3] != "at "
                 )
 
 
@@ -176,7 +176,7 @@ async def terse(messages: list[Message], **_: Any) -> str:
     return f"The work went on with {', '.join(list(dict.fromkeys(words))[-12:])}."
 
 
-_MORE_FILES = re.compile(r"more files? not shown[^:]*: (s\d+\.\d+)(?: to s\d+\.(\d+))?")
+_MORE_FILES = re.compile(r"more files? not shown[^:]*: ([^)]*)")
 
 
 def edited_files(messages: list[Message]) -> set[str]:
@@ -187,7 +187,7 @@ def edited_files(messages: list[Message]) -> set[str]:
 def reached_files(paths: set[str], view: list[Message], ours: ContextCompressor) -> int:
     """Count the paths that a view names, or that its range of files left out reads."""
     shown = json.dumps(view, ensure_ascii=False)
-    ranges = (f"{a}-{b}" if b else a for a, b in _MORE_FILES.findall(shown))
+    ranges = (re.sub(r" to s\d+\.", "-", places) for places in _MORE_FILES.findall(shown))
     left_out = "".join(ours.read(each, session_id="one", tokens=1_000_000) for each in ranges)
     return sum(_names(shown, path) or path in left_out for path in paths)
 
@@ -206,7 +206,7 @@ def of_users(corpus: Path) -> Iterator[tuple[object, ...]]:
     """Yield each agent's session, and what its last view has of what it should have."""
     agents = [
         each
-        for each in recorded(corpus)
+        for each in read_sessions(corpus)
         if sum(len(tool_calls_of(m)) for m in each["messages"]) >= FEWEST_CALLS
     ]
     for name, model in (("static", None), ("a terse model", terse)):
@@ -215,7 +215,7 @@ def of_users(corpus: Path) -> Iterator[tuple[object, ...]]:
             taken, result, ours = grown(each["messages"], model)
             view = " ".join(" ".join(map(text_of, result.messages)).split())
             typed, paths = list(sentences(each["messages"])), edited_files(each["messages"])
-            found = Counter(
+            counts = Counter(
                 typed=len(typed),
                 quoted=sum(words in view for words in typed),
                 edited=len(paths),
@@ -223,15 +223,15 @@ def of_users(corpus: Path) -> Iterator[tuple[object, ...]]:
                 compressed=taken > 0,
                 pinned=taken > 0 and is_pinned(result),
             )
-            total.update(found)
-            yield each["id"][:24], name, taken, result.tokens_after, *shares(found)
+            total.update(counts)
+            yield each["id"][:24], name, taken, result.tokens_after, *shares(counts)
         yield "all", name, "", "", *shares(total)
 
 
-def shares(found: Counter[str]) -> Iterator[str]:
+def shares(counts: Counter[str]) -> Iterator[str]:
     """Yield the share of sentences, of edited files, and of views with the pinned text."""
     for part, whole in (("quoted", "typed"), ("reached", "edited"), ("pinned", "compressed")):
-        yield f"{found[part]:d}/{found[whole]:d}"
+        yield f"{counts[part]:d}/{counts[whole]:d}"
 
 
 def main() -> None:

@@ -77,44 +77,40 @@ def _bulk(archive: SqlArchive, count: int) -> None:
     query = select(entries).where(entries.c.session_key == key)
     like = {**archive.execute(query).mappings().one()}
     del like["key"]
-    bodies = [
+    texts = [
         (body, [w for w in distinct_words(body) if w not in STOP_WORDS]) for body in long_texts()
     ]
-    packed = [archive.packer.pack(dump({"role": "user", "content": body})) for body, _ in bodies]
     if not archive.is_sqlite:
         archive.execute(text("DROP INDEX compressor_search_words"))
     for start in range(0, count, RUN):
-        entry = archive.execute(
-            insert(entries).values({**like, "hash": secrets.token_hex()}).returning(entries.c.key)
-        ).scalar_one()
-        rows: list[dict[str, Any]] = []
-        for at in range(start, start + RUN):
-            body, held = packed[at % len(bodies)], bodies[at % len(bodies)][1]
-            if at % TICKET == 0:
-                content, held = f"ticket{at} {bodies[at % len(bodies)][0]}", [f"ticket{at}", *held]
-                body = archive.packer.pack(dump({"role": "user", "content": content}))
-            band = (first + at) // archive.index.band_keys
-            digest = b"sha256:" + secrets.token_bytes(32)
-            rows.append(
-                {
-                    "key": first + at,
-                    "body": body,
-                    "digest": digest,
-                    "words": archive.index.marked(held, band),
-                }
-            )
-            rows[-1] |= {"namespace": NAMESPACE, "entry_key": entry, "ordinal": at - start}
-        _write(archive, rows)
+        entry = insert(entries).values({**like, "hash": secrets.token_hex()})
+        entry_key = archive.execute(entry.returning(entries.c.key)).scalar_one()
+        numbers = range(start, start + RUN)
+        rows = [_row(archive, first, n, *texts[n % len(texts)]) for n in numbers]
+        _write(archive, [{**row, "entry_key": entry_key} for row in rows])
     last = first + count - 1
     archive.execute(insert(spans).values(session_key=key, first=first, last=last))
     if not archive.is_sqlite:
         archive.execute(text("SELECT setval('compressor_messages_key_seq', :last)"), {"last": last})
-        archive.execute(
-            text(
-                "CREATE INDEX compressor_search_words ON compressor_search USING GIN (words) "
-                "WITH (gin_pending_list_limit = 128)"
-            )
-        )
+        index = "CREATE INDEX compressor_search_words ON compressor_search USING GIN (words) "
+        archive.execute(text(f"{index} WITH (gin_pending_list_limit = 128)"))
+
+
+def _row(
+    archive: SqlArchive, first: int, number: int, body: str, held: list[str]
+) -> dict[str, Any]:
+    """Return the row of a message of the large session; some name a ticket."""
+    if number % TICKET == 0:
+        body, held = f"ticket{number} {body}", [f"ticket{number}", *held]
+    key = first + number
+    return {
+        "key": key,
+        "namespace": NAMESPACE,
+        "ordinal": number % RUN,
+        "body": archive.packer.pack(dump({"role": "user", "content": body})),
+        "digest": b"sha256:" + secrets.token_bytes(32),
+        "words": archive.index.marked(held, key // archive.index.band_keys),
+    }
 
 
 def _write(archive: SqlArchive, rows: list[dict[str, Any]]) -> None:
@@ -191,7 +187,7 @@ def write(url: str, count: int) -> None:
     store.close()
 
 
-def measured(url: str) -> Iterator[tuple[object, ...]]:
+def measure(url: str) -> Iterator[tuple[object, ...]]:
     """Yield a row for each query and place, then for a commit and the size."""
     store = SqlStore(url, redact_secrets=False)
     store.check()
@@ -204,15 +200,15 @@ def measured(url: str) -> Iterator[tuple[object, ...]]:
     }
     for where, name in places.items():
         for kind, query in QUERIES.items():
-            times, found = [], 0
+            times, hit_count = [], 0
             for at in range(SEARCHES):
                 asked, session = query(at), name()
                 started = now()
                 hits = store.search(NAMESPACE, asked, session, HITS, archived_only=True)
                 times.append((now() - started) * 1_000)
-                found += len(hits)
+                hit_count += len(hits)
             median, most = f"{statistics.median(times):.1f}", f"{max(times):.1f}"
-            yield where, kind, f"{found / SEARCHES:.0f}", median, most, MOST_MS
+            yield where, kind, f"{hit_count / SEARCHES:.0f}", median, most, MOST_MS
         yield ()
     times = []
     for number in range(SEARCHES):
@@ -228,12 +224,12 @@ def measured(url: str) -> Iterator[tuple[object, ...]]:
 
 
 def main() -> None:
-    given = options(__doc__, messages=1_000_000, database=DATABASES)
+    args = options(__doc__, messages=1_000_000, database=DATABASES)
     columns = ("where", "query", "hits", "ms, median", "most", "at most")
-    for name, new_url in databases(given.database):
+    for name, new_url in databases(args.database):
         url = new_url()
-        write(url, given.messages)
-        show(f"{given.messages:,} messages, {name}", columns, measured(url))
+        write(url, args.messages)
+        show(f"{args.messages:,} messages, {name}", columns, measure(url))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from praison_compressor.testing import Asked, Worker
-from tests.benchmarks.common import faults, hush, options, show, words
+from tests.benchmarks.common import faults, options, show, silence_host, words
 from tests.helpers import hosting
 
 WINDOWS = (8_000, 32_000, 128_000)
@@ -27,7 +27,7 @@ Turn = Callable[[Any, str, int], None]
 """Sends the prompt of a turn to an agent, and drops what the host drops."""
 
 
-def kept(most: int = 0, compaction: int | None = None) -> Turn:
+def keep_newest(most: int = 0, compaction: int | None = None) -> Turn:
     """Return a host that keeps the newest messages (0: all); at one turn it compacts."""
     summary = {"role": "user", "content": "[Summary by the host] Ledgers were looked after."}
 
@@ -44,10 +44,10 @@ def kept(most: int = 0, compaction: int | None = None) -> Turn:
 def ways(turns: int) -> dict[str, Turn]:
     """Return what hosts do with the front of a list."""
     return {
-        "whole": kept(),
-        "last 100": kept(100),
-        "last 40": kept(40),
-        "last 100, compacted": kept(100, turns // 2),
+        "whole": keep_newest(),
+        "last 100": keep_newest(100),
+        "last 40": keep_newest(40),
+        "last 100, compacted": keep_newest(100, turns // 2),
     }
 
 
@@ -69,14 +69,14 @@ def figures(turn: Turn, prompts: Sequence[str], window: int) -> tuple[int, list[
         return len(provider.for_model("aux")), shares, bad, tokens
 
 
-def rows(given: Any) -> Iterator[Sequence[object]]:
+def rows(args: Any) -> Iterator[Sequence[object]]:
     """Yield a line for each window and way."""
     chance = random.Random(3)
-    prompts = [f"L-{n:03d}: {words(chance, 110)}" for n in range(given.turns)]
-    for window in [given.window] if given.window else WINDOWS:
+    prompts = [f"L-{n:03d}: {words(chance, 110)}" for n in range(args.turns)]
+    for window in [args.window] if args.window else WINDOWS:
         whole = 0
-        for name, turn in ways(given.turns).items():
-            if given.way and name not in ("whole", given.way):
+        for name, turn in ways(args.turns).items():
+            if args.way and name not in ("whole", args.way):
                 continue
             calls, shares, bad, tokens = figures(turn, prompts, window)
             whole = calls if name == "whole" else whole
@@ -89,9 +89,9 @@ def rows(given: Any) -> Iterator[Sequence[object]]:
 
 
 def main() -> None:
-    given = options(__doc__, turns=150, window=int, way=str)
-    hush()
-    show("a host that drops the front", COLUMNS, rows(given))
+    args = options(__doc__, turns=150, window=int, way=str)
+    silence_host()
+    show("a host that drops the front", COLUMNS, rows(args))
 
 
 if __name__ == "__main__":

@@ -49,12 +49,12 @@ def tail(number: int) -> list[Message]:
 def long_texts() -> list[str]:
     """Return texts of common words and of words that hardly any other has."""
     chance = random.Random(1)
-    found = []
+    texts = []
     for _ in range(2_003):
         length = chance.choice((10, 40, 150))
         rare = [f"w{word:x}" for word in chance.choices(range(200_000), k=length // 3)]
-        found.append(" ".join(chance.choices(COMMON, k=length - len(rare)) + rare))
-    return found
+        texts.append(" ".join(chance.choices(COMMON, k=length - len(rare)) + rare))
+    return texts
 
 
 def fill(url: str, sessions: int) -> None:
@@ -117,10 +117,10 @@ def growth(new_url: Callable[[], str], sizes: tuple[int, int]) -> Iterator[tuple
 
 
 def main() -> None:
-    given = options(__doc__, small=100, sessions=1_000, database=DATABASES)
-    sizes = (given.small, given.sessions)
+    args = options(__doc__, small=100, sessions=1_000, database=DATABASES)
+    sizes = (args.small, args.sessions)
     columns = ("", *(f"{size:,} sessions" for size in sizes), "ratio")
-    for name, new_url in databases(given.database):
+    for name, new_url in databases(args.database):
         show(name, columns, growth(new_url, sizes))
 
 

@@ -29,7 +29,7 @@ from praisonaiagents import Agent
 from praison_compressor.messages import text_of
 from praison_compressor.recall import SEARCH
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply
-from tests.benchmarks.common import faults, hush, options, show
+from tests.benchmarks.common import faults, options, show, silence_host
 from tests.helpers import hosting
 from tests.helpers.hosting import OPENAI, look_up, of_agent, turn
 
@@ -167,9 +167,9 @@ class Run:
         leader, follower = pty.openpty()
         shown = bytearray()
         threading.Thread(target=_read, args=(leader, shown), daemon=True).start()
-        given = {"stdin": follower, "stdout": follower, "stderr": follower}
+        streams = {"stdin": follower, "stdout": follower, "stderr": follower}
         environment = {**self._prepared(), "TERM": "xterm", "COLUMNS": "100", "LINES": "40"}
-        with subprocess.Popen([sys.executable, *words], env=environment, **given) as process:
+        with subprocess.Popen([sys.executable, *words], env=environment, **streams) as process:
             time.sleep(12)
             for prompt in prompts:
                 before = len(self.host.requests)
@@ -335,8 +335,8 @@ def compressed_by(sent: Sequence[Any]) -> str:
     """Return whose summaries or masks the requests carry."""
     text = "\n".join(record.text for record in sent)
     of = {"ours": OUR_MARKS, "host": HOST_MARKS}
-    found = [who for who, marks in of.items() if any(mark in text for mark in marks)]
-    return " and ".join(found) or "nobody"
+    systems = [who for who, marks in of.items() if any(mark in text for mark in marks)]
+    return " and ".join(systems) or "nobody"
 
 
 def recalled(sent: Sequence[Any]) -> str:
@@ -359,7 +359,7 @@ def recalled(sent: Sequence[Any]) -> str:
     return f"{of_own}, others' {sum(others)}/{len(others)}" if others else of_own
 
 
-def ran(name: str, surface: Callable[[Run], None]) -> tuple[object, ...]:
+def run_surface(name: str, surface: Callable[[Run], None]) -> tuple[object, ...]:
     """Return the values of `COLUMNS` for one surface."""
     with hosting.by_itself(answer, facts=hosting.LEDGERS) as provider:
         run = Run(provider, WINDOWS.get(name, hosting.WINDOW))
@@ -374,9 +374,9 @@ def ran(name: str, surface: Callable[[Run], None]) -> tuple[object, ...]:
 
 def print_table(doc: str | None, title: str, surfaces: dict[str, Callable[[Run], None]]) -> None:
     """Run the chosen surfaces, and print a row for each."""
-    given = options(doc, only=tuple(surfaces))
-    hush()
-    show(title, COLUMNS, (ran(name, surfaces[name]) for name in given.only))
+    args = options(doc, only=tuple(surfaces))
+    silence_host()
+    show(title, COLUMNS, (run_surface(name, surfaces[name]) for name in args.only))
 
 
 if __name__ == "__main__":

@@ -82,11 +82,11 @@ def flipped(value: Any, place: int, chance: random.Random) -> Any:
 
 
 def main() -> None:
-    given = options(__doc__, every=1)
+    args = options(__doc__, every=1)
 
     def rows() -> Iterator[tuple[object, ...]]:
         for name, new_url in databases():
-            flips, unnamed = tamper(new_url(), given.every)
+            flips, unnamed = tamper(new_url(), args.every)
             yield name, *(flips[part] for part in COLUMNS), "\n".join(unnamed[:5]) or 0
 
     show("bits flipped", ("database", *COLUMNS, "not named"), rows())

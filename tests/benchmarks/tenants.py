@@ -121,7 +121,7 @@ HOSTS = {"bot": by_bot, "threads": by_threads}
 
 
 @dataclass
-class Found:
+class RunCounts:
     """What one run sent and said."""
 
     texts: int = 0
@@ -158,24 +158,24 @@ class Found:
             self.own += wanted in record.text and words_of(str(mark), 0) in record.text
 
 
-def measured(people: int, host_name: str, url: str | None, background: bool) -> Found:
+def measure(people: int, host_name: str, url: str | None, background: bool) -> RunCounts:
     """Let all people talk through one agent; read all that was sent, said, logged and reported."""
-    found, stream, log = Found(), io.StringIO(), logging.getLogger("praison_compressor")
+    counts, stream, log = RunCounts(), io.StringIO(), logging.getLogger("praison_compressor")
     heard = logging.StreamHandler(stream)
     log.addHandler(heard)
     log.setLevel(logging.DEBUG)
     with hosting.by_itself(answered, hosting.WINDOW, SAID) as host:
         made = agent(host, url, background)
         for mark, said in talk(HOSTS[host_name](made), people, lambda: settle(made)):
-            found.read(str(said), mark)
+            counts.read(str(said), mark)
         for record in host.requests:
-            found.read_request(record)
+            counts.read_request(record)
         for page in reports(made):
-            found.read(page)
+            counts.read(page)
     log.removeHandler(heard)
     for line in stream.getvalue().splitlines():
-        found.read(line, "")
-    return found
+        counts.read(line, "")
+    return counts
 
 
 def agent(host: LocalProvider, url: str | None, background: bool) -> Any:
@@ -233,18 +233,18 @@ def rows(people: int, only: str) -> Iterator[Sequence[object]]:
         for host_name, background in itertools.product(HOSTS, (False, True)):
             if only and only not in (store, host_name):
                 continue
-            found = measured(people, host_name, new_url(), background)
-            print(*found.examples, sep="\n", file=sys.stderr)
+            counts = measure(people, host_name, new_url(), background)
+            print(*counts.examples, sep="\n", file=sys.stderr)
             yield (
-                *(host_name, store, background, found.requests, found.tokens),
-                *(found.of_another, found.texts, f"{found.own} of {people}", found.recalled),
-                *(found.calls, calls.get(background, "")),
+                *(host_name, store, background, counts.requests, counts.tokens),
+                *(counts.of_another, counts.texts, f"{counts.own} of {people}", counts.recalled),
+                *(counts.calls, calls.get(background, "")),
             )
 
 
 def main() -> None:
-    given = options(__doc__, people=100, only="")
-    show(f"{given.people} people, one agent", COLUMNS, rows(given.people, given.only))
+    args = options(__doc__, people=100, only="")
+    show(f"{args.people} people, one agent", COLUMNS, rows(args.people, args.only))
 
 
 if __name__ == "__main__":

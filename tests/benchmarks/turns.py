@@ -25,7 +25,7 @@ from typing import Any
 from praison_compressor.messages import text_of, tool_calls_of
 from praison_compressor.testing import Asked, Call, Reply
 from praison_compressor.tokens.models import prices_of
-from tests.benchmarks.common import faults, hush, options, recorded, show, words
+from tests.benchmarks.common import faults, options, read_sessions, show, silence_host, words
 from tests.helpers import hosting
 from tests.helpers.surveying import CALLS, TURNS, Surveyor, detail, measure
 
@@ -50,7 +50,7 @@ class Turn:
 
 def turns_of(messages: Sequence[dict[str, Any]]) -> list[Turn]:
     """Return the turns of a recorded session."""
-    found: list[Turn] = []
+    turns: list[Turn] = []
     starts = [i for i, m in enumerate(messages) if m["role"] == "user" and text_of(m).strip()]
     for start, end in itertools.pairwise([*starts, len(messages)]):
         part = messages[start + 1 : end]
@@ -62,9 +62,9 @@ def turns_of(messages: Sequence[dict[str, Any]]) -> list[Turn]:
             if each
         )
         said = [text_of(m) for m in part if m["role"] == "assistant" and not tool_calls_of(m)]
-        question = f"[{len(found)}] {text_of(messages[start])}"
-        found.append(Turn(question, rounds, (said or ["Done."])[-1].strip() or "Done."))
-    return found
+        question = f"[{len(turns)}] {text_of(messages[start])}"
+        turns.append(Turn(question, rounds, (said or ["Done."])[-1].strip() or "Done."))
+    return turns
 
 
 def short_questions(turns: int = 20) -> list[Turn]:
@@ -97,19 +97,19 @@ class Replay:
             calls=tuple(
                 Call(
                     "run",
-                    {"tool": name, "arguments": given, "place": f"{place}_{k}"},
+                    {"tool": name, "arguments": arguments, "place": f"{place}_{k}"},
                     id=f"call_{place}_{k}_{asked.number}",
                 )
-                for k, (name, given, _) in calls
+                for k, (name, arguments, _) in calls
             )
         )
 
     def _done(self, asked: Asked) -> int:
         """Return how many rounds of the present turn the request holds."""
         for message in reversed(asked.messages):
-            found = re.match(r"call_(\d+)_(\d+)_", str(message.get("tool_call_id") or ""))
-            if found and int(found[1]) == self.number:
-                return int(found[2]) + 1
+            match = re.match(r"call_(\d+)_(\d+)_", str(message.get("tool_call_id") or ""))
+            if match and int(match[1]) == self.number:
+                return int(match[2]) + 1
             if message.get("role") == "user":
                 break
         return 0
@@ -151,7 +151,7 @@ class Figures:
         samples = [found for found in map(sample, before.values()) if found]
         self.results += len(samples)
         self.held += sum(each in text for each in samples)
-        calls = ((name, given) for each in turn.rounds for name, given, _ in each)
+        calls = ((name, arguments) for each in turn.rounds for name, arguments, _ in each)
         again = [sample(before[call]) for call in calls if call in before]
         self.repeated += sum(map(bool, again))
         self.in_view += sum(bool(each) and each in text for each in again)
@@ -175,7 +175,7 @@ def replay(path: str, turns: Sequence[Turn], window: int, total: Figures, *, kee
             made.chat(turn.question)
             sent = [r for r in provider.requests[count:] if r.model != "aux"]
             total.compare(turn, before, sent[0].text if sent else "")
-            before |= {(name, given): r for each in turn.rounds for name, given, r in each}
+            before |= {(name, args): r for each in turn.rounds for name, args, r in each}
         total.tokens += sum(record.prompt_tokens for record in provider.requests)
         total.cached += sum(record.cached_tokens for record in provider.requests)
         total.summaries += len(provider.for_model("aux"))
@@ -185,21 +185,21 @@ def replay(path: str, turns: Sequence[Turn], window: int, total: Figures, *, kee
 def sessions(corpus: Path | None, least: int, window: int) -> dict[str, list[list[Turn]]]:
     """Return recorded sessions with calls in several turns, and the short questions."""
     chosen: dict[str, list[list[Turn]]] = {"fitting": [], "longer": [], SHORT: [short_questions()]}
-    for one in recorded(corpus) if corpus else ():
+    for one in read_sessions(corpus) if corpus else ():
         turns, tokens = turns_of(one["messages"]), one["meta"]["tokens_cl100k"]
         if tokens >= least and sum(bool(turn.rounds) for turn in turns) >= 2:
             chosen["fitting" if tokens < FITS * window else "longer"].append(turns)
-    return {kind: found for kind, found in chosen.items() if found}
+    return {kind: listed for kind, listed in chosen.items() if listed}
 
 
-def rows(given: Any) -> Iterator[Sequence[object]]:
+def rows(args: Any) -> Iterator[Sequence[object]]:
     """Yield two lines for each path and kind of session: without the steps, and with."""
-    chosen = sessions(given.corpus, given.least, given.window)
-    for path, (kind, each) in itertools.product(given.path, chosen.items()):
+    chosen = sessions(args.corpus, args.least, args.window)
+    for path, (kind, each) in itertools.product(args.path, chosen.items()):
         for keeps in (False, True):
             total = Figures()
             for turns in each:
-                replay(path, turns, given.window, total, keeps=keeps)
+                replay(path, turns, args.window, total, keeps=keeps)
             yield (
                 *(path, f"{kind} ({len(each)})", "kept" if keeps else "as the host"),
                 f"{100 * total.held / max(1, total.results):.0f} % of {total.results}",
@@ -223,18 +223,18 @@ def scripted(path: str, mode: str, window: int) -> tuple[object, ...]:
             )
         bad, summaries = sum(faults(hosting.of_agent(provider))), len(provider.for_model("aux"))
     wanted = [detail(n - 1, n % CALLS) for n in range(1, TURNS + 1)]
-    found = sum(one == other for one, other in zip(model.found, wanted, strict=True))
-    return (path, mode, window, f"{found} of {TURNS}", bad, summaries)
+    right = sum(one == other for one, other in zip(model.found, wanted, strict=True))
+    return (path, mode, window, f"{right} of {TURNS}", bad, summaries)
 
 
 def main() -> None:
     chosen: dict[str, Any] = {"path": hosting.EVERY_PATH, "window": 128_000, "script": False}
-    given = options(__doc__, corpus=Path, least=10_000, **chosen)
-    hush()
-    if not given.script:
-        show("turns of recorded sessions", COLUMNS, rows(given))
+    args = options(__doc__, corpus=Path, least=10_000, **chosen)
+    silence_host()
+    if not args.script:
+        show("turns of recorded sessions", COLUMNS, rows(args))
         return
-    cells = itertools.product(given.path, hosting.MODES, (8_000, 64_000))
+    cells = itertools.product(args.path, hosting.MODES, (8_000, 64_000))
     columns = ("path", "mode", "window", "readings found", "refused", "summaries")
     show("ten turns of eight calls", columns, (scripted(*cell) for cell in cells))
 

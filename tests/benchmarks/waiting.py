@@ -42,7 +42,9 @@ def transcript(chance: random.Random, size: int) -> Iterator[Message]:
         yield {"role": "assistant", "content": words(chance, 20)}
 
 
-def written(path: Path, messages: Iterator[Message], *, lines: int, characters: int) -> Path:
+def write_transcript(
+    path: Path, messages: Iterator[Message], *, lines: int, characters: int
+) -> Path:
     """Write messages until the file has that many lines or characters."""
     size = 0
     with path.open("w", encoding="utf-8") as file:
@@ -55,33 +57,33 @@ def written(path: Path, messages: Iterator[Message], *, lines: int, characters: 
 
 def seconds(command: list[str], rounds: int) -> float:
     """Return the least processor seconds of a command; the first round compiles the sources."""
-    found = []
+    times = []
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPYCACHEPREFIX"] = str(Path(tempfile.gettempdir(), "waiting-bytecode"))
     for _ in range(rounds + 1):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, *command], check=True, capture_output=True, env=environment)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return min(found)
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(times)
 
 
 def main() -> None:
     """Print a row for each file and command."""
-    given = options(__doc__, lines=9_000, megabytes=48, rounds=3)
+    args = options(__doc__, lines=9_000, megabytes=48, rounds=3)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for name, size, lines, characters in (
-            (f"{given.lines:,} lines", 60, given.lines, sys.maxsize),
-            (f"{given.megabytes} MB", 3_000, sys.maxsize, given.megabytes * 1_000_000),
+            (f"{args.lines:,} lines", 60, args.lines, sys.maxsize),
+            (f"{args.megabytes} MB", 3_000, sys.maxsize, args.megabytes * 1_000_000),
         ):
             messages = transcript(random.Random(1), size)
             file = Path(folder, "talk.jsonl")
-            path = str(written(file, messages, lines=lines, characters=characters))
-            once = seconds(["-c", TOKENIZE, path], given.rounds)
+            path = str(write_transcript(file, messages, lines=lines, characters=characters))
+            once = seconds(["-c", TOKENIZE, path], args.rounds)
             for command in ("inspect", "compress"):
                 ours = ["-m", "praison_compressor", command, path, "--model", "gpt-4o"]
-                took = seconds(ours, given.rounds)
+                took = seconds(ours, args.rounds)
                 rows.append((name, command, f"{once:.2f}", f"{took:.2f}", f"{took / once:.2f}"))
     columns = ("transcript", "command", "tokenization, s", "command, s", f"times, at most {MOST}")
     show("Waiting", columns, rows)

@@ -4,6 +4,7 @@ import contextlib
 import io
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -113,9 +114,17 @@ def test_the_documentations_examples_run(number, monkeypatch, tmp_path, provider
 
 @pytest.mark.parametrize("page", [README, *sorted(DOCS.glob("*.md"))], ids=lambda page: page.stem)
 def test_every_link_leads_somewhere(page):
-    """Links into the repository lead to files that exist."""
-    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text(encoding="utf-8"))
-    assert [link for link in links if not (page.parent / link).exists()] == []
+    """Links into the repository lead to files and headings that exist."""
+    links = re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text(encoding="utf-8"))
+    targets = [(page.parent / file if file else page, anchor) for file, anchor in links]
+    assert [file for file, _ in targets if not file.exists()] == []
+    assert [pair for pair in targets if pair[1] and pair[1] not in anchors(pair[0])] == []
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the names of a page's headings, as links write them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
 
 
 def test_every_named_file_exists():

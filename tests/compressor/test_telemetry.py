@@ -30,7 +30,7 @@ from praison_compressor.testing import Failure, SummaryModel
 from tests.helpers.transcripts import audit
 
 SESSION = "audit-7"
-DOCS = Path(praison_compressor.__file__).parent / "docs" / "operations.md"
+DOCS = Path(praison_compressor.__file__).parent / "docs" / "telemetry.md"
 DASHBOARD = DOCS.with_name("dashboard.json")
 INSTRUMENTS = (
     "gen_ai.client.token.usage",

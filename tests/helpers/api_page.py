@@ -13,8 +13,6 @@ from tests.helpers.markdown import table
 
 HEAD = """# The library, name by name
 
-This page is generated from the code by `python -m tests.helpers.readme_tables`;
-a test compares the two.
 `help(NAME)` in Python prints the parameters, their units and the errors of each name.
 [Without the host](library.md) has examples; [configuration](configuration.md) lists the options.
 """
@@ -44,8 +42,11 @@ def _class_part(cls: type) -> str:
     if attributes:
         parts.append(_table("attribute", attributes))
     methods = [_method_row(cls, name, member) for name, member in _methods(cls)]
-    if methods:
-        parts.append(_table("method", methods))
+    own = [row for row in methods if not row[1].startswith("See `")]
+    if own:
+        parts.append(_table("method", own))
+    if own != methods:
+        parts.append("The other methods are those of [Store](#store).\n")
     return "\n".join(parts)
 
 

@@ -67,9 +67,6 @@ def reference() -> str:
     lines = [
         "# praison-compressor, command by command",
         "",
-        "This page is generated from the code by `python -m tests.helpers.readme_tables`;",
-        "a test compares the two.",
-        "",
         "At a terminal a list is cut to the width. Piped, the output is plain and whole.",
         "A number of tokens is written 32000, 32_000, 32,000, 32k (k: 1,000) or 1.5M.",
         "SESSION is a session's id, or the id of any of its epochs.",

@@ -9,9 +9,9 @@ from tests.helpers.transcripts import find_repairs
 def test_an_oracle_is_shown_every_planted_fact_and_none_is_lost():
     """With an oracle every planted fact survives two rounds: first exchange, user, tool results."""
     first, second = oracle.rounds(oracle.oracle)
-    assert oracle.kept(first) == ("2/2", "30/30", "30/30")
-    assert oracle.kept(second) == ("2/2", "30/30", "30/30")
-    assert oracle.kept(second, 2) == ("2/2", "30/30", "30/30")
+    assert oracle.count_kept(first) == ("2/2", "30/30", "30/30")
+    assert oracle.count_kept(second) == ("2/2", "30/30", "30/30")
+    assert oracle.count_kept(second, 2) == ("2/2", "30/30", "30/30")
     assert find_repairs(first) == find_repairs(second) == []
 
 

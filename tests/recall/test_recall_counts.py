@@ -309,9 +309,9 @@ def test_schemas_and_frame_take_at_most_300_tokens():
     assert tokens.tools(schemas_for("chat")) + tokens.text(framed) <= 300
 
 
-def test_agents_md_has_the_default_sizes():
+def test_the_page_of_recall_has_the_default_sizes():
     """The page's table of answers has the sizes of the code."""
-    page = Path(praison_compressor.__file__).parent / "docs" / "agents.md"
+    page = Path(praison_compressor.__file__).parent / "docs" / "recall.md"
     table = page.read_text(encoding="utf-8").partition("| answer | at most, in tokens |\n")[2]
     sizes = re.findall(r"^\| (.*) \| ([\d,]+) \|$", table.partition("\n\n")[0], re.M)
     assert [int(size.replace(",", "")) for _, size in sizes] == [

@@ -1,9 +1,12 @@
 """The exam: can a reader go on from a view? Questions on real sessions, read by a strong model.
 
-    python -m tests.benchmarks.exam make OUT [--share .25] [--rounds 1]
+    python -m tests.benchmarks.exam make OUT FILES [--share .25] [--rounds 1]
     python -m tests.benchmarks.exam ask OUT/25/static-recall 3 search_conversation_archive query=...
-    python -m tests.benchmarks.exam mark OUT/25
-    python -m tests.benchmarks.exam table OUT/25
+    python -m tests.benchmarks.exam mark OUT/25 FILES
+    python -m tests.benchmarks.exam table OUT/25 FILES
+
+FILES is `--exam QUESTIONS --corpus SESSIONS`: a JSON list of sessions with id, first_messages and
+questions (kind, q, answer, accept), and these sessions, one a line.
 
 `make` writes a folder a method: the views with their questions, and what a reader is to do; a
 reader with a fresh context answers into `answers.json` there. `mark` lays the answers side by side
@@ -25,24 +28,24 @@ from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.ledger.sql import SqlStore
 from praison_compressor.messages import text_of, tool_calls_of
 from praison_compressor.recall import SCHEMAS, TURN_TOKENS
-from tests.benchmarks.common import recorded, show
+from tests.benchmarks.common import read_sessions, show
 
 from .views import METHODS, MODEL, ROUNDS_METHODS, STORED, TOKENS, Case, Message, Summaries, view_of
 
 
-def loaded(path: Path) -> Any:
+def read_json(path: Path) -> Any:
     """Return the JSON of a file."""
     return json.loads(path.read_text(encoding="utf-8"))
 
 
 def cases(exam: Path, corpus: Path) -> list[Case]:
     """Return the exam's sessions in its order."""
-    sessions = {each["id"]: each["messages"] for each in recorded(corpus)}
-    found = []
-    for number, asked in enumerate(loaded(exam), 1):
+    sessions = {each["id"]: each["messages"] for each in read_sessions(corpus)}
+    all_cases = []
+    for number, asked in enumerate(read_json(exam), 1):
         whole, cut = sessions[asked["id"]], asked["first_messages"]
-        found.append(Case(number, whole[:cut], whole[cut : cut + 12], asked["questions"]))
-    return found
+        all_cases.append(Case(number, whole[:cut], whole[cut : cut + 12], asked["questions"]))
+    return all_cases
 
 
 # -------------------------------------------------------------- the recall tools
@@ -52,15 +55,15 @@ QUESTIONS = "calls.jsonl"
 
 def calls(log: Path) -> list[dict[str, Any]]:
     """Return the calls of a log."""
-    return list(recorded(log)) if log.exists() else []
+    return list(read_sessions(log)) if log.exists() else []
 
 
-def described() -> str:
+def describe_tools() -> str:
     """Return the tools as a request describes them to an agent."""
-    return "\n\n".join(_described(schema["function"]) for schema in SCHEMAS)
+    return "\n\n".join(_describe_tool(schema["function"]) for schema in SCHEMAS)
 
 
-def _described(function: dict[str, Any]) -> str:
+def _describe_tool(function: dict[str, Any]) -> str:
     form, lines = function["parameters"], [f"{function['name']}: {function['description']}"]
     for name, each in form["properties"].items():
         needed = "required" if name in form["required"] else "optional"
@@ -68,12 +71,12 @@ def _described(function: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def ask(folder: Path, number: str, tool: str, given: Sequence[str], log: str) -> str:
+def ask(folder: Path, number: str, tool: str, pairs: Sequence[str], log: str) -> str:
     """Answer one call of a recall tool; log it with its tokens.
 
     Going on is one turn, with one turn's budget; each question is a turn of its own.
     """
-    arguments = dict(each.split("=", 1) for each in given)
+    arguments = dict(each.split("=", 1) for each in pairs)
     left = None
     if log != QUESTIONS:
         left = TURN_TOKENS - sum(c["tokens"] for c in calls(folder / log) if c["session"] == number)
@@ -156,13 +159,13 @@ def make(
             sizes[str(case.number)] = TOKENS.messages(view)
             asked = "\n".join(f"{n}. {each['q']}" for n, each in enumerate(case.questions, 1))
             end = f"{'=' * 30} QUESTIONS (not part of the session)\n{asked}"
-            _write(folder / f"session-{case.number}.md", f"{printed(view)}\n\n{end}")
+            _write(folder / f"session-{case.number}.md", f"{render(view)}\n\n{end}")
         _write(folder / "sizes.json", json.dumps(sizes))
         _instruct(folder, cases, recall=method in STORED)
     return summaries
 
 
-def printed(messages: Sequence[Message]) -> str:
+def render(messages: Sequence[Message]) -> str:
     """Return messages as a reader sees them: index, role, content, calls."""
     shown = []
     for index, message in enumerate(messages):
@@ -178,12 +181,12 @@ def _write(path: Path, text: str) -> None:
 
 def _instruct(folder: Path, cases: Sequence[Case], *, recall: bool) -> None:
     counts = {"count": len(cases), "questions": len(cases[0].questions)}
-    given = {"cwd": Path.cwd(), "folder": folder, "described": described()}
+    names = {"cwd": Path.cwd(), "folder": folder, "described": describe_tools()}
     for name, text, log in (
         ("ANSWER.md", _ANSWER, ""),
         ("CONTINUE.md", _CONTINUE, " --log steps-calls.jsonl"),
     ):
-        tools = _TOOLS.format(**given, log=log) if recall else ""
+        tools = _TOOLS.format(**names, log=log) if recall else ""
         _write(folder / name, text.format(**counts, tools=tools))
 
 
@@ -198,13 +201,13 @@ def mark(folder: Path, cases: Sequence[Case]) -> None:
         ("question", "answers.json", _MARK, _answer_sheet),
         ("steps", "steps.json", _MARK_STEPS, _steps_sheet),
     ):
-        given = {path.parent.name: loaded(path) for path in sorted(folder.glob(f"*/{file}"))}
-        if not given:
+        answers = {path.parent.name: read_json(path) for path in sorted(folder.glob(f"*/{file}"))}
+        if not answers:
             continue
-        letters = _letters(list(given))
+        letters = _letters(list(answers))
         _write(folder / f"letters-{file}", json.dumps(letters))
         _write(marking / ("MARK.md" if kind == "question" else "MARK-STEPS.md"), text)
-        hidden = {letters[method]: answers for method, answers in given.items()}
+        hidden = {letters[method]: of_method for method, of_method in answers.items()}
         for case in cases:
             _write(marking / f"{kind}-{case.number}.md", sheet(case, hidden))
 
@@ -226,7 +229,7 @@ def _answer_sheet(case: Case, hidden: dict[str, Any]) -> str:
 
 
 def _steps_sheet(case: Case, hidden: dict[str, Any]) -> str:
-    parts = [printed(case.messages), "#### WHAT REALLY CAME NEXT", printed(case.coming)]
+    parts = [render(case.messages), "#### WHAT REALLY CAME NEXT", render(case.coming)]
     for letter in sorted(hidden):
         steps = json.dumps(hidden[letter][str(case.number)], indent=1, ensure_ascii=False)
         parts.append(f"#### READER {letter}\n{steps}")
@@ -234,7 +237,6 @@ def _steps_sheet(case: Case, hidden: dict[str, Any]) -> str:
 
 
 # -------------------------------------------------------------- the tables
-SHARED = Path("../shared")
 
 
 def table(folder: Path, cases: Sequence[Case]) -> None:
@@ -250,12 +252,12 @@ def table(folder: Path, cases: Sequence[Case]) -> None:
 
 
 def _answers(folder: Path, cases: Sequence[Case]) -> Iterator[Sequence[object]]:
-    marks = loaded(folder / "marking" / "marks.json")
-    for method, letter in loaded(folder / "letters-answers.json").items():
+    marks = read_json(folder / "marking" / "marks.json")
+    for method, letter in read_json(folder / "letters-answers.json").items():
         marked = [
-            (question["kind"], given[letter])
+            (question["kind"], by_letter[letter])
             for case in cases
-            for question, given in zip(case.questions, marks[str(case.number)], strict=True)
+            for question, by_letter in zip(case.questions, marks[str(case.number)], strict=True)
         ]
         kinds = [
             sum(mark for kind, mark in marked if kind == each)
@@ -270,14 +272,14 @@ def _answers(folder: Path, cases: Sequence[Case]) -> Iterator[Sequence[object]]:
             sum(mark < 0 for _, mark in marked),
             len(asked),
             f"{sum(each['tokens'] for each in asked) / len(marked):.0f}",
-            sum(loaded(folder / method / "sizes.json").values()),
+            sum(read_json(folder / method / "sizes.json").values()),
         )
 
 
 def _steps(folder: Path, cases: Sequence[Case]) -> Iterator[Sequence[object]]:
-    marks = loaded(folder / "marking" / "step-marks.json")
+    marks = read_json(folder / "marking" / "step-marks.json")
     names = [str(case.number) for case in cases]
-    for method, letter in loaded(folder / "letters-steps.json").items():
+    for method, letter in read_json(folder / "letters-steps.json").items():
         made = calls(folder / method / "steps-calls.jsonl")
         of_each = [[each["tokens"] for each in made if each["session"] == name] for name in names]
         tokens = [sum(each) for each in of_each]
@@ -286,36 +288,41 @@ def _steps(folder: Path, cases: Sequence[Case]) -> Iterator[Sequence[object]]:
         yield method, f"{whole:g}", f"{number:g}", f"{median(tokens):,.0f}", max(tokens)
 
 
-def main() -> None:
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.exam")
-    parser.add_argument("--exam", type=Path, default=SHARED / "bench" / "exam" / "questions.json")
-    parser.add_argument("--corpus", type=Path, default=SHARED / "corpus" / "visible.jsonl")
+    files = argparse.ArgumentParser(add_help=False)
+    for name in ("--exam", "--corpus"):
+        files.add_argument(name, type=Path, required=True, metavar="FILE")
     commands = parser.add_subparsers(dest="command", required=True)
-    making = commands.add_parser("make", help="write the readers' folders")
+    making = commands.add_parser("make", parents=[files], help="write the readers' folders")
     making.add_argument("out", type=Path)
     making.add_argument("--share", type=float, default=0.25)
     making.add_argument("--rounds", type=int, default=1)
     making.add_argument("--methods", nargs="*", default=())
     for name in ("mark", "table"):
-        commands.add_parser(name).add_argument("folder", type=Path)
+        commands.add_parser(name, parents=[files]).add_argument("folder", type=Path)
     asking = commands.add_parser("ask", help="call a recall tool as a reader")
     asking.add_argument("folder", type=Path)
     asking.add_argument("session")
     asking.add_argument("tool")
-    asking.add_argument("given", nargs="*", metavar="NAME=VALUE")
+    asking.add_argument("pairs", nargs="*", metavar="NAME=VALUE")
     asking.add_argument("--log", default=QUESTIONS)
-    given = parser.parse_args()
-    if given.command == "ask":
-        print(ask(given.folder, given.session, given.tool, given.given, given.log))
+    return parser
+
+
+def main() -> None:
+    args = _parser().parse_args()
+    if args.command == "ask":
+        print(ask(args.folder, args.session, args.tool, args.pairs, args.log))
         return
-    asked = cases(given.exam, given.corpus)
-    if given.command == "make":
-        made = make(given.out.resolve(), asked, given.share, given.rounds, given.methods)
+    asked = cases(args.exam, args.corpus)
+    if args.command == "make":
+        made = make(args.out.resolve(), asked, args.share, args.rounds, args.methods)
         if made.missing:
             print(f"{made.missing} summaries to write: answer each {made.folder}/*.request.md as")
             print("*.answer.md beside it, and run this again")
     else:
-        (mark if given.command == "mark" else table)(given.folder, asked)
+        (mark if args.command == "mark" else table)(args.folder, asked)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What compression costs in all: recorded sessions, replayed on a simulated, priced prompt cache.
 
-    python -m tests.benchmarks.price [--sessions 6] [--window 32000] [--corpus FILE]
+    python -m tests.benchmarks.price --corpus FILE [--sessions 6] [--window 32000]
 
 In the order in which a replay is made:
 

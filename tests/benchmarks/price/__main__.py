@@ -1,6 +1,6 @@
 """Replay recorded sessions on a priced prompt cache: what each way of compressing costs in all.
 
-    python -m tests.benchmarks.price [--sessions 6] [--window 32000] [--corpus FILE]
+    python -m tests.benchmarks.price --corpus FILE [--sessions 6] [--window 32000]
 
 Each request of a session is sent after a pause: 5 seconds after a tool's result, and after the
 user's message the pace of the column (lognormal: median 2 minutes, sigma 1.5). The simulated cache
@@ -28,7 +28,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.benchmarks.common import options, recorded, show
+from tests.benchmarks.common import options, read_sessions, show
 
 from .hindsight import cheapest, course_of
 from .prices import PACES, TOOL_SECONDS, Provider, Run, Session, dollars, providers
@@ -41,7 +41,7 @@ def sessions(path: Path, number: int, window: int) -> list[Session]:
     """Return the largest sessions that the window does not hold, by their tokens."""
     found = [
         Session(each["id"], each["messages"])
-        for each in recorded(path)
+        for each in read_sessions(path)
         if sum(m["role"] == "user" for m in each["messages"]) > 1
     ]
     sized = [(one.size(range(len(one.messages))), one) for one in found]
@@ -126,16 +126,15 @@ def table(rows: Sequence[Row], provider: str) -> Iterator[list[object]]:
 
 
 def main() -> None:
-    corpus = "../shared/corpus/visible.jsonl"
-    given = options(__doc__, sessions=6, window=32_000, corpus=corpus)
+    args = options(__doc__, required=["corpus"], corpus=Path, sessions=6, window=32_000)
     cells = [(at, pace) for at in providers() for pace in PACES]
-    chosen = sessions(Path(given.corpus), given.sessions, given.window)
-    rows = [row for one in chosen for row in money(one, given.window, cells)]
+    chosen = sessions(args.corpus, args.sessions, args.window)
+    rows = [row for one in chosen for row in money(one, args.window, cells)]
     requests = sum(len(one.requests) for one in chosen)
     for at in providers():
         title = (
             f"{at.name}, {at.model}, cache of {at.seconds:g} s: dollars for {len(chosen)} "
-            f"sessions, {requests:,} requests, window {given.window:,} (ratio to hindsight)"
+            f"sessions, {requests:,} requests, window {args.window:,} (ratio to hindsight)"
         )
         show(title, ("", *PACES, "in view", "lost"), table(rows, at.name))
 

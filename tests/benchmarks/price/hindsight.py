@@ -82,13 +82,13 @@ def cheapest(course: Course, at: Provider, *, at_any_depth: bool) -> float:
             state = states.get((place, level))
             if state is not None:
                 left = course.budget.target * level // LEVELS
-                for key, found in _onward(
+                for key, next_state in _onward(
                     course, at, place, left, state, at_any_depth=at_any_depth
                 ):
                     if key[0] == len(course.sizes):
-                        least = min(least, found.dollars)
-                    elif key not in states or found.dollars < states[key].dollars:
-                        states[key] = found
+                        least = min(least, next_state.dollars)
+                    elif key not in states or next_state.dollars < states[key].dollars:
+                        states[key] = next_state
     return least
 
 

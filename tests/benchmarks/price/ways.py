@@ -41,7 +41,7 @@ def ours(
     at: Provider | None,
     *,
     has_model: bool = True,
-    **given: Any,
+    **settings: Any,
 ) -> Run:
     """Return our run; without a provider it knows neither clock nor prices."""
     run, clock = Run(), Clock()
@@ -53,7 +53,7 @@ def ours(
     if at is not None:
         known = {"model": at.model, "cache_ttl_seconds": at.seconds}
         known |= {"auxiliary_model": at.model} if has_model else {}
-    config = CompressorConfig(context_window=window, **{**known, **given})
+    config = CompressorConfig(context_window=window, **{**known, **settings})
     writes = summarizer if has_model else None
     compressor = ContextCompressor(config, summarizer=writes, tokens=COUNTER, clock=clock)
     view: list[Message] = []
