@@ -37,7 +37,7 @@ _REDIRECTS = re.compile(
     r"(?<![-=\d&>])>{1,2}\|?\s*(?:([\w./~@+-][^\s;|&<>()'\"]*)|['\"]([^'\"\n]+)['\"])"
     r"|\btee (?:-a )?([\w./~@+-]+)|'[^']*'|\"[^\"]*\""
 )
-"""Redirections; quoted words match, too, so that nothing in them does."""
+"""Matches redirections; also quoted words, so that no redirection inside them matches."""
 _FILE_COMMANDS = re.compile(
     r"(?:^|[;&|\n(])\s*(?:sudo )?(?:git )?(sed|perl|mv|cp|rm|touch|patch)\s([^;&|\n]*)"
 )

@@ -167,8 +167,8 @@ _REDACTION = re.compile(r"(\[secret:[\w-]+:[0-9a-f]{8}\])")
 class Redactor:
     """Replace secrets by `[secret:KIND:HASH]`, equal in one namespace if the secrets are.
 
-    The hash is keyed by the namespace, so that redactions of two tenants cannot be compared. It is
-    too short to find the secret.
+    The hash is keyed by the namespace, so that redactions of two tenants cannot be compared. A
+    hash is too short to find the secret.
     """
 
     def __init__(self, namespace: str = "default") -> None:

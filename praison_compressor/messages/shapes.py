@@ -117,7 +117,7 @@ def _written_by_tools(message: Mapping[str, Any]) -> list[bool]:
 def text_of(message: Mapping[str, Any]) -> str:
     """Return all words of a message, of any part or key.
 
-    Left out are calls, reasoning, and the bodies of pictures, audio and files. Counts, summaries,
+    Calls, reasoning, and the bodies of pictures, audio and files are left out. Counts, summaries,
     quotes and the archive's search use these words.
     """
     content = message.get("content")

@@ -167,7 +167,7 @@ def _most_parts(calls: int, texts_per_merge: int) -> int:
 
 JOINT_TOKENS = 2  # between two pieces
 LABEL_TOKENS = 8  # of the label with a message's speaker
-LEAST_MESSAGE_TOKENS = 40  # a shorter rest of a message is useless
+LEAST_MESSAGE_TOKENS = 40  # a message cut shorter is useless
 
 FILL_SHARE = 0.9
 """Share of the parts that shortened messages fill: each part ends with a whole message."""

@@ -54,7 +54,7 @@ class SummaryWriter:
         self._on_disk = on_disk
 
     def ask_again(self, session_id: str) -> None:
-        """Ask the session's resting models again."""
+        """Let the session's resting models be asked again."""
         self.breaker.wake(session_id)
 
     async def write(self, brief: Brief, *, model: str | None, session_id: str) -> SegmentText:
@@ -197,7 +197,7 @@ class _Cooldown(NamedTuple):
     until: float
     """The clock's seconds at which the model may be asked again."""
     retry_tokens: float
-    """A segment of this size is worth a try before."""
+    """A segment of this size is tried before that time."""
     step: int
     """Index in COOLDOWNS."""
 

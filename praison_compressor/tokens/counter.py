@@ -124,11 +124,11 @@ class TokenCounter:
         return REPLY_TOKENS + sum(self.each(self.cache.all(messages)))
 
     def each(self, messages: Iterable[CachedMessage]) -> list[int]:
-        """Return `message` of each entry of the cache."""
+        """Return the tokens of each cached message with its frame."""
         return self.begin_count(messages)()
 
     def begin_count(self, messages: Iterable[CachedMessage]) -> Callable[[], list[int]]:
-        """Begin to count in threads; return a function that returns `each`."""
+        """Begin to count in threads; return a function that returns the counts."""
         rules, entries = self._rules, list(messages)
         new = [entry for entry in entries if rules not in entry.tokens]
         if len(new) < COUNTED_TOGETHER or type(self).count is not TokenCounter.count:

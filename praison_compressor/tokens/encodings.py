@@ -1,4 +1,4 @@
-"""Vocabularies: token counts of texts, offline and in bounded time."""
+"""Count tokens of texts by a vocabulary, offline and in bounded time."""
 
 from __future__ import annotations
 
