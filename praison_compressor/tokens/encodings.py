@@ -74,7 +74,7 @@ class Vocabulary:
         return finish_count
 
     def _count_together(self, texts: Sequence[str], indices: range) -> dict[int, int]:
-        """Return the sizes of texts by index, without texts that `count` takes alone."""
+        """Return the sizes of texts by index, except texts that `count` splits."""
         sizes: dict[int, int] = {}
         if (count := self.count_pieces) is None:
             return sizes
