@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..messages import ORPHAN_OPENS, Message, has_tool_part, is_result_block, text_of
+from ..messages import Message, text_of
 from ..messages.calls import members_of
-from ..messages.shapes import parse_json
+from ..messages.shapes import ORPHAN_OPENS, has_tool_part, is_result_block, parse_json
 from ..messages.shortening import is_machine_text
 
 
