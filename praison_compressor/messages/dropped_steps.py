@@ -128,18 +128,24 @@ def complete_request(
     for exchange in front.exchanges:
         placed += _copies(exchange, exchange.entries)
     placed += _place_messages(pairs, messages[leading + fragment :])
-    restored = [(message, exchange.model) for message, exchange in placed if exchange is not None]
     exchanges = (*front.exchanges, *(joined for _, joined in pairs))
-    return CompletedRequest(
-        messages=[message for message, _ in placed],
-        carried=replace(front, exchanges=exchanges),
-        restored=[message for message, _ in restored],
-        foreign=[m for m, writer in restored if writer and model and writer != model],
-    )
+    return _request_from(placed, replace(front, exchanges=exchanges), model)
 
 
 _Placed = tuple[Message, Exchange | None]
 """A message of a request, and the exchange from which it is restored, or None."""
+
+
+def _request_from(
+    placed: Sequence[_Placed], carried: CarriedHistory, model: str | None
+) -> CompletedRequest:
+    restored = [(message, exchange.model) for message, exchange in placed if exchange is not None]
+    return CompletedRequest(
+        messages=[message for message, _ in placed],
+        carried=carried,
+        restored=[message for message, _ in restored],
+        foreign=[m for m, writer in restored if writer and model and writer != model],
+    )
 
 
 def _place_messages(
