@@ -40,7 +40,7 @@ class PlanTexts:
         model = decision.request.model
         name = decision.view.session.id
         if decision.request.force:
-            self.writer.ask_again(name)
+            self.writer.end_cooldowns(name)
 
         async def write_job(job: Job, brief: Brief) -> SegmentText:
             paid = self.find_paid(decision, job, previewed)
@@ -64,7 +64,7 @@ class PlanTexts:
     def apply_without_model(self, decision: Decision) -> View:
         """Return the view after the plan, with static texts without references."""
         unnamed = replace(decision, is_archived=False)
-        texts = list(map(self.writer.static, briefs_for(unnamed)))
+        texts = list(map(self.writer.write_static, briefs_for(unnamed)))
         segments = self.make_segments(unnamed, texts)
         return decision.view.with_segments(segment for segment, _ in segments)
 

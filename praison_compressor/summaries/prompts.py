@@ -66,7 +66,7 @@ def tokens_of_words(words: int) -> int:
     return math.ceil(words / WORDS_A_TOKEN)
 
 
-def summary_request(
+def request_summary(
     texts: Sequence[str],
     tokens: int,
     domain: str | None = None,
@@ -96,7 +96,7 @@ def summary_request(
     return SummaryRequest(messages, transcript, summaries)
 
 
-def merge_request(texts: Sequence[str], tokens: int, domain: str | None = None) -> SummaryRequest:
+def request_merge(texts: Sequence[str], tokens: int, domain: str | None = None) -> SummaryRequest:
     """Return a request to merge partial summaries."""
     joined = "\n\n".join(f"Part {number}:\n{text}" for number, text in enumerate(texts, 1))
     task = "Merge these summaries of consecutive parts into one; drop nothing that matters:"

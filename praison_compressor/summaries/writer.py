@@ -53,9 +53,9 @@ class SummaryWriter:
         self._learned_windows: dict[str | None, int] = {}
         self._on_disk = on_disk
 
-    def ask_again(self, session_id: str) -> None:
-        """Let the session's resting models be asked again."""
-        self.breaker.wake(session_id)
+    def end_cooldowns(self, session_id: str) -> None:
+        """End the session's cooldowns, so that its models are asked again."""
+        self.breaker.end_cooldowns(session_id)
 
     async def write(self, brief: Brief, *, model: str | None, session_id: str) -> SegmentText:
         """Return a summary within `brief.room_tokens` tokens; static if all models fail.
@@ -76,7 +76,7 @@ class SummaryWriter:
             written = await asyncio.to_thread(self._compose(brief, "static").without_model)
         return replace(written, usage=usage)
 
-    def static(self, brief: Brief) -> SegmentText:
+    def write_static(self, brief: Brief) -> SegmentText:
         """Return the summary without a model: carried prose and quotes."""
         return self._compose(self._redact(brief, None)[0], "static").without_model()
 
@@ -230,7 +230,7 @@ class CircuitBreaker:
                 del self._cooldowns[next(iter(self._cooldowns))]
             return COOLDOWNS[step]
 
-    def wake(self, session_id: str) -> None:
+    def end_cooldowns(self, session_id: str) -> None:
         """End the session's cooldowns, but keep the count of failures."""
         with self._lock:
             for key, cooldown in self._cooldowns.items():
