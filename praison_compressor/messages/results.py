@@ -81,7 +81,7 @@ class CallRecord:
         return self.answered_at if self.is_answered else self.at
 
 
-def newest_act_first(record: CallRecord) -> tuple[bool, int]:
+def acts_first(record: CallRecord) -> tuple[bool, int]:
     """Return a key that sorts calls that act before others, newest first."""
     return kind_of(record.call) != ACTS, -record.at
 
