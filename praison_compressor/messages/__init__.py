@@ -28,7 +28,6 @@ from .digests import content_digest, digest
 from .shapes import (
     Message,
     ToolCall,
-    calls_beside,
     is_result,
     is_system,
     leading_count,
@@ -43,7 +42,6 @@ __all__ = [
     "Message",
     "ToolCall",
     "Transcript",
-    "calls_beside",
     "content_digest",
     "digest",
     "is_result",

@@ -56,9 +56,6 @@ def unwrap_output(result: str) -> str:
     return "\n".join(text for text in (*texts, *flags, next(codes, "")) if text)
 
 
-# -------------------------------------------------------------- calls and results
-
-
 @dataclass(eq=False)
 class CallRecord:
     """One call and its result."""

@@ -18,9 +18,6 @@ MOST_RATIO = 4
 FLAT_REPORTS, FLAT_GROWTH = 3, 1.02
 """Equal reports that show a truncating server, each for a request larger by this factor."""
 
-_Sums = tuple[float, float]
-"""Our counts and the provider's reports, older ones weighing less."""
-
 
 class _Run(NamedTuple):
     """Equal reports of a provider for growing requests."""
@@ -29,7 +26,7 @@ class _Run(NamedTuple):
     counted: int
     """Our count of the newest request."""
     length: int
-    sums_before: _Sums
+    sums_before: tuple[float, float]
 
 
 class Calibration:
@@ -39,7 +36,8 @@ class Calibration:
         """Take whether we count by the model's own vocabulary."""
         self.factor = 1.0
         self._exact = exact
-        self._sums: _Sums = (0.0, 0.0)
+        # Of our counts and the provider's reports; older ones weigh less.
+        self._sums = (0.0, 0.0)
         self._doubted = False
         self._run: _Run | None = None
 
@@ -76,7 +74,7 @@ class Calibration:
         self._run = run
         return run
 
-    def _correct(self, sums: _Sums) -> None:
+    def _correct(self, sums: tuple[float, float]) -> None:
         counts, reports = self._sums = sums
         factor = reports / counts if counts else 1.0
         # An exact counter lacks only what the provider adds; a factor near 1 would be noise.

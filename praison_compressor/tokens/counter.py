@@ -15,9 +15,8 @@ from math import ceil
 from typing import Any
 
 from ..errors import ConfigError
-from ..messages import Message, calls_beside
+from ..messages import Message, shapes
 from ..messages.digests import CachedMessage, MessageCache
-from ..messages.shapes import items_of, part_text, read_call, text_beside, without_bodies
 from .calibration import Calibration
 from .encodings import Vocabulary, vocabulary_for
 from .images import image_rule, size_and_detail
@@ -170,7 +169,7 @@ class TokenCounter:
         if isinstance(name, str) and name:
             tokens += NAME_TOKENS + self._count_word(name)
         texts = []
-        for call in calls_beside(message):
+        for call in shapes.calls_beside(message):
             tokens += CALL_TOKENS + self._count_word(call.name)
             texts.append(call.arguments)
         if isinstance(content, str):
@@ -185,8 +184,8 @@ class TokenCounter:
         """Return the tokens beside the content: words, Responses items, thinking sent back."""
         blocks = message.get("thinking_blocks") or message.get("reasoning_details")
         text = message.get("reasoning_content") or message.get("reasoning")
-        tokens = self._count_content(text_beside(message)) + self._count_content(blocks or text)
-        return tokens + self._count_content([*items_of(message)])
+        items = [*shapes.items_of(message)]
+        return self._count_content([shapes.text_beside(message), blocks or text, *items])
 
     def _count_content(self, content: Any) -> int:
         if content is None:
@@ -204,7 +203,7 @@ class TokenCounter:
         if kind.startswith(_THINKING):
             return self._count_thinking(part)
         if kind == "tool_use":
-            call = read_call(part)
+            call = shapes.read_call(part)
             return CALL_TOKENS + self._count_word(call.name) + self.vocabulary.count(call.arguments)
         if kind == "tool_result":
             return MESSAGE_TOKENS + self._count_content(part.get("content") or part.get("output"))
@@ -215,8 +214,8 @@ class TokenCounter:
 
     def _count_words(self, part: Mapping[str, Any]) -> int:
         """Return the tokens of a part's words or JSON, and its files."""
-        bare, bodies = without_bodies(part)
-        words = part_text(bare)
+        bare, bodies = shapes.without_bodies(part)
+        words = shapes.part_text(bare)
         tokens = self.vocabulary.count(words) if words else self._count_json(bare)
         tokens += ceil(bodies.files / MEDIA_CHARS_PER_TOKEN)
         return tokens + ceil(bodies.sealed / SEALED_CHARS_PER_TOKEN)

@@ -22,7 +22,6 @@ from .models import bare_names, litellm_folder
 
 logger = logging.getLogger(__name__)
 
-CountPiece = Callable[[str], int]
 CountPieces = Callable[[Sequence[str]], "list[int]"]
 
 END = "<|endoftext|>"
@@ -43,7 +42,7 @@ class Vocabulary:
     """The vocabulary's name, and whether it is an estimate."""
     exact: bool
     """Whether it is the model's own."""
-    count_piece: CountPiece
+    count_piece: Callable[[str], int]
     """Counts at most PIECE_CHARS characters; special tokens are ordinary text."""
     count_pieces: CountPieces | None = None
     """Counts many texts in one call without Python's lock. No text may contain END."""
