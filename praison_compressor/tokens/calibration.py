@@ -30,7 +30,7 @@ class _Run(NamedTuple):
 
 
 class Calibration:
-    """The factor between a provider's reports and our counts; 1.0 without a correction."""
+    """The factor between a provider's reports and our counts, else 1.0."""
 
     def __init__(self, exact: bool) -> None:
         """Take whether we count by the model's own vocabulary."""
@@ -42,7 +42,7 @@ class Calibration:
         self._run: _Run | None = None
 
     def learn(self, counted: int, reported: int) -> int | None:
-        """Learn from a report; return the size to which the server cuts, or None.
+        """Learn from a report; return the size of cut requests, or None.
 
         The newest report weighs most. A report that no tokenizer explains is ignored: below
         LEAST_RATIO of the count, below the count by the model's own vocabulary, or the first above
