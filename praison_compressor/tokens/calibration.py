@@ -33,7 +33,7 @@ class Calibration:
     """The factor between a provider's reports and our counts, else 1.0."""
 
     def __init__(self, exact: bool) -> None:
-        """Take whether we count by the model's own vocabulary."""
+        """Create one; `exact` if we count by the model's own vocabulary."""
         self.factor = 1.0
         self._exact = exact
         # Of our counts and the provider's reports; older ones weigh less.
