@@ -20,7 +20,7 @@ from tests.helpers.transcripts import find_repairs
 def follower(*events: Event) -> Items:
     found = Items()
     for event in events:
-        found.take(event)
+        found.apply(event)
     return found
 
 
@@ -63,10 +63,10 @@ def test_the_order_is_the_servers(places, gone):
     found = follower(added(user("first"), previous_item_id=None))
     for number, place in enumerate(places):
         at = min(place, len(theirs) - 1)
-        found.take(added(user(f"item_{number}"), previous_item_id=theirs[at]))
+        found.apply(added(user(f"item_{number}"), previous_item_id=theirs[at]))
         theirs.insert(at + 1, f"item_{number}")
     for number in gone:
-        found.take({"type": "conversation.item.deleted", "item_id": f"item_{number}"})
+        found.apply({"type": "conversation.item.deleted", "item_id": f"item_{number}"})
     assert [item.id for item in found] == [
         item for item in theirs if item not in {f"item_{number}" for number in gone}
     ]
@@ -78,8 +78,8 @@ def test_speech_is_final_when_its_transcript_came_or_failed():
     one, two = found
     assert not one.is_final
     kind = "conversation.item.input_audio_transcription"
-    found.take({"type": f"{kind}.completed", "item_id": "u1", "transcript": "Hello there"})
-    found.take({"type": f"{kind}.failed", "item_id": "u2", "error": {}})
+    found.apply({"type": f"{kind}.completed", "item_id": "u1", "transcript": "Hello there"})
+    found.apply({"type": f"{kind}.failed", "item_id": "u2", "error": {}})
     assert (one.is_final, one.text) == (True, "Hello there")
     assert (two.is_final, two.text) == (True, "(speech without words)")
 
