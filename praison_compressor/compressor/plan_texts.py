@@ -40,7 +40,7 @@ class PlanTexts:
         model = decision.request.auxiliary_model
         name = decision.view.session.id
         if decision.request.force:
-            self.writer.ask_again(name)
+            self.writer.end_cooldowns(name)
 
         async def write_job(job: Job, brief: Brief) -> SegmentText:
             paid = self.find_paid(decision, job, previewed)
@@ -64,7 +64,7 @@ class PlanTexts:
     def apply_without_model(self, decision: Decision) -> View:
         """Return the view after the plan, with static texts without references."""
         unnamed = replace(decision, is_archived=False)
-        texts = list(map(self.writer.static, briefs_for(unnamed)))
+        texts = list(map(self.writer.write_static, briefs_for(unnamed)))
         segments = self.make_segments(unnamed, texts)
         return decision.view.with_segments(segment for segment, _ in segments)
 
@@ -182,7 +182,7 @@ def _brief(decision: Decision, job: Job, number: int, visible: str) -> Brief:
     references = _references(decision, job, reference) if reference and config.recall else ()
     return Brief(
         messages=messages[job.start : job.end],
-        shown=tuple(messages[i] for i in range(job.start, job.end) if i not in covered),
+        model_messages=tuple(messages[i] for i in range(job.start, job.end) if i not in covered),
         room_tokens=job.room,
         spare_tokens=job.spare,
         prose_tokens=job.prose,

@@ -26,17 +26,11 @@ from __future__ import annotations
 
 from .digests import content_digest, digest
 from .shapes import (
-    ORPHAN_OPENS,
     Message,
     ToolCall,
-    calls_beside,
-    has_tool_part,
     is_result,
-    is_result_block,
     is_system,
     leading_count,
-    media_count,
-    result_blocks,
     result_text,
     text_of,
     to_plain,
@@ -45,21 +39,15 @@ from .shapes import (
 from .transcript import Transcript, read_transcript, split_steps
 
 __all__ = [
-    "ORPHAN_OPENS",
     "Message",
     "ToolCall",
     "Transcript",
-    "calls_beside",
     "content_digest",
     "digest",
-    "has_tool_part",
     "is_result",
-    "is_result_block",
     "is_system",
     "leading_count",
-    "media_count",
     "read_transcript",
-    "result_blocks",
     "result_text",
     "split_steps",
     "text_of",

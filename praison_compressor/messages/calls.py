@@ -102,8 +102,8 @@ def verb_of(call: ToolCall) -> str:
     'view'
     """
     verb = arguments_by_name(call).get("command")
-    own = verb if isinstance(verb, str) else call.name.rpartition("__")[2]
-    return command_of(call).strip() or own
+    name = verb if isinstance(verb, str) else call.name.rpartition("__")[2]
+    return command_of(call).strip() or name
 
 
 # -------------------------------------------------------------- what a call does

@@ -37,7 +37,7 @@ _REDIRECTS = re.compile(
     r"(?<![-=\d&>])>{1,2}\|?\s*(?:([\w./~@+-][^\s;|&<>()'\"]*)|['\"]([^'\"\n]+)['\"])"
     r"|\btee (?:-a )?([\w./~@+-]+)|'[^']*'|\"[^\"]*\""
 )
-"""Redirections; quoted words match, too, so that nothing in them does."""
+"""Matches redirections; also quoted words, so that no redirection inside them matches."""
 _FILE_COMMANDS = re.compile(
     r"(?:^|[;&|\n(])\s*(?:sudo )?(?:git )?(sed|perl|mv|cp|rm|touch|patch)\s([^;&|\n]*)"
 )
@@ -105,15 +105,15 @@ def _shell_paths(line: str) -> Iterator[str]:
         path = next(filter(None, groups), "")
         if path and not _NO_FILE.search(path):
             yield path
-    for program, rest in _FILE_COMMANDS.findall(plain):
-        yield from (word for word in _operands(program, rest) if not _NO_FILE.search(word))
+    for program, operands in _FILE_COMMANDS.findall(plain):
+        yield from (word for word in _operands(program, operands) if not _NO_FILE.search(word))
 
 
-def _operands(program: str, rest: str) -> list[str]:
+def _operands(program: str, operands: str) -> list[str]:
     try:
-        words = shlex.split(rest)
+        words = shlex.split(operands)
     except ValueError:
-        words = rest.split()
+        words = operands.split()
     if program in ("sed", "perl"):
         in_place = any(word.startswith(("-i", "--in-place", "-pi", "-0pi")) for word in words)
         return [word for word in words if in_place and re.search(r"[./]", word)][-1:]

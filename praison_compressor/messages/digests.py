@@ -78,7 +78,7 @@ def content_digest(message: Mapping[str, Any]) -> str:
 
 
 def is_bare(message: Any) -> bool:
-    """Return whether a message has only texts that are compared."""
+    """Return whether all keys are in `_BARE` and all values are texts."""
     if type(message) is not dict:
         return False
     return message.keys() <= _BARE and set(map(type, message.values())) == {str}
@@ -90,7 +90,7 @@ def sha256_of(value: Any) -> str:
 
 
 def _bare_digest(message: Mapping[str, str]) -> str:
-    # The same JSON in two thirds of the time.
+    # This writes the JSON of `_json` in two thirds of the time.
     members = [f'"{key}":{encode_basestring_ascii(message[key])}' for key in sorted(message)]
     return _sha256(f"{{{','.join(members)}}}")
 
@@ -182,7 +182,7 @@ class MessageCache:
     """A bounded cache of `CachedMessage`: a hit costs no bookkeeping.
 
     A full young generation replaces the old one, so the cache holds at most twice its bounds.
-    `max_messages` grows to the longest transcript; else every look-up would read it whole.
+    `max_messages` grows to the longest transcript, so that no look-up reads a transcript whole.
     """
 
     def __init__(self, max_messages: int = 65_536, max_chars: int = 64 * 1024 * 1024) -> None:
@@ -225,7 +225,7 @@ class MessageCache:
 
     def _find(self, message: Mapping[str, Any]) -> CachedMessage:
         if is_flat(message):
-            # Keys and values are the key, and their strings are shared.
+            # All keys and values form the cache's key; the copy shares their strings.
             texts = (*message, *message.values())
             entry = self._young.get(texts)
             if entry is None:
@@ -255,7 +255,7 @@ class MessageCache:
                 self._by_id = {}
             self._chars += new.size
             entry = self._young.setdefault(key, entry)
-        # The next steps of a compression look its copy up.
+        # A compression looks the copy up next.
         self._by_id[id(entry.plain)] = (entry, entry.plain)
         return entry
 

@@ -128,18 +128,24 @@ def complete_request(
     for exchange in front.exchanges:
         placed += _copies(exchange, exchange.entries)
     placed += _place_messages(pairs, messages[leading + fragment :])
-    restored = [(message, exchange.model) for message, exchange in placed if exchange is not None]
     exchanges = (*front.exchanges, *(joined for _, joined in pairs))
-    return CompletedRequest(
-        messages=[message for message, _ in placed],
-        carried=replace(front, exchanges=exchanges),
-        restored=[message for message, _ in restored],
-        foreign=[m for m, writer in restored if writer and model and writer != model],
-    )
+    return _request_from(placed, replace(front, exchanges=exchanges), model)
 
 
 _Placed = tuple[Message, Exchange | None]
 """A message of a request, and the exchange from which it is restored, or None."""
+
+
+def _request_from(
+    placed: Sequence[_Placed], carried: CarriedHistory, model: str | None
+) -> CompletedRequest:
+    restored = [(message, exchange.model) for message, exchange in placed if exchange is not None]
+    return CompletedRequest(
+        messages=[message for message, _ in placed],
+        carried=carried,
+        restored=[message for message, _ in restored],
+        foreign=[m for m, writer in restored if writer and model and writer != model],
+    )
 
 
 def _place_messages(
@@ -147,7 +153,7 @@ def _place_messages(
 ) -> Iterator[_Placed]:
     """Yield the host's messages, with copies in place of shorter work.
 
-    Each pair is an exchange of the host's list, and the same with the carried work.
+    Each pair has an exchange as the host lists it, and with the carried work.
     """
     rest = iter(messages)
     for listed, joined in pairs:
@@ -194,7 +200,7 @@ def add_answer(
 ) -> CarriedHistory:
     """Return `carried` with the open exchange as in the host's history.
 
-    There the question may have less text around it than was sent.
+    The recorded question may lack text that was sent around it.
     """
     running, last = open_exchange(carried.exchanges), read_exchanges(cache.all(history))[-1:]
     if running is None or not (last and last[0].answer):
@@ -276,6 +282,6 @@ def _judge_missing(
 def _without_cut_end(
     exchanges: tuple[Exchange, ...], before: Sequence[Exchange]
 ) -> tuple[Exchange, ...]:
-    """Return the exchanges; drop a first one that `before` ends with."""
+    """Return the exchanges without a first one that `before` ends with."""
     is_end = exchanges[:1] and exchanges[0].question is None
     return exchanges[1:] if is_end and ends_with(before, exchanges[0].entries) else exchanges

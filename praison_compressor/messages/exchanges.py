@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import pairwise, takewhile
+from typing import Any
 
 from .digests import CachedMessage
 from .shapes import Message, has_user_part, is_result, is_system, makes_calls, result_blocks
-
-ExchangeKey = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Exchange:
     """The model that made the calls, if known."""
 
     @property
-    def key(self) -> ExchangeKey:
+    def key(self) -> tuple[str, str]:
         """Digests of question and answer; "" if missing."""
         answers = (entry.digest for entry in self.answer if not is_system(entry.plain))
         return "" if self.question is None else self.question.digest, next(answers, "")
@@ -123,9 +122,7 @@ def match_exchanges(listed: Sequence[Exchange], carried: Sequence[Exchange]) -> 
     return matched if place is None or running is None else {**matched, place: running}
 
 
-def _align_keys(
-    first: Sequence[ExchangeKey], second: Sequence[ExchangeKey]
-) -> Iterator[tuple[int, int]]:
+def _align_keys(first: Sequence[Any], second: Sequence[Any]) -> Iterator[tuple[int, int]]:
     """Yield the places of equal keys in both lists, in order."""
     same = common_length(first, second)
     yield from zip(range(same), range(same), strict=True)

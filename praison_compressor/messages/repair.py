@@ -40,7 +40,7 @@ from .shapes import (
 EMPTY_CONTENT = "(empty)"
 
 REPEATED_ID = "--again"
-"""Added to the id of a second call with one id, before its number."""
+"""Stands between a repeated id and its number, as in `a--again2`."""
 
 RESPONSES_REMEDY = "praison_compressor: to_messages(instructions, items), to_items(view)"
 """The remedy in the error for items of OpenAI's Responses API."""
@@ -54,7 +54,7 @@ def repair_message(index: int, message: Any) -> Message:
     """Return the message if it can be sent, else a repaired copy.
 
     Raises:
-        InvalidMessages: it is no mapping, has an unknown role, or is nested too deep.
+        InvalidMessages: the message is no mapping, has an unknown role, or is nested too deep.
     """
     if _is_sound_text(message) or _is_sound_step(message):
         return message
@@ -327,8 +327,8 @@ def _movable_results(
 ) -> list[int]:
     """Return the user messages with results that may directly follow the calls.
 
-    Providers refuse text before a result, so at most one message with text is taken. It is not
-    taken if it would move the user's words before earlier ones.
+    Providers refuse text before a result, so at most one message with text is taken. No
+    message is taken that would move the user's words before earlier ones.
     """
     whole = [at for at in blocks if len(blocks[at]) == len(clean[at]["content"])]
     mixed = [at for at in blocks if len(blocks[at]) < len(clean[at]["content"])][:1]
@@ -367,13 +367,13 @@ def _orphan_as_text(message: Message) -> Message:
 def _results_first(message: Message, ids: Mapping[int, str]) -> Message:
     """Return the message with results first, those without a call as text."""
     results: list[Any] = []
-    rest: list[Any] = []
+    others: list[Any] = []
     for at, part in enumerate(message["content"]):
         if at in ids:
             results.append(_with_id(part, "tool_use_id", ids[at]))
         else:
-            rest += _block_as_text(part) if is_result_block(part) else [part]
-    content = [*results, *rest]
+            others += _block_as_text(part) if is_result_block(part) else [part]
+    content = [*results, *others]
     return message if content == message["content"] else {**message, "content": content}
 
 

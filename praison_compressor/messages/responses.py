@@ -23,8 +23,8 @@ from .shapes import (
     words_in,
 )
 
-ITEM_REST = "response_item"
-"""Key of the rest of an item, such as its status, in a call or a result."""
+ITEM_FIELDS = "response_item"
+"""Key of an item's other fields, such as its status, in a call or a result."""
 
 _TEXT = frozenset({"input_text", "output_text"})
 
@@ -129,8 +129,8 @@ def _chat_part(part: Any) -> Any:
     if part.get("type") in _TEXT:
         return {**part, "type": "text"}
     if part.get("type") == "input_image" and isinstance(part.get("image_url"), str):
-        rest = {key: value for key, value in part.items() if key not in ("type", "image_url")}
-        return {"type": "image_url", "image_url": {"url": part["image_url"], **rest}}
+        others = {key: value for key, value in part.items() if key not in ("type", "image_url")}
+        return {"type": "image_url", "image_url": {"url": part["image_url"], **others}}
     return part
 
 
@@ -140,7 +140,7 @@ def _tool_call(kind: str, item: Mapping[str, Any]) -> Message:
     if kind == "custom_tool_call":
         custom = {"name": item.get("name", ""), "input": item.get("input", "")}
         extra = {k: v for k, v in item.items() if k not in ("call_id", *custom)}
-        return {"id": id, "type": "custom", "custom": custom, ITEM_REST: extra}
+        return {"id": id, "type": "custom", "custom": custom, ITEM_FIELDS: extra}
     if kind == "function_call":
         function = {"name": item.get("name", ""), "arguments": item.get("arguments", "")}
         extra = {k: v for k, v in item.items() if k not in ("type", "call_id", *function)}
@@ -150,7 +150,7 @@ def _tool_call(kind: str, item: Mapping[str, Any]) -> Message:
         function = {"name": kind.removesuffix("_call"), "arguments": arguments}
         extra = {key: item[key] for key in item if key in _FRAME_KEYS and key != "call_id"}
     call: Message = {"id": id, "type": "function", "function": function}
-    return {**call, ITEM_REST: extra} if extra else call
+    return {**call, ITEM_FIELDS: extra} if extra else call
 
 
 def _result_message(kind: str, item: Mapping[str, Any]) -> Message:
@@ -162,7 +162,7 @@ def _result_message(kind: str, item: Mapping[str, Any]) -> Message:
     }
     if kind != "function_call_output":
         # The whole item, since the API accepts only its own shape.
-        return {**message, ITEM_REST: dict(item)}
+        return {**message, ITEM_FIELDS: dict(item)}
     # No digest includes `id`. The status of an answered call says nothing.
     return {**message, "id": item["id"]} if "id" in item else message
 
@@ -197,7 +197,7 @@ def _message_items(message: Message) -> Iterator[Message]:
     if message.get("content") or not (message.get("tool_calls") or message.get(ITEMS)):
         yield _message_item(message)
     for call, read in zip(message.get("tool_calls") or (), tool_calls_of(message), strict=False):
-        extra = call.get(ITEM_REST) or {}
+        extra = call.get(ITEM_FIELDS) or {}
         kind = extra.get("type", "function_call")
         if kind == "function_call":
             asked: Message = {"name": read.name, "arguments": read.arguments}
@@ -226,24 +226,24 @@ def _response_part(part: Any, text: str) -> Any:
     if part.get("type") == "image_url":
         image = part.get("image_url")
         image = image if isinstance(image, Mapping) else {"url": image}
-        rest = {key: value for key, value in image.items() if key != "url"}
-        return {"type": "input_image", "image_url": image.get("url"), **rest}
+        others = {key: value for key, value in image.items() if key != "url"}
+        return {"type": "input_image", "image_url": image.get("url"), **others}
     return part
 
 
 def _output_item(message: Message) -> Message:
     content = message.get("content")
-    own = message.get(ITEM_REST)
-    if own is not None:
-        kind, output = str(own.get("type")), own.get("output", "")
+    source = message.get(ITEM_FIELDS)
+    if source is not None:
+        kind, output = str(source.get("type")), source.get("output", "")
         # A screenshot has no shorter shape.
         if content == _output_text(kind, output) or kind == "computer_call_output":
-            return dict(own)
+            return dict(source)
         text = text_of(message)
         if kind == "shell_call_output":
             end = {"type": "exit", "exit_code": 0}
-            return {**own, "output": [{"stdout": text, "stderr": "", "outcome": end}]}
-        return {**own, "output": text}
+            return {**source, "output": [{"stdout": text, "stderr": "", "outcome": end}]}
+        return {**source, "output": text}
     if isinstance(content, list):
         content = [_response_part(part, "input_text") for part in content]
     item: Message = {

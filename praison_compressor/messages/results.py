@@ -56,9 +56,6 @@ def unwrap_output(result: str) -> str:
     return "\n".join(text for text in (*texts, *flags, next(codes, "")) if text)
 
 
-# -------------------------------------------------------------- calls and results
-
-
 @dataclass(eq=False)
 class CallRecord:
     """One call and its result."""
@@ -81,7 +78,7 @@ class CallRecord:
         return self.answered_at if self.is_answered else self.at
 
 
-def newest_act_first(record: CallRecord) -> tuple[bool, int]:
+def acts_first(record: CallRecord) -> tuple[bool, int]:
     """Return a key that sorts calls that act before others, newest first."""
     return kind_of(record.call) != ACTS, -record.at
 

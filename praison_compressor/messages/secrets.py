@@ -26,12 +26,12 @@ class SecretShape(NamedTuple):
     """A part of every match; to look for it costs a hundredth of a search by the pattern."""
 
 
-def _begins(kind: str, prefix: str, rest: str) -> SecretShape:
+def _begins(kind: str, prefix: str, ending: str) -> SecretShape:
     """Return the shape of keys that begin a word with a prefix."""
     begin = re.escape(prefix)
     # The prefix comes first, so that a search skips other text fast. An escaped line break before
     # the prefix is no word.
-    pattern = rf"{begin}(?:(?<!\w{begin})|(?<=\\[bfnrt]{begin})){rest}"
+    pattern = rf"{begin}(?:(?<!\w{begin})|(?<=\\[bfnrt]{begin})){ending}"
     return SecretShape(kind, pattern, prefix)
 
 
@@ -167,8 +167,8 @@ _REDACTION = re.compile(r"(\[secret:[\w-]+:[0-9a-f]{8}\])")
 class Redactor:
     """Replace secrets by `[secret:KIND:HASH]`, equal in one namespace if the secrets are.
 
-    The hash is keyed by the namespace, so that redactions of two tenants cannot be compared. It is
-    too short to find the secret.
+    The hash is keyed by the namespace, so that redactions of two tenants cannot be compared. A
+    hash is too short to find the secret.
     """
 
     def __init__(self, namespace: str = "default") -> None:

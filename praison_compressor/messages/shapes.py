@@ -117,7 +117,7 @@ def _written_by_tools(message: Mapping[str, Any]) -> list[bool]:
 def text_of(message: Mapping[str, Any]) -> str:
     """Return all words of a message, of any part or key.
 
-    Left out are calls, reasoning, and the bodies of pictures, audio and files. Counts, summaries,
+    Calls, reasoning, and the bodies of pictures, audio and files are left out. Counts, summaries,
     quotes and the archive's search use these words.
     """
     content = message.get("content")
@@ -217,12 +217,12 @@ def without_bodies(value: Any) -> tuple[Any, Bodies]:
         return ("", Bodies(len(value))) if is_payload(value) else (value, Bodies())
     if isinstance(value, Mapping):
         sealed = value.get("encrypted_content")
-        rest = {k: without_bodies(v) for k, v in value.items() if k != "encrypted_content"}
+        pairs = {k: without_bodies(v) for k, v in value.items() if k != "encrypted_content"}
         size = len(sealed) if isinstance(sealed, str) else 0
-        return {key: kept for key, (kept, _) in rest.items()}, _sum_bodies(rest.values(), size)
+        return {key: bare for key, (bare, _) in pairs.items()}, _sum_bodies(pairs.values(), size)
     if isinstance(value, (list, tuple)):
-        pairs = list(map(without_bodies, value))
-        return [kept for kept, _ in pairs], _sum_bodies(pairs)
+        items = list(map(without_bodies, value))
+        return [bare for bare, _ in items], _sum_bodies(items)
     return value, Bodies()
 
 

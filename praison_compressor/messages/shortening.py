@@ -120,18 +120,20 @@ def with_shorter_calls(
         is_long = len(read.arguments) > max(chars, LEAST_CALL_CHARS)
         return is_long and isinstance(call, Mapping) and (ids is None or read.id in ids)
 
-    kept = dict(message)
+    shorter = dict(message)
     if calls := calls_list(message.get("tool_calls")):
-        kept["tool_calls"] = [_shorten_entry(c, chars, shorten) if is_cut(c) else c for c in calls]
+        shorter["tool_calls"] = [
+            _shorten_entry(c, chars, shorten) if is_cut(c) else c for c in calls
+        ]
     if call_blocks(message):
         parts = message["content"]
-        kept["content"] = [
+        shorter["content"] = [
             {**part, "input": _shorten_arguments(read_call(part).arguments, chars, shorten)}
             if is_call_block(part) and is_cut(part)
             else part
             for part in parts
         ]
-    return kept
+    return shorter
 
 
 def _shorten_entry(call: Message, chars: int, shorten: CutText) -> Message:

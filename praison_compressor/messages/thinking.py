@@ -58,11 +58,11 @@ def without_thinking(message: Message) -> Message:
     """
     # Both other keys repeat the words of the blocks.
     left_out = (BLOCKS, "reasoning_content", "reasoning") if message.get(BLOCKS) else ()
-    kept = {key: value for key, value in message.items() if key not in left_out}
-    content = kept.get("content")
+    stripped = {key: value for key, value in message.items() if key not in left_out}
+    content = stripped.get("content")
     if isinstance(content, list):
-        kept["content"] = [part for part in content if not is_thinking(part)]
-    if not kept.get("content") and not kept.get("tool_calls"):
+        stripped["content"] = [part for part in content if not is_thinking(part)]
+    if not stripped.get("content") and not stripped.get("tool_calls"):
         text = {"type": "text", "text": _LEFT_OUT}
-        kept["content"] = [text] if isinstance(content, list) else _LEFT_OUT
-    return kept
+        stripped["content"] = [text] if isinstance(content, list) else _LEFT_OUT
+    return stripped

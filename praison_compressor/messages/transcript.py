@@ -53,9 +53,8 @@ def read_transcript(messages: Any) -> Transcript:
     Raises:
         InvalidMessages: not a list, a message that is no mapping, or an unknown role.
     """
-    placed = list(
-        pair_results([repair_message(i, message) for i, message in enumerate(as_list(messages))])
-    )
+    repaired = [repair_message(at, message) for at, message in enumerate(as_list(messages))]
+    placed = list(pair_results(repaired))
     sent = tuple([message for _, message in placed])
     origins = tuple([origin for origin, _ in placed])
     return Transcript(messages=sent, origins=origins, steps=tuple(split_steps(sent)))

@@ -323,11 +323,11 @@ def without_model_keys(message: Message) -> Message:
 
 
 def _without_item_id(call: Mapping[str, Any]) -> Message:
-    whole_item = call.get(responses.ITEM_REST) or {}
+    whole_item = call.get(responses.ITEM_FIELDS) or {}
     item = {key: value for key, value in whole_item.items() if key != "id"}
-    rest = {key: value for key, value in call.items() if key != responses.ITEM_REST}
+    rest = {key: value for key, value in call.items() if key != responses.ITEM_FIELDS}
     # A built-in tool of the API has its type in the item.
-    return {**rest, responses.ITEM_REST: item} if "type" in item else rest
+    return {**rest, responses.ITEM_FIELDS: item} if "type" in item else rest
 
 
 # ------------------------------------------------------------ alternating roles

@@ -11,8 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..messages import ToolCall, calls, results
-from ..messages.shapes import parse_json
+from ..messages import ToolCall, calls, results, shapes
 from ..messages.shortening import cut_line
 
 LINE_CHARS = 150
@@ -230,7 +229,7 @@ _DECIDING_KEY = re.compile(
 
 def _json_words(text: str) -> str:
     """Return the deciding members of a JSON object as written."""
-    value = parse_json(text)
+    value = shapes.parse_json(text)
     members = [
         cut_line(f'"{key}": {json.dumps(item, ensure_ascii=False)}', LINE_CHARS)
         for key, item in (value.items() if isinstance(value, Mapping) else ())

@@ -7,9 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..messages import Message, ToolCall, calls, is_result, result_text, text_of
-from ..messages.changed_files import paths_changed
-from ..messages.results import CallPairing, CallRecord
+from ..messages import Message, ToolCall, calls, changed_files, is_result, results, shapes, text_of
 from ..messages.shortening import cut_line
 from . import speakers, user, work
 from .rendering import CountText, Renderer
@@ -31,16 +29,16 @@ class Quotes:
     instructions: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Path or tool -> position and content of the newest reading."""
     plan: TodoList = field(default_factory=TodoList)
-    files: dict[str, list[CallRecord]] = field(default_factory=dict)
+    files: dict[str, list[results.CallRecord]] = field(default_factory=dict)
     """Path -> the calls that change the file, in order."""
-    runs: dict[str, list[CallRecord]] = field(default_factory=dict)
+    runs: dict[str, list[results.CallRecord]] = field(default_factory=dict)
     """Command or call -> equal calls, in order."""
     reports: set[int] = field(default_factory=set)
     """Positions of the assistant's last texts of turns."""
     texts: dict[int, str] = field(default_factory=dict)
     """Position -> text of the assistant, calls left out."""
     roles: Counter[str] = field(default_factory=Counter)
-    pairs: CallPairing = field(default_factory=CallPairing)
+    pairs: results.CallPairing = field(default_factory=results.CallPairing)
     _last_text: tuple[int, str] | None = None
     """The assistant's newest text, unless a call or a result follows it."""
 
@@ -88,7 +86,7 @@ class Quotes:
         self.roles[role] += 1
         if is_result(message):
             id = str(message.get("tool_call_id") or message.get("name") or "")
-            self._read_result(id, result_text(message), at, message)
+            self._read_result(id, shapes.result_text(message), at, message)
         elif role == "assistant":
             text, makes_calls = text_of(message), self.pairs.add_calls(message, at)
             self._last_text = (at, text) if text.strip() and not makes_calls else None
@@ -106,7 +104,7 @@ class Quotes:
             # An agent without native calls: its text is the call.
             asked_at, text = self._last_text
             call = ToolCall("", work.AGENT_TEXT, text)
-            self.pairs.calls.append(CallRecord(asked_at, call, part.text, at))
+            self.pairs.calls.append(results.CallRecord(asked_at, call, part.text, at))
             del self.texts[asked_at]
             self._last_text = None
         elif part.source == "user":
@@ -143,7 +141,7 @@ class Quotes:
         for record in self.pairs.calls:
             self._sort_call(record, rule_sources)
 
-    def _sort_call(self, record: CallRecord, rule_sources: tuple[str, ...]) -> None:
+    def _sort_call(self, record: results.CallRecord, rule_sources: tuple[str, ...]) -> None:
         name = calls.normalize_key(record.call.name)
         if name in TODO_TOOLS:
             self.plan.read_call(record)
@@ -153,7 +151,7 @@ class Quotes:
             content = speakers.without_notes(record.text)
             self.instructions[source] = (record.answered_at, content)
             return
-        paths = paths_changed(record.call)
+        paths = changed_files.paths_changed(record.call)
         for path in paths:
             self.files.setdefault(path, []).append(record)
         line = calls.command_of(record.call).strip()
@@ -183,6 +181,6 @@ def read_quotes(messages: Sequence[Message], rule_sources: tuple[str, ...] = ())
     return quotes
 
 
-def read_calls(messages: Sequence[Message]) -> list[CallRecord]:
+def read_calls(messages: Sequence[Message]) -> list[results.CallRecord]:
     """Return the calls of messages, each with its result."""
     return read_quotes(messages).pairs.calls

@@ -10,7 +10,7 @@ from itertools import accumulate, product
 from typing import NamedTuple
 
 from ..messages.display import pluralize, short_names
-from ..messages.results import CallRecord, newest_act_first
+from ..messages.results import CallRecord, acts_first
 from ..messages.shortening import common_limit, keep_ends, share_budget
 
 CountText = Callable[[str], int]
@@ -151,7 +151,7 @@ class Renderer:
 
     def _render_outline(self, calls: Calls, left_out: Sequence[_Part], room: int) -> str:
         """Return a line of calls for each tool; count the rest."""
-        ranked = sorted(calls, key=newest_act_first)
+        ranked = sorted(calls, key=acts_first)
         # Without a place, what a call was given is of little use.
         named = ranked[: max(0, room) // NAMED_TOKENS] if self.references else []
         names = dict(zip(named, short_names([x.call for x in named], NAME_CHARS), strict=True))

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ..messages import calls
-from ..messages.results import CallRecord
-from ..messages.shapes import parse_json
+from ..messages import calls, results, shapes
 from ..messages.shortening import cut_line
 from .output_lines import deciding_line, is_failure
 from .rendering import PLAN, QuoteEntry, Section
@@ -70,10 +68,10 @@ class TodoList:
         entries = [QuoteEntry(at, (n,), row, also=also) for n, (at, also, row) in enumerate(rows)]
         return Section(PLAN, entries)
 
-    def read_call(self, record: CallRecord) -> None:
+    def read_call(self, record: results.CallRecord) -> None:
         """Read one call of a todo tool, and its result."""
         kind = TODO_TOOLS[calls.normalize_key(record.call.name)]
-        self.at, result = record.at, parse_json(record.text)
+        self.at, result = record.at, shapes.parse_json(record.text)
         self._read_arguments(kind, record, result)
         if isinstance(result, Mapping):
             lists = (value for key, value in calls.members_of(result).items() if key in _PLAN_KEYS)
@@ -83,10 +81,10 @@ class TodoList:
         line = deciding_line(record.call, record.text)
         self.failure = line if is_failure(line) else ""
 
-    def _read_arguments(self, kind: str, record: CallRecord, result: Any) -> None:
+    def _read_arguments(self, kind: str, record: results.CallRecord, result: Any) -> None:
         arguments = calls.arguments_by_name(record.call)
         listed = next((arguments[key] for key in _PLAN_KEYS if arguments.get(key)), None)
-        listed = (parse_json(listed) or listed) if isinstance(listed, str) else listed
+        listed = (shapes.parse_json(listed) or listed) if isinstance(listed, str) else listed
         if kind == REMOVAL:
             self.items.pop(_first_value(arguments, _ID_KEYS), None)
         elif kind == ITEM:

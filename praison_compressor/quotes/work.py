@@ -6,10 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from ..messages import ToolCall, calls
-from ..messages.changed_files import paths_in
+from ..messages import ToolCall, calls, changed_files, results
 from ..messages.display import pluralize
-from ..messages.results import CallRecord, exit_code, newest_act_first, unwrap_output
 from ..messages.shortening import cut_line
 from .output_lines import deciding_line, is_failure
 from .rendering import COMMANDS, FILES, INSTRUCTIONS_READ, QuoteEntry, Section
@@ -19,7 +17,7 @@ UNANSWERED = "no result was recorded"
 AGENT_TEXT = "assistant"  # the name of a call that an agent without native calls wrote in its text
 COMMAND_LINE_CHARS = 200
 LEAST_ENTRIES, ENTRY_TOKENS = 24, 150  # calls with results that a section is made from
-Records = Sequence[CallRecord]
+Records = Sequence[results.CallRecord]
 """Equal calls, the newest last."""
 
 
@@ -39,7 +37,7 @@ def _entry(records: Records, rank: tuple[int, ...], title: str, path: str = "") 
     )
 
 
-def _facts(record: CallRecord, output: str, words: str) -> Iterator[str]:
+def _facts(record: results.CallRecord, output: str, words: str) -> Iterator[str]:
     """Yield a result's role, its size and its exit code of 0."""
     kind = calls.kind_of(record.call)
     if record.call.name == AGENT_TEXT and not record.call.id:
@@ -47,19 +45,19 @@ def _facts(record: CallRecord, output: str, words: str) -> Iterator[str]:
     if not words or (kind == calls.LISTS and "\n" in output.strip()):
         lines = pluralize(output.strip().count("\n") + 1, "line")
         yield f"({lines}, {len(output):,} characters)" if output.strip() else "(no output)"
-    code = exit_code(unwrap_output(output)) if kind == calls.ACTS else ""
+    code = results.exit_code(results.unwrap_output(output)) if kind == calls.ACTS else ""
     if code == "0" and "exit" not in words:
         yield "exit code 0:"
 
 
 def commands_section(runs: Mapping[str, Records], budget: int) -> Section:
     """Return the section of calls; calls that only look rank last."""
-    ranked = sorted(runs.items(), key=lambda run: newest_act_first(run[1][-1]), reverse=True)
+    ranked = sorted(runs.items(), key=lambda run: results.acts_first(run[1][-1]), reverse=True)
     most = max(LEAST_ENTRIES, budget // ENTRY_TOKENS)
     newest = ranked[-most:]
     failed = [(line, [run]) for line, records in newest for run in _earlier_failure(records)]
     entries = [
-        _entry(records, newest_act_first(records[-1]), cut_line(line, COMMAND_LINE_CHARS))
+        _entry(records, results.acts_first(records[-1]), cut_line(line, COMMAND_LINE_CHARS))
         for line, records in sorted([*newest, *failed], key=lambda run: run[1][-1].at)
     ]
     return Section(COMMANDS, entries)
@@ -77,7 +75,7 @@ def files_section(files: Mapping[str, Records], budget: int) -> Section:
 
     Whether the call changed the file is for its quoted result to say.
     """
-    newest: dict[CallRecord, list[str]] = {}  # a move names two paths
+    newest: dict[results.CallRecord, list[str]] = {}  # a move names two paths
     for path, records in files.items():
         newest.setdefault(records[-1], []).append(path)
     in_order = sorted(newest.items(), key=lambda item: item[0].at)
@@ -110,7 +108,7 @@ def source_of(call: ToolCall, rule_sources: tuple[str, ...]) -> str:
     if any(fnmatchcase(call.name, pattern) for pattern in rule_sources):
         return call.name
     shown = _SHOWS_ONE.fullmatch(calls.command_of(call).strip())
-    paths = paths_in(call) if calls.kind_of(call) == calls.SHOWS else []
+    paths = changed_files.paths_in(call) if calls.kind_of(call) == calls.SHOWS else []
     for path in (path.replace("\\", "/") for path in ([shown[1]] if shown else paths)):
         name = path.rpartition("/")[2]
         if name.lower() in INSTRUCTION_FILES or any(

@@ -11,7 +11,7 @@ from ..errors import CompressorError, ConfigError
 from ..ledger.segments import Session
 from ..ledger.stores import Store
 from ..messages import Message, tool_calls_of
-from ..messages.responses import ITEM_REST
+from ..messages.responses import ITEM_FIELDS
 from ..messages.shapes import ITEMS
 from .answers import READ, READ_TOKENS, SEARCH, SEARCH_TOKENS, TURN_TOKENS, Recall
 
@@ -138,7 +138,7 @@ def api_of(messages: Iterable[Message]) -> str:
         if any(isinstance(each, dict) and each.get("type") in _MESSAGES_BLOCKS for each in blocks):
             return "messages"
         calls = message.get("tool_calls") or ()
-        if ITEMS in message or ITEM_REST in message or any(ITEM_REST in call for call in calls):
+        if ITEMS in message or ITEM_FIELDS in message or any(ITEM_FIELDS in call for call in calls):
             return "responses"
         if tool_calls_of(message) or message.get("role") == "tool":
             return "chat"

@@ -78,7 +78,7 @@ class Composition:
         budget = room - self._size(self._join(prose, "-"))
         while budget > 0 and (text := self._quote(quotes, prose, budget)):
             message = self._frame(self._join(prose, text))
-            # The tokens of texts together differ from the sum of each.
+            # The count of joined texts differs from the sum of their counts.
             excess = self.tokens.message(message) - room
             if excess <= 0:
                 return message

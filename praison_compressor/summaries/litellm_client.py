@@ -202,8 +202,8 @@ def _without_refused_option(request: dict[str, Any], refusal: str) -> dict[str, 
     for name in ("max_tokens", "temperature", "reasoning_effort", "max_retries"):
         other = "max_completion_tokens" if name == "max_tokens" else ""
         if name in request and (other or name) in refusal:
-            rest = {key: value for key, value in request.items() if key != name}
-            return {**rest, other: request[name]} if other else rest
+            reduced = {key: value for key, value in request.items() if key != name}
+            return {**reduced, other: request[name]} if other else reduced
     return None
 
 

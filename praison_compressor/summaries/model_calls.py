@@ -128,7 +128,7 @@ class ModelCaller:
         raise NoUsableAnswer(window_too_small(spent), tally)
 
     def _learn_window(self, error: Exception, sent: int, max_tokens: int) -> None:
-        window = window_taught_by(error, sent, max_tokens)
+        window = window_from_refusal(error, sent, max_tokens)
         if window is None:
             return
         name = self.model_name
@@ -181,7 +181,7 @@ class ModelCaller:
         return _check_reply(reply)
 
 
-def window_taught_by(error: Exception, sent: int, max_tokens: int) -> int | None:
+def window_from_refusal(error: Exception, sent: int, max_tokens: int) -> int | None:
     """Return the smaller window that a refusal for length teaches, or None.
 
     The window is the refusal's number if that is below the request, else half of the request.

@@ -8,17 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..messages import (
-    Message,
-    has_tool_part,
-    is_result,
-    is_result_block,
-    media_count,
-    result_blocks,
-    text_of,
-    tool_calls_of,
-)
+from ..messages import Message, is_result, text_of, tool_calls_of
 from ..messages.display import pluralize
+from ..messages.shapes import has_tool_part, is_result_block, media_count, result_blocks
 from ..quotes.speakers import is_tool_output
 from ..view.frame import EARLIER_TAG, PARTS_TAG, SOURCE_TAG, escape, is_framed
 
@@ -74,7 +66,7 @@ def tokens_of_words(words: int) -> int:
     return math.ceil(words / WORDS_A_TOKEN)
 
 
-def summary_request(
+def request_summary(
     texts: Sequence[str],
     tokens: int,
     domain: str | None = None,
@@ -104,7 +96,7 @@ def summary_request(
     return SummaryRequest(messages, transcript, summaries)
 
 
-def merge_request(texts: Sequence[str], tokens: int, domain: str | None = None) -> SummaryRequest:
+def request_merge(texts: Sequence[str], tokens: int, domain: str | None = None) -> SummaryRequest:
     """Return a request to merge partial summaries."""
     joined = "\n\n".join(f"Part {number}:\n{text}" for number, text in enumerate(texts, 1))
     task = "Merge these summaries of consecutive parts into one; drop nothing that matters:"
@@ -152,8 +144,8 @@ def _split_results(message: Message) -> tuple[Sequence[Message], Message | None]
     results = result_blocks(message)
     if not results:
         return (), message
-    rest = [part for part in message["content"] if not is_result_block(part)]
-    return results, {**message, "content": rest} if rest else None
+    spoken = [part for part in message["content"] if not is_result_block(part)]
+    return results, {**message, "content": spoken} if spoken else None
 
 
 def _result_lines(result: Message, names: Mapping[str, str]) -> list[str]:

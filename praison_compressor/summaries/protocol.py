@@ -26,7 +26,7 @@ class Brief:
 
     messages: tuple[Message, ...]
     """The segment's originals, in order."""
-    shown: tuple[Message, ...]
+    model_messages: tuple[Message, ...]
     """Messages that the model reads; messages with prose in `folded` are left out."""
     room_tokens: int
     """Most tokens of the framed message."""

@@ -20,7 +20,7 @@ from ..quotes import deciding_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import bare_names
 from .model_calls import MOST_CALLS, ModelCaller, NoUsableAnswer, Tally, window_too_small
-from .prompts import SummaryRequest, merge_request, render_messages, summary_request
+from .prompts import SummaryRequest, render_messages, request_merge, request_summary
 from .protocol import Brief
 
 WINDOW_MARGIN = 0.9
@@ -102,7 +102,7 @@ class Drafter:
         space = math.inf if window is None else int(window * WINDOW_MARGIN) - limit
         while len(texts) > 1 and tally.calls < MOST_CALLS:
             for count in range(len(texts), 1, -1):
-                request = merge_request(texts[:count], brief.prose_tokens, brief.instructions)
+                request = request_merge(texts[:count], brief.prose_tokens, brief.instructions)
                 if tokens.messages(request.messages) <= space:
                     break
             merged, tally = await self.caller.ask(request, tokens, limit, tally)
@@ -112,7 +112,7 @@ class Drafter:
 
 def _request_for(brief: Brief, texts: Sequence[str]) -> SummaryRequest:
     size, domain = brief.prose_tokens, brief.instructions
-    return summary_request(texts, size, domain, earlier=brief.earlier, folded=brief.folded)
+    return request_summary(texts, size, domain, earlier=brief.earlier, folded=brief.folded)
 
 
 def _answer_limit(brief: Brief) -> int:
@@ -132,7 +132,7 @@ def plan_parts(
     Raises:
         SummarizerUnavailable: window and calls are too small to show the messages.
     """
-    groups = _group_by_step(brief.shown, tokens)
+    groups = _group_by_step(brief.model_messages, tokens)
     if window is None:
         return brief, pack(groups, tokens.text)
     room = _free_tokens(window, replace(brief, folded=(), earlier=()), tokens)
@@ -167,7 +167,7 @@ def _most_parts(calls: int, texts_per_merge: int) -> int:
 
 JOINT_TOKENS = 2  # between two pieces
 LABEL_TOKENS = 8  # of the label with a message's speaker
-LEAST_MESSAGE_TOKENS = 40  # a shorter rest of a message is useless
+LEAST_MESSAGE_TOKENS = 40  # a message cut shorter is useless
 
 FILL_SHARE = 0.9
 """Share of the parts that shortened messages fill: each part ends with a whole message."""

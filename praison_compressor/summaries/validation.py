@@ -153,7 +153,8 @@ def is_loop(text: str) -> bool:
 def _has_run(text: str) -> bool:
     """Return whether a phrase stands 22 times in a row.
 
-    Only every sixth place is tried: each loop has such a run. The pattern takes four times as long.
+    Only every sixth place is tried, since each loop has such a run there. The pattern `_LOOP` takes
+    four times as long.
     """
     for start in range(0, len(text), 6):
         opening, again = text[start : start + 3], start + 2
@@ -175,7 +176,7 @@ def is_copy(text: str, source: str) -> bool:
     text = " ".join(text.split())
     places = range(0, len(text) - _COPY_CHARS + 1, max(_COPY_CHARS, len(text) // _PROBES))
     stretches = [text[at : at + _COPY_CHARS] for at in places]
-    # The words of the stretches first: to join the lines of a long source takes longer.
+    # Words are looked for first: to join the lines of a long source takes longer.
     if not _nearly_all(lambda stretch: all(map(source.__contains__, stretch.split())), stretches):
         return False
     return _nearly_all(" ".join(source.split()).__contains__, stretches)

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from .prompts import SUMMARY_INSTRUCTIONS
 
-UNSPACED_SCRIPTS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_UNSPACED_CHARS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 """Scripts without spaces between words; two characters count as a word."""
 
 # A word's frequency in any text follows from its length (Zipf's law of abbreviation). Its frequency
@@ -33,9 +33,9 @@ _FOREIGN_SHARE = 0.4  # of a summary's words that are not in the source
 SAMPLE_CHARS = 60_000  # of a long source that are read first: most summaries match there
 
 # To Python, vowel signs of Indian scripts are no word characters.
-_PIECE = rf"(?:[^\W{UNSPACED_SCRIPTS}]|[\u0300-\u036f\u0900-\u0dff])+"
+_PIECE = rf"(?:[^\W{_UNSPACED_CHARS}]|[\u0300-\u036f\u0900-\u0dff])+"
 
-_WORD_OR_NAME = re.compile(rf"[{UNSPACED_SCRIPTS}]+|{_PIECE}(?:[.\-/_]+{_PIECE})*")
+_WORD_OR_NAME = re.compile(rf"[{_UNSPACED_CHARS}]+|{_PIECE}(?:[.\-/_]+{_PIECE})*")
 
 _NAME_JOINTS = re.compile(r"[.\-/_]+")
 
@@ -88,8 +88,8 @@ def _plain_and_numbers(words: set[str]) -> tuple[set[str], set[str]]:
 def _names_in(source: str, words: set[str]) -> Iterator[str]:
     """Yield the names with joints that a source has as words."""
     for name in filter(_NAME_JOINTS.search, words):
-        before, found, after = source.partition(name)
-        if found and _SEPARATORS.issuperset(before[-1:] + after[:1]):
+        before, match, after = source.partition(name)
+        if match and _SEPARATORS.issuperset(before[-1:] + after[:1]):
             yield name
 
 
@@ -131,7 +131,7 @@ def _bits(word: str) -> float:
     return min(60.0, bits)
 
 
-_UNSPACED_SIGN = re.compile(f"[{UNSPACED_SCRIPTS}]")
+_UNSPACED_SIGN = re.compile(f"[{_UNSPACED_CHARS}]")
 
 _REQUEST_WORDS = frozenset(
     stems_of(
@@ -183,6 +183,6 @@ def _word_tokens(text: str) -> Iterator[str]:
     return filter(None, (token.strip(_OUTER_SIGNS) for token in tokens))
 
 
-_WORD_TOKEN = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\s{UNSPACED_SCRIPTS}]+")
+_WORD_TOKEN = re.compile(rf"[{_UNSPACED_CHARS}]|[^\s{_UNSPACED_CHARS}]+")
 
 _OUTER_SIGNS = ".,;:!?()[]{}\"'`*#|-–—>…“”„«»"

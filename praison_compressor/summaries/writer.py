@@ -53,9 +53,9 @@ class SummaryWriter:
         self._learned_windows: dict[str | None, int] = {}
         self._on_disk = on_disk
 
-    def ask_again(self, session_id: str) -> None:
-        """Ask the session's resting models again."""
-        self.breaker.wake(session_id)
+    def end_cooldowns(self, session_id: str) -> None:
+        """End the session's cooldowns, so that its models are asked again."""
+        self.breaker.end_cooldowns(session_id)
 
     async def write(self, brief: Brief, *, model: str | None, session_id: str) -> SegmentText:
         """Return a summary within `brief.room_tokens` tokens; static if all models fail.
@@ -76,7 +76,7 @@ class SummaryWriter:
             written = await asyncio.to_thread(self._compose(brief, "static").without_model)
         return replace(written, usage=usage)
 
-    def static(self, brief: Brief) -> SegmentText:
+    def write_static(self, brief: Brief) -> SegmentText:
         """Return the summary without a model: carried prose and quotes."""
         return self._compose(self._redact(brief, None)[0], "static").without_model()
 
@@ -97,10 +97,9 @@ class SummaryWriter:
         secrets += in_folded + in_earlier
         if not secrets:
             return brief, 0
-        shown, _ = redact(brief.shown)
-        return replace(
-            brief, messages=messages, shown=shown, folded=folded, earlier=earlier
-        ), secrets
+        model_messages, _ = redact(brief.model_messages)
+        redacted = replace(brief, messages=messages, folded=folded, earlier=earlier)
+        return replace(redacted, model_messages=model_messages), secrets
 
     # -------------------------------------------------------------- with a model
 
@@ -161,10 +160,10 @@ class SummaryWriter:
 
     def _report_failure(self, caller: ModelCaller, error: SummaryError, size: int) -> None:
         kind = getattr(error, "kind", "rejected")
-        rest = self.breaker.record_failure(caller.session_id, caller.model, size, kind)
+        pause = self.breaker.record_failure(caller.session_id, caller.model, size, kind)
         name = caller.model or "the auxiliary model"
         unless = "" if kind in LASTING_KINDS else f" unless the segment grows {RETRY_GROWTH:g}-fold"
-        logger.warning("no summary from %s, not retried for %g s%s: %s", name, rest, unless, error)
+        logger.warning("no summary from %s, not retried for %g s%s: %s", name, pause, unless, error)
         data = {"model": caller.model, "reason": str(error)}
         self.emit(Event("fell_back", caller.session_id, data))
 
@@ -172,8 +171,9 @@ class SummaryWriter:
         if MASK not in self.config.tool_policies.values():
             return brief
         # Secrets were masked before, because a mask may cut a secret and show half.
-        tokens = list(map(self.tokens.message, brief.shown))
-        return replace(brief, shown=mask_by_policy(brief.shown, tokens, self.config))
+        tokens = list(map(self.tokens.message, brief.model_messages))
+        masked = mask_by_policy(brief.model_messages, tokens, self.config)
+        return replace(brief, model_messages=masked)
 
 
 # -------------------------------------------------------------- failing models
@@ -197,7 +197,7 @@ class _Cooldown(NamedTuple):
     until: float
     """The clock's seconds at which the model may be asked again."""
     retry_tokens: float
-    """A segment of this size is worth a try before."""
+    """A segment of this size is tried before that time."""
     step: int
     """Index in COOLDOWNS."""
 
@@ -230,7 +230,7 @@ class CircuitBreaker:
                 del self._cooldowns[next(iter(self._cooldowns))]
             return COOLDOWNS[step]
 
-    def wake(self, session_id: str) -> None:
+    def end_cooldowns(self, session_id: str) -> None:
         """End the session's cooldowns, but keep the count of failures."""
         with self._lock:
             for key, cooldown in self._cooldowns.items():

@@ -7,22 +7,19 @@ than its text. Constants without a published rule say so.
 from __future__ import annotations
 
 import json
-import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice, pairwise
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors import ConfigError
-from ..messages import Message, calls_beside
+from ..messages import Message, shapes
 from ..messages.digests import CachedMessage, MessageCache
-from ..messages.shapes import items_of, part_text, read_call, text_beside, without_bodies
+from .calibration import Calibration
 from .encodings import Vocabulary, vocabulary_for
 from .images import image_rule, size_and_detail
-
-logger = logging.getLogger(__name__)
 
 MESSAGE_TOKENS, NAME_TOKENS = 3, 1
 REPLY_TOKENS = 3
@@ -35,27 +32,6 @@ MEDIA_CHARS_PER_TOKEN = 40
 """Base64 characters of audio or a document per token. Not published for all providers."""
 SEALED_CHARS_PER_TOKEN = 5
 """Base64 characters of encrypted reasoning per token: four bytes a token."""
-
-EXACT_TOLERANCE = 0.02  # share by which reports differ from the count of a model's own vocabulary
-LEAST_RATIO = 0.75
-"""Lowest ratio of a report to our count that another tokenizer explains.
-
-Lower reports leave out a cached part, or what the server cut off."""
-
-FLAT_REPORTS, FLAT_GROWTH = 3, 1.02
-"""Equal reports that show a truncating server, each for a request larger by this factor."""
-
-
-class _Run(NamedTuple):
-    """Equal reports of a provider for growing requests."""
-
-    reported: int
-    counted: int
-    """Our count of the newest request."""
-    length: int
-    observed: tuple[float, float]
-    """The correction before the first report of the run."""
-    ratio: float
 
 
 class TokenCounter:
@@ -88,21 +64,18 @@ class TokenCounter:
         self._count_word = lru_cache(REMEMBERED_WORDS)(self.vocabulary.count)
         self._count_section = lru_cache(REMEMBERED_SECTIONS)(self.vocabulary.count)
         self._count_dumped = lru_cache(REMEMBERED_TOOLS)(self._count_tool)
-        self._observed = (0.0, 0.0)
-        self._doubted = False
-        self._ratio = 1.0
-        self._run: _Run | None = None
+        self._calibration = Calibration(self.vocabulary.exact)
 
     @property
     def source(self) -> str:
         """The vocabulary's name, and the correction."""
-        learned = f", corrected by {self._ratio:.2f}" if self._ratio != 1.0 else ""
+        learned = f", corrected by {self.ratio:.2f}" if self.ratio != 1.0 else ""
         return self.vocabulary.source + learned
 
     @property
     def ratio(self) -> float:
         """Factor from the provider's reports; 1.0: no correction."""
-        return self._ratio
+        return self._calibration.factor
 
     @property
     def exact(self) -> bool:
@@ -124,11 +97,11 @@ class TokenCounter:
         return REPLY_TOKENS + sum(self.each(self.cache.all(messages)))
 
     def each(self, messages: Iterable[CachedMessage]) -> list[int]:
-        """Return `message` of each entry of the cache."""
+        """Return the tokens of each cached message with its frame."""
         return self.begin_count(messages)()
 
     def begin_count(self, messages: Iterable[CachedMessage]) -> Callable[[], list[int]]:
-        """Begin to count in threads; return a function that returns `each`."""
+        """Begin to count in threads; return a function that returns the counts."""
         rules, entries = self._rules, list(messages)
         new = [entry for entry in entries if rules not in entry.tokens]
         if len(new) < COUNTED_TOGETHER or type(self).count is not TokenCounter.count:
@@ -137,11 +110,11 @@ class TokenCounter:
         sizes = self.vocabulary.begin_count([text for _, texts in parts for text in texts])
 
         def finish_count() -> list[int]:
-            rest = iter(sizes())
+            counted = iter(sizes())
             for entry, (beside, texts) in zip(new, parts, strict=True):
-                entry.tokens[rules] = beside + sum(islice(rest, len(texts)))
+                entry.tokens[rules] = beside + sum(islice(counted, len(texts)))
             counts = [entry.tokens.get(rules) or self._count_cached(entry) for entry in entries]
-            return counts if self._ratio == 1.0 else list(map(self._scale, counts))
+            return counts if self.ratio == 1.0 else list(map(self._scale, counts))
 
         return finish_count
 
@@ -159,43 +132,15 @@ class TokenCounter:
     ) -> int | None:
         """Correct later counts by a provider's `prompt_tokens` for a request.
 
-        The newest report weighs most. A report that no tokenizer explains is ignored: below
-        LEAST_RATIO of the count, below the count by the model's own vocabulary, or the first above
-        four times the count. Equal reports for growing requests come from a server that silently
-        cuts requests: return their size, else None.
+        Return the size to which the server silently cuts its requests, else None.
         """
         counts = sum(map(self._count_cached, self.cache.all(messages)))
         counted = counts + REPLY_TOKENS + self._count_tools(tools)
-        run = self._update_run(counted, prompt_tokens)
-        if run.length > 1:
-            return run.reported if run.length >= FLAT_REPORTS else None
-        least = 1 - EXACT_TOLERANCE if self.exact else LEAST_RATIO
-        doubted, self._doubted = self._doubted, prompt_tokens > counted * 4
-        if prompt_tokens < counted * least or (self._doubted and not doubted):
-            logger.debug("%d counted, %d reported: not learned", counted, prompt_tokens)
-            return None
-        if prompt_tokens > counted * 4 * self._ratio:  # earlier reports are no measure then
-            self._observed = (0.0, 0.0)
-        before = self._observed
-        self._observed = (before[0] / 2 + counted, before[1] / 2 + prompt_tokens)
-        ratio = self._observed[1] / self._observed[0]
-        # An exact counter lacks only what the provider adds; a ratio near 1 would be noise.
-        self._ratio = 1.0 if self.exact and ratio < 1 + EXACT_TOLERANCE else ratio
-        return None
-
-    def _update_run(self, counted: int, reported: int) -> _Run:
-        """Return the run of equal reports that ends with this one."""
-        run = self._run
-        if run is None or abs(reported - run.reported) > max(1, reported // 500):
-            run = _Run(reported, counted, 1, self._observed, self._ratio)
-        elif counted > run.counted * FLAT_GROWTH:
-            run = run._replace(counted=counted, length=run.length + 1)
-            self._observed, self._ratio = run.observed, run.ratio
-        self._run = run
-        return run
+        return self._calibration.learn(counted, prompt_tokens)
 
     def _scale(self, tokens: int) -> int:
-        return tokens if self._ratio == 1.0 else round(tokens * self._ratio)
+        factor = self._calibration.factor
+        return tokens if factor == 1.0 else round(tokens * factor)
 
     # ------------------------------------------------------------ messages
 
@@ -224,7 +169,7 @@ class TokenCounter:
         if isinstance(name, str) and name:
             tokens += NAME_TOKENS + self._count_word(name)
         texts = []
-        for call in calls_beside(message):
+        for call in shapes.calls_beside(message):
             tokens += CALL_TOKENS + self._count_word(call.name)
             texts.append(call.arguments)
         if isinstance(content, str):
@@ -239,8 +184,8 @@ class TokenCounter:
         """Return the tokens beside the content: words, Responses items, thinking sent back."""
         blocks = message.get("thinking_blocks") or message.get("reasoning_details")
         text = message.get("reasoning_content") or message.get("reasoning")
-        tokens = self._count_content(text_beside(message)) + self._count_content(blocks or text)
-        return tokens + self._count_content([*items_of(message)])
+        items = [*shapes.items_of(message)]
+        return self._count_content([shapes.text_beside(message), blocks or text, *items])
 
     def _count_content(self, content: Any) -> int:
         if content is None:
@@ -258,7 +203,7 @@ class TokenCounter:
         if kind.startswith(_THINKING):
             return self._count_thinking(part)
         if kind == "tool_use":
-            call = read_call(part)
+            call = shapes.read_call(part)
             return CALL_TOKENS + self._count_word(call.name) + self.vocabulary.count(call.arguments)
         if kind == "tool_result":
             return MESSAGE_TOKENS + self._count_content(part.get("content") or part.get("output"))
@@ -269,9 +214,9 @@ class TokenCounter:
 
     def _count_words(self, part: Mapping[str, Any]) -> int:
         """Return the tokens of a part's words or JSON, and its files."""
-        shown, bodies = without_bodies(part)
-        words = part_text(shown)
-        tokens = self.vocabulary.count(words) if words else self._count_json(shown)
+        bare, bodies = shapes.without_bodies(part)
+        words = shapes.part_text(bare)
+        tokens = self.vocabulary.count(words) if words else self._count_json(bare)
         tokens += ceil(bodies.files / MEDIA_CHARS_PER_TOKEN)
         return tokens + ceil(bodies.sealed / SEALED_CHARS_PER_TOKEN)
 

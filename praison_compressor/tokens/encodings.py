@@ -1,4 +1,4 @@
-"""Vocabularies: token counts of texts, offline and in bounded time."""
+"""Count tokens of texts by a vocabulary, offline and in bounded time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from .models import bare_names, litellm_folder
 
 logger = logging.getLogger(__name__)
 
-CountPiece = Callable[[str], int]
 CountPieces = Callable[[Sequence[str]], "list[int]"]
 
 END = "<|endoftext|>"
@@ -43,7 +42,7 @@ class Vocabulary:
     """The vocabulary's name, and whether it is an estimate."""
     exact: bool
     """Whether it is the model's own."""
-    count_piece: CountPiece
+    count_piece: Callable[[str], int]
     """Counts at most PIECE_CHARS characters; special tokens are ordinary text."""
     count_pieces: CountPieces | None = None
     """Counts many texts in one call without Python's lock. No text may contain END."""
@@ -58,33 +57,32 @@ class Vocabulary:
 
     def begin_count(self, texts: Sequence[str]) -> Callable[[], list[int]]:
         """Start counting in a thread; return a function that counts the rest."""
-        sizes: dict[int, int] = {}
         ends = [0, *accumulate(map(len, texts))]
         cut = bisect_left(ends, int(ends[-1] * AHEAD_SHARE))
-
-        def count_range(places: range) -> None:
-            if (count := self.count_pieces) is None:
-                return
-            with suppress(Exception):  # `finish_count` counts a missing size and raises the error
-                for at in range(0, len(places), TEXTS_PER_CALL):
-                    batch = places[at : at + TEXTS_PER_CALL]
-                    joint = [
-                        n for n in batch if len(texts[n]) <= PIECE_CHARS and END not in texts[n]
-                    ]
-                    sizes.update(zip(joint, count([texts[n] for n in joint]), strict=True))
-
-        ahead: Future[None] | None = None
+        ahead: Future[dict[int, int]] | None = None
         if cut and self.count_pieces:
             with suppress(RuntimeError):  # the interpreter exits: no thread can be started
-                ahead = begin(lambda: count_range(range(cut)))
+                ahead = begin(lambda: self._count_together(texts, range(cut)))
 
         def finish_count() -> list[int]:
-            count_range(range(cut, len(texts)))
+            sizes = self._count_together(texts, range(cut, len(texts)))
             if ahead is not None:
-                ahead.result()
+                sizes |= ahead.result()
             return [sizes[n] if n in sizes else self.count(x) for n, x in enumerate(texts)]
 
         return finish_count
+
+    def _count_together(self, texts: Sequence[str], indices: range) -> dict[int, int]:
+        """Return the sizes of texts by index, except texts that `count` splits."""
+        sizes: dict[int, int] = {}
+        if (count := self.count_pieces) is None:
+            return sizes
+        with suppress(Exception):  # `finish_count` counts a missing size and raises the error
+            for at in range(0, len(indices), TEXTS_PER_CALL):
+                batch = indices[at : at + TEXTS_PER_CALL]
+                joint = [n for n in batch if len(texts[n]) <= PIECE_CHARS and END not in texts[n]]
+                sizes.update(zip(joint, count([texts[n] for n in joint]), strict=True))
+        return sizes
 
     def _estimate_by_samples(self, text: str) -> int:
         step = len(text) // SAMPLES

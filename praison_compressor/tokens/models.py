@@ -1,4 +1,4 @@
-"""Windows and prices of models by litellm's table, without importing litellm."""
+"""Look up models' windows and prices in litellm's table, without importing litellm."""
 
 from __future__ import annotations
 

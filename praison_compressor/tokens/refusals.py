@@ -23,9 +23,9 @@ class Overflow:
 
     window: int | None
     prompt_tokens: int | None
-    """As the provider counted."""
+    """Tokens of the request, as the provider counted."""
     answer_tokens: int | None = None
-    """As the provider kept free for the answer."""
+    """Tokens that the provider kept free for the answer."""
     certain: bool = True
     """False where the refusal may mean something else."""
     confirmed: bool = False

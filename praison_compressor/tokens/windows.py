@@ -19,7 +19,7 @@ UPWARD_AFTER = 50
 class Trial:
     """A smaller window that is being tried after a refusal."""
 
-    before: int
+    former_window: int
     """The window before the first refusal."""
     refusal: Overflow
     sent: int
@@ -93,7 +93,7 @@ class LearnedWindow:
     def cancel_trial(self) -> int:
         """Return to the window before a trial that did not pass."""
         if self.trial is not None:
-            self.window, self.trial = self.trial.before, None
+            self.window, self.trial = self.trial.former_window, None
         return self.window
 
     def learn_truncation(self, window: int) -> None:

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from ..messages import Message, is_result, is_result_block, is_system, tool_calls_of
-from ..messages.shapes import makes_calls
+from ..messages import Message, is_result, is_system, tool_calls_of
+from ..messages.shapes import is_result_block, makes_calls
 from ..messages.shortening import with_shorter_calls
 
 CountMessages = Callable[[Sequence[Message]], int]

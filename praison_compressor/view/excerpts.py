@@ -10,18 +10,9 @@ from itertools import accumulate, takewhile
 from typing import Any, NamedTuple
 
 from ..config import CompressorConfig
-from ..messages import (
-    Message,
-    ToolCall,
-    is_result,
-    media_count,
-    result_text,
-    text_of,
-    to_plain,
-    tool_calls_of,
-)
+from ..messages import Message, ToolCall, is_result, result_text, text_of, to_plain, tool_calls_of
 from ..messages.display import message_as_text
-from ..messages.shapes import makes_calls, replace_surrogates
+from ..messages.shapes import makes_calls, media_count, replace_surrogates
 from ..messages.shortening import cut_line, with_shorter_calls
 from ..quotes import deciding_line
 from ..quotes.output_lines import TALLY, is_failure

@@ -7,20 +7,10 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from ..config import CompressorConfig
-from ..messages import (
-    Message,
-    ToolCall,
-    is_result,
-    is_result_block,
-    result_blocks,
-    result_text,
-    text_of,
-    to_plain,
-    tool_calls_of,
-)
+from ..messages import Message, ToolCall, is_result, result_text, text_of, to_plain, tool_calls_of
 from ..messages.calls import call_text
 from ..messages.display import pluralize
-from ..messages.shapes import MASK_OPENS, replace_surrogates
+from ..messages.shapes import MASK_OPENS, is_result_block, replace_surrogates, result_blocks
 from ..messages.shortening import cut_line
 from ..quotes import deciding_line
 from ..quotes.speakers import without_notes

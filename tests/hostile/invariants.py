@@ -12,7 +12,6 @@ from praison_compressor import (
     TokenCounter,
 )
 from praison_compressor.messages import (
-    ORPHAN_OPENS,
     Message,
     Transcript,
     read_transcript,
@@ -20,7 +19,7 @@ from praison_compressor.messages import (
     to_plain,
     tool_calls_of,
 )
-from praison_compressor.messages.shapes import replace_surrogates
+from praison_compressor.messages.shapes import ORPHAN_OPENS, replace_surrogates
 from praison_compressor.quotes import read_quotes
 from praison_compressor.testing import Refusal, Rules, check_messages
 from tests.helpers import native

@@ -9,16 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from praison_compressor.messages import (
-    ORPHAN_OPENS,
     Message,
     digest,
-    has_tool_part,
     read_transcript,
     split_steps,
     text_of,
     tool_calls_of,
 )
 from praison_compressor.messages.repair import MISSING_RESULT
+from praison_compressor.messages.shapes import ORPHAN_OPENS, has_tool_part
 from praison_compressor.testing import Refusal, Rules, check_messages
 from tests.helpers import native
 from tests.helpers.native import Block, asks, brings, text, use

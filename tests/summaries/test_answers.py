@@ -6,7 +6,7 @@ import random
 import pytest
 
 from praison_compressor import SummaryRejected, SummaryReply
-from praison_compressor.summaries.prompts import render_messages, summary_request
+from praison_compressor.summaries.prompts import render_messages, request_summary
 from praison_compressor.summaries.validation import accept
 from tests.helpers.transcripts import session, step
 
@@ -32,7 +32,7 @@ MESSAGES = [
         *step(f"c{n}", FILLER, path=f"pages/page_{n}.csv"),
     )
 ]
-ASKED = summary_request(render_messages(MESSAGES), 200)
+ASKED = request_summary(render_messages(MESSAGES), 200)
 
 
 def refused(text: str, finish_reason: object = "stop") -> str:
@@ -162,14 +162,14 @@ def test_ordinary_words_of_a_segment_are_no_evidence(text):
     words = " ".join(f"{a}{b}r{a}in" for a in "bcdfgklmnprstvz" for b in "aeiou")
     talk = [*session(12, words=20), *step("seats", seats, "list_seats"), *step("w", words, "look")]
     with pytest.raises(SummaryRejected, match="unrelated"):
-        accept(SummaryReply(text), summary_request(render_messages(talk), 200))
+        accept(SummaryReply(text), request_summary(render_messages(talk), 200))
 
 
 @pytest.mark.parametrize("name", ["log/2026-11-26", "2026-11-26/log", "log-2026-11-26.txt"])
 def test_a_part_of_a_longer_name_is_no_whole_name(name):
     """A date of an error is no evidence if the segment has it only inside names of files."""
     words = " ".join(f"{a}{b}r{c}in" for a in "bcdfgk" for b in "aeiou" for c in "lmnpqrst")
-    asked = summary_request(render_messages(step("look", f"{words} {name} {words}", "look")), 200)
+    asked = request_summary(render_messages(step("look", f"{words} {name} {words}", "look")), 200)
     with pytest.raises(SummaryRejected, match="unrelated"):
         accept(SummaryReply("Error on 2026-11-26"), asked)
 
@@ -256,7 +256,7 @@ def is_taken(language: str, answer: str) -> bool:
     *said, _, _ = TALKS[language]
     turns = [{"role": "user", "content": text} for text in said]
     reply = {"role": "assistant", "content": said[1]}
-    asked = summary_request(render_messages([m for turn in 3 * turns for m in (turn, reply)]), 200)
+    asked = request_summary(render_messages([m for turn in 3 * turns for m in (turn, reply)]), 200)
     try:
         return bool(accept(SummaryReply(answer), asked))
     except SummaryRejected:

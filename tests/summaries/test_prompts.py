@@ -5,9 +5,9 @@ import pytest
 from praison_compressor import SummaryRejected, SummaryReply
 from praison_compressor.summaries.prompts import (
     escape_labels,
-    merge_request,
     render_messages,
-    summary_request,
+    request_merge,
+    request_summary,
 )
 from praison_compressor.summaries.validation import accept
 from tests.helpers.transcripts import step, user
@@ -37,7 +37,7 @@ def test_the_request_shows_everything_as_data():
         *step("a", "line\n" * 300 + "END", "grep", pattern="x" * 300),
         {"role": "user", "content": [{"type": "text", "text": "see"}, {"type": "image_url"}]},
     ]
-    system, user = summary_request(render_messages(messages), 750).messages
+    system, user = request_summary(render_messages(messages), 750).messages
     assert (system["role"], user["role"]) == ("system", "user")
     body, _, end = user["content"].partition("<transcript>")[2].partition("</transcript>")
     for shown in (
@@ -50,11 +50,11 @@ def test_the_request_shows_everything_as_data():
 
 def test_earlier_summaries_are_context_or_are_carried_on():
     """Earlier summaries are not to be repeated, and folded ones are to be carried on."""
-    beside = summary_request(["x"], 1, earlier=["OLD"]).messages[1]["content"]
-    rolled = summary_request(["x"], 1, folded=["OLD"]).messages[1]["content"]
+    beside = request_summary(["x"], 1, earlier=["OLD"]).messages[1]["content"]
+    rolled = request_summary(["x"], 1, folded=["OLD"]).messages[1]["content"]
     assert "do not repeat" in beside.partition("OLD")[0]
     assert "carry on everything" in rolled.partition("OLD")[0]
-    system, user = merge_request(["first", "second"], 100, "Keep codes.").messages
+    system, user = request_merge(["first", "second"], 100, "Keep codes.").messages
     assert user["content"].index("first") < user["content"].index("second")
     assert "Keep codes." in system["content"]
 
@@ -63,8 +63,8 @@ def test_a_summary_may_be_carried_on_as_it_was():
     """A copy of earlier summaries is accepted, a long stretch of the conversation is an echo."""
     known = "## Known\n" + "\n".join(f"fact-{n} is green" for n in range(30))
     said = "Please look at it once more, and then again from the beginning. " * 5
-    rolled = summary_request([said], 500, folded=[known])
-    merged = merge_request([known, "## Known\nnothing"], 500)
+    rolled = request_summary([said], 500, folded=[known])
+    merged = request_merge([known, "## Known\nnothing"], 500)
     for asked in (rolled, merged):
         assert accept(SummaryReply(known), asked) == known
     with pytest.raises(SummaryRejected, match="echo"):

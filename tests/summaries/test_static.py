@@ -33,18 +33,18 @@ def prose_in(found: SegmentText) -> str:
 def test_a_static_text_never_exceeds_its_room(room):
     """A static text fits its room, with and without folded prose."""
     for folded in ((), (PROSE * 40,)):
-        found = writer().static(brief(room, folded=folded))
+        found = writer().write_static(brief(room, folded=folded))
         assert found.method == "static"
         assert TOKENS.message(found.message) <= room
 
 
 def test_a_static_text_quotes_and_carries_earlier_prose_on():
     """A static text has earlier prose above its quotes, where there is any."""
-    found = writer().static(brief(900, folded=(PROSE, "Agreed: audit before lunch.")))
+    found = writer().write_static(brief(900, folded=(PROSE, "Agreed: audit before lunch.")))
     text = text_of(found.message)
     assert prose_in(found) == f"{PROSE}\n\nAgreed: audit before lunch."
     assert "Its port must stay V-0029." in text.partition(QUOTES_OPEN)[2]
-    assert prose_in(writer().static(brief(900))) == ""
+    assert prose_in(writer().write_static(brief(900))) == ""
 
 
 def test_a_models_prose_stands_beside_quotes():

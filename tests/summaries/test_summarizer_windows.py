@@ -11,7 +11,7 @@ from praison_compressor import (
     SummarizerUnavailable,
     TokenCounter,
 )
-from praison_compressor.summaries.model_calls import window_taught_by
+from praison_compressor.summaries.model_calls import window_from_refusal
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply
 from tests.helpers.compressing import at
 from tests.helpers.transcripts import rambling, session
@@ -123,5 +123,5 @@ def test_a_huge_message_is_shown_in_one_request_of_bounded_size():
 def test_a_refusal_teaches_its_window_or_half_of_the_request(words, window):
     """A window that the request allows is learned, else half of the request."""
     error = SummarizerUnavailable(words, kind="context")
-    assert window_taught_by(error, 9_000, 1_000) == window
-    assert window_taught_by(error, 1_500, 500) is None
+    assert window_from_refusal(error, 9_000, 1_000) == window
+    assert window_from_refusal(error, 1_500, 500) is None

@@ -14,7 +14,8 @@ TOKENS = TokenCounter("gpt-4o")
 
 def brief(messages: Sequence[Message], room: int = 2_000, **changes: Any) -> Brief:
     """Return a brief whose messages are shown as they are."""
-    values = {"messages": tuple(messages), "shown": tuple(messages), "room_tokens": room}
+    segment = tuple(messages)
+    values = {"messages": segment, "model_messages": segment, "room_tokens": room}
     return Brief(**{**values, "quotes_tokens": 200, "prose_tokens": 200, **changes})
 
 

@@ -291,3 +291,14 @@ def test_a_report_that_is_too_low_changes_no_count(model, report):
         assert counter.ratio >= (1 if counter.exact else 0.9)
     window = 4_096 if report(10**6, 1) == 4_096 else None
     assert (found[0], found[-2:]) == (None, [window, window])
+
+
+def test_a_report_that_repeats_for_a_longer_request_is_unlearned():
+    """A correction is taken back if a longer request gets the same report."""
+    counter = TokenCounter("some-model")
+    turns = [{"role": "user", "content": prose(250, seed)} for seed in range(5)]
+    reported = round(0.9 * counter.messages(turns[:4]))
+    counter.calibrate(turns[:4], reported)
+    assert counter.ratio == pytest.approx(0.9, rel=0.01)
+    counter.calibrate(turns, reported)
+    assert counter.ratio == 1
