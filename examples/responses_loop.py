@@ -17,8 +17,7 @@ from typing import Any
 
 from openai import OpenAI
 
-from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.messages.responses import to_items, to_messages
+from praison_compressor import CompressorConfig, ContextCompressor, to_items, to_messages
 
 SESSION = "responses-loop"
 READ_FILE = {

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .ledger.segments import Segment, Usage
     from .ledger.sql.store import open_store
     from .ledger.stores import Store
+    from .messages.responses import to_items, to_messages
     from .praisonai.install import install, uninstall
     from .summaries.protocol import Summarizer, SummaryReply
     from .tokens.counter import TokenCounter
@@ -72,6 +73,8 @@ __all__ = [
     "__version__",
     "install",
     "open_store",
+    "to_items",
+    "to_messages",
     "uninstall",
 ]
 
@@ -85,6 +88,7 @@ _ROOMS = {
     "ledger.segments": ("Segment", "Usage"),
     "ledger.sql.store": ("open_store",),
     "ledger.stores": ("Store",),
+    "messages.responses": ("to_items", "to_messages"),
     "praisonai.install": ("install", "uninstall"),
     "summaries.protocol": ("Summarizer", "SummaryReply"),
     "tokens.counter": ("TokenCounter",),

@@ -27,13 +27,13 @@ def begin(work: Callable[[], T], *, context: contextvars.Context | None = None) 
 
     The thread runs in `context`; None means a copy of this one.
     """
-    here = contextvars.copy_context() if context is None else context
+    own = contextvars.copy_context() if context is None else context
     future: Future[T] = Future()
     future.set_running_or_notify_cancel()
 
     def target() -> None:
         try:
-            result = here.run(work)
+            result = own.run(work)
         except BaseException as error:
             future.set_exception(error)
         else:
@@ -45,7 +45,7 @@ def begin(work: Callable[[], T], *, context: contextvars.Context | None = None) 
 
 
 def run_off_loop(work: Callable[[], Any]) -> None:
-    """Do the work, in another thread if a loop runs here."""
+    """Do the work, in another thread if this one runs a loop."""
     if _is_in_loop():
         begin(work)
     else:
@@ -79,11 +79,11 @@ def _run_in_new_loop(work: Coroutine[Any, Any, T]) -> T:
         asyncio.set_event_loop(loop)
         return loop.run_until_complete(work)
     finally:
-        left = asyncio.all_tasks(loop)
-        for task in left:
+        pending = asyncio.all_tasks(loop)
+        for task in pending:
             task.cancel()
-        if left:
-            loop.run_until_complete(asyncio.wait(left, timeout=CLEANUP_SECONDS))
+        if pending:
+            loop.run_until_complete(asyncio.wait(pending, timeout=CLEANUP_SECONDS))
         loop.run_until_complete(loop.shutdown_asyncgens())
         asyncio.set_event_loop(None)
         loop.close()
@@ -133,7 +133,7 @@ def renew_after_fork(item: T) -> T:
 
 
 class _ForkGuard:
-    """Work that no fork divides: forks and threads wait for each other."""
+    """Let no fork divide work: forks and threads wait for each other."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -179,8 +179,8 @@ fork_guard = renew_after_fork(_ForkGuard())
 
 def _call_all(method: str) -> None:
     # A list first: other threads make objects meanwhile.
-    for made in [reference() for reference in list(_registered.values())]:
-        getattr(made, method, lambda: None)()
+    for item in [reference() for reference in list(_registered.values())]:
+        getattr(item, method, lambda: None)()
 
 
 def _before_fork() -> None:
@@ -196,8 +196,8 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
     )
 
 
-class lazy(Generic[T]):
-    """`functools.cached_property` without the lock that all instances share (until 3.12)."""
+class computed_once(Generic[T]):
+    """Compute an attribute once. `functools.cached_property` locks all instances before 3.12."""
 
     def __init__(self, work: Callable[[Any], T]) -> None:
         self._work = work

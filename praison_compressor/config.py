@@ -44,12 +44,12 @@ OptionCheck = Callable[[str, Any], Any]
 """Return the option's normalized value, or raise ConfigError."""
 
 
-def make_check(wanted: str, holds: Callable[[Any], object]) -> OptionCheck:
-    """Return a check that passes values for which `holds` is true."""
+def make_check(wanted: str, is_valid: Callable[[Any], object]) -> OptionCheck:
+    """Return a check that passes values for which `is_valid` is true."""
 
     def check(name: str, value: Any) -> Any:
         try:
-            if holds(value):
+            if is_valid(value):
                 return value
         except (TypeError, ValueError, OverflowError, AttributeError):
             pass  # a value of another type
@@ -105,9 +105,11 @@ def _check_policies(name: str, value: Any) -> dict[str, str]:
 # -------------------------------------------------------------- options
 
 
-def _option(default: Any, check: OptionCheck, meaning: str, *, secret: bool = False) -> Any:
-    """Declare an option; None passes the check where the default is None."""
-    metadata = {"check": check, "meaning": meaning}
+def _option(
+    default: Any, check: OptionCheck, meaning: str, *, secret: bool = False, nullable: bool = False
+) -> Any:
+    """Declare an option; `nullable` or a default of None lets None pass."""
+    metadata = {"check": check, "meaning": meaning, "nullable": nullable or default is None}
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=metadata)
     return field(default=default, repr=not secret, metadata=metadata)
@@ -158,6 +160,7 @@ class CompressorConfig:
         750,
         _POSITIVE,
         "Tokens of prose asked of the model. None: 5 % of the segment, 750 to 8,000.",
+        nullable=True,
     )
     quotes_budget_tokens: int | None = _option(
         None,
@@ -230,18 +233,18 @@ class CompressorConfig:
     )
     namespace: str = _option("default", NAME, "Tenant; nothing is looked up across namespaces.")
 
-    def __new__(cls, *args: Any, **given: Any) -> CompressorConfig:
+    def __new__(cls, *args: Any, **options: Any) -> CompressorConfig:
         """Refuse an unknown option with the nearest name."""
-        if unknown := sorted(given.keys() - set(cls.names())):
+        if unknown := sorted(options.keys() - set(cls.names())):
             raise ConfigError(unknown_name("option", unknown[0], cls.names()))
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
         for option in fields(self):
             value = getattr(self, option.name)
-            if value is not None or not _takes_none(option.name, option.default):
-                kept = option.metadata["check"](option.name, value)
-                object.__setattr__(self, option.name, kept)
+            if value is not None or not option.metadata["nullable"]:
+                checked = option.metadata["check"](option.name, value)
+                object.__setattr__(self, option.name, checked)
         window, reserve = self.context_window, self.output_reserve
         if window is not None and reserve is not None and reserve >= window:
             raise ConfigError(
@@ -277,10 +280,6 @@ class CompressorConfig:
         key = self.store_key or environ.get(KEY_VARIABLE) or None
         model = self.auxiliary_model or environ.get(AUXILIARY_VARIABLE, "").strip() or None
         return replace(self, store_url=url, store_key=key, auxiliary_model=model)
-
-
-def _takes_none(name: str, default: Any) -> bool:
-    return default is None or name == "summary_target_tokens"
 
 
 # -------------------------------------------------------------- names and values of a call

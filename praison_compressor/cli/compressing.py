@@ -290,7 +290,7 @@ def _missing_store(url: str | None) -> str | None:
     if url is None:
         return None
     with open_ledger(url, new=True) as store:
-        return None if store.exists() else store.place
+        return None if store.exists() else store.location
 
 
 @dataclass(frozen=True)

@@ -271,9 +271,9 @@ def _check_store(config: CompressorConfig) -> Finding:
     with open_ledger(config.store_url, new=True) as store:
         if not store.exists():  # looking must not create the file
             other = "" if config.store_url else " (--store URL for another)"
-            return Finding(OK, f"{before}{store.place}, not made yet{other}")
+            return Finding(OK, f"{before}{store.location}, not made yet{other}")
         count = pluralize(len(store.sessions(config.namespace)), "session")
-        return Finding(OK, f"{before}{store.place}: {count} in namespace {config.namespace!r}")
+        return Finding(OK, f"{before}{store.location}: {count} in namespace {config.namespace!r}")
 
 
 def _check_summaries(config: CompressorConfig) -> Finding:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ..ledger.segments import FORGOTTEN, Entry, Session, segments_in_force
+from ..ledger.segments import BLANK, Entry, Session, segments_in_force
 from ..messages import text_of
 from ..messages.display import message_as_text, one_line, pluralize, truncate_line
 from ..recall.layout import split_lines
@@ -125,7 +125,7 @@ def segment_states(entries: Sequence[Entry]) -> list[str]:
         run = frozenset(segment.run)
         if entry.is_forgotten:
             states.append(GONE)
-        elif segment.kind == FORGOTTEN.kind:
+        elif segment.kind == BLANK.kind:
             states.append(UNDONE)
         else:
             states.append(FOLDED if any(run <= other for other in later) else IN_VIEW)

@@ -44,7 +44,7 @@ def open_ledger(url: str | None, *, new: bool = False) -> Iterator[SqlStore]:
     try:
         if not new and not store.exists():
             raise StoreUnavailable(
-                f"{store.place}: there is no such file, or no ledger in it; check --store. "
+                f"{store.location}: there is no such file, or no ledger in it; check --store. "
                 + STORED_WHEN
             )
         yield store

@@ -65,7 +65,7 @@ def _sessions_table(infos: Iterable[SessionInfo]) -> Table:
 
 
 def _no_sessions(tenant: Tenant) -> Iterator[str]:
-    yield f"No sessions in namespace {tenant.namespace!r} of {tenant.store.place}."
+    yield f"No sessions in namespace {tenant.namespace!r} of {tenant.store.location}."
     others = tenant.store.namespaces()
     yield f"Sessions exist in: {', '.join(others)} (--namespace NAME)." if others else STORED_WHEN
 
@@ -219,7 +219,7 @@ def verify(
             namespace = namespace or CompressorConfig.namespace
             Tenant(store, namespace, store_url).find_readable_session(session)
         faults = store.verify(namespace, session)
-        checked = session or store.place
+        checked = session or store.location
     sound = f"Sound: every hash and every original of {checked} agrees."
     blocks: list[Block] = [Line(str(fault), "red") for fault in faults]
     print_answer({"sound": not faults, "faults": faults}, blocks or [sound], as_json)

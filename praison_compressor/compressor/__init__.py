@@ -2,7 +2,7 @@
 
 - `context_compressor`: `ContextCompressor`, the public interface
 - `request`: `Request`: messages, options, budget and mode of one call
-- `stored_sessions`: what the store has of sessions: restore, read, save, undo, bound
+- `stored_sessions`: what the store has of sessions: restore, read, save, undo
 - `pipeline`: the steps in their order, by the request's mode
 - `session_state`: what is remembered of sessions between turns; only `SessionStates` changes it
 - `quiet_turn`: `LastTurn`, which a turn that only adds messages extends

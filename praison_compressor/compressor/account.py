@@ -39,7 +39,7 @@ class Account:
         self._lock = renew_after_fork(threading.Lock())
         self._at_store = renew_after_fork(threading.Lock())  # one thread reads or writes the store
         self._stored = self._written = self._due = Bill()
-        """The parts in the store, being written to it, and not yet written."""
+        """Parts of the bill: in the store; being written to it; not yet written."""
         self._noted = 0.0
         """Time of the store's newest request; before the first request, time of the last look."""
         self._read_at = 0.0
@@ -65,18 +65,18 @@ class Account:
             self._due += bill
 
     def refresh(
-        self, store: Store, opened: Callable[[], Session], now: float, *, always: bool = False
+        self, store: Store, opener: Callable[[], Session], now: float, *, always: bool = False
     ) -> None:
         """Read what other processes wrote, every `PACE_SECONDS`."""
         if not (always or now - self._read_at >= PACE_SECONDS) or not isinstance(store, NoteStore):
             return
         with self._hold_store(always) as is_alone, _log_failure():
             if is_alone:
-                self._session = opened()
+                self._session = opener()
                 self._apply_note(store.note(self._session))
                 self._read_at, self._noted = now, self._noted or now
 
-    def settle(self, store: Store, *, always: bool = False) -> None:
+    def save(self, store: Store, *, always: bool = False) -> None:
         """Write what the store lacks: if much, else every `PACE_SECONDS`."""
         if not (always or self._is_write_due()) or not isinstance(store, NoteStore):
             return

@@ -24,8 +24,6 @@ class Billing:
 
     store: Store
     requests: RequestReader
-    model: str | None
-    """The model whose prices a bill has."""
     sessions: SessionStates
     clock: Callable[[], float]
 
@@ -37,8 +35,8 @@ class Billing:
         """Return a session's bill with what other processes wrote."""
         account = self.account(session_id)
         key = self.requests.key(session_id)
-        opened = functools.partial(self.store.open, *key)
-        account.refresh(self.store, opened, self.clock(), always=True)
+        opener = functools.partial(self.store.open, *key)
+        account.refresh(self.store, opener, self.clock(), always=True)
         return account.bill
 
     def record(self, answer: Any, session_id: str | None) -> Bill:
@@ -49,8 +47,8 @@ class Billing:
         if usage is not None:
             is_warm = not state.is_cold and bool(usage.cached or account.bill.usage.cached)
             whole = uncompressed_usage(usage, state.saved, state.added, is_warm=is_warm)
-            account.add(Bill.of(usage, whole, self.model))
-            run_off_loop(functools.partial(account.settle, self.store))
+            account.add(Bill.of(usage, whole, self.requests.config.model))
+            run_off_loop(functools.partial(account.save, self.store))
         return account.bill
 
     def _state(self, session_id: str | None) -> SessionState:
@@ -70,14 +68,15 @@ class Billing:
         return is_cold(request, self.last_request(session), self.clock())
 
     def begin(self, request: Request, session: Session) -> None:
-        """Record a request's start; write a due account."""
+        """Record a request's start; write the bills that are due."""
         self.sessions.begin_request(request, session, self.clock())
-        self.sessions.settle(self.store, session.key)
+        self.sessions.save_evicted_bills(self.store)
+        self.sessions.state(session.key).account.save(self.store)
 
     def finish(self, session: Session, result: CompressResult) -> CompressResult:
-        """Return the result with owed cost and bill; write changed bills."""
+        """Return the result with unreported cost and bill; write a changed bill."""
         result = self.sessions.finish_request(session.key, result)
         if result.written or result.newly_masked:
-            settle = self.sessions.state(session.key).account.settle
-            run_off_loop(functools.partial(settle, self.store, always=True))
+            save = self.sessions.state(session.key).account.save
+            run_off_loop(functools.partial(save, self.store, always=True))
         return result

@@ -182,8 +182,7 @@ def usage_reported(answer: Any) -> RequestUsage | None:
 def _parse_usage(usage: Any) -> RequestUsage:
     """Read the names of OpenAI's APIs, and litellm's for Anthropic's."""
     chat, items = field_of(usage, "prompt_tokens_details"), field_of(usage, "input_tokens_details")
-    split = field_of(chat, "cache_creation_token_details")
-    split = split or field_of(usage, "cache_creation")
+    split = field_of(chat, "cache_creation_token_details") or field_of(usage, "cache_creation")
     hour = _first_positive((split, "ephemeral_1h_input_tokens"))
     written = _first_positive(
         (usage, "cache_creation_input_tokens"),
@@ -204,7 +203,7 @@ def _parse_usage(usage: Any) -> RequestUsage:
     )
 
 
-def _first_positive(*places: tuple[Any, str]) -> int:
-    """Return the first positive number at these places, or 0."""
-    values = (field_of(holder, name) for holder, name in places)
+def _first_positive(*fields: tuple[Any, str]) -> int:
+    """Return the first positive number of these fields (holder, name), or 0."""
+    values = (field_of(holder, name) for holder, name in fields)
     return next((v for v in values if isinstance(v, int) and v > 0), 0)

@@ -11,7 +11,7 @@ from ..ledger.segments import Segment, segments_in_force
 from ..recall.references import Reference, parse_reference
 from ..view.jobs import Plan
 from ..view.view import View
-from .request import Request
+from .request import Choice, Request
 
 # -------------------------------------------------------------- applied to a view
 
@@ -19,22 +19,23 @@ from .request import Request
 def resolve_choices(request: Request, view: View, references: Mapping[str, int]) -> Request:
     """Return the request with its choices as indices in the caller's list."""
 
-    def origin(option: str, place: str | int | None) -> int | None:
-        return view.transcript.origins[_resolve_place(view, references, option, place)]
+    def resolve(option: str, choice: Choice) -> int | None:
+        return view.transcript.origins[_find_choice(view, references, option, choice)]
 
+    keep = (resolve("keep", choice) for choice in request.keep)
     return replace(
         request,
-        keep=tuple(place for name in request.keep if (place := origin("keep", name)) is not None),
-        since=None if request.since is None else origin("since", request.since),
-        until=None if request.until is None else origin("until", request.until),
+        keep=tuple(origin for origin in keep if origin is not None),
+        since=None if request.since is None else resolve("since", request.since),
+        until=None if request.until is None else resolve("until", request.until),
     )
 
 
 def requested_references(request: Request, resolved: Request, view: View) -> dict[str, int]:
     """Return the references that a request names, with transcript indices."""
-    pairs = zip(request.places, resolved.places, strict=False)
+    pairs = zip(request.choices, resolved.choices, strict=False)
     index = view.transcript.origins.index
-    return {name: index(place) for name, place in pairs if isinstance(name, str)}
+    return {choice: index(origin) for choice, origin in pairs if isinstance(choice, str)}
 
 
 def apply_choices(request: Request, view: View, references: Mapping[str, int]) -> View:
@@ -48,14 +49,14 @@ def apply_choices(request: Request, view: View, references: Mapping[str, int]) -
     steps = view.transcript.steps
     index = view.transcript.origins.index
     recorded = {digest for segment in recorded_keeps(view) for digest in segment.run}
-    named = [*map(index, resolved.keep), *(n for n, d in enumerate(view.digests) if d in recorded)]
-    stays = frozenset(i for step in steps if any(n in step for n in named) for i in step)
+    kept = [*map(index, resolved.keep), *(n for n, d in enumerate(view.digests) if d in recorded)]
+    chosen = frozenset(i for step in steps if any(n in step for n in kept) for i in step)
     if not request.has_range:
-        return replace(view, chosen=stays)
+        return replace(view, chosen=chosen)
     first = 0 if resolved.since is None else index(resolved.since)
     end = len(view.tokens) if resolved.until is None else index(resolved.until)
     outside = {i for step in steps if step.stop <= first or step.stop > end for i in step}
-    return replace(view, chosen=stays, kept_out=view.kept_out | outside)
+    return replace(view, chosen=chosen, kept_out=view.kept_out | outside)
 
 
 def recorded_keeps(view: View) -> list[Segment]:
@@ -73,34 +74,32 @@ def new_keeps(view: View) -> Iterator[range]:
             yield step
 
 
-def _resolve_place(
-    view: View, references: Mapping[str, int], option: str, place: str | int | None
-) -> int:
+def _find_choice(view: View, references: Mapping[str, int], option: str, choice: Choice) -> int:
     """Return the transcript index of a reference or a caller's index."""
-    if isinstance(place, int):
-        if place in view.transcript.origins:
-            return view.transcript.origins.index(place)
+    if isinstance(choice, int):
+        if choice in view.transcript.origins:
+            return view.transcript.origins.index(choice)
         raise ConfigError(
-            f"{option}={place}: the transcript has {len(view.unrepaired_messages)} messages"
+            f"{option}={choice}: the transcript has {len(view.unrepaired_messages)} messages"
         )
-    named = parse_reference(str(place))
-    if named is not None and named == Reference(named.segment, named.message):
-        index = _find_index(view, references, named.segment, named.message or 1)
+    reference = parse_reference(choice)
+    if reference is not None and reference == Reference(reference.segment, reference.message):
+        index = _find_index(view, references, reference.segment, reference.message or 1)
         if index is not None:
             return index
     raise ConfigError(
-        f"{option}={short_repr(place)}: no message of this transcript has that reference; a "
+        f"{option}={short_repr(choice)}: no message of this transcript has that reference; a "
         "preview shows the references"
     )
 
 
-def _find_index(view: View, references: Mapping[str, int], number: int, at: int) -> int | None:
-    """Return the index of a segment's message, recorded or shown."""
+def _find_index(view: View, references: Mapping[str, int], number: int, message: int) -> int | None:
+    """Return the index of a segment's message, recorded or previewed."""
     if 1 <= number <= len(view.segments):
         indices = _indices_of_segment(view, view.segments[number - 1])
-        if 1 <= at <= len(indices):
-            return indices[at - 1]
-    return references.get(f"s{number}.{at}")
+        if 1 <= message <= len(indices):
+            return indices[message - 1]
+    return references.get(f"s{number}.{message}")
 
 
 def _indices_of_segment(view: View, segment: Segment) -> list[int]:
@@ -108,8 +107,8 @@ def _indices_of_segment(view: View, segment: Segment) -> list[int]:
     for start, end, laid in view.all_tiles:
         if laid is segment:
             return sort_by_origin(view, range(start, end))
-    places = {digest: index for index, digest in enumerate(view.digests)}
-    return [places[digest] for digest in segment.run if digest in places]
+    indices = {digest: index for index, digest in enumerate(view.digests)}
+    return [indices[digest] for digest in segment.run if digest in indices]
 
 
 # -------------------------------------------------------------- references
@@ -130,14 +129,14 @@ def known_references(view: View) -> dict[str, int]:
 
 def _references_in(view: View, runs: Iterable[tuple[int, range]]) -> dict[str, int]:
     return {
-        f"s{number}.{at}": index
+        f"s{number}.{message}": index
         for number, run in runs
-        for at, index in enumerate(sort_by_origin(view, run), 1)
+        for message, index in enumerate(sort_by_origin(view, run), 1)
     }
 
 
 def sort_by_origin(view: View, run: Iterable[int]) -> list[int]:
     """Return a run's indices in the caller's order, without inserted messages."""
     origins = view.transcript.origins
-    placed = [(origin, i) for i in run if (origin := origins[i]) is not None]
-    return [index for _, index in sorted(placed)]
+    pairs = [(origin, i) for i in run if (origin := origins[i]) is not None]
+    return [index for _, index in sorted(pairs)]

@@ -19,11 +19,12 @@ from ..concurrency import begin
 from ..errors import LedgerConflict
 from ..events import Event, Hook
 from ..ledger.segments import Session, Usage
-from ..ledger.stores import Store
+from ..ledger.stores import BoundedStore, Store
 from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
+from ..view.jobs import Plan
 from ..view.view import View
-from .decision import Decision, decide
+from .decision import FIXED, Decision, decide
 from .lease import hold_lease
 from .plan_texts import PlanTexts
 from .projection import Projector, skeleton_of
@@ -31,7 +32,6 @@ from .quiet_turn import last_turn_of
 from .request import Request, SessionKey
 from .result import CompressResult, add_cost, result_of, usage_of
 from .session_state import SessionStates
-from .stored_sessions import StoredSessions
 
 logger = logging.getLogger(__name__)
 
@@ -50,21 +50,21 @@ class Committer:
     tokens: TokenCounter
     sessions: SessionStates
     projector: Projector
-    stored: StoredSessions
     texts: PlanTexts
     emit: Callable[[Event], None]
     hook: Hook | None
 
     # -------------------------------------------------------------- decide
 
-    def decide(self, request: Request, view: View) -> Decision:
+    def decide(self, request: Request, view: View, previewed: Decision | None = None) -> Decision:
         """Return the decision about the view."""
-        previewed = self.sessions.state(view.session.key).previewed
         return decide(request, view, self.projector.texts, previewed)
 
     def decide_again(self, request: Request, view: View) -> Decision:
-        """Return the decision about the view by the newest ledger."""
-        return self.decide(request, self.projector.look_again(view, self.projector.open(request)))
+        """Return the decision about the view by the newest ledger and preview."""
+        session = self.projector.open(request)
+        previewed = self.sessions.state(session.key).previewed
+        return self.decide(request, self.projector.look_again(view, session), previewed)
 
     # -------------------------------------------------------------- write and commit
 
@@ -86,7 +86,7 @@ class Committer:
                 self.sessions.leave(key)
         else:
             raise LedgerConflict(f"session {key[1]}: its tip moved {MOST_CONFLICTS} times")
-        return self.finish_view(decision.request, decision.view)
+        return self.finish_turn(decision.request, decision.view)
 
     def _refresh(self, decision: Decision) -> Decision:
         """Decide again if another writer committed since our look."""
@@ -117,24 +117,23 @@ class Committer:
         return result
 
     async def _write(self, decision: Decision) -> tuple[Session, Sequence[SegmentText]]:
-        """Write the texts and append their segments; return the session after them.
+        """Write the texts and append their segments; return session and texts.
 
-        The texts' cost has that of failed attempts before, so that the ledger has the whole cost.
+        The texts' cost includes failed attempts: the ledger has the whole cost.
         """
         view = decision.view
         key = view.session.key
-        unarchived = await asyncio.to_thread(self.stored.make_room, view, decision.plan)
+        unarchived = await asyncio.to_thread(make_room, self.store, view, decision.plan)
         decision = replace(decision, is_archived=True, unarchived=unarchived)
         texts = decision.texts or await self.texts.write(decision)
-        owed = self.sessions.take_unreported_usage(key) if texts else Usage()
-        charged = add_cost(owed, texts)
+        unreported = self.sessions.take_unreported_usage(key) if texts else Usage()
+        charged = add_cost(unreported, texts)
         try:
             session = await asyncio.to_thread(self._append, decision, charged)
         except BaseException:
-            # A preview keeps its texts for the next try, so their cost is not owed.
-            self.sessions.add_unreported_usage(
-                key, owed if decision.texts else owed + usage_of(texts)
-            )
+            # A preview keeps its texts, with their cost, for the next try.
+            cost = Usage() if decision.texts else usage_of(texts)
+            self.sessions.add_unreported_usage(key, unreported + cost)
             raise
         self.sessions.forget_drafts(key, texts)
         return session, charged
@@ -148,8 +147,8 @@ class Committer:
 
     # -------------------------------------------------------------- without a commit
 
-    def finish_view(self, request: Request, view: View) -> CompressResult:
-        """Return a view's result; remember the view for the next turn."""
+    def finish_turn(self, request: Request, view: View) -> CompressResult:
+        """Remember the turn of a view without a commit; return its result."""
         result = result_of(request, view, self.tokens)
         turn = last_turn_of(request, view, result, self.tokens)
         if turn is not None:
@@ -157,25 +156,43 @@ class Committer:
         return result
 
     def refuse(self, decision: Decision) -> CompressResult:
-        """Return the view without the refused compression.
+        """Return the result without the refused compression.
 
         A view above the limit is shortened without a model.
         """
         request, view = decision.request, decision.view
-        self.report_skip(decision, VETO, view.session.tip)
-        if view.size() > request.budget.limit:
-            view = self.texts.apply_without_model(decision)
-        return replace(self.finish_view(request, view), vetoed=True)
+        self.report_skip(decision, VETO)
+        fits = view.size() <= request.budget.limit
+        shown = view if fits else self.texts.apply_without_model(decision)
+        return replace(self.finish_turn(request, shown), vetoed=True)
 
-    def report_skip(self, decision: Decision, reason: str, epoch: str) -> bool:
+    def report_skip(self, decision: Decision, reason: str) -> bool:
         """Emit "skipped" once per reason and epoch; return whether it was emitted."""
         view = decision.view
-        trigger = decision.request.budget.trigger
+        epoch = "" if reason == FIXED else view.session.tip  # FIXED: once in a session
         is_new = self.sessions.report_once(view.session.key, reason, epoch)
         if is_new:
-            numbers = {"tokens": view.size(), "trigger": trigger}
+            numbers = {"tokens": view.size(), "trigger": decision.request.budget.trigger}
             self.emit(Event("skipped", view.session.id, {"reason": reason, **numbers}))
         return is_new
+
+
+def make_room(store: Store, view: View, plan: Plan) -> frozenset[int]:
+    """Drop old originals, so that the plan's originals fit the archive's limit.
+
+    Return the indices, in the caller's list, of messages dropped from the archive: no reference may
+    name them.
+    """
+    if not isinstance(store, BoundedStore):
+        return frozenset()
+    archived = {i for start, end, _ in view.all_tiles for i in range(start, end)}
+    replaced = plan.summarized.union(plan.masks, plan.excerpts)
+    new = view.transcript.origins_of(replaced - archived)
+    size = sum(view.unrepaired_messages.at(new).sizes())
+    origins = view.transcript.origins_of(replaced)
+    digests = view.unrepaired_messages.at(origins).content_digests()
+    gone = store.make_room(view.session.namespace, size, digests)
+    return frozenset(o for o, d in zip(origins, digests, strict=True) if d in gone)
 
 
 # -------------------------------------------------------------- its events

@@ -85,24 +85,26 @@ class ContextCompressor:
         self._requests = RequestReader(self.config, self.tokens, self.session_id, summarizer)
         projector = Projector(self.config, self.store, self.tokens)
         self._stored = StoredSessions(self.store, self._requests, projector)
-        self._billing = Billing(
-            self.store, self._requests, self.config.model, self.sessions, clock or time.time
-        )
+        self._billing = Billing(self.store, self._requests, self.sessions, clock or time.time)
         report = functools.partial(emit, telemetry or Telemetry(), on_event)
         on_disk = redacts_secrets(self.store)
         writer = SummaryWriter(self.config, summarizer, self.tokens, report, on_disk=on_disk)
+        self._pipeline = self._make_pipeline(projector, writer, before_compression)
+
+    def _make_pipeline(
+        self, projector: Projector, writer: SummaryWriter, hook: Hook | None
+    ) -> Pipeline:
         texts = PlanTexts(writer, projector.texts, self.tokens)
         committer = Committer(
             store=self.store,
             tokens=self.tokens,
             sessions=self.sessions,
             projector=projector,
-            stored=self._stored,
             texts=texts,
-            emit=report,
-            hook=before_compression,
+            emit=writer.emit,
+            hook=hook,
         )
-        self._pipeline = Pipeline(
+        return Pipeline(
             tokens=self.tokens,
             sessions=self.sessions,
             projector=projector,
@@ -268,10 +270,8 @@ class ContextCompressor:
         """
         messages = self._stored.transcript(session_id)
         request = self._requests.read_stored(messages, session_id)
-        room = request.budget.trigger
-        if token_budget is not None:
-            room = whole_number("token_budget", token_budget)
-        if self.tokens.messages(messages) <= room:
+        wanted = request.budget.trigger if token_budget is None else token_budget
+        if self.tokens.messages(messages) <= whole_number("token_budget", wanted):
             return self._pipeline.verbatim_result(request)
         return self.compress_sync(
             messages, session_id=session_id, target_tokens=token_budget, extends=False
@@ -340,5 +340,5 @@ class ContextCompressor:
         """
         self.background.close()
         self.save_all()
-        self.sessions.settle(self.store)
+        self.sessions.save_bills(self.store)
         self.store.close()

@@ -74,13 +74,13 @@ class Decision:
         )
         if shown != asked or not request.has_choices:
             return shown == asked
-        return resolve_choices(request, view, self.references).places == self.request.places
+        return resolve_choices(request, view, self.references).choices == self.request.choices
 
     def for_preview(self, texts: tuple[SegmentText, ...], before: Decision | None) -> Decision:
         """Return the decision as a preview shows it, with texts and references."""
         request, view = self.request, self.view
-        known = {} if before is None else before.references_in(view)
-        resolved = resolve_choices(request, view, known)
+        shown = {} if before is None else before.references_in(view)
+        resolved = resolve_choices(request, view, shown)
         names = new_references(view, self.plan) | requested_references(request, resolved, view)
         return replace(self, request=resolved, texts=texts, references=names)
 
@@ -92,25 +92,25 @@ def decide(
     if previewed is not None and previewed.is_taken_by(request, view):
         return replace(previewed, request=request, view=view)
     budget = _plan_budget(request, view)
-    new_plan, reason = _find_plan(request, view, budget, measures)
-    keeps = new_plan is None and any(new_keeps(view))
-    reason = ASKED if keeps else reason
-    if view.fixed_tokens() > budget.trigger and not (new_plan and new_plan.excerpts):
-        reason = FIXED
+    new_plan, plan_reason = _find_plan(request, view, budget, measures)
+    has_keeps = new_plan is None and any(new_keeps(view))
+    has_excerpts = new_plan is not None and bool(new_plan.excerpts)
+    is_fixed = view.fixed_tokens() > budget.trigger and not has_excerpts
+    reason = FIXED if is_fixed else ASKED if has_keeps else plan_reason
     empty = Plan(len(view.tokens), view.size())
-    return Decision(request, view, keeps or new_plan is not None, new_plan or empty, reason)
+    return Decision(request, view, has_keeps or new_plan is not None, new_plan or empty, reason)
 
 
 def _plan_budget(request: Request, view: View) -> Budget:
-    """Return the request's budget with all that decides about this view."""
+    """Return the request's budget with trigger, prices and force for this view."""
     budget = request.budget
     trigger = budget.limit if view.session.was_undone else budget.trigger
-    is_early = trigger >= view.size() > trigger_of(request, view.session)
+    is_for_cold_cache = trigger >= view.size() > trigger_of(request, view.session)
     return replace(
         budget,
         trigger=trigger,
         costs=None if request.is_requested else budget.costs,
-        is_forced=request.force or is_early,
+        is_forced=request.force or is_for_cold_cache,
     )
 
 
@@ -124,8 +124,8 @@ def _find_plan(
     can_wait = view.size() <= (budget.trigger + budget.limit) // 2 and not new_plan.excerpts
     if can_wait and budget.costs is not None and not balance_of(view, new_plan, budget.costs).pays:
         return None, PRICE
-    is_early = budget.is_forced and not request.force
-    return new_plan, ASKED if request.is_requested else COLD if is_early else DUE
+    is_for_cold_cache = budget.is_forced and not request.force
+    return new_plan, ASKED if request.is_requested else COLD if is_for_cold_cache else DUE
 
 
 def trigger_of(request: Request, session: Session, share: float = 1.0) -> int:

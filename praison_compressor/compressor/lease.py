@@ -64,24 +64,18 @@ async def hold_lease(
     store: Store,
     session: Session,
     *,
-    seconds: float | None = None,
+    seconds: float = LEASE_SECONDS,
     patience_seconds: float = LEASE_PATIENCE_SECONDS,
 ) -> AsyncIterator[None]:
     """Hold the session's lease across processes; `SessionStates.enter` serves one process."""
-    lease = _Lease(store, session, LEASE_SECONDS if seconds is None else seconds)
-    start = time.monotonic()
-    pause = POLL_SECONDS
+    lease = _Lease(store, session, seconds)
     try:
-        while not await asyncio.to_thread(lease.claim):
-            if time.monotonic() > start + patience_seconds:
-                logger.warning("session %s: its lease was never released", session.id)
-                break
-            await asyncio.sleep(pause)
-            pause = min(1.5 * pause, LONGEST_POLL_SECONDS)
-        else:
+        if await _wait_for(lease, patience_seconds):
             # In a separate thread: a busy loop or a full executor must not lose the lease.
             with contextlib.suppress(RuntimeError):  # the interpreter exits
                 begin(lease.renew)
+        else:
+            logger.warning("session %s: its lease was never released", session.id)
         yield
     finally:
         try:
@@ -91,3 +85,15 @@ async def hold_lease(
             lease.release()
         else:
             await asyncio.wrap_future(released)
+
+
+async def _wait_for(lease: _Lease, patience_seconds: float) -> bool:
+    """Claim the lease; return False if another holder outlasts the patience."""
+    end = time.monotonic() + patience_seconds
+    pause = POLL_SECONDS
+    while not await asyncio.to_thread(lease.claim):
+        if time.monotonic() > end:
+            return False
+        await asyncio.sleep(pause)
+        pause = min(1.5 * pause, LONGEST_POLL_SECONDS)
+    return True

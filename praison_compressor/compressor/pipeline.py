@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from ..concurrency import run
 from ..errors import BudgetTooSmall, LedgerConflict, LedgerError
 from ..ledger.segments import Session
-from ..messages import Message
 from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
 from ..view.cuts import shorten_messages
@@ -28,7 +27,7 @@ from .plan_texts import PlanTexts
 from .preview import ContextUse, Preview, context_use_of, preview_of
 from .projection import Projector
 from .request import Mode, Request
-from .result import CompressResult
+from .result import CompressResult, result_of
 from .session_state import SessionStates
 from .stored_sessions import StoredSessions
 
@@ -52,29 +51,30 @@ class Pipeline:
     background: Background
     billing: Billing
     _is_without_ledger: bool = field(default=False, init=False)
-    """Whether the ledger could not be read last."""
+    """Whether the last read of the ledger failed."""
 
     # -------------------------------------------------------------- compress
 
     async def compress(self, request: Request) -> CompressResult:
-        """Return the request's result, its blocking steps in other threads."""
-        session, started = await asyncio.to_thread(self.start, request)
+        """Return the request's result; block other threads only."""
+        session, started = await asyncio.to_thread(self._start, request)
         if isinstance(started, Decision):
             started = await self.committer.carry_out(started)
         return self._finish(request, session, started)
 
     def compress_sync(self, request: Request) -> CompressResult:
-        """Return the request's result, from anywhere."""
-        session, started = self.start(request)
+        """Return the request's result, inside an event loop too."""
+        session, started = self._start(request)
         if isinstance(started, Decision):
             started = run(self.committer.carry_out(started))
         return self._finish(request, session, started)
 
-    def start(self, request: Request) -> tuple[Session, CompressResult | Decision]:
-        """Return the request's session, and the result or a compression."""
+    def _start(self, request: Request) -> tuple[Session, CompressResult | Decision]:
+        """Return the request's session, and the result or the compression due."""
         session = self.projector.open(request)
         if request.is_recorded:
-            request = self._record_start(request, session)
+            request = replace(request, is_cold=self.billing.is_cold(request, session))
+            self.billing.begin(request, session)
         limit = quiet_limit(request, session, is_busy=self.background.is_busy(session.key))
         state = self.sessions.state(session.key)
         quiet = state.extend_last_turn(request, session, limit, self.tokens)
@@ -86,35 +86,28 @@ class Pipeline:
         return session, result
 
     def _start_in_full(self, request: Request, session: Session) -> CompressResult | Decision:
-        """Return the result of all messages, or the compression to wait for."""
-        view = self._look(request, session)
+        """Read all messages; return the result or the compression due."""
+        previewed = self.sessions.state(session.key).previewed
+        view = self.projector.look(request, session, previewed)
         # Signed thinking is only valid behind the messages that it was written behind: a text must
         # not come while a turn goes on.
         if request.mode is Mode.BACKGROUND and not view.signed_tokens:
             return self._answer_now(request, view)
         if request.mode is Mode.READ_ONLY:
             return self._finish_without_model(self.committer.decide(request, view))
-        due = self._find_due(request, view)
+        due = self._find_due(request, view, previewed)
         if due is None:
-            return self.committer.finish_view(request, view)
+            return self.committer.finish_turn(request, view)
         # Inside the hook, waiting would deadlock.
         return self.committer.refuse(due) if is_inside_hook(view.session.key) else due
 
-    def _find_due(self, request: Request, view: View) -> Decision | None:
+    def _find_due(
+        self, request: Request, view: View, previewed: Decision | None = None
+    ) -> Decision | None:
         """Return the compression that is due; report once why one is missing."""
-        decision = self.committer.decide(request, view)
+        decision = self.committer.decide(request, view, previewed)
         self._report_missing(decision)
         return decision if decision.is_compression else None
-
-    def _record_start(self, request: Request, session: Session) -> Request:
-        """Record a request's start; return the request with the cache's state."""
-        request = self._with_cache_state(request, session)
-        self.billing.begin(request, session)
-        return request
-
-    def _with_cache_state(self, request: Request, session: Session) -> Request:
-        """Return the request with the state of the provider's cache."""
-        return replace(request, is_cold=self.billing.is_cold(request, session))
 
     def _with_prices(self, request: Request, session: Session) -> Request:
         """Return the request with prices and the pace of its session."""
@@ -127,8 +120,7 @@ class Pipeline:
         if reason not in (FIXED, NO_GAIN, PRICE):
             return
         name = view.session.id
-        epoch = "" if reason == FIXED else view.session.tip
-        is_new = self.committer.report_skip(decision, reason, epoch)
+        is_new = self.committer.report_skip(decision, reason)
         if is_new and reason == FIXED:
             logger.warning(
                 "session %s: what cannot be dropped takes %d tokens, compression begins at %d: "
@@ -161,12 +153,12 @@ class Pipeline:
     def _finish_without_model(self, decision: Decision) -> CompressResult:
         """Return the view after the compression due, recorded nowhere."""
         view = self.texts.apply_without_model(decision)
-        return self.committer.finish_view(decision.request, view)
+        return result_of(decision.request, view, self.tokens)
 
     def verbatim_result(self, request: Request) -> CompressResult:
         """Return the result with every message verbatim."""
         session = replace(self.projector.open(request), entries=())
-        return self.committer.finish_view(request, self.projector.look(request, session))
+        return result_of(request, self.projector.look(request, session), self.tokens)
 
     def preview(self, request: Request, *, is_written: bool) -> Preview:
         """Return the compression that the next commit of the request takes.
@@ -174,16 +166,17 @@ class Pipeline:
         A model is asked for summaries only if they are to be written, and for none twice.
         """
         session = self.projector.open(request)
-        request = self._with_prices(self._with_cache_state(request, session), session)
-        view = self._look(request, session)
-        last = self.sessions.state(session.key).previewed
+        request = replace(request, is_cold=self.billing.is_cold(request, session))
+        request = self._with_prices(request, session)
+        previewed = self.sessions.state(session.key).previewed
+        view = self.projector.look(request, session, previewed)
         decision = replace(self.committer.decide(request, view), is_archived=True)
         jobs = decision.plan.jobs
         texts: tuple[SegmentText, ...] = ()
-        paid = (self.texts.find_paid(decision, job, last) for job in jobs if job.asks_model)
+        paid = (self.texts.find_paid(decision, job, previewed) for job in jobs if job.asks_model)
         if jobs and (is_written or not request.budget.has_model or all(paid)):
-            texts = run(self.texts.write(decision, last))
-        shown = decision.for_preview(texts, last) if decision.is_compression else None
+            texts = run(self.texts.write(decision, previewed))
+        shown = decision.for_preview(texts, previewed) if decision.is_compression else None
         self.sessions.remember_preview(session.key, shown, texts)
         new = self.texts.make_segments(decision, texts)
         return preview_of(decision, [segment for segment, _ in new], self.tokens)
@@ -197,16 +190,16 @@ class Pipeline:
         # provider's cache stays warm.
         fits = size <= request.budget.limit
         is_busy = self.background.is_busy(view.session.key)
-        shown = self._with_placeholder(request, view)
-        is_waiting = shown is not None or (fits and is_busy)
+        placeholder = self._with_placeholder(request, view)
+        is_waiting = placeholder is not None or (fits and is_busy)
         due = None if is_waiting else self._find_due(request, view)
         if due is not None and not due.plan.jobs:
             return self._commit_masks(due)
         if size > quiet_limit(request, view.session, is_busy=is_busy):
             self._prepare(request, view)
         if due is not None and not fits:
-            shown = self._hold_placeholder(due)
-        return self.committer.finish_view(request, shown or view)
+            placeholder = self._hold_placeholder(due)
+        return self.committer.finish_turn(request, placeholder or view)
 
     def _commit_masks(self, decision: Decision) -> CompressResult:
         """Commit masks and excerpts unless a summary of the session is written.
@@ -231,8 +224,8 @@ class Pipeline:
     async def _write_early(self, request: Request, view: View) -> None:
         """Write a summary before the view reaches the trigger."""
         soft = replace(request.budget, trigger=int(request.budget.trigger * SOFT_RATIO))
-        request = replace(request, budget=soft, mode=Mode.COMMIT)
-        due = await asyncio.to_thread(self.committer.decide_again, request, view)
+        early = replace(request, budget=soft, mode=Mode.COMMIT)
+        due = await asyncio.to_thread(self.committer.decide_again, early, view)
         if not due.is_compression:
             return
         if due.plan.jobs:  # a turn that needs the text earlier gets a static text
@@ -241,7 +234,7 @@ class Pipeline:
         self.sessions.add_unreported_usage(view.session.key, done.usage)
 
     def _with_placeholder(self, request: Request, view: View) -> View | None:
-        """Return the view with the placeholder, if needed and large enough."""
+        """Return the view with the placeholder; None if unneeded, outdated or outgrown."""
         placeholder = self.sessions.state(view.session.key).placeholder
         limit = request.budget.limit
         if placeholder is None or view.size() <= limit:
@@ -274,21 +267,17 @@ class Pipeline:
         session = self.projector.open(request)
         if not self.billing.is_cold(request, session):
             return False
-        # One look in each silence is enough.
+        # Look once in each silence.
         silence = f"{session.tip} {self.billing.last_request(session)}"
         if not self.sessions.report_once(session.key, "idle", silence):
             return False
-        messages = request.messages or self._last_messages(session)
-        request = replace(request, is_cold=True, messages=messages)
-        view = self._look(request, session)
-        return view.size() > trigger_of(request, session) and self._prepare(request, view)
+        last_turn = self.sessions.state(session.key).last_turn
+        messages = request.messages or self.stored.newest_messages(session, last_turn)
+        cold = replace(request, is_cold=True, messages=messages)
+        view = self._look(cold, session)
+        return view.size() > trigger_of(cold, session) and self._prepare(cold, view)
 
-    def _last_messages(self, session: Session) -> list[Message]:
-        turn = self.sessions.state(session.key).last_turn
-        is_newest = turn is not None and session.is_unchanged_since(turn.session)
-        return turn.messages if turn and is_newest else self.stored.store.transcript(session)
-
-    # -------------------------------------------------------------- whatever fails
+    # -------------------------------------------------------------- after a failure
 
     def best(self, request: Request, logged: Exception | None) -> CompressResult:
         """Return a view without a model, a commit or an unreadable ledger.
@@ -316,7 +305,7 @@ class Pipeline:
         except BudgetTooSmall as error:
             logger.info("shortened to go on: %s", error)  # each request; the caller logs it once
         short = replace(self._shorten(request, view), given_tokens=view.given_tokens)
-        result = self.committer.finish_view(request, short)
+        result = result_of(request, short, self.tokens)
         # Messages cut in their middle are masked, as outputs are.
         return result if result.segments else replace(result, context_status="masked")
 
@@ -330,8 +319,8 @@ class Pipeline:
         shorter = dict(zip(map(id, kept), cut, strict=True))
         messages = [shorter.get(id(message), message) for message in view.caller_messages]
         with contextlib.suppress(BudgetTooSmall):
-            request = replace(request, messages=messages)
-            short = self.projector.look(request, view.session)
-            return self.texts.apply_without_model(self.committer.decide(request, short))
-        request = replace(request, messages=shorten_messages(kept, limit, count))
-        return replace(self.projector.look(request, view.session), segments=())
+            shorter_request = replace(request, messages=messages)
+            short = self.projector.look(shorter_request, view.session)
+            return self.texts.apply_without_model(self.committer.decide(shorter_request, short))
+        alone = replace(request, messages=shorten_messages(kept, limit, count))
+        return replace(self.projector.look(alone, view.session), segments=())

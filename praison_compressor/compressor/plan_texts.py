@@ -63,10 +63,10 @@ class PlanTexts:
 
     def apply_without_model(self, decision: Decision) -> View:
         """Return the view after the plan, with static texts without references."""
-        decision = replace(decision, is_archived=False)
-        texts = list(map(self.writer.static, briefs_for(decision)))
-        made = self.make_segments(decision, texts)
-        return decision.view.with_segments(segment for segment, _ in made)
+        unnamed = replace(decision, is_archived=False)
+        texts = list(map(self.writer.static, briefs_for(unnamed)))
+        segments = self.make_segments(unnamed, texts)
+        return decision.view.with_segments(segment for segment, _ in segments)
 
     def make_segments(
         self, decision: Decision, texts: Sequence[SegmentText]
@@ -77,35 +77,34 @@ class PlanTexts:
         """
         jobs = decision.plan.jobs
         texts = texts or [SegmentText({}, "unwritten")] * len(jobs)
-        made = [
+        segments = [
             self._segment(decision, "summary", (job.start, job.end), text)
             for job, text in zip(jobs, texts, strict=True)
         ]
         for kind, index, line in self._render_lines(decision):
             run = index, index + 1
-            made.append(self._segment(decision, kind, run, SegmentText(line, "static")))
+            segments.append(self._segment(decision, kind, run, SegmentText(line, "static")))
         for step in new_keeps(decision.view):
             text = SegmentText({"role": "user", "content": "[kept by the user]"}, "keep")
-            made.append(self._segment(decision, "keep", (step.start, step.stop), text))
-        return made
+            segments.append(self._segment(decision, "keep", (step.start, step.stop), text))
+        return segments
 
     def _render_lines(self, decision: Decision) -> Iterator[tuple[SegmentKind, int, Message]]:
         """Yield kind, index and text of each mask and excerpt."""
         view, plan = decision.view, decision.plan
-        excerpts = plan.excerpted
         first = len(view.segments) + len(plan.jobs) + 1
         origins = view.transcript.origins
-        names = dict[int, str]()
-        for number, index in enumerate(sorted([*plan.masks, *excerpts]), first):
+        references = dict[int, str]()
+        for number, index in enumerate(sorted([*plan.masks, *plan.excerpted]), first):
             is_readable = decision.is_archived and origins[index] not in decision.unarchived
-            names[index] = f"s{number}.1" if is_readable else ""
-        if not names:
+            references[index] = f"s{number}.1" if is_readable else ""
+        if not references:
             return
-        masks = {index: names[index] for index in plan.masks}
-        cuts = {index: names[index] for index in excerpts}
-        lines = self.texts.shorten_results(view, decision.request.budget.large, cuts)
+        masks = {index: references[index] for index in plan.masks}
+        excerpts = {index: references[index] for index in plan.excerpted}
+        lines = self.texts.shorten_results(view, decision.request.budget.large, excerpts)
         lines |= self.texts.mask_outputs(view, masks)
-        for index in names:  # in the order of their references
+        for index in references:  # in their order
             if index in lines:
                 yield ("mask" if index in masks else "excerpt"), index, lines[index]
 
@@ -125,7 +124,7 @@ class PlanTexts:
             created=time.time(),
             transcript_length=len(view.unrepaired_messages),
             limit=0 if kind == "keep" else request.budget.window_limit,
-            wishes=request.instructions_digest if text.method == "model" else "",
+            instructions_digest=request.instructions_digest if text.method == "model" else "",
         )
         return segment, view.originals(*run)
 
@@ -145,12 +144,13 @@ def _previewed_texts(previewed: Decision) -> Iterator[PaidText]:
 
 
 def _undone_texts(session: Session) -> Iterator[PaidText]:
-    """Yield the texts by a model that undos took back, newest first."""
-    gone = undone_hashes(session.entries)
+    """Yield a model's texts that were undone, newest first."""
+    undone = undone_hashes(session.entries)
     for entry in reversed(session.entries):
         segment = entry.segment
-        if entry.hash in gone and (segment.kind, segment.method) == ("summary", "model"):
-            yield segment.run, segment.wishes, SegmentText(segment.rendered, "model", segment.model)
+        if entry.hash in undone and (segment.kind, segment.method) == ("summary", "model"):
+            text = SegmentText(segment.rendered, "model", segment.model)
+            yield segment.run, segment.instructions_digest, text
 
 
 # -------------------------------------------------------------- briefs
@@ -204,10 +204,10 @@ def _references(decision: Decision, job: Job, name: str) -> tuple[str, ...]:
     """
     transcript = decision.view.transcript
     run = range(job.start, job.end)
-    places = {origin: place for place, origin in enumerate(transcript.origins_of(run), 1)}
-    found, last, place = [], -1, 1
+    numbers = {origin: number for number, origin in enumerate(transcript.origins_of(run), 1)}
+    references, last, number = [], -1, 1
     for origin in transcript.origins[job.start : job.end]:
         if origin is not None:
-            last, place = origin, places[origin]
-        found.append("" if last in decision.unarchived else f"{name}.{place}")
-    return tuple(found)
+            last, number = origin, numbers[origin]
+        references.append("" if last in decision.unarchived else f"{name}.{number}")
+    return tuple(references)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from ..ledger.segments import Segment
 from ..messages import Message, text_of, tool_calls_of
@@ -14,7 +13,7 @@ from ..tokens.models import Limits, model_limits
 from ..view.budget import Budget
 from ..view.costs import Balance
 from ..view.masks import results_with_calls
-from ..view.view import View
+from ..view.view import Tile, View
 from .choices import known_references
 from .decision import Decision, trigger_of
 from .prices import balance_of
@@ -141,31 +140,15 @@ class ContextUse:
 
 def context_use_of(request: Request, view: View, tokens: TokenCounter) -> ContextUse:
     """Return the window's tokens by part."""
-    budget = request.budget
-    messages = view.transcript.messages
-    bridges = view.bridges(0, len(messages))
-    sizes: dict[str, list[int]] = {
-        "system prompt": [],
-        "head": [],
-        "summaries": [*(segment.tokens for segment in view.summaries()), *bridges],
-        "masked outputs": [],
-        "tail": [],
-    }
-    verbatim: list[int] = []
-    for index in sorted(set(range(len(messages))) - view.covered):
-        name = _part_name(view, index)
-        if name in ("head", "tail"):
-            verbatim.append(index)
-        sizes[name].append(view.message_tokens(index))
-    # The budget sets the pinned texts aside even while the view does not show them.
-    aside = 0 if view.pinned is None else view.pinned.tokens - view.pinned_tokens
-    if view.pinned_tokens:
-        sizes["head"].append(view.pinned_tokens)
-    window = model_limits(request.config.model, request.config.context_window).window
+    part_of = {i: _part_name(view, i) for i in range(len(view.tokens)) if i not in view.covered}
+    sizes = _part_sizes(view, part_of)
     parts = {"tool schemas": request.overhead_tokens}
     parts |= {name: sum(part) for name, part in sizes.items()}
     parts["tail"] += tokens.messages([])
-    parts["free"] = budget.limit - view.size() + aside
+    # The budget sets the pinned texts aside even while the view does not show them.
+    aside = 0 if view.pinned is None else view.pinned.tokens - view.pinned_tokens
+    parts["free"] = request.budget.limit - view.size() + aside
+    window = model_limits(request.config.model, request.config.context_window).window
     parts["reserve"] = window - sum(parts.values())
     return ContextUse(
         model=request.config.model,
@@ -174,8 +157,20 @@ def context_use_of(request: Request, view: View, tokens: TokenCounter) -> Contex
         messages={name: len(part) for name, part in sizes.items()},
         message_tokens=view.size(),
         trigger=trigger_of(request, view.session),
-        largest=_largest(view, verbatim),
+        largest=_largest(view, [i for i, name in part_of.items() if name in ("head", "tail")]),
     )
+
+
+def _part_sizes(view: View, part_of: Mapping[int, str]) -> dict[str, list[int]]:
+    """Return the tokens of each part's messages."""
+    names = ("system prompt", "head", "summaries", "masked outputs", "tail")
+    sizes: dict[str, list[int]] = {name: [] for name in names}
+    for index, name in part_of.items():
+        sizes[name].append(view.message_tokens(index))
+    sizes["summaries"] += [segment.tokens for segment in view.summaries()]
+    sizes["summaries"] += view.bridges(0, len(view.tokens))
+    sizes["head"] += [view.pinned_tokens] if view.pinned_tokens else []
+    return sizes
 
 
 def _part_name(view: View, index: int) -> str:
@@ -209,15 +204,15 @@ def _largest(view: View, verbatim: list[int]) -> tuple[LargeMessage, ...]:
 # -------------------------------------------------------------- a compression to come
 
 
-def preview_of(decision: Decision, new: Sequence[Segment], tokens: TokenCounter) -> Preview:
-    """Return the preview of a decision, whose plan's segments are `new`."""
+def preview_of(decision: Decision, segments: Sequence[Segment], tokens: TokenCounter) -> Preview:
+    """Return the preview of a decision with its plan's segments."""
     request, view, plan = decision.request, decision.view, decision.plan
     opening = tokens.messages([])
     costs = request.budget.costs
     rooms = {view.digests[job.start : job.end]: job.room for job in plan.jobs}
-    new = [s if s.rendered else replace(s, tokens=rooms[s.run]) for s in new]
+    new = [s if s.rendered else replace(s, tokens=rooms[s.run]) for s in segments]
     after = view.with_segments(new)
-    named = {index: name for name, index in known_references(after).items()}
+    references = {index: name for name, index in known_references(after).items()}
     return Preview(
         parts=tuple(_preview_parts(after, {id(segment) for segment in new}, request.budget)),
         messages=tuple(view.caller_messages),
@@ -226,7 +221,7 @@ def preview_of(decision: Decision, new: Sequence[Segment], tokens: TokenCounter)
         lines={
             index: text_of(segment.rendered) for index, segment in after.result_segments.items()
         },
-        references=tuple(named.get(index, "") for index in range(len(view.tokens))),
+        references=tuple(references.get(index, "") for index in range(len(view.tokens))),
         chosen=view.chosen,
         budget=request.budget,
         limits=model_limits(request.config.model, request.config.context_window),
@@ -243,31 +238,41 @@ def preview_of(decision: Decision, new: Sequence[Segment], tokens: TokenCounter)
 
 def _preview_parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]:
     """Yield the parts of a view; `new` has ids of new segments."""
-    named = 0
-    length = len(after.tokens)
-    numbers = {id(segment): number for number, segment in enumerate(after.segments, 1)}
-    ends = [(-1, 0, None), *after.tiles, (length, length, None)]
-    gaps = [(gap, start, None) for (_, gap, _), (start, _, _) in pairwise(ends) if gap < start]
-    for start, end, segment in sorted([*after.tiles, *gaps], key=lambda run: run[0]):
-        run = (start, end - start, after.original_tokens(start, end))
-        bridges = after.bridges(start, end)
-        if segment is None:
-            name = "tail" if end == length else "kept" if named else "head"
-            masked = sum(index in after.result_segments for index in range(start, end))
-            left = after.span_tokens(start, end) + sum(bridges)
-            part = Part(name if after.tiles else "all", *run, left, masked)
-        else:
-            named += 1
-            is_new = id(segment) in new
-            part = Part(
-                f"summary {named}" if len(after.tiles) > 1 else "summary",
-                *(*run, segment.tokens + sum(bridges)),
-                segment=None if is_new else segment,
-                to_write=is_new,
-                text=text_of(segment.rendered),
-                reference=f"s{numbers[id(segment)]}",
-            )
+    ends = [0, *(end for tile in after.tiles for end in tile[:2]), len(after.tokens)]
+    gaps = (gap for gap in zip(ends[::2], ends[1::2], strict=True) if gap[0] < gap[1])
+    parts = [_verbatim_part(after, start, end) for start, end in gaps]
+    parts += [_summary_part(after, tile, new) for tile in after.tiles]
+    for part in sorted(parts, key=lambda part: part.start):
         yield replace(part, why=_reason_for(part, budget, after))
+
+
+def _verbatim_part(after: View, start: int, end: int) -> Part:
+    name = "tail" if end == len(after.tokens) else "kept" if start else "head"
+    return Part(
+        name=name if after.tiles else "all",
+        start=start,
+        messages=end - start,
+        tokens_before=after.original_tokens(start, end),
+        tokens_after=after.span_tokens(start, end) + sum(after.bridges(start, end)),
+        masked=sum(index in after.result_segments for index in range(start, end)),
+    )
+
+
+def _summary_part(after: View, tile: Tile, new: set[int]) -> Part:
+    start, end, segment = tile
+    is_new = id(segment) in new
+    number = next(n for n, other in enumerate(after.segments, 1) if other is segment)
+    return Part(
+        name=f"summary {after.tiles.index(tile) + 1}" if len(after.tiles) > 1 else "summary",
+        start=start,
+        messages=end - start,
+        tokens_before=after.original_tokens(start, end),
+        tokens_after=segment.tokens + sum(after.bridges(start, end)),
+        segment=None if is_new else segment,
+        to_write=is_new,
+        text=text_of(segment.rendered),
+        reference=f"s{number}",
+    )
 
 
 def _reason_for(part: Part, budget: Budget, view: View) -> str:

@@ -25,16 +25,16 @@ def costs_of(request: Request, *, is_cached: bool) -> Costs | None:
 
     `is_cached` is False once the provider's reports show that no cache serves the session.
     """
-    view = prices_of(request.config.model)
-    summary = prices_of(request.writer) if request.budget.has_model else FREE
-    if view.input is None or summary.input is None or summary.output is None:
+    reader = prices_of(request.config.model)
+    writer = prices_of(request.writer) if request.budget.has_model else FREE
+    if reader.input is None or writer.input is None or writer.output is None:
         return None
-    read = written = view.input
+    read = written = reader.input
     if is_cached:
-        listed = view.written_1h if request.config.cache_ttl == "1h" else view.written
-        read = view.input if view.cached is None else view.cached
-        written = view.input if listed is None else listed
-    return Costs(read, written, summary.input, summary.output, is_cold=request.is_cold)
+        listed = reader.written_1h if request.config.cache_ttl == "1h" else reader.written
+        read = reader.input if reader.cached is None else reader.cached
+        written = reader.input if listed is None else listed
+    return Costs(read, written, writer.input, writer.output, is_cold=request.is_cold)
 
 
 def balance_of(view: View, plan: Plan, costs: Costs) -> Balance:

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from ..config import CompressorConfig
 from ..ledger.segments import (
+    BLANK,
     DROPPED,
-    FORGOTTEN,
     Entry,
     Segment,
     Session,
@@ -17,7 +17,7 @@ from ..ledger.segments import (
     segments_in_force,
 )
 from ..ledger.stores import Store, redacts_secrets
-from ..messages import Message, digest, read_transcript
+from ..messages import Message, Transcript, digest, read_transcript
 from ..messages.digests import CachedMessage, MessageCache, Originals
 from ..messages.thinking import binds_thinking, signatures, without_thinking
 from ..tokens.counter import TokenCounter
@@ -49,7 +49,7 @@ class Projector:
 
         The user may name messages by the references of the newest preview.
         """
-        view = self._lay(request, session)
+        view = self._read_view(request, session)
         if previewed is None:
             return apply_choices(request, view, {})
         if previewed.is_taken_by(request, view):
@@ -57,40 +57,49 @@ class Projector:
             request = replace(request, keep=own.keep, since=own.since, until=own.until)
         return apply_choices(request, view, previewed.references_in(view))
 
-    def _lay(self, request: Request, session: Session) -> View:
+    def _read_view(self, request: Request, session: Session) -> View:
         """Return the view before the user's choices."""
-        messages = request.messages
-        transcript = read_transcript(messages)
-        seen = self._cache.all(transcript.messages)
-        counted = self._tokens.begin_count(seen)  # `expand` computes digests meanwhile
-        originals = self.expand(transcript.messages, seen, session, request.pinned)
+        transcript = read_transcript(request.messages)
+        cached = self._cache.all(transcript.messages)
+        counted = self._tokens.begin_count(cached)  # `expand` computes digests meanwhile
+        originals = self.expand(transcript.messages, cached, session, request.pinned)
         tokens = counted()
-        given_tokens = self._tokens.messages([]) + sum(tokens)
-        if originals is not None:
-            messages = originals
-            transcript = read_transcript(messages)
-            seen = self._cache.all(transcript.messages)
-            tokens = self._tokens.each(seen)
-        own = transcript.messages
-        # Private copies: a host may edit its messages between digest and archive.
-        transcript = replace(transcript, messages=tuple(entry.plain for entry in seen))
+        if originals is None:
+            return self._make_view(request, session, transcript, cached, tokens)
+        whole = read_transcript(originals)
+        restored = self._cache.all(whole.messages)
+        own = replace(request, messages=originals)
+        view = self._make_view(own, session, whole, restored, self._tokens.each(restored))
+        return replace(view, given_tokens=self._tokens.messages([]) + sum(tokens))
+
+    def _make_view(
+        self,
+        request: Request,
+        session: Session,
+        transcript: Transcript,
+        cached: Sequence[CachedMessage],
+        tokens: Sequence[int],
+    ) -> View:
+        """Return the view of the request's transcript, which has no renderings."""
+        # A host may edit its messages between digest and archive.
+        copies = tuple(item.plain for item in cached)
         # A message that was restored with redacted secrets has another digest.
         aliases = _aliases(session)
         return View(
-            transcript=transcript,
-            digests=tuple(aliases.get(entry.digest, entry.digest) for entry in seen),
+            transcript=replace(transcript, messages=copies),
+            digests=tuple(aliases.get(item.digest, item.digest) for item in cached),
             tokens=tuple(tokens),
             segments=self._segments(session, request.budget.window_limit),
             head_tokens=request.budget.head,
-            kept_out=messages_to_keep(transcript.messages, transcript.steps, request.config),
+            kept_out=messages_to_keep(copies, transcript.steps, request.config),
             pinned=request.pinned,
             bridge=Segment("bridge", (), BRIDGE, self._tokens.message(BRIDGE), 0, "bridge"),
-            caller_messages=own,
-            unrepaired_messages=Originals(self._cache.all(messages)),
-            given_tokens=given_tokens,
+            caller_messages=transcript.messages,
+            unrepaired_messages=Originals(self._cache.all(request.messages)),
+            given_tokens=self._tokens.messages([]) + sum(tokens),
             session=session,
             limit=request.budget.window_limit,
-            signed_tokens=self._signed_tokens(transcript.messages),
+            signed_tokens=self._signed_tokens(copies),
             binds_thinking=binds_thinking(self._tokens.model),
         )
 
@@ -105,7 +114,7 @@ class Projector:
 
     def _segments(self, session: Session, limit: int) -> tuple[Segment, ...]:
         """Return the session's segments, blank ones for far smaller windows."""
-        fitting = (s if s.is_for(limit) else FORGOTTEN for s in segments_in_force(session.entries))
+        fitting = (s if s.is_for(limit) else BLANK for s in segments_in_force(session.entries))
         return tuple(self.recount(s if self._recall else without_recall_tools(s)) for s in fitting)
 
     def recount(self, segment: Segment) -> Segment:
@@ -117,13 +126,13 @@ class Projector:
 
     def unfold(self, request: Request) -> list[Message] | None:
         """Return the request's messages as `expand` does."""
-        seen = self._cache.all(request.messages)
-        return self.expand(request.messages, seen, self.open(request), request.pinned)
+        cached = self._cache.all(request.messages)
+        return self.expand(request.messages, cached, self.open(request), request.pinned)
 
     def expand(
         self,
         messages: Sequence[Message],
-        seen: Sequence[CachedMessage],
+        cached: Sequence[CachedMessage],
         session: Session,
         pinned: Segment | None = None,
     ) -> list[Message] | None:
@@ -133,7 +142,7 @@ class Projector:
         neither renderings nor pinned texts.
         """
         rendered = renderings(session, self._cache)
-        digests = [entry.digest for entry in seen]
+        digests = [item.digest for item in cached]
         times = Counter(name for name in digests if name in rendered)
         own = None if pinned is None else self._cache(pinned.rendered).digest
         if not times and (own is None or own not in digests):
@@ -191,6 +200,6 @@ def skeleton_of(view: View) -> Skeleton:
         # If repair moved a result, the messages stay in the caller's order.
         if origins and origins[-1] - origins[0] + 1 == len(origins):
             skeleton[origins[0]] = numbers[id(segment)]
-            for place in origins[1:]:
-                skeleton[place] = None
+            for origin in origins[1:]:
+                skeleton[origin] = None
     return tuple(part for part in skeleton if part is not None)

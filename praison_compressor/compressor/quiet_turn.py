@@ -20,6 +20,9 @@ from .projection import renderings
 from .request import Request
 from .result import CompressResult
 
+Basis = tuple[TokenCounter, float, int, Segment | None]
+"""Counter, its ratio, tokens of the head, pinned texts."""
+
 
 @dataclass(frozen=True)
 class LastTurn:
@@ -28,12 +31,12 @@ class LastTurn:
     session: Session
     messages: list[Message]
     """Private copies of the view's original messages."""
-    basis: tuple[TokenCounter, float, int, Segment | None]
-    """Counter, its ratio, tokens of the head, pinned texts: the next turn needs the same."""
-    sent: tuple[Tile, ...]
+    basis: Basis
+    """The next turn must have the same basis."""
+    tiles: tuple[Tile, ...]
     """Runs of the transcript with their segments."""
     watched: frozenset[str]
-    """Digests that would change the view: a new message may have none of them."""
+    """Digests that no new message may have: such a message would change the view."""
     result: CompressResult
     """The result, without its messages."""
 
@@ -44,24 +47,24 @@ class LastTurn:
 
         None also if the view would have more than `limit` tokens.
         """
-        seen = self._new_messages(request, tokens)
-        if seen is None:
+        cached = self._new_messages(request, tokens)
+        if cached is None:
             return None
-        added = sum(tokens.each(seen))
+        added = sum(tokens.each(cached))
         large = request.budget.large
         if large is not None and added > large:
             return None
         result = replace(
             self.result,
-            messages=replace_runs(request.messages, self.sent),
+            messages=replace_runs(request.messages, self.tiles),
             tokens_before=self.result.tokens_before + added,
             tokens_after=self.result.tokens_after + added,
             summary_method="reused" if self.result.segments else None,
         )
-        pinned = request.pinned.tokens if request.pinned is not None and self.sent else 0
+        pinned = request.pinned.tokens if request.pinned is not None and self.tiles else 0
         if result.tokens_after - tokens.messages([]) - pinned > limit:
             return None
-        messages = [*self.messages, *(entry.plain for entry in seen)]
+        messages = [*self.messages, *(item.plain for item in cached)]
         # The view has the caller's own messages: the caller may edit it.
         return replace(self, messages=messages, result=replace(result, messages=[])), result
 
@@ -78,15 +81,15 @@ class LastTurn:
             new = messages[old:]
             if messages[:old] != self.messages or not _starts_cleanly(new):
                 return None
-            seen = tokens.cache.all(new)
+            cached = tokens.cache.all(new)
         except (AttributeError, TypeError, InvalidMessages):
             return None
         # Signed thinking moves the trigger, and may have to be left out.
         is_harmless = all(
-            entry.digest not in self.watched and entry.comparable and not signatures(entry.plain)
-            for entry in seen
+            item.digest not in self.watched and item.comparable and not signatures(item.plain)
+            for item in cached
         )
-        return seen if is_harmless else None
+        return cached if is_harmless else None
 
 
 def last_turn_of(
@@ -108,41 +111,39 @@ def last_turn_of(
         session=view.session,
         messages=list(view.transcript.messages),
         basis=_basis(request, tokens),
-        sent=view.sent_tiles,
+        tiles=view.sent_tiles,
         watched=watched,
         result=replace(result, messages=[]),
     )
 
 
-def _basis(
-    request: Request, tokens: TokenCounter
-) -> tuple[TokenCounter, float, int, Segment | None]:
+def _basis(request: Request, tokens: TokenCounter) -> Basis:
     return tokens, tokens.ratio, request.budget.head, request.pinned
 
 
 def _watched_digests(view: View, cache: MessageCache) -> frozenset[str] | None:
     """Return the digests of messages that would change the view.
 
-    None if any new message may change the view: it may uncover a segment that the newest messages
-    hide, or complete one that they begin.
+    None if every new message may change the view. A segment may apply once its messages are not the
+    newest, or once the new message completes its run.
     """
     segments, users = view.segments, view.transcript.users
     if not users:
         return None
     # Messages up to the task always stay; of the later ones only the newest do.
     task = users[0]
-    everywhere = [
+    later_replaceable = [
         may_go if n <= task else n not in view.chosen for n, may_go in enumerate(view.replaceable)
     ]
-    if tuple(lay_summaries(view.digests, segments, everywhere)) != view.tiles:
+    if tuple(lay_summaries(view.digests, segments, later_replaceable)) != view.tiles:
         return None
-    if lay_masks(view.digests, segments, everywhere) != view.result_segments:
+    if lay_masks(view.digests, segments, later_replaceable) != view.result_segments:
         return None
-    laid = [tile.segment for tile in view.tiles]
-    unlaid = {name for s in segments if s not in laid for name in (*s.run, *s.aliases())}
-    if view.digests[-1] in unlaid:
+    applied = [tile.segment for tile in view.tiles]
+    unapplied = {name for s in segments if s not in applied for name in (*s.run, *s.aliases())}
+    if view.digests[-1] in unapplied:
         return None
-    return frozenset(unlaid.union(renderings(view.session, cache)))
+    return frozenset(unapplied.union(renderings(view.session, cache)))
 
 
 def _starts_cleanly(new: list[Message]) -> bool:

@@ -22,7 +22,7 @@ from ..config import (
 from ..errors import ConfigError
 from ..ledger.segments import Segment
 from ..ledger.stores import Store
-from ..messages import as_list
+from ..messages.transcript import as_list
 from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
@@ -62,6 +62,9 @@ class Mode(Enum):
 SessionKey = tuple[str, str]
 """Namespace and session."""
 
+Choice = str | int
+"""A message that the user names: by reference, as s2.14, or by index in the caller's list."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -82,11 +85,11 @@ class Request:
     force: bool = False
     pinned: Segment | None = None
     """The framed message of the pinned texts."""
-    keep: tuple[str | int, ...] = ()
-    """Messages that the user keeps, by reference or index."""
-    since: str | int | None = None
+    keep: tuple[Choice, ...] = ()
+    """Messages that the user keeps."""
+    since: Choice | None = None
     """First message of the range to summarize."""
-    until: str | int | None = None
+    until: Choice | None = None
     """First message behind that range."""
     overhead_tokens: int = 0
     """Tokens of the provider's request beside the messages."""
@@ -94,7 +97,7 @@ class Request:
     """Whether the provider's cache has lost the session's last request."""
 
     @property
-    def places(self) -> tuple[str | int | None, ...]:
+    def choices(self) -> tuple[Choice | None, ...]:
         """Return the messages to keep, then the ends of the range."""
         return *self.keep, self.since, self.until
 
@@ -120,7 +123,7 @@ class Request:
 
     @property
     def instructions_digest(self) -> str:
-        """Return a digest of who writes, how much, by what instructions."""
+        """Return a digest of the writing model, the length and the instructions."""
         config = self.config
         asked = (self.model or config.auxiliary_model, config.summary_target_tokens)
         text = repr((*asked, config.summary_instructions))
@@ -142,26 +145,24 @@ class RequestReader:
     """The session of calls that name none."""
     summarizer: Summarizer | None
 
-    def read(self, messages: Sequence[Any], given: Options, mode: Mode | None = None) -> Request:
+    def read(self, messages: Sequence[Any], options: Options, mode: Mode | None = None) -> Request:
         """Return a call's request; without `mode` its options decide.
 
         Raises:
             ConfigError: an option has a value that cannot work.
             InvalidMessages: not a list of chat messages.
         """
-        options = check_call_options(given)
-        tokens = self.tokens
-        names = ("protect_last_n_tokens", "summary_target_tokens")
-        own: dict[str, Any] = {n: value for n in names if (value := options.get(n)) is not None}
-        config = replace(self.config, **own) if own else self.config  # a copy checks its options
+        options = check_call_options(options)
+        config = self._config_with(options)
         writer = options.get("auxiliary_model") or config.auxiliary_model
         has_model = bool(self.summarizer or writer)
-        pinned = pinned_segment(options, config, tokens)
+        pinned = self._pinned_segment(options)
+        budget = self._budget(options, config, pinned)
         request = Request(
             messages=list(as_list(messages)),
             mode=mode or Mode.COMMIT,
             config=config,
-            budget=replace(budget_of(options, config, tokens, pinned), has_model=has_model),
+            budget=replace(budget, has_model=has_model),
             key=(config.namespace, options.get("session_id") or self.session_id),
             parent_id=options.get("parent_session_id"),
             model=options.get("auxiliary_model"),
@@ -175,22 +176,46 @@ class RequestReader:
         )
         return request if mode else replace(request, mode=_mode_of(request, options))
 
+    def _config_with(self, options: Options) -> CompressorConfig:
+        """Return the configuration with a call's own values, checked."""
+        names = ("protect_last_n_tokens", "summary_target_tokens")
+        own: dict[str, Any] = {name: value for name, value in options.items() if name in names}
+        return replace(self.config, **own) if own else self.config
+
+    def _pinned_segment(self, options: Options) -> Segment | None:
+        """Return the framed message of all pinned texts, or None without any."""
+        texts = tuple(dict.fromkeys((*self.config.pinned, *(options.get("pinned") or ()))))
+        if not texts:
+            return None
+        message = pinned_message(texts)
+        return Segment("pinned", (), message, self.tokens.message(message), 0, "pinned")
+
+    def _budget(self, options: Options, config: CompressorConfig, pinned: Segment | None) -> Budget:
+        """Return the budget of a call, by the window or by `target_tokens`."""
+        beside = self.tokens.messages([]) + (pinned.tokens if pinned else 0)
+        target = options.get("target_tokens")
+        if target is not None:
+            return Budget.exactly(config, whole_number("target_tokens", target) - beside)
+        window = model_limits(config.model, config.context_window).window
+        overhead = whole_number("overhead_tokens", options.get("overhead_tokens", 0), 0)
+        return Budget.of(config, window, overhead + beside)
+
     def read_stored(self, messages: Sequence[Any], session_id: str | None) -> Request:
         """Return a request about a session's transcript; it records nothing."""
         return self.read(messages, {"session_id": session_id}, Mode.READ_ONLY)
 
     def key(self, session_id: str | None) -> SessionKey:
         """Return namespace and session that a call names."""
-        named = check_call_options({"session_id": session_id})
-        return self.config.namespace, named.get("session_id") or self.session_id
+        options = check_call_options({"session_id": session_id})
+        return self.config.namespace, options.get("session_id") or self.session_id
 
 
 def _mode_of(request: Request, options: Options) -> Mode:
     """Return the mode that a call's options choose."""
     if not options.get("extends", True):
         return Mode.READ_ONLY
-    is_early = request.config.background and request.budget.has_model
-    return Mode.BACKGROUND if is_early and not request.is_requested else Mode.COMMIT
+    has_background = request.config.background and request.budget.has_model
+    return Mode.BACKGROUND if has_background and not request.is_requested else Mode.COMMIT
 
 
 def _model_name(summarizer: Any) -> str | None:
@@ -199,44 +224,17 @@ def _model_name(summarizer: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def pinned_segment(
-    options: Options, config: CompressorConfig, tokens: TokenCounter
-) -> Segment | None:
-    """Return the framed message of all pinned texts, or None without any."""
-    texts = tuple(dict.fromkeys((*config.pinned, *(options.get("pinned") or ()))))
-    if not texts:
-        return None
-    message = pinned_message(texts)
-    return Segment("pinned", (), message, tokens.message(message), 0, "pinned")
-
-
-def budget_of(
-    options: Options,
-    config: CompressorConfig,
-    tokens: TokenCounter,
-    pinned: Segment | None = None,
-) -> Budget:
-    """Return the budget of a call, by the window or by `target_tokens`."""
-    beside = tokens.messages([]) + (pinned.tokens if pinned else 0)
-    target = options.get("target_tokens")
-    if target is not None:
-        return Budget.exactly(config, whole_number("target_tokens", target) - beside)
-    window = model_limits(config.model, config.context_window).window
-    overhead = whole_number("overhead_tokens", options.get("overhead_tokens", 0), 0)
-    return Budget.of(config, window, overhead + beside)
-
-
 # -------------------------------------------------------------- checks
 
 
-def _is_place(value: Any) -> bool:
+def _is_choice(value: Any) -> bool:
     return isinstance(value, (str, int)) and not isinstance(value, bool)
 
 
-_PLACE = make_check("a reference such as s2.14, or an index", _is_place)
-_PLACES = make_check(
+_CHOICE = make_check("a reference such as s2.14, or an index", _is_choice)
+_CHOICES = make_check(
     "a list of references such as s2.14 or of indices",
-    lambda v: isinstance(v, (list, tuple)) and all(map(_is_place, v)),
+    lambda v: isinstance(v, (list, tuple)) and all(map(_is_choice, v)),
 )
 
 OPTION_CHECKS: Mapping[str, OptionCheck] = {
@@ -246,9 +244,9 @@ OPTION_CHECKS: Mapping[str, OptionCheck] = {
     "force": SWITCH,
     "extends": SWITCH,
     "pinned": check_texts,
-    "keep": _PLACES,
-    "since": _PLACE,
-    "until": _PLACE,
+    "keep": _CHOICES,
+    "since": _CHOICE,
+    "until": _CHOICE,
 }
 """Checks of options that no step checks later; None passes."""
 

@@ -139,9 +139,10 @@ def usage_of(texts: Sequence[SegmentText]) -> Usage:
     return functools.reduce(Usage.__add__, (text.usage for text in texts), Usage())
 
 
-def add_cost(owed: Usage, texts: Sequence[SegmentText]) -> tuple[SegmentText, ...]:
+def add_cost(unreported: Usage, texts: Sequence[SegmentText]) -> tuple[SegmentText, ...]:
     """Return the texts; add the unreported cost to the first."""
-    return tuple(replace(t, usage=t.usage + owed) if not n else t for n, t in enumerate(texts))
+    charged = [replace(text, usage=text.usage + unreported) for text in texts[:1]]
+    return (*charged, *texts[1:])
 
 
 def _summary_method(view: View, texts: Sequence[SegmentText], before: Session | None) -> str | None:

@@ -51,7 +51,7 @@ class SessionState:
     """The newest preview's decision."""
     reported: Mapping[str, str] = field(default_factory=dict)
     """Subject -> epoch in which it was last reported."""
-    owed: Usage = field(default_factory=Usage)
+    unreported: Usage = field(default_factory=Usage)
     """Cost of texts that no result has reported yet."""
     requests: int = 0
     cold_requests: int = 0
@@ -148,30 +148,34 @@ class SessionStates:
         self._change(turn.session.key, last_turn=turn)
 
     def finish_request(self, key: SessionKey, result: CompressResult) -> CompressResult:
-        """Record a result's sizes; return the result with owed cost and bill."""
+        """Record a result's sizes; return the result with unreported cost and bill."""
         with self._lock:
             state = self.state(key)
-            owed = self.take_unreported_usage(key)
+            unreported = self.take_unreported_usage(key)
             added = result.tokens_before - state.tokens
             growth = state.growth
             if state.tokens and added > 0:  # neither the first request nor a shorter transcript
                 growth += (added - growth) * (NEWEST_SHARE if growth else 1)
             sizes = {"tokens": result.tokens_before, "saved": result.tokens_saved, "added": added}
             self._change(key, **sizes, growth=growth)
-        usage = result.usage + owed
+        usage = result.usage + unreported
         state.account.add(Bill(summaries=usage))
         return replace(result, usage=usage, bill=state.account.bill)
 
-    def settle(self, store: Store, key: SessionKey | None = None) -> None:
-        """Write a session's bill, or all; the evicted sessions' too."""
+    def save_bills(self, store: Store) -> None:
+        """Write the bills of all sessions to the store."""
+        self.save_evicted_bills(store)
         with self._lock:
-            accounts, self._evicted = self._evicted, []
-            if key is None:
-                accounts += [state.account for state in self._states.values()]
+            accounts = [state.account for state in self._states.values()]
         for account in accounts:
-            account.settle(store, always=True)
-        if key is not None:
-            self.state(key).account.settle(store)
+            account.save(store, always=True)
+
+    def save_evicted_bills(self, store: Store) -> None:
+        """Write the bills of sessions that are no longer remembered."""
+        with self._lock:
+            evicted, self._evicted = self._evicted, []
+        for account in evicted:
+            account.save(store, always=True)
 
     # -------------------------------------------------------------- a compression
 
@@ -186,9 +190,8 @@ class SessionStates:
         with self._lock:
             before = self.state(key).previewed
             texts = () if before is None else before.texts
-            self.add_unreported_usage(
-                key, usage_of([t for t in texts if not any(t is u for u in used)])
-            )
+            unused = [t for t in texts if not any(t is u for u in used)]
+            self.add_unreported_usage(key, usage_of(unused))
             self._change(key, previewed=decision)
 
     def forget_drafts(self, key: SessionKey, texts: Sequence[SegmentText]) -> None:
@@ -200,17 +203,17 @@ class SessionStates:
     def add_unreported_usage(self, key: SessionKey, usage: Usage) -> None:
         """Add the usage of texts that no result reports."""
         with self._lock:
-            self._change(key, owed=self.state(key).owed + usage)
+            self._change(key, unreported=self.state(key).unreported + usage)
 
     def take_unreported_usage(self, key: SessionKey) -> Usage:
         """Return the session's unreported usage, and reset it."""
         with self._lock:
-            owed = self.state(key).owed
-            self._change(key, owed=Usage())
-            return owed
+            unreported = self.state(key).unreported
+            self._change(key, unreported=Usage())
+            return unreported
 
     def report_once(self, key: SessionKey, subject: str, epoch: str) -> bool:
-        """Note a subject's report; return whether the epoch had none."""
+        """Record a report; return whether it is the epoch's first."""
         with self._lock:
             reported = self.state(key).reported
             self._change(key, reported={**reported, subject: epoch})

@@ -11,12 +11,10 @@ from ..config import CompressorConfig, whole_number
 from ..errors import CompressorError, ConfigError
 from ..ledger.memory_store import MemoryStore
 from ..ledger.segments import Segment, Session, undo_segment
-from ..ledger.stores import BoundedStore, Store
+from ..ledger.stores import Store
 from ..messages import Message, to_plain
 from ..recall.answers import Recall
 from ..recall.tools import recall_tools
-from ..view.jobs import Plan
-from ..view.view import View
 from .projection import Projector, skeleton_of
 from .quiet_turn import LastTurn
 from .request import Request, RequestReader
@@ -46,6 +44,12 @@ class StoredSessions:
         session = self.store.open(*key)
         if gone := sum(entry.is_forgotten for entry in session.entries):
             logger.warning("session %s: %d of its segments were forgotten", key[1], gone)
+        return self.store.transcript(session)
+
+    def newest_messages(self, session: Session, last_turn: LastTurn | None) -> list[Message]:
+        """Return the last turn's messages; after a change, the recorded ones."""
+        if last_turn is not None and session.is_unchanged_since(last_turn.session):
+            return last_turn.messages
         return self.store.transcript(session)
 
     def unfold(self, messages: Sequence[Any], session_id: str | None) -> list[Message]:
@@ -106,23 +110,6 @@ class StoredSessions:
             return ()
         self.store.commit(session, [(undo, ())])
         return tuple(entry.segment for entry in session.entries if entry.hash in undo.run)
-
-    def make_room(self, view: View, plan: Plan) -> frozenset[int]:
-        """Drop old originals, so that the plan's originals fit the archive's limit.
-
-        Return the indices, in the caller's list, of messages dropped from the archive: no reference
-        may name them.
-        """
-        if not isinstance(self.store, BoundedStore):
-            return frozenset()
-        archived = {i for start, end, _ in view.all_tiles for i in range(start, end)}
-        replaced = plan.summarized.union(plan.masks, plan.excerpts)
-        new = view.transcript.origins_of(replaced - archived)
-        size = sum(view.unrepaired_messages.at(new).sizes())
-        places = view.transcript.origins_of(replaced)
-        digests = view.unrepaired_messages.at(places).content_digests()
-        gone = self.store.make_room(self.requests.config.namespace, size, digests)
-        return frozenset(n for n, d in zip(places, digests, strict=True) if d in gone)
 
 
 def default_store(config: CompressorConfig) -> Store:

@@ -10,12 +10,12 @@
 from __future__ import annotations
 
 from .memory_store import MemoryStore
-from .segments import DROPPED, FORGOTTEN, GENESIS, Entry, Epoch, Segment, Session, Usage
+from .segments import BLANK, DROPPED, GENESIS, Entry, Epoch, Segment, Session, Usage
 from .stores import Store
 
 __all__ = [
+    "BLANK",
     "DROPPED",
-    "FORGOTTEN",
     "GENESIS",
     "Entry",
     "Epoch",

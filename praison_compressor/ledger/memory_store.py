@@ -178,24 +178,30 @@ class MemoryStore:
             if skeleton is None:
                 count = len(stored.session.entries)
                 skeleton = (*stored.skeleton, *range(count, count + len(segments)))
-            skeleton = plain_skeleton(skeleton)
-            if not segments:
-                return self._store_session(replace(stored, skeleton=skeleton))
-            own = sum(epoch.session_id == session.id for epoch in stored.epochs)
-            epoch = f"{session.id}.c{own}-{secrets.token_hex(4)}"
-            head, entries = stored.session.head_hash, stored.session.entries
-            for segment, run in segments:
-                entry = seal(segment, head, epoch, archive=archive_digest(run))
-                originals = self._archive_originals(session.namespace, run)
-                entries += (replace(entry, originals=originals),)
-                head = entry.hash
-            now = time.time()
-            after = replace(stored.session, tip=epoch, parent=session.tip, updated=now)
-            after = replace(after, head_hash=head, entries=entries)
-            undoes = any(segment.kind == "undo" for segment, _ in segments)
-            epochs = *stored.epochs, Epoch(epoch, session.tip, session.id, now, undoes)
-            self._trim(session.namespace)
-            return self._store_session(_MemorySession(after, epochs, skeleton))
+            stored = replace(stored, skeleton=plain_skeleton(skeleton))
+            if segments:
+                stored = self._with_segments(stored, segments)
+                self._trim(session.namespace)
+            return self._store_session(stored)
+
+    def _with_segments(
+        self, stored: _MemorySession, segments: Sequence[tuple[Segment, Sequence[Message]]]
+    ) -> _MemorySession:
+        """Return the session with these segments in a new epoch."""
+        session, now = stored.session, time.time()
+        own = sum(epoch.session_id == session.id for epoch in stored.epochs)
+        epoch = f"{session.id}.c{own}-{secrets.token_hex(4)}"
+        head, entries = session.head_hash, session.entries
+        for segment, run in segments:
+            entry = seal(segment, head, epoch, archive=archive_digest(run))
+            originals = self._archive_originals(session.namespace, run)
+            entries += (replace(entry, originals=originals),)
+            head = entry.hash
+        undoes = any(segment.kind == "undo" for segment, _ in segments)
+        epochs = *stored.epochs, Epoch(epoch, session.tip, session.id, now, undoes)
+        session = replace(session, tip=epoch, parent=session.tip, updated=now)
+        session = replace(session, head_hash=head, entries=entries)
+        return replace(stored, session=session, epochs=epochs)
 
     def _unchanged(self, session: Session) -> _MemorySession | None:
         """Return the stored or new session, or None if its tip moved."""
@@ -259,12 +265,15 @@ class MemoryStore:
 
         Drop originals above the average size first, oldest first: the user's messages are small.
         """
-        originals = [o for o in self._archives[namespace].values() if o.message is not DROPPED]
-        excess = sum(o.size for o in originals) - (int(self.limit_mb * 1_000_000) - free)
-        average = sum(o.size for o in originals) / max(1, len(originals))
-        for original in sorted(originals, key=lambda o: o.size <= average):  # stable: by age
+        kept = [o for o in self._archives[namespace].values() if o.message is not DROPPED]
+        total = sum(original.size for original in kept)
+        excess = total + free - int(self.limit_mb * 1_000_000)
+        if excess <= 0:
+            return
+        average = total / max(1, len(kept))
+        for original in sorted(kept, key=lambda o: o.size <= average):  # stable: by age
             if excess <= 0:
-                break
+                return
             original.message = DROPPED
             excess -= original.size
 

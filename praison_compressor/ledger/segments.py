@@ -45,7 +45,7 @@ SegmentKind = Literal[
     "excerpt",  # a tool result's first and last lines
     "keep",  # a step that the user keeps out of summaries
     "undo",  # takes entries back
-    "forgotten",  # a tombstone
+    "blank",  # of a forgotten or undone entry
     "bridge",  # between a result and a summary, in no ledger
     "pinned",  # the application's texts, in no ledger
 ]
@@ -77,7 +77,7 @@ class Segment:
     """Messages of the transcript when it was compressed; 0: not recorded."""
     limit: int = 0
     """The window's limit then, in tokens; 0 if `target_tokens` was given."""
-    wishes: str = ""
+    instructions_digest: str = ""
     """Digest of the instructions to the model; "" without a model."""
 
     def is_for(self, limit: int) -> bool:
@@ -138,11 +138,9 @@ _GONE = (
     "forgotten; nothing of them is left, nor in the archive.\n\n</conversation-summary>"
 )
 
-FORGOTTEN = Segment(
-    "forgotten", ("forgotten",), {"role": "user", "content": _GONE}, 0, 0, "forgotten"
-)
-"""The segment of every tombstone. Its run is no digest, so it matches nothing. In a fork's
-transcript its text replaces what the fork had inherited."""
+BLANK = Segment("blank", ("blank",), {"role": "user", "content": _GONE}, 0, 0, "blank")
+"""The segment of a forgotten or undone entry. Its run is no digest, so it matches nothing. In a
+fork's transcript its text replaces the forgotten messages that the fork had inherited."""
 
 
 def seal(
@@ -233,10 +231,10 @@ def undone_hashes(entries: Sequence[Entry]) -> frozenset[str]:
 
 
 def segments_in_force(entries: Sequence[Entry]) -> list[Segment]:
-    """Return each entry's segment, `FORGOTTEN` for undone ones and their undo."""
+    """Return each entry's segment, `BLANK` for undone ones and their undo."""
     undone = undone_hashes(entries)
     return [
-        FORGOTTEN if entry.hash in undone or entry.segment.kind == "undo" else entry.segment
+        BLANK if entry.hash in undone or entry.segment.kind == "undo" else entry.segment
         for entry in entries
     ]
 
@@ -296,7 +294,7 @@ def expand_skeleton(
             break
         if isinstance(item, int):
             segment, originals = of_entry(item)
-            if originals == [FORGOTTEN.rendered]:
+            if originals == [BLANK.rendered]:
                 if length is not None:
                     return None  # the number of forgotten messages is unknown
                 if originals == transcript[-1:]:

@@ -151,7 +151,7 @@ class Erased:
 class DurableStore(Protocol):
     """A store that outlives the process: one in a database."""
 
-    place: str
+    location: str
     """The database's path or host, without secrets."""
     redact_secrets: bool
     """Whether keys and tokens are redacted before a message is written."""

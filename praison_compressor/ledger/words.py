@@ -7,7 +7,6 @@ The databases' tokenizers disagree (stemming, underscores, Chinese), so words ar
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import unicodedata
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 
 from ..errors import ConfigError
 from ..messages import Message, result_text, tool_calls_of
+from ..messages.calls import arguments_of
 from ..quotes import read_calls
 
 # Scripts without spaces: each character is a word.
@@ -213,11 +213,7 @@ def searchable_text(message: Mapping[str, Any]) -> str:
     """Return a message's text, and its tool calls with their arguments."""
     lines = [result_text(message)]
     for call in tool_calls_of(message):
-        try:
-            arguments = json.loads(call.arguments)
-        except (ValueError, RecursionError):
-            arguments = call.arguments
-        lines += [call.name, *_strings(arguments)]
+        lines += [call.name, *_strings(arguments_of(call))]
     return "\n".join(line for line in lines if line)
 
 

@@ -10,9 +10,12 @@ Calls and results stand beside the content (OpenAI's `tool_calls`, role `tool`),
 - `responses`: items of OpenAI's Responses API as messages, and back
 - `transcript`: a list of messages as a `Transcript` of steps
 - `repair`: what a provider would refuse, repaired: messages, calls without results
-- `dropped_steps`: tool steps that a host left out of a request, put back
+- `exchanges`: questions with their work and answers; those of two lists matched
+- `dropped_steps`: tool steps that a host left out of a request, restored
 - `digests`: canonical and content digests; the cache of messages
-- `calls`: a call's arguments, command line, files and kind; its result
+- `calls`: a call's arguments, command line and kind
+- `changed_files`: the files that a call names and changes
+- `results`: a result's exit code and output; its call
 - `thinking`: signed thinking of Anthropic's models, found and left out
 - `secrets`: keys and passwords masked
 - `shortening`: texts and call arguments made shorter, within shares of a room
@@ -39,18 +42,16 @@ from .shapes import (
     to_plain,
     tool_calls_of,
 )
-from .transcript import Transcript, as_list, find_repairs, read_transcript, split_steps
+from .transcript import Transcript, read_transcript, split_steps
 
 __all__ = [
     "ORPHAN_OPENS",
     "Message",
     "ToolCall",
     "Transcript",
-    "as_list",
     "calls_beside",
     "content_digest",
     "digest",
-    "find_repairs",
     "has_tool_part",
     "is_result",
     "is_result_block",

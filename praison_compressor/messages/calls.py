@@ -1,24 +1,25 @@
-"""Read a tool call's arguments, command, files and kind; find its result."""
+"""Read a tool call's arguments, command line and kind."""
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from .shapes import Message, ToolCall, tool_calls_of
-
-# -------------------------------------------------------------- arguments
+from .shapes import ToolCall, parse_json
 
 _POSITION_KEYS = frozenset(
     "offset limit timeout headlimit viewrange startline endline line character linenumber "
     "securityrisk".split()
 )
 """Arguments that are a position in a text, or a duration."""
+PATH_ARGUMENTS = frozenset(
+    "absolutepath file filename filepath filepaths files notebookpath oldpath path paths "
+    "relativepath relativeworkspacepath sourcepath targetfile uri".split()
+)
+"""Arguments that are a file's path."""
 CACHED_CALLS = 64  # several functions read one call, one after the other
 _SHELL_KEYS = ("command", "cmd", "commands", "commandline", "script", "input", "code")
 _SHELL = re.compile(r"bash|shell|terminal|exec|run|command|console|process", re.I)
@@ -47,14 +48,6 @@ def members_of(value: Any) -> dict[str, Any]:
     """Return an object's members by normalized key; {} of any other value."""
     items = value.items() if isinstance(value, Mapping) else ()
     return {normalize_key(str(key)): item for key, item in items}
-
-
-def parse_json(text: str) -> Any:
-    """Return the value of a JSON text, or None."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 @lru_cache(maxsize=1024)
@@ -113,165 +106,6 @@ def verb_of(call: ToolCall) -> str:
     return command_of(call).strip() or own
 
 
-# -------------------------------------------------------------- results
-
-_EXIT = re.compile(
-    r"(?:exit(?:ed)?(?: with)?(?: \w+)?[ _-]?(?:code|status)|return ?code)[^\w-]{0,4}(-?\d+)"
-    r"|^\[exit (-?\d+)\]|\b(?:killed|terminated) by signal (\d+)|<returncode>(-?\d+)</returncode>",
-    re.I | re.M,
-)
-_EXIT_WORDS = ("exit", "return", "signal")
-
-
-def exit_code(text: str) -> str:
-    """Return the exit code at either end of an output, or ""."""
-    for edge in (text[:400], text[-400:]):
-        # To look for the words first saves most searches by the pattern.
-        code = _EXIT.search(edge) if any(word in edge.lower() for word in _EXIT_WORDS) else None
-        if code:
-            return str(next(filter(None, code.groups())))
-    return ""
-
-
-_OUTPUT_KEYS = ("stdout", "output", "stderr", "error")
-_CODE_KEYS = ("exit_code", "exitCode", "returncode", "return_code", "code", "status")
-_WRAPPER_KEYS = frozenset(
-    "command cwd duration duration_ms duration_seconds execution_time interrupted isImage metadata "
-    "ok pid signal success timed_out truncated".split()
-).union(_OUTPUT_KEYS, _CODE_KEYS)
-
-
-def unwrap_output(result: str) -> str:
-    r"""Return the output inside a tool's JSON wrapper, with its exit code.
-
-    A result with an unknown key is no wrapper, and stays unchanged.
-
-    >>> unwrap_output('{"output": "a\\nb\\n", "metadata": {"exit_code": 2}}')
-    'a\nb\nexit code 2'
-    """
-    value = parse_json(result) if result.startswith("{") and result.endswith("}") else None
-    if not isinstance(value, dict) or not value.keys() <= _WRAPPER_KEYS:
-        return result
-    texts = [value[key].strip("\n") for key in _OUTPUT_KEYS if isinstance(value.get(key), str)]
-    if not texts:
-        return result
-    inner = value.get("metadata")
-    members = {**inner, **value} if isinstance(inner, Mapping) else value
-    codes = (f"exit code {members[key]}" for key in _CODE_KEYS if type(members.get(key)) is int)
-    flags = [f'"{key}": false' for key in ("success", "ok") if value.get(key) is False]
-    return "\n".join(text for text in (*texts, *flags, next(codes, "")) if text)
-
-
-# -------------------------------------------------------------- files
-
-PATH_ARGUMENTS = frozenset(
-    "absolutepath file filename filepath filepaths files notebookpath oldpath path paths "
-    "relativepath relativeworkspacepath sourcepath targetfile uri".split()
-)
-"""Arguments that are a file's path."""
-_CHANGES = re.compile(
-    r"edit|patch|replace|insert|update|modify|append|apply|write|create|save|delete|remove|move|"
-    r"rename|copy|touch|(?:^|_)(?:mv|rm|cp)(?:$|_)",
-    re.I,
-)
-"""Verbs in the names of tools that change a file."""
-_TARGET_KEYS = frozenset("newpath destination destinationpath dest targetpath newname".split())
-_MAYBE_KEYS = frozenset(("source", "src", "from", "to", "target"))
-_LIST_KEYS = frozenset(("replacements", "operations", "edits", "changes"))
-_PATCH_KEYS = ("patch", "input", "diff", "patchtext")
-_PATCH_HEADER = re.compile(
-    r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$"
-    r"|^(?:---|\+\+\+) (?:[ab]/)?(?!/dev/null)(\S+)",
-    re.M,
-)
-_HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?([^\n]*)\n.*?^\s*\1\s*$", re.S | re.M)
-_REDIRECTS = re.compile(
-    r"(?<![-=\d&>])>{1,2}\|?\s*(?:([\w./~@+-][^\s;|&<>()'\"]*)|['\"]([^'\"\n]+)['\"])"
-    r"|\btee (?:-a )?([\w./~@+-]+)|'[^']*'|\"[^\"]*\""
-)
-"""Redirections; quoted words match, too, so that nothing in them does."""
-_FILE_COMMANDS = re.compile(
-    r"(?:^|[;&|\n(])\s*(?:sudo )?(?:git )?(sed|perl|mv|cp|rm|touch|patch)\s([^;&|\n]*)"
-)
-_WRITE_MARKS = (">", "tee ", "sed ", "perl ", "mv ", "cp ", "rm ", "touch ", "*** ", "+++ ")
-_NO_FILE = re.compile(r"^(?:/dev/|&|\$|\d+$|-)|[*?{}$`]|^https?:")
-MAX_PATH_CHARS = 300
-
-
-def paths_changed(call: ToolCall) -> list[str]:
-    """Return the paths of the files that a call changes, each once."""
-    arguments, line = arguments_of(call), command_of(call)
-    if isinstance(arguments, str):
-        paths = [*_patch_paths(arguments), *_shell_paths(line)]
-    else:
-        texts = map(arguments_by_name(call).get, _PATCH_KEYS)
-        paths = [path for text in texts if isinstance(text, str) for path in _patch_paths(text)]
-        if not paths and line:
-            paths = [*_shell_paths(line)]
-        elif not paths and _CHANGES.search(verb_of(call)):
-            paths = paths_in(call)
-    return list(dict.fromkeys(path.removeprefix("./") for path in paths if is_path(path)))
-
-
-def paths_in(call: ToolCall) -> list[str]:
-    """Return the paths among a call's arguments."""
-    paths: list[str] = []
-    for key, value in arguments_by_name(call).items():
-        if key in PATH_ARGUMENTS or key in _TARGET_KEYS or key in _LIST_KEYS:
-            paths += _paths_in_value(value, whole=key not in _LIST_KEYS)
-        elif key in _MAYBE_KEYS and isinstance(value, str) and re.search(r"/|\.\w{1,8}$", value):
-            paths.append(value)
-    return [path for path in paths if is_path(path)]
-
-
-def _paths_in_value(value: Any, *, whole: bool) -> Iterator[str]:
-    if isinstance(value, str) and whole:
-        yield value.removeprefix("file://").strip()
-    elif isinstance(value, list):
-        for item in value:
-            yield from _paths_in_value(item, whole=whole)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            if normalize_key(str(key)) in ("path", "filepath", "filename", "file"):
-                yield from _paths_in_value(item, whole=True)
-
-
-def is_path(text: str) -> bool:
-    """Return whether a text is one short line, as paths are."""
-    return 0 < len(text) <= MAX_PATH_CHARS and len(text.splitlines()) == 1
-
-
-def _patch_paths(text: str) -> Iterator[str]:
-    if "*** " in text or "+++ " in text:
-        for groups in _PATCH_HEADER.findall(text):
-            yield next(filter(None, groups)).strip()
-
-
-def _shell_paths(line: str) -> Iterator[str]:
-    """Yield the files that a command line writes, moves or removes."""
-    if not any(mark in line for mark in _WRITE_MARKS):
-        return
-    yield from _patch_paths(line)
-    plain = _HEREDOC.sub(lambda match: match[2], line) if "<<" in line else line
-    for groups in _REDIRECTS.findall(plain):
-        path = next(filter(None, groups), "")
-        if path and not _NO_FILE.search(path):
-            yield path
-    for program, rest in _FILE_COMMANDS.findall(plain):
-        yield from (word for word in _operands(program, rest) if not _NO_FILE.search(word))
-
-
-def _operands(program: str, rest: str) -> list[str]:
-    try:
-        words = shlex.split(rest)
-    except ValueError:
-        words = rest.split()
-    if program in ("sed", "perl"):
-        in_place = any(word.startswith(("-i", "--in-place", "-pi", "-0pi")) for word in words)
-        return [word for word in words if in_place and re.search(r"[./]", word)][-1:]
-    return words[-1:] if program == "cp" else words
-
-
 # -------------------------------------------------------------- what a call does
 
 SHOWS, LISTS, LOOKS, ACTS = "shows a text", "lists", "looks", "acts"
@@ -300,61 +134,3 @@ def kind_of(call: ToolCall) -> str:
         if fits and (line or kind != SHOWS or names_file):
             return kind
     return ACTS
-
-
-# -------------------------------------------------------------- calls and results
-
-
-@dataclass(eq=False)
-class CallRecord:
-    """One call and its result."""
-
-    at: int
-    call: ToolCall
-    text: str = ""
-    """The result's text; an `is_error` flag is added in words."""
-    answered_at: int = -1
-
-    @property
-    def is_answered(self) -> bool:
-        """Return whether a result was recorded."""
-        return self.answered_at >= 0
-
-    @property
-    def where(self) -> int:
-        """Return the position of the result, else of the call."""
-        return self.answered_at if self.is_answered else self.at
-
-
-def newest_act_first(record: CallRecord) -> tuple[bool, int]:
-    """Return a key that sorts calls that act before others, newest first."""
-    return kind_of(record.call) != ACTS, -record.at
-
-
-class CallPairing:
-    """Find the call that a result answers, even if ids repeat."""
-
-    def __init__(self) -> None:
-        self.calls: list[CallRecord] = []
-        self._open: dict[str, list[CallRecord]] = {}
-        self._newest: dict[str, CallRecord] = {}
-
-    def add_calls(self, message: Message, at: int) -> bool:
-        """Add a message's calls; return whether there are any."""
-        records = [CallRecord(at, call) for call in tool_calls_of(message)]
-        if records:
-            self._open = {}
-        for record in records:
-            for key in {record.call.id, record.call.name} - {""}:
-                self._open.setdefault(key, []).append(record)
-                self._newest[key] = record
-        self.calls += records
-        return bool(records)
-
-    def add_result(self, key: str, text: str, at: int) -> CallRecord | None:
-        """Add a result to the key's first open, else newest, call."""
-        waiting = (record for record in self._open.get(key, ()) if not record.is_answered)
-        record = next(waiting, None) or self._newest.get(key)
-        if record is not None:
-            record.text, record.answered_at = text, at
-        return record

@@ -8,18 +8,12 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
-from .calls import (
-    argument_values,
-    arguments_of,
-    command_of,
-    parse_json,
-    paths_changed,
-    paths_in,
-)
-from .shapes import Message, ToolCall, media_count, result_text, tool_calls_of
+from .calls import argument_values, arguments_of, command_of
+from .changed_files import paths_changed, paths_in
+from .shapes import Message, ToolCall, media_count, parse_json, result_text, tool_calls_of
 from .shortening import cut_line
 
-_SEQUENCES = re.compile(
+_TERMINAL_SEQUENCES = re.compile(
     # Match a title, clipboard or link sequence only if it is terminated; else it would swallow the
     # text after it. Then CSI and the short escapes.
     r"(?:\x1b[\]PX^_]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x9c]{0,4096}(?:\x07|\x1b\\|\x9c)"
@@ -27,20 +21,20 @@ _SEQUENCES = re.compile(
     r"|\x1b[ -/]*[0-~]"
 )
 
-_LINES = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_LINE_BREAKS = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 
 # Control characters, and marks that reorder text.
-_UNSEEN = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_HIDDEN = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
-_HALVES = re.compile(r"[\ud800-\udfff]")
+_SURROGATES = re.compile(r"[\ud800-\udfff]")
 
-_UNSAFE = re.compile(rf"{_UNSEEN.pattern}|{_HALVES.pattern}|[\u2028\u2029]")
+_UNSAFE = re.compile(rf"{_HIDDEN.pattern}|{_SURROGATES.pattern}|[\u2028\u2029]")
 
 
 def clean(text: str) -> str:
     """Return the text without terminal sequences; line breaks and tabs stay."""
-    text = _LINES.sub("\n", _SEQUENCES.sub("", text))
-    return _HALVES.sub("\ufffd", _UNSEEN.sub("", text))
+    text = _LINE_BREAKS.sub("\n", _TERMINAL_SEQUENCES.sub("", text))
+    return _SURROGATES.sub("\ufffd", _HIDDEN.sub("", text))
 
 
 def escape_controls(json_text: str) -> str:
@@ -63,8 +57,8 @@ def truncate_line(text: str, width: int) -> str:
 def message_as_text(message: Message) -> str:
     """Return a message's text, its calls, and the number of other parts."""
     others = media_count(message)
-    unseen = f"[{others} parts that are no text: not shown]" if others else ""
-    lines = (result_text(message), *map(call_as_text, tool_calls_of(message)), unseen)
+    omitted = f"[{others} parts that are no text: not shown]" if others else ""
+    lines = (result_text(message), *map(call_as_text, tool_calls_of(message)), omitted)
     return "\n".join(filter(None, lines))
 
 
@@ -75,13 +69,13 @@ def call_as_text(call: ToolCall) -> str:
     texts = {name: text for name, text in pairs if isinstance(text, str) and "\n" in text}
     if not texts:
         return f"-> {call.name}({call.arguments})"
-    rest = {name: value for name, value in pairs if name not in texts}
+    short = {name: value for name, value in pairs if name not in texts}
     below = [f"{name}:\n{text}" for name, text in texts.items()]
-    return "\n".join([f"-> {call.name}({json.dumps(rest, ensure_ascii=False)})", *below])
+    return "\n".join([f"-> {call.name}({json.dumps(short, ensure_ascii=False)})", *below])
 
 
 _FOLDERS = [re.compile(".*/(?=%s[^/]+$)" % ("[^/]+/" * kept)) for kept in range(3)]
-"""A path's folders but the last none, one and two."""
+"""Patterns of all folders of a path, except the last 0, 1 and 2."""
 
 
 def short_names(calls: Sequence[ToolCall], width: int) -> list[str]:

@@ -42,13 +42,8 @@ EMPTY_CONTENT = "(empty)"
 REPEATED_ID = "--again"
 """Added to the id of a second call with one id, before its number."""
 
-RESPONSES_REMEDY = (
-    "praison_compressor.messages.responses: to_messages(instructions, items), to_items(view)"
-)
+RESPONSES_REMEDY = "praison_compressor: to_messages(instructions, items), to_items(view)"
 """The remedy in the error for items of OpenAI's Responses API."""
-
-LANGCHAIN_REMEDY = "langchain_core.messages.convert_to_openai_messages(messages)"
-"""The remedy in the error for LangChain's messages."""
 
 _LANGCHAIN_TYPES = frozenset("human ai system tool function chat AIMessageChunk".split())
 
@@ -66,7 +61,8 @@ def repair_message(index: int, message: Any) -> Message:
     if _is_langchain(message):
         named = message.get("type") if isinstance(message, Mapping) else type(message).__name__
         wrong = f"a LangChain message ({named})"
-        raise InvalidMessages(index, wrong, f"chat messages; see {LANGCHAIN_REMEDY}")
+        remedy = "langchain_core.messages.convert_to_openai_messages(messages)"
+        raise InvalidMessages(index, wrong, f"chat messages; see {remedy}")
     if not isinstance(message, Mapping) and not hasattr(message, "model_dump"):
         raise InvalidMessages(index, f"a {type(message).__name__}", "a mapping with a role")
     try:
@@ -98,8 +94,8 @@ def _is_sound_text(message: Any) -> TypeGuard[Message]:
         return False
     role, content = message.get("role"), message.get("content", "")
     is_placed = role == "tool" or "tool_call_id" not in message
-    says = role in VALID_ROLES and role != "function" and bool(content.strip())
-    if not (is_placed and says):
+    has_text = role in VALID_ROLES and role != "function" and bool(content.strip())
+    if not (is_placed and has_text):
         return False
     return all(map(str.isascii, message.values())) or replace_surrogates(message) == message
 
@@ -271,9 +267,9 @@ def _paired_step(clean: Sequence[Message], index: int) -> list[PlacedMessage]:
     """Return a message with calls, their results, and stubs for missing results."""
     message = clean[index]
     calls = tool_calls_of(message)
-    behind = clean[index + 1 : index + 1 + len(calls)]
-    if [call.id for call in calls] == [m.get("tool_call_id") for m in behind if is_result(m)]:
-        return [*enumerate((message, *behind), index)]
+    following = clean[index + 1 : index + 1 + len(calls)]
+    if [call.id for call in calls] == [m.get("tool_call_id") for m in following if is_result(m)]:
+        return [*enumerate((message, *following), index)]
     results = _Results(clean, index + 1)
     ids: dict[int, dict[int, str]] = {}
     for call in calls:
@@ -343,11 +339,11 @@ def _movable_results(
     return whole + mixed
 
 
-def _stubs(message: Message, left: Sequence[ToolCall]) -> Iterator[PlacedMessage]:
+def _stubs(message: Message, unanswered: Sequence[ToolCall]) -> Iterator[PlacedMessage]:
     """Yield stubs for missing results, each in the shape of its call."""
     beside = {call.id for call in calls_beside(message)}
     blocks = []
-    for call in left:
+    for call in unanswered:
         if call.id in beside:
             yield None, {"role": "tool", "tool_call_id": call.id, "content": MISSING_RESULT}
         else:

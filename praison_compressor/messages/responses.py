@@ -1,14 +1,7 @@
-"""Convert Responses API input to chat messages, and back.
+"""Convert a request of OpenAI's Responses API to chat messages, and back.
 
-Pure. The input is `instructions` and `input` items.
-
-```python
-result = compressor.compress_sync(to_messages(None, items))
-_, items = to_items(result.messages)
-```
-
-In that API one answer is several items: reasoning, text and calls. They become one message, so that
-a function call keeps the reasoning item that the API requires before it.
+Pure. In that API one answer is several items: reasoning, text and calls. The items become one
+message, so that a function call keeps the reasoning item that the API requires before it.
 """
 
 from __future__ import annotations
@@ -18,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidMessages
-from .calls import parse_json
 from .shapes import (
     ITEMS,
     Message,
     is_result,
     leading_count,
+    parse_json,
     text_of,
     to_plain,
     tool_calls_of,
@@ -56,9 +49,10 @@ _FRAME_KEYS = frozenset(
 
 
 def to_messages(instructions: Any, items: Any) -> list[Message]:
-    """Return a request's chat messages; their digests are equal on both APIs.
+    """Return the chat messages of a Responses request: its `instructions` and `input`.
 
-    `items` are dictionaries, or a client's objects such as a response's `output`.
+    `items` are dictionaries, or a client's objects such as a response's `output`. Equal messages
+    have equal digests on both APIs.
 
     Raises:
         InvalidMessages: an item is none of the API's.
@@ -141,7 +135,7 @@ def _chat_part(part: Any) -> Any:
 
 
 def _tool_call(kind: str, item: Mapping[str, Any]) -> Message:
-    """Return a call; the API's own tools are named by kind."""
+    """Return an item's call; the kind names the API's own tools."""
     id = str(item.get("call_id") or item.get("id") or "")
     if kind == "custom_tool_call":
         custom = {"name": item.get("name", ""), "input": item.get("input", "")}
@@ -185,7 +179,10 @@ def _output_text(kind: str, output: Any) -> Any:
 
 
 def to_items(messages: Iterable[Message]) -> tuple[str | None, list[Message]]:
-    """Return `instructions` (leading system messages) and `input` of a view."""
+    """Return a view as a Responses request: its `instructions` and `input`.
+
+    Leading system messages become `instructions`.
+    """
     view = list(messages)
     leading = leading_count(view)
     items = [item for message in view[leading:] for item in _message_items(message)]

@@ -230,7 +230,7 @@ def redactions_in(value: Any) -> int:
 def wants_redaction(
     config: CompressorConfig, model: str | None = None, *, on_disk: bool = False
 ) -> bool:
-    """Return whether a summary's messages go to another model or a disk."""
+    """Return the option `redact_secrets`, else whether messages go elsewhere."""
     if config.redact_secrets is not None:
         return config.redact_secrets
     is_other = (model or config.auxiliary_model) not in (None, config.model)

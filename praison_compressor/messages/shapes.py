@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import chain, takewhile
 from typing import Any, NamedTuple, TypeGuard, TypeVar, cast
 
@@ -45,7 +44,7 @@ def replace_surrogates(value: T) -> T:
     if isinstance(value, str) and not value.isascii():
         plain = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     elif isinstance(value, dict):
-        plain = {replace_surrogates(key): replace_surrogates(held) for key, held in value.items()}
+        plain = {replace_surrogates(key): replace_surrogates(item) for key, item in value.items()}
     elif isinstance(value, list):
         plain = list(map(replace_surrogates, value))
     return cast("T", plain)
@@ -84,30 +83,30 @@ def result_blocks(message: Mapping[str, Any]) -> Sequence[Message]:
 
 def is_call_block(part: Any) -> bool:
     """Return whether a content part is a `tool_use` block."""
-    return _is_dict(part) and part.get("type") == "tool_use"
+    return _is_mapping(part) and part.get("type") == "tool_use"
 
 
 def is_result_block(part: Any) -> bool:
     """Return whether a content part is a `tool_result` block."""
-    return _is_dict(part) and part.get("type") == "tool_result"
+    return _is_mapping(part) and part.get("type") == "tool_result"
 
 
-def _is_dict(value: Any) -> bool:
+def _is_mapping(value: Any) -> bool:
     # `type` first: a check by an abstract class is slow.
     return type(value) is dict or isinstance(value, Mapping)
 
 
 def has_tool_part(message: Mapping[str, Any]) -> bool:
     """Return whether a tool wrote any part of a user message."""
-    return any(_tool_parts(message))
+    return any(_written_by_tools(message))
 
 
 def has_user_part(message: Mapping[str, Any]) -> bool:
     """Return whether the user wrote any part of a user message."""
-    return not all(_tool_parts(message))
+    return not all(_written_by_tools(message))
 
 
-def _tool_parts(message: Mapping[str, Any]) -> list[bool]:
+def _written_by_tools(message: Mapping[str, Any]) -> list[bool]:
     """Return for each content part whether a tool wrote it."""
     content = message.get("content")
     parts = content if isinstance(content, list) else [content]
@@ -147,8 +146,8 @@ def result_text(message: Mapping[str, Any]) -> str:
     text = text_of(message)
     # Some hosts pass a result on as a JSON string: one long line with escapes.
     if is_result(message) and len(text) > 1 and text[0] == text[-1] == '"':
-        with suppress(ValueError):
-            return str(json.loads(text))
+        value = parse_json(text)
+        return text if value is None else str(value)
     return text
 
 
@@ -315,10 +314,8 @@ def read_call(call: Any) -> ToolCall:
     return ToolCall(str(id or ""), str(name or ""), json_text(arguments))
 
 
-def _field(thing: Any, name: str) -> Any:
-    if type(thing) is dict or isinstance(thing, Mapping):
-        return thing.get(name)
-    return getattr(thing, name, None)
+def _field(holder: Any, name: str) -> Any:
+    return holder.get(name) if _is_mapping(holder) else getattr(holder, name, None)
 
 
 def json_text(arguments: Any) -> str:
@@ -326,6 +323,14 @@ def json_text(arguments: Any) -> str:
     if isinstance(arguments, str):
         return arguments
     return json.dumps(plain_value({} if arguments is None else arguments), ensure_ascii=False)
+
+
+def parse_json(text: str) -> Any:
+    """Return the value of a JSON text, or None."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 # ---------------------------------------------------------------- plain copies
@@ -344,8 +349,8 @@ def is_flat(message: Any) -> TypeGuard[Message]:
     return type(message) is dict and set(map(type, chain(message, message.values()))) == {str}
 
 
-def plain_value(value: Any, room: int = MAX_DEPTH) -> Any:
-    """Return the value in plain JSON types, a deep copy."""
+def plain_value(value: Any, levels: int = MAX_DEPTH) -> Any:
+    """Return a deep copy of the value in plain JSON types."""
     if value is None or type(value) in (str, bool, int, float):
         return value
     if isinstance(value, str):
@@ -354,20 +359,20 @@ def plain_value(value: Any, room: int = MAX_DEPTH) -> Any:
         return float(value) if isinstance(value, float) else int(value)
     if isinstance(value, (bytes, bytearray)):
         return value.decode("utf-8", "replace")
-    if room < 0:
+    if levels < 0:
         raise InvalidMessages(None, *TOO_DEEP)
-    room -= 1
-    if _is_dict(value):
+    below = levels - 1
+    if _is_mapping(value):
         return {
-            str(key): item if type(item) is str else plain_value(item, room)
+            str(key): item if type(item) is str else plain_value(item, below)
             for key, item in value.items()
         }
     if isinstance(value, (list, tuple)):
-        return [plain_value(item, room) for item in value]
+        return [plain_value(item, below) for item in value]
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
-        return plain_value(dump(exclude_none=True), room)
+        return plain_value(dump(exclude_none=True), below)
     if hasattr(value, "__dict__") and not isinstance(value, type):
         named = ((str(key), item) for key, item in vars(value).items())
-        return {key: plain_value(item, room) for key, item in named if not key.startswith("_")}
+        return {key: plain_value(item, below) for key, item in named if not key.startswith("_")}
     return str(value)

@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from .calls import parse_json
-from .shapes import Message, call_blocks, calls_list, is_call_block, read_call
+from .shapes import Message, call_blocks, calls_list, is_call_block, parse_json, read_call
 
 _STOPS = ("\n", ". ", "! ", "? ", "。", "！", "？", "; ", ", ", " ")
 BLOCK_LINES = 8  # longer pasted blocks lose their middle before the text around them is cut
@@ -19,7 +18,7 @@ _MACHINE_LINE = re.compile(
     r"(?:INFO|DEBUG|WARN(?:ING)?|ERROR|TRACE|FATAL)\b|at \S+\(|File \"|\w[\w.-]*: |"
     r"\S*[^\w\s.,!?]\S*$|\"|- (?:\w+ )?(?:\"|\[|\w+:)|(?:\S+\s{2,})+\S)"
 )
-"""A line of a log, of code, of data or of a page."""
+"""Matches a line of a log, of code, of data or of a page."""
 MACHINE_LINES = 8  # shorter texts are machine text only by `_MACHINE_OPENS`
 _MACHINE_OPENS = re.compile(
     r"\s*(?:\[(?:Current|Active) (?:page|URL)|(?:Current |Page )+URL:|- Page URL:|RootWebArea|"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..concurrency import lazy
+from ..concurrency import computed_once
 from ..errors import InvalidMessages
 from .repair import pair_results, repair_message
 from .shapes import Message, has_user_part, is_result, leading_count, makes_calls, result_blocks
@@ -22,12 +22,12 @@ class Transcript:
     """Each message's index in the caller's list; None for an inserted stub."""
     steps: tuple[range, ...]
 
-    @lazy
+    @computed_once
     def leading(self) -> int:
         """Return the number of system and developer messages at the front."""
         return leading_count(self.messages)
 
-    @lazy
+    @computed_once
     def users(self) -> tuple[int, ...]:
         """Return the indices of user messages with more than results."""
         numbered = enumerate(self.messages)
@@ -59,13 +59,6 @@ def read_transcript(messages: Any) -> Transcript:
     sent = tuple([message for _, message in placed])
     origins = tuple([origin for origin, _ in placed])
     return Transcript(messages=sent, origins=origins, steps=tuple(split_steps(sent)))
-
-
-def find_repairs(messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the places that `read_transcript` would repair."""
-    sound = read_transcript(messages)
-    placed = enumerate(zip(sound.origins, sound.messages, strict=True))
-    return [f"messages[{at}]" for at, (old, new) in placed if old != at or new != messages[at]]
 
 
 def as_list(messages: Any) -> Sequence[Any]:

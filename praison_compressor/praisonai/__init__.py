@@ -5,18 +5,17 @@ The modules, in the order in which a turn passes them:
 - `install`, `plugin`: switch it on, for a process, for one agent, or by the host's configuration
 - `patches`: lists the names that are replaced in the host, and checks that they fit
 - `context_param`: reads `context=` of an agent; sets and restores the host's settings
-- `agents`: finds an agent's compressor; passes each call of a replaced name to its replacement
-- `turns`: replaces `chat`: answers a command or runs a turn; restores sessions after a restart
-- `running_turn`: the turn that runs in this context
+- `agents`: finds an agent's compressor; replaces methods of agents, teams and workflows
+- `restarts`: restores an agent's session after a restart
+- `running_turn`: the turn that runs in this context, and its bot
 - `bots_and_terminal`: serves the host's terminal, gateway and bots
-- `wire`: replaces the host's calls of a provider: sends each request as its view. A refusal for
-  length passes the host's retries as a `BaseException`, `_TooLong`
+- `wire`: replaces the host's calls of a provider, to send each request as its view
 - `agent_requests`: makes the view of each request; learns from answers and refusals
 - `request_shapes`: reads requests; writes a view as its API and provider take it
-- `conversation_finder`: decides to which conversation a request belongs
+- `conversation_finder`: decides to which conversation a request belongs, if to any
 - `conversations`: the state of each conversation, which only its methods change
 - `journal`: adds the tool steps that the host dropped; records each conversation in the store
-- `model_compressors`: makes a `ContextCompressor` for each model, which has a window to learn
+- `model_compressors`: makes a `ContextCompressor` for each model, and learns the model's window
 - `agent_ledger`: opens an agent's ledger, finds its stored sessions, forgets a part of it
 - `recall_tools`: gives the agent the recall tools
 - `agent_compressor`: `agent.context_compressor`

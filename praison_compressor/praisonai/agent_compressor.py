@@ -25,7 +25,7 @@ from .agent_ledger import Forgotten, erase, host_session
 from .agent_requests import AgentRequests
 from .context_param import HostSettings, RequestedContext
 from .conversation_finder import ConversationFinder, is_under, new_session_id
-from .conversations import Choices, Conversation, Conversations, MessagePlace, ShownMessage
+from .conversations import Choices, ChosenMessage, Conversation, Conversations, ShownMessage
 from .journal import KeptSteps, count_kept_steps
 from .model_compressors import ModelCompressors
 from .notices import Notices
@@ -51,8 +51,8 @@ class AgentCompressor:
         own_model = requested.own_model
         self._compressors = ModelCompressors(config, self._agent, own_model, self._notices)
         self._settings = HostSettings(agent, requested)
-        self._recall = RecallTools(_make_recall_tools(weakref.ref(self)))
         self._finder = ConversationFinder(self._agent, self._compressors, self._conversations)
+        self._recall = RecallTools(_make_recall_tools(self._finder, self._compressors))
         self.requests = AgentRequests(
             *(self._agent, self._compressors, self._finder, self._notices, self._recall),
             automatic=requested.automatic,
@@ -173,8 +173,8 @@ class AgentCompressor:
         shown = conversation.last_preview or self.preview()
         choices = conversation.choices
         if keep:
-            places = (place for name in keep if (place := _locate(shown, name)) is not None)
-            keeps = dict.fromkeys((*choices.keep, *places))
+            messages = (message for name in keep if (message := _locate(shown, name)) is not None)
+            keeps = dict.fromkeys((*choices.keep, *messages))
             return self._show_preview(replace(choices, keep=tuple(keeps)))
         if focus is not None:
             return self._show_preview(replace(choices, focus=focus or None))
@@ -204,14 +204,14 @@ class AgentCompressor:
     async def acompress(self, focus: str | None = None) -> CompressResult:
         """Compress the conversation now; the summary keeps the subject `focus`."""
         conversation = self.conversation
-        messages, _, restored, _ = self._next_request()
+        request = self._next_request()
         choices = replace(conversation.choices, focus=focus) if focus else conversation.choices
-        async with self._notices.during(messages):
+        async with self._notices.during(request.messages):
             engine = await asyncio.to_thread(self._compressors.with_focus, choices.focus)
-            options = {**conversation.options, **choices.options(messages), "force": True}
-            result = await engine.compress(messages, **options)
+            options = {**conversation.options, **choices.options(request.messages), "force": True}
+            result = await engine.compress(request.messages, **options)
         conversation.choose(Choices(), None)
-        conversation.remember_next(result, restored, engine)
+        conversation.remember_next(result, request.restored, engine)
         self.requests.on_compressed(conversation, result, engine)
         return result
 
@@ -245,14 +245,14 @@ class AgentCompressor:
         engine = self.engine()
         undone = engine.undo(conversation.session_id)
         if undone:
-            messages, _, restored, _ = self._next_request()
-            result = engine.best(messages, **conversation.options)
-            conversation.remember_next(result, restored, engine)
+            request = self._next_request()
+            result = engine.best(request.messages, **conversation.options)
+            conversation.remember_next(result, request.restored, engine)
         return undone
 
     def new_session(self) -> str:
         """Begin a conversation with an empty archive; return its session id."""
-        return self._finder.switch_to(new_session_id(self._finder.key), ()).session_id
+        return self._finder.switch_to(new_session_id(self._finder.host_id), ()).session_id
 
     def resume(self, session_id: str) -> str:
         """Go on with a stored session; return its id.
@@ -265,11 +265,11 @@ class AgentCompressor:
 
         Raises:
             SessionNotFound: the store has no such session in this namespace. In a bot's turn also:
-                the session is not under the bot's key, so it is another person's.
+                the session is not under the bot's id, so it is another person's.
         """
         root = self.ledger.lineage(self.config.namespace, session_id)[-1].session_id
         agent = self._agent()
-        if not is_under(root, bot_conversation(agent)[0]):
+        if not is_under(root, bot_conversation(agent).bot_id):
             raise SessionNotFound(f"no session {session_id} of this conversation")
         if agent is None or (root == self.session_id and agent.chat_history):
             return root
@@ -283,20 +283,20 @@ class AgentCompressor:
         messages = result.messages
         if self.config.keep_tool_steps:
             transcript = self.ledger.transcript(self.ledger.open(self.config.namespace, session_id))
-            messages = history_from(transcript, self.engine().tokens.cache).spoken
+            messages = history_from(transcript, self.engine().tokens.cache).without_work
         return list(messages[leading_count(messages) :])
 
     def sessions(self) -> list[SessionInfo]:
         """Return the stored sessions of the conversation's user, the newest first.
 
-        These have the host's id, or the user left them by `/new` or `/resume`.
+        These are under the host id, or the user left them by `/new` or `/resume`.
         """
         if not isinstance(self.ledger, DurableStore):
             return []
-        key = self._finder.key
+        host_id = self._finder.host_id
         own = self._finder.user_sessions()
         stored = self.ledger.sessions(self.config.namespace)
-        listed = (s for s in stored if s.id in own or (key is not None and is_under(s.id, key)))
+        listed = (s for s in stored if s.id in own or (host_id and is_under(s.id, host_id)))
         return sorted(listed, key=lambda session: session.updated, reverse=True)
 
     def save(self) -> int:
@@ -305,12 +305,12 @@ class AgentCompressor:
         With `keep_tool_steps` and a store on disk, requests and answers are recorded without this
         call.
         """
-        self.engine().sessions.settle(self.ledger)
+        self.engine().sessions.save_bills(self.ledger)
         if self.config.keep_tool_steps and isinstance(self.ledger, DurableStore):
             conversations = self._conversations.newest()
             engine = self.engine()
             for conversation in conversations:
-                conversation.journal.settle(engine)
+                conversation.journal.record(engine)
             return sum(conversation.journal.is_recorded for conversation in conversations)
         return self.engine().save_all()
 
@@ -329,8 +329,8 @@ class AgentCompressor:
         return erase(self.ledger, self.config.namespace, target or self.session_id, host_store)
 
 
-def _locate(shown: Preview, reference: str | None) -> MessagePlace | None:
-    """Return the place of the message that a reference names."""
+def _locate(shown: Preview, reference: str | None) -> ChosenMessage | None:
+    """Return the shown message that a reference names, else the reference."""
     if shown.repaired or not reference or reference not in shown.references:
         return reference
     index = shown.references.index(reference)
@@ -338,24 +338,27 @@ def _locate(shown: Preview, reference: str | None) -> MessagePlace | None:
     return ShownMessage(index - leading_count(shown.messages), digest)
 
 
-def _make_recall_tools(reference: weakref.ref[AgentCompressor]) -> list[Callable[..., str]]:
-    """Return the recall tools, which must not keep the compressor alive."""
-
-    def live() -> AgentCompressor:
-        compressor = reference()
-        if compressor is None:
-            raise StoreUnavailable("the conversation's archive is closed")
-        return compressor
+def _make_recall_tools(
+    finder: ConversationFinder, compressors: ModelCompressors
+) -> list[Callable[..., str]]:
+    """Return the recall tools, which keep no agent alive."""
 
     def conversation() -> Conversation:  # at each call: each turn has its own conversation
-        return live()._finder.recall_conversation
+        running = finder.running
+        if running is None:
+            raise StoreUnavailable(
+                "no turn of this agent runs here, so it is not known whose conversation to read; "
+                "nothing was read"
+            )
+        return running
 
     def session() -> Session:
-        return live().ledger.open(live().config.namespace, conversation().session_id)
+        namespace = compressors.config.namespace
+        return compressors.open_ledger().open(namespace, conversation().session_id)
 
     return recall_tools(
-        lambda: readable_archive(live().ledger, session(), conversation().may_recall),
+        lambda: readable_archive(compressors.open_ledger(), session(), conversation().may_recall),
         session,
-        lambda text: live().engine().tokens.text(text),
+        lambda text: compressors.for_model(None).tokens.text(text),
         turn=lambda: (conversation().session_id, conversation().progress),
     )

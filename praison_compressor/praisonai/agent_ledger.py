@@ -26,7 +26,7 @@ def agent_title(agent: Any) -> str:
 
 
 def session_id_of(agent: Any) -> str | None:
-    """Return the session id from the host, else from `context=`, or None."""
+    """Return the id from the host, else from `context=`, or None."""
     from_context = getattr(agent._context_param, "session_for", lambda agent: None)
     return host_session_id(agent) or from_context(agent)
 
@@ -107,7 +107,7 @@ def _codec_of(host_store: Any) -> Any:
 
 def store_place(store: Store) -> str:
     """Return the place of a ledger in words without a secret."""
-    return store.place if isinstance(store, DurableStore) else "memory"
+    return store.location if isinstance(store, DurableStore) else "memory"
 
 
 @dataclass(frozen=True)
@@ -158,15 +158,15 @@ def default_host() -> Any:
 
 
 MOST_SESSIONS_COMPARED = 8
-"""Newest stored sessions under one host id that are compared with a request."""
+"""Newest stored sessions under one host id, which are compared with a request."""
 
 
-def stored_sessions(store: Store, namespace: str, key: str) -> Iterator[Session]:
-    """Yield a ledger's sessions under a host's id, the newest first."""
+def stored_sessions(store: Store, namespace: str, host_id: str) -> Iterator[Session]:
+    """Yield a ledger's sessions under a host id, the newest first."""
     below: list[str] = []
     if isinstance(store, DurableStore):
-        below = store.ids_with_prefix(namespace, f"{key}~", MOST_SESSIONS_COMPARED)
-    for name in (*below, key):
+        below = store.ids_with_prefix(namespace, f"{host_id}~", MOST_SESSIONS_COMPARED)
+    for name in (*below, host_id):
         session = store.open(namespace, name)
         if session.entries or store.transcript(session):
             yield session

@@ -17,7 +17,7 @@ from ..compressor.result import CompressResult
 from ..events import Event
 from ..ledger.segments import Usage
 from ..messages import Message, text_of
-from ..messages.dropped_steps import common_length
+from ..messages.exchanges import common_length
 from ..messages.thinking import signatures, without_thinking
 from ..tokens.refusals import overflow_of
 from .agent_ledger import agent_title
@@ -64,8 +64,8 @@ class AgentRequests:
         self._recall = recall
         self._automatic = automatic
         self._finder = finder
-        self._request_count = 0
-        """Requests of this agent that have passed in this process."""
+        self.request_count = 0
+        """Requests of this agent in this process."""
         self._failures: set[str] = set()
         self._refused: set[tuple[str | None, str]] = set()
         self._invalid_thinking: frozenset[str] = frozenset()
@@ -73,43 +73,38 @@ class AgentRequests:
 
     # ------------------------------------------------------------ turns
 
-    @property
-    def has_passed_any(self) -> bool:
-        """Return whether a request of this agent has passed in this process."""
-        return self._request_count > 0
-
     @contextmanager
     def turn(self) -> Iterator[Turn]:
-        """Run a turn of the agent; settle it even if it raises."""
+        """Run a turn of the agent; record it even if it raises."""
         turn = None
         try:
-            with self._unsettled_turn() as turn:
+            with self._unrecorded_turn() as turn:
                 yield turn
         except GeneratorExit:
             turn = None  # the collector may close a stream inside the store's own lock
             raise
         finally:
-            self._settle(turn)
+            self._record(turn)
 
     @asynccontextmanager
     async def aturn(self) -> AsyncIterator[Turn]:
         """Run a turn as `turn` does, without blocking the event loop."""
         turn = None
         try:
-            with self._unsettled_turn() as turn:
+            with self._unrecorded_turn() as turn:
                 yield turn
         except GeneratorExit:
             turn = None  # a closed coroutine must not wait
             raise
         finally:
             if turn is not None:
-                await asyncio.to_thread(self._settle, turn)
+                await asyncio.to_thread(self._record, turn)
 
     @contextmanager
-    def _unsettled_turn(self) -> Iterator[Turn]:
-        """Run a turn; log once if no request passed."""
-        before = self._request_count
-        turn = self._finder.turn_of(self)
+    def _unrecorded_turn(self) -> Iterator[Turn]:
+        """Run a turn; remember its answer; warn if no request passed."""
+        before = self.request_count
+        turn = self._finder.new_turn(self)
         has_failed = False
         try:
             yield turn
@@ -117,28 +112,33 @@ class AgentRequests:
             has_failed = True
             raise
         finally:
-            self._finder.end(turn)
-            if (conversation := self._finder.conversation_of(turn)) is not None:
-                with self._log_failure("the turn's answer is not remembered"):
-                    engine = self._compressors.for_model(None)
-                    history = self._finder.history or ()
-                    conversation.journal.end_turn(history, engine, has_failed=has_failed)
-        if self._request_count == before and self._is_first("unseen"):
+            self._end_turn(turn, has_failed)
+        if self.request_count == before and self._is_first("unseen"):
             logger.warning(
                 "agent %s: a turn ended and no request passed the compressor: something else "
                 "answered, or the host has changed; run `praison-compressor doctor`",
                 agent_title(self._agent()),
             )
 
-    def _settle(self, turn: Turn | None) -> None:
+    def _end_turn(self, turn: Turn, has_failed: bool) -> None:
+        self._finder.end_turn(turn)
+        conversation = self._finder.conversation_of(turn)
+        if conversation is None:
+            return
+        with self._log_failure("the turn's answer is not remembered"):
+            engine = self._compressors.for_model(None)
+            history = self._finder.history or ()
+            conversation.journal.end_turn(history, engine, has_failed=has_failed)
+
+    def _record(self, turn: Turn | None) -> None:
         """Record a finished turn's bill and answer in the store; never raise."""
         conversation = self._finder.conversation_of(turn)
         if conversation is None:
             return
         with self._log_failure("the turn's answer is not recorded"):
             engine = self._compressors.for_model(None)
-            engine.account(conversation.session_id).settle(engine.store)
-            conversation.journal.settle(engine)
+            engine.account(conversation.session_id).save(engine.store)
+            conversation.journal.record(engine)
             self._finder.conversations.bound_journals()
 
     @contextmanager
@@ -153,7 +153,7 @@ class AgentRequests:
 
     async def view(self, request: HostRequest) -> Sequence[Message]:
         """Return the messages to send; never block the event loop."""
-        self._request_count += 1
+        self.request_count += 1
         conversation: Conversation | None = None
         try:
             # In a thread: the first request opens a store and reads a vocabulary.
@@ -173,25 +173,25 @@ class AgentRequests:
         The conversation is None for a request outside any, such as one for a title.
         """
         agent = self._agent()
-        request = replace(request, messages=without_window(agent, request.messages))
-        if not carries_conversation(agent, request.messages):
+        messages = without_window(agent, request.messages)
+        if not carries_conversation(agent, messages):
             logger.debug(
                 "agent %s: a request of %d messages to %s is no part of the conversation: not "
                 "recorded",
-                *(agent_title(agent), len(request.messages), request.model),
+                *(agent_title(agent), len(messages), request.model),
             )
-            return None, request
+            return None, replace(request, messages=messages)
         running = running_turn()
         finder = self._finder
-        turn = running if running is not None and running.owner is self else None
-        conversation = finder.match_request(request.messages, turn or finder.turn_of(self))
+        turn = running if running is not None and running.requests is self else None
+        conversation = finder.match_request(messages, turn or finder.new_turn(self))
         with self._log_failure("sent without the steps of earlier turns"):
             engine = self._compressors.for_model(None)
-            messages, _, restored, foreign = conversation.journal.complete(
-                request.messages, engine, turn
+            whole = conversation.journal.complete(messages, engine, turn)
+            return conversation, replace(
+                request, messages=whole.messages, restored=whole.restored, foreign=whole.foreign
             )
-            request = replace(request, messages=messages, restored=restored, foreign=foreign)
-        return conversation, request
+        return conversation, replace(request, messages=messages)
 
     def _adapt_to_model(self, request: HostRequest, view: Sequence[Message]) -> Sequence[Message]:
         """Return the view without what the request's model has refused."""
@@ -241,7 +241,7 @@ class AgentRequests:
             logger.warning(
                 "agent %s: sent as well as it fits: %s", agent_title(self._agent()), reason
             )
-        self._notices(Event("failed", self._finder.running_or_blank.session_id, {"reason": cause}))
+        self._notices(Event("failed", self._finder.running_or_new.session_id, {"reason": cause}))
         with self._log_failure("sent as it is"):
             overhead = self._compressors.overhead(request)
             return self._fit_view(conversation, request, logged=error, overhead_tokens=overhead)
@@ -259,7 +259,7 @@ class AgentRequests:
     ) -> Sequence[Message]:
         """Return the best view without recording it in the ledger."""
         engine = self._compressors.for_model(request.model)
-        target = conversation or self._finder.running_or_blank
+        target = conversation or self._finder.running_or_new
         result = engine.best(request.messages, **target.options, **options)
         if conversation is not None:
             conversation.remember_sent(result, request, engine)
@@ -282,8 +282,10 @@ class AgentRequests:
     async def on_calls(self, request: HostRequest, message: Message) -> None:
         """Record an answer's calls: the turn may stop before their results."""
         conversation = self._finder.running
+        if conversation is None or not self._compressors.config.keep_tool_steps:
+            return
         with self._log_failure("the calls of an answer are not recorded"):
-            if conversation and carries_conversation(self._agent(), request.messages):
+            if carries_conversation(self._agent(), request.messages):
                 engine = self._compressors.for_model(request.model)
                 await asyncio.to_thread(conversation.journal.add_calls, message, engine)
 
@@ -302,7 +304,7 @@ class AgentRequests:
                 bill = self._bill_report(request, conversation, usage, before)
                 engine.account(conversation.session_id).add(bill)
                 messages = engine.tokens.cache.all(request.messages)
-                conversation.record_sent([message.digest for message in messages])
+                conversation.record_host_digests([message.digest for message in messages])
 
     def _bill_report(
         self,
@@ -326,7 +328,8 @@ class AgentRequests:
         tokens = self._compressors.for_model(request.model).tokens
         messages = tokens.cache.all(request.messages)
         sizes = tokens.each(messages)
-        common = common_length([message.digest for message in messages], conversation.last_sent)
+        digests = [message.digest for message in messages]
+        common = common_length(digests, conversation.last_host_digests)
         # A provider that caches only marked parts would cache nothing of the host's request.
         is_warm = usage.cached > 0 and not (usage.written or usage.written_1h)
         all_tokens = sum(sizes) + request.schema_tokens(tokens)
@@ -380,7 +383,8 @@ class AgentRequests:
 def running_requests() -> AgentRequests | None:
     """Return the requests of the agent whose turn runs here, or None."""
     turn = running_turn()
-    return turn.owner if turn is not None and isinstance(turn.owner, AgentRequests) else None
+    requests = None if turn is None else turn.requests
+    return requests if isinstance(requests, AgentRequests) else None
 
 
 def _charge(agent: Any, usage: Usage) -> None:

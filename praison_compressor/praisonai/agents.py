@@ -1,20 +1,23 @@
-"""Find an agent's compressor; pass on calls of replaced names."""
+"""Find an agent's compressor; replace methods of agents, teams and workflows."""
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 import logging
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..concurrency import renew_after_fork
+from ..concurrency import renew_after_fork, run
 from . import context_param
 from .agent_compressor import AgentCompressor
 from .agent_ledger import agent_title
-from .running_turn import running_turn
+from .commands import TypedCommand, answer_command, parse_prompt
+from .restarts import restore_session
+from .running_turn import in_turn, running_turn, stream_in_turn
 
 logger = logging.getLogger(__name__)
 
@@ -100,14 +103,14 @@ class HostCall(NamedTuple):
 
     original: Callable[..., Any]
     agents: Agents
-    owner: Any
+    instance: Any
     """The call's `self`."""
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
 
     def go_on(self) -> Any:
         """Return what the host's own method returns."""
-        return self.original(self.owner, *self.args, **self.kwargs)
+        return self.original(self.instance, *self.args, **self.kwargs)
 
     def argument(self, name: str) -> Any:
         """Return an argument's value, or None."""
@@ -126,7 +129,7 @@ class HostCall(NamedTuple):
 
 @functools.lru_cache
 def _position_of(method: Callable[..., Any], name: str) -> int:
-    """Return a parameter's place after `self`; 0 if it has no name."""
+    """Return a parameter's index after `self`; 0 if it has no name."""
     names = list(inspect.signature(method).parameters)[1:]
     return names.index(name) if name in names else 0
 
@@ -157,6 +160,73 @@ def attribute(name: str, get: Callable[[Any], Any]) -> property:
     return property(get, lambda self, value: vars(self).__setitem__(name, value))
 
 
+# ------------------------------------------------------------ an agent's turns
+
+
+@replacing
+def chat(call: HostCall) -> Any:
+    """Replace `chat`: run a turn, or answer a command."""
+    compressor, command = _read_call(call)
+    if compressor is None:
+        with in_turn(None):
+            return call.go_on()
+    if command is not None:
+        return run(answer_command(compressor, command))
+    with compressor.turn() as turn, in_turn(turn):
+        return call.go_on()
+
+
+@replacing
+async def achat(call: HostCall) -> Any:
+    """Replace `achat`, as `chat` on the event loop."""
+    compressor, command = _read_call(call)
+    if compressor is None:
+        with in_turn(None):
+            return await call.go_on()
+    if command is not None:
+        return await answer_command(compressor, command)
+    await asyncio.to_thread(restore_session, call.instance, compressor)
+    async with compressor.aturn() as turn:
+        with in_turn(turn):
+            return await call.go_on()
+
+
+@replacing
+def start_stream(call: HostCall) -> Any:
+    """Replace `_start_stream`: run a turn, or answer a command in one piece."""
+    compressor, command = _read_call(call)
+    if compressor is None:
+        return stream_in_turn(None, call.go_on())
+    if command is not None:
+        return _stream_answer(compressor, command)
+    return _stream_turn(compressor, call.go_on())
+
+
+def _read_call(call: HostCall) -> tuple[AgentCompressor | None, TypedCommand | None]:
+    agent = call.instance
+    return call.agents.compressor_of(agent), parse_prompt(agent, call.argument("prompt"))
+
+
+def _stream_answer(compressor: AgentCompressor, command: TypedCommand) -> Iterator[str]:
+    yield run(answer_command(compressor, command))
+
+
+def _stream_turn(
+    compressor: AgentCompressor, stream: Generator[Any, Any, Any]
+) -> Generator[Any, Any, Any]:
+    with compressor.turn() as turn:
+        return (yield from stream_in_turn(turn, stream))
+
+
+@replacing
+def init_session_store(call: HostCall) -> None:
+    """Replace the host's `_init_session_store`: restore the whole session."""
+    call.go_on()
+    compressor = call.agents.compressor_of(call.instance)
+    if compressor is not None:
+        restore_session(call.instance, compressor)
+
+
 # ------------------------------------------------------------ agents, teams and workflows
 
 
@@ -184,7 +254,7 @@ def keep_messages(call: HostCall) -> Any:
 
     The host's would drop repeated results and separate calls from their results.
     """
-    if call.agents.compressor_of(call.owner) is None:
+    if call.agents.compressor_of(call.instance) is None:
         return call.go_on()
     return call.argument("messages"), None
 
@@ -205,7 +275,7 @@ def team_init(call: HostCall) -> None:
     The host itself gives the team's `context=` to no agent.
     """
     call.go_on()
-    team = call.owner
+    team = call.instance
     if not call.agents.is_active or context_param.parse_context(team._context_param) is None:
         return
     for member in team.agents:

@@ -16,7 +16,7 @@ from ..concurrency import begin, run
 from .agent_compressor import AgentCompressor
 from .agents import Agents, HostCall, attribute, replacing
 from .commands import answer_command, find_command
-from .running_turn import name_conversation, without_bot_name
+from .running_turn import BotConversation, set_bot_conversation, without_bot
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ def _compressor_for(agent: Any, agents: Agents) -> AgentCompressor | None:
 
 
 def _of_terminal(call: HostCall) -> AgentCompressor | None:
-    return _compressor_for(getattr(call.owner, "_agent", None), call.agents)
+    return _compressor_for(getattr(call.instance, "_agent", None), call.agents)
 
 
 def _answer_in(terminal: Any, compressor: AgentCompressor, name: str, argument: str = "") -> None:
@@ -58,7 +58,7 @@ def compact_context(call: HostCall) -> Any:
         return False
     before = compressor.last_result
     argument = str(call.argument("args") or "").strip()
-    _answer_in(call.owner, compressor, "compact", argument)
+    _answer_in(call.instance, compressor, "compact", argument)
     return compressor.last_result is not before
 
 
@@ -78,15 +78,15 @@ def handle_command(call: HostCall) -> Any:
         return call.go_on()
     name = str(call.argument("command")).split(maxsplit=1)[0].lower().lstrip("/")
     before = compressor.last_result
-    compacted = vars(call.owner).pop(COMPACTED, None)
+    compacted = vars(call.instance).pop(COMPACTED, None)
     is_ours = name == "context" or (name == "undo" and compacted is before is not None)
     if is_ours or name == "status":
-        _answer_in(call.owner, compressor, name)
+        _answer_in(call.instance, compressor, name)
     if is_ours:
         return True
     handled = call.go_on()
     if name == "compact" and compressor.last_result is not before:
-        vars(call.owner)[COMPACTED] = compressor.last_result
+        vars(call.instance)[COMPACTED] = compressor.last_result
     return handled
 
 
@@ -100,7 +100,7 @@ def idle_candidates(call: HostCall) -> Any:
     A session that is not connected has no agent. It is left out if any agent is ours.
     """
     candidates = call.go_on()
-    gateway = call.owner
+    gateway = call.instance
     served = {name: _compressor_for(agent, call.agents) for name, agent in gateway._agents.items()}
     ours = {name: compressor for name, compressor in served.items() if compressor is not None}
     if not ours:
@@ -120,8 +120,8 @@ def _compress_idle(compressor: AgentCompressor) -> None:
 
 @replacing
 async def bot_chat(call: HostCall) -> Any:
-    """Replace a bot's `chat`: its conversation's name ends with the turn."""
-    with without_bot_name():
+    """Replace a bot's `chat`: its bot id is forgotten after the turn."""
+    with without_bot():
         return await call.go_on()
 
 
@@ -131,13 +131,14 @@ ANSWERING = "_praison_compressor_agent"
 
 @replacing
 def bot_session_start(call: HostCall) -> Any:
-    """Replace the start of a bot's turn: name the person's conversation."""
-    bot = call.owner
+    """Replace the start of a bot's turn: set its conversation."""
+    bot = call.instance
     agent = call.argument("agent")
     route = {k: v for k, v in call.kwargs.items() if k not in ("agent", "user_id")}
-    bound = getattr(bot, "_max_history", 0)
-    key = bot._session_key(call.argument("user_id"), **route)
-    name_conversation(agent, key, bound if isinstance(bound, int) else 0)
+    most = getattr(bot, "_max_history", 0)
+    bot_id = bot._session_key(call.argument("user_id"), **route)
+    bound = most if isinstance(most, int) else 0
+    set_bot_conversation(agent, BotConversation(bot_id, bound))
     vars(bot)[ANSWERING] = weakref.ref(agent)
     return call.go_on()
 

@@ -32,7 +32,7 @@ class Command:
         return f"{f'/{self.name} {self.argument}':<31} {self.help}"
 
 
-class Typed(NamedTuple):
+class TypedCommand(NamedTuple):
     """A command and its argument as typed."""
 
     command: Command
@@ -42,7 +42,7 @@ class Typed(NamedTuple):
 # ------------------------------------------------------------ what each command does
 
 
-def _show(preview: Preview, compressor: AgentCompressor) -> str:
+def _describe_preview(preview: Preview, compressor: AgentCompressor) -> str:
     use = compressor.context_use()
     tools = compressor.conversation.last_request.tool_tokens
     return replies.describe_preview(preview, use, tools, compressor.kept_steps())
@@ -51,13 +51,13 @@ def _show(preview: Preview, compressor: AgentCompressor) -> str:
 def _keep(compressor: AgentCompressor, argument: str) -> str:
     if not argument:
         raise ConfigError("/compact keep: expected references, such as s2.14")
-    return _show(compressor.choose(keep=argument.split()), compressor)
+    return _describe_preview(compressor.choose(keep=argument.split()), compressor)
 
 
 def _choose_range(compressor: AgentCompressor, argument: str) -> str:
     since, _, until = argument.partition(" to ")
     preview = compressor.choose(since=since.strip() or None, until=until.strip() or None)
-    return _show(preview, compressor)
+    return _describe_preview(preview, compressor)
 
 
 async def _compact(compressor: AgentCompressor, argument: str) -> str:
@@ -66,12 +66,15 @@ async def _compact(compressor: AgentCompressor, argument: str) -> str:
     before = await asyncio.to_thread(compressor.context_use)
     messages = await asyncio.to_thread(compressor.next_messages)
     result = await compressor.acompress(focus or None)
+    is_compressed = bool(result.written or result.newly_masked)
+    if result.vetoed or not (is_compressed or choices.has_range):
+        return replies.describe_refusal(result)
     after = await asyncio.to_thread(compressor.context_use)
     lines = [replies.describe_refusal(result)]
-    if result.written or result.newly_masked:
-        outcome = replies.describe_compression(result, len(messages), focus)
-        lines = [f"{compressor.notice}", outcome, replies.describe_sizes(before, after)]
-    if choices.has_range and not result.vetoed:
+    if is_compressed:
+        outcome = replies.describe_compression(result, len(messages), focus, before, after)
+        lines = [f"{compressor.notice}", outcome]
+    if choices.has_range:
         remedy = "a second /compact has no range"
         lines += replies.describe_excess(after.message_tokens, after.trigger, remedy)
     return "\n".join(lines)
@@ -114,7 +117,7 @@ _TABLE: tuple[Command, ...] = (
         "compact preview",
         "",
         "what /compact would keep, mask and summarize, with references",
-        lambda compressor, _: _show(compressor.preview(write=True), compressor),
+        lambda compressor, _: _describe_preview(compressor.preview(write=True), compressor),
     ),
     Command("compact keep", "s2.14", "keep a message word for word; also several", _keep),
     Command(
@@ -127,7 +130,7 @@ _TABLE: tuple[Command, ...] = (
         "compact focus",
         "WORDS",
         "what the summary must keep",
-        lambda compressor, focus: _show(compressor.choose(focus=focus), compressor),
+        lambda compressor, focus: _describe_preview(compressor.choose(focus=focus), compressor),
     ),
     Command("compact", "[WORDS]", "compress now, as shown; WORDS are a focus", _compact),
     Command("pin", "TEXT", "keep a text word for word in every compressed view", _pin),
@@ -148,7 +151,7 @@ CHAT_COMMANDS = {command.name: command for command in _TABLE}
 # ------------------------------------------------------------ reading what was typed
 
 
-def parse_prompt(agent: Any, prompt: Any) -> Typed | str | None:
+def parse_prompt(agent: Any, prompt: Any) -> TypedCommand | None:
     """Return a prompt's command, as `find_command` does."""
     if not isinstance(prompt, str) or not prompt.startswith("/"):
         return None
@@ -157,38 +160,46 @@ def parse_prompt(agent: Any, prompt: Any) -> Typed | str | None:
     return None if skill(name) is not None else find_command(name, argument.strip())
 
 
-def find_command(name: str, argument: str) -> Typed | str | None:
-    """Return the command, or a reply to a mistake.
+def find_command(name: str, argument: str) -> TypedCommand | None:
+    """Return the command, or one that replies to a mistake.
 
     None: the words are for the model.
     """
     command = CHAT_COMMANDS.get(name)
     if command is None:
         meant = _nearest_command(name) if name.isalpha() and not argument else None
-        wrong = f"No command /{name}; did you mean /{meant}? Nothing was sent to the model."
-        return None if meant is None else wrong
+        if meant is None:
+            return None
+        words = f"No command /{name}; did you mean /{meant}?"
+        return _mistake(f"{words} Nothing was sent to the model.")
     if argument and name == "help":
         return None  # "/help me" is for the model
     if argument and not command.argument:
-        return f"/{name} takes no words. Nothing was done, or sent to the model."
-    return _find_choice(argument) if argument and name == "compact" else Typed(command, argument)
+        return _mistake(f"/{name} takes no words. Nothing was done, or sent to the model.")
+    if argument and name == "compact":
+        return _find_choice(argument)
+    return TypedCommand(command, argument)
 
 
-def _find_choice(typed: str) -> Typed | str:
+def _find_choice(typed: str) -> TypedCommand:
     """Return the command of words after `/compact`: a choice, or a focus."""
     choice, _, argument = typed.partition(" ")
     choices = [name.removeprefix("compact ") for name in CHAT_COMMANDS if " " in name]
     meant = nearest_name(choice, choices)
     if meant is None:
-        return Typed(CHAT_COMMANDS["compact"], typed)
+        return TypedCommand(CHAT_COMMANDS["compact"], typed)
     if meant != choice:
-        return f"No /compact {choice}; did you mean /compact {meant}? Nothing was compressed."
-    return Typed(CHAT_COMMANDS[f"compact {choice}"], argument.strip())
+        wrong = f"No /compact {choice}; did you mean /compact {meant}? Nothing was compressed."
+        return _mistake(wrong)
+    return TypedCommand(CHAT_COMMANDS[f"compact {choice}"], argument.strip())
+
+
+def _mistake(reply: str) -> TypedCommand:
+    return TypedCommand(Command("", "", "", lambda *_: reply), "")
 
 
 SHORT = 5
-"""Letters. A shorter command resembles many words, so a word longer than the command is not a
-misspelling."""
+"""Letters. A word longer than a command of fewer letters is another word, no misspelling."""
 
 
 def _nearest_command(word: str) -> str | None:
@@ -199,10 +210,8 @@ def _nearest_command(word: str) -> str | None:
     return None if is_other else meant
 
 
-async def answer_command(compressor: AgentCompressor, typed: Typed | str) -> str:
-    """Return the answer to a command, or the reply to a mistake."""
-    if isinstance(typed, str):
-        return typed
+async def answer_command(compressor: AgentCompressor, typed: TypedCommand) -> str:
+    """Return a command's answer, or the words of its error."""
     try:
         reply = await asyncio.to_thread(typed.command.answer, compressor, typed.argument)
         return reply if isinstance(reply, str) else await reply

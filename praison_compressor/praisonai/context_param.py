@@ -77,8 +77,8 @@ def requested_context(agent: Any, by_default: bool = False) -> RequestedContext 
     one.
     """
     param, manager = agent._context_param, agent._context_manager
-    by_default = by_default and is_summarize(os.environ.get(STRATEGY_VARIABLE) or SUMMARIZE)
-    completed = _add_strategy(param) if by_default else None
+    adds_strategy = by_default and is_summarize(os.environ.get(STRATEGY_VARIABLE) or SUMMARIZE)
+    completed = _add_strategy(param) if adds_strategy else None
     requested = parse_context(param if completed is None else completed)
     if not agent._context_manager_initialized:
         return requested

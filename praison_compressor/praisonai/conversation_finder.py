@@ -1,13 +1,15 @@
 """Find the conversation of a request; one agent may serve many people.
 
-If the host gives an id, only conversations with that id are candidates. Among these decide, in
-order:
+Only conversations with the host id of the request, or without one, are candidates. The first rule
+that fits decides:
 
-- the host's list of messages, if only one conversation uses it and it begins as before
-- the end of a conversation's history
-- with an id, the number of common messages; else long messages that only one conversation has
+1. A conversation uses the host's list of messages, and the list begins as it did.
+2. The request has the end of a conversation's history.
+3. The request has more messages of one conversation than of any other.
 
-If none fits, a conversation with an empty archive begins: nobody reads another person's words.
+Without a host id, rule 3 counts only long messages that no other conversation has, and rule 2 needs
+one of them. If no rule fits, a conversation with an empty archive begins: nobody reads another
+person's words.
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..errors import StoreUnavailable
 from ..messages import Message, digest, is_system, leading_count, text_of
 from ..messages.digests import CachedMessage
 from .agent_ledger import has_any_message, session_id_of, stored_sessions
@@ -26,14 +27,14 @@ from .model_compressors import ModelCompressors
 from .running_turn import Turn, bot_conversation, running_turn
 
 
-def new_session_id(key: str | None) -> str:
-    """Return a random session id, below the host's id if any."""
-    return f"{'agent-' if key is None else f'{key}~'}{secrets.token_hex(8)}"
+def new_session_id(host_id: str | None) -> str:
+    """Return a random session id, under the host id if any."""
+    return f"{'agent-' if host_id is None else f'{host_id}~'}{secrets.token_hex(8)}"
 
 
-def is_under(session_id: str, key: str | None) -> bool:
-    """Return whether a session is under a host's id, or under None."""
-    return key is None or session_id == key or session_id.startswith(f"{key}~")
+def is_under(session_id: str, host_id: str | None) -> bool:
+    """Return whether a session is under a host id; True for None."""
+    return host_id is None or session_id == host_id or session_id.startswith(f"{host_id}~")
 
 
 class _TurnStart(NamedTuple):
@@ -73,34 +74,19 @@ class ConversationFinder:
         return self.conversation_of(running_turn())
 
     @property
-    def running_or_blank(self) -> Conversation:
-        """Return the running turn's conversation, or a blank one."""
+    def running_or_new(self) -> Conversation:
+        """Return the running turn's conversation, or a new one."""
         return self.running or Conversation(new_session_id(None))
-
-    @property
-    def recall_conversation(self) -> Conversation:
-        """Return the conversation whose turn calls a recall tool here.
-
-        Raises:
-            StoreUnavailable: no request of such a turn has passed.
-        """
-        conversation = self.running
-        if conversation is None:
-            raise StoreUnavailable(
-                "no turn of this agent runs here, so it is not known whose conversation to read; "
-                "nothing was read"
-            )
-        return conversation
 
     @property
     def current(self) -> Conversation:
         """Return the running turn's conversation, else the history's."""
         return self.running or self._conversation_at_rest()
 
-    def turn_of(self, owner: object) -> Turn:
+    def new_turn(self, requests: object) -> Turn:
         """Return a turn that begins with the agent's history."""
-        history, (_, bound) = self.history, bot_conversation(self._agent())
-        return Turn(owner, history, digests_of(self._digest_messages(history)), bound)
+        history, bound = self.history, bot_conversation(self._agent()).bound
+        return Turn(requests, history, digests_of(self._digest_messages(history)), bound)
 
     def match_request(self, messages: Sequence[Message], turn: Turn) -> Conversation:
         """Return the conversation of a turn's request; remember the request in it."""
@@ -113,17 +99,17 @@ class ConversationFinder:
             return self.conversations.keep(start.conversation)
 
     def _start_turn(self, turn: Turn, cached: Sequence[CachedMessage]) -> _TurnStart:
-        key = self.key
+        host_id = self.host_id
         sent = digests_of(cached)
         # The user's newest message is new to every conversation.
         is_question = bool(cached) and cached[-1].plain.get("role") == "user"
         before = digests_of(cached[:-1] if is_question else cached)
-        conversation = self._find(key, before, turn.history) or self._begin(key, before)
+        conversation = self._find(host_id, before, turn.history) or self._begin(host_id, before)
         offset, length = conversation.begin_turn(sent)
         self.conversations.assign_history(conversation, turn.history)
         return _TurnStart(conversation, offset, length)
 
-    def end(self, turn: Turn) -> None:
+    def end_turn(self, turn: Turn) -> None:
         """Remember the host's history after a turn, if still that turn's."""
         start = self._starts.get(turn)
         history = self.history
@@ -146,10 +132,10 @@ class ConversationFinder:
     # -------------------------------------------------------- between turns
 
     @property
-    def key(self) -> str | None:
-        """Return the host's id: the bot's key, else the agent's session id."""
+    def host_id(self) -> str | None:
+        """Return the bot's id of the conversation, else the agent's session id."""
         agent = self._agent()
-        return bot_conversation(agent)[0] or session_id_of(agent)
+        return bot_conversation(agent).bot_id or session_id_of(agent)
 
     @property
     def history(self) -> list[Any] | None:
@@ -172,7 +158,7 @@ class ConversationFinder:
         cached = self._digest_messages(history)
         digests = digests_of(cached)
         with self.conversations.lock:
-            conversation = Conversation(session_id, self.key, earlier_sessions, digests=digests)
+            conversation = Conversation(session_id, self.host_id, earlier_sessions, digests=digests)
             conversation.add_sent(digests, 0)
             conversation.identify_by(cached)
             self.conversations.assign_history(conversation, self.history)
@@ -181,53 +167,54 @@ class ConversationFinder:
     # -------------------------------------------------------- decided by messages
 
     def _conversation_at_rest(self) -> Conversation:
-        key = self.key
+        host_id = self.host_id
         history = self.history
         conversations = self.conversations
         digests = digests_of(self._digest_messages(history))
         with conversations.lock:
-            conversation = self._find(key, digests, history) or conversations.find_unused(key)
+            conversation = self._find(host_id, digests, history)
+            conversation = conversation or conversations.find_unused(host_id)
             if conversation is None:
                 # The first request decides whether a stored session of that name goes on.
-                is_taken = bool(conversations.with_key(key))
-                session_id = new_session_id(key) if key is None or is_taken else key
-                conversation = Conversation(session_id, key)
+                is_taken = bool(conversations.with_host_id(host_id))
+                session_id = new_session_id(host_id) if host_id is None or is_taken else host_id
+                conversation = Conversation(session_id, host_id)
             return conversations.keep(conversation)
 
     def _find(
-        self, key: str | None, before: tuple[str, ...], history: list[Any] | None
+        self, host_id: str | None, before: tuple[str, ...], history: list[Any] | None
     ) -> Conversation | None:
         """Return the conversation that goes on with these messages, or None."""
-        pool = self.conversations.with_key(key)
+        pool = self.conversations.with_host_id(host_id)
         for conversation in pool if history is not None else ():
             digests = conversation.digests
             is_same_list = bool(digests) and conversation.history is history
             if is_same_list and before[: len(digests)] == digests:
                 return conversation
-        if key is not None:
+        if host_id is not None:
             return _most_shared(pool, before)
         count_hits = self.conversations.count_hits
         identified = {c: hits for c in pool if (hits := count_hits(c, before))}
         return _single_best({c: (c.is_continued_by(before), identified[c]) for c in identified})
 
-    def _begin(self, key: str | None, before: tuple[str, ...]) -> Conversation:
+    def _begin(self, host_id: str | None, before: tuple[str, ...]) -> Conversation:
         """Begin another conversation, or go on with a stored one."""
         conversations = self.conversations
-        blank = conversations.find_unused(key)
-        if blank is not None and blank.session_id != key:
-            return blank
-        if blank is not None:  # it got the host's id before a request could decide
-            conversations.forget(blank)
-        if key is None or conversations.get(key) is not None:
-            return Conversation(new_session_id(key), key)
+        unused = conversations.find_unused(host_id)
+        if unused is not None and unused.session_id != host_id:
+            return unused
+        if unused is not None:  # it got the host id before a request could decide
+            conversations.forget(unused)
+        if host_id is None or conversations.get(host_id) is not None:
+            return Conversation(new_session_id(host_id), host_id)
         store = self._compressors.open_ledger()
-        pins = () if blank is None else blank.pinned
-        stored = [*stored_sessions(store, self._compressors.config.namespace, key)]
-        for session in () if conversations.with_key(key) else stored:
+        pins = () if unused is None else unused.pinned
+        stored = [*stored_sessions(store, self._compressors.config.namespace, host_id)]
+        for session in () if conversations.with_host_id(host_id) else stored:
             if has_any_message(store, session, before):
-                return Conversation(session.id, key, digests=before, pinned=pins)
-        is_taken = key in {session.id for session in stored}
-        return Conversation(new_session_id(key) if is_taken else key, key, pinned=pins)
+                return Conversation(session.id, host_id, digests=before, pinned=pins)
+        is_taken = host_id in {session.id for session in stored}
+        return Conversation(new_session_id(host_id) if is_taken else host_id, host_id, pinned=pins)
 
     def _digest_messages(self, messages: Iterable[Any] | None) -> list[CachedMessage]:
         """Return each message with its digests, from a copy of the list."""
@@ -236,7 +223,7 @@ class ConversationFinder:
 
 
 def _most_shared(pool: Sequence[Conversation], before: tuple[str, ...]) -> Conversation | None:
-    """Return the conversation that shares more than its first message."""
+    """Return the conversation that goes on, else the one that shares most."""
     continued = next((candidate for candidate in pool if candidate.is_continued_by(before)), None)
     if continued is not None:
         return continued
@@ -257,7 +244,7 @@ def _single_best(scores: dict[Conversation, tuple[bool, int]]) -> Conversation |
 def carries_conversation(agent: Any, messages: Sequence[Message]) -> bool:
     """Return whether a request carries a part of the agent's conversation.
 
-    Such a request starts as the agent's history does, or has two of its messages anywhere. Memory
+    Such a request starts as the agent's history does, or has two messages of that history. Memory
     extraction, guardrails, titles and planners send other messages.
     """
     history = list(getattr(agent, "chat_history", None) or ())
@@ -304,9 +291,9 @@ def is_host_summary(message: Message) -> bool:
 
 
 def _last_run(messages: Sequence[Message], run: Sequence[Message]) -> int | None:
-    """Return the last place of a run of messages, or None."""
+    """Return the index of the last such run, or None."""
     size = len(run)
-    places = range(len(messages) - size, -1, -1) if size else ()
+    starts = range(len(messages) - size, -1, -1) if size else ()
     return next(
-        (i for i in places if messages[i] == run[0] and list(messages[i : i + size]) == run), None
+        (i for i in starts if messages[i] == run[0] and list(messages[i : i + size]) == run), None
     )

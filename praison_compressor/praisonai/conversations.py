@@ -23,16 +23,16 @@ from .journal import Journal, KeptSteps, count_kept_steps
 from .request_shapes import HostRequest
 
 MOST_DIGESTS = 50_000
-"""Messages of one conversation that are remembered as sent, the newest ones."""
+"""Most messages of one conversation that are remembered as sent."""
 
 TURN_MESSAGES = 40
 """After that number of messages a long turn may read the archive again."""
 
 MOST_CONVERSATIONS = 256
-"""Conversations of one agent that are remembered, the newest ones."""
+"""Most conversations of one agent that are remembered."""
 
 JOURNALED_TOKENS = 8_000_000
-"""Tokens of all journals of an agent in memory; a store on disk has the others too."""
+"""Most tokens of an agent's journals in memory; a store on disk has all of them."""
 
 LONG_CHARS = 40
 """Shorter messages ("hi", "yes, go on") occur in many conversations."""
@@ -47,7 +47,7 @@ class ShownMessage:
     digest: str
 
 
-MessagePlace = ShownMessage | str
+ChosenMessage = ShownMessage | str
 """A message of a preview, or a reference not yet resolved."""
 
 
@@ -55,11 +55,11 @@ MessagePlace = ShownMessage | str
 class Choices:
     """The user's choices for the next compression of a conversation."""
 
-    keep: tuple[MessagePlace, ...] = ()
+    keep: tuple[ChosenMessage, ...] = ()
     """Messages that stay verbatim; the next request records them in the ledger."""
-    since: MessagePlace | None = None
+    since: ChosenMessage | None = None
     """The first message to compress."""
-    until: MessagePlace | None = None
+    until: ChosenMessage | None = None
     """The first message after them."""
     focus: str | None = None
     """A subject that the summary must keep."""
@@ -77,9 +77,9 @@ class Choices:
         Raises:
             ConfigError: a message that ends the range has left the conversation.
         """
-        keep = [index for place in self.keep if (index := _index_now(place, messages)) is not None]
+        keep = [index for m in self.keep if (index := _index_now(m, messages)) is not None]
         named = {"since": self.since, "until": self.until}
-        ends = {name: _index_now(place, messages) for name, place in named.items() if place}
+        ends = {name: _index_now(end, messages) for name, end in named.items() if end}
         if None in ends.values():
             raise ConfigError(
                 "a message that ends the chosen range has left the conversation: choose the range "
@@ -88,19 +88,19 @@ class Choices:
         return ({"keep": keep} if keep else {}) | ends
 
 
-def _index_now(place: MessagePlace, messages: Sequence[Message]) -> int | str | None:
-    """Return the chosen message's index, None if it is gone."""
-    if isinstance(place, str):
-        return place
-    shown = leading_count(messages) + place.index
+def _index_now(chosen: ChosenMessage, messages: Sequence[Message]) -> int | str | None:
+    """Return a message's index, None if it is gone; a reference stays."""
+    if isinstance(chosen, str):
+        return chosen
+    shown = leading_count(messages) + chosen.index
     # Few edits move a message: mostly one message is digested.
     nearest = sorted(range(len(messages)), key=lambda index: abs(index - shown))
-    return next((n for n in nearest if content_digest(messages[n]) == place.digest), None)
+    return next((n for n in nearest if content_digest(messages[n]) == chosen.digest), None)
 
 
 @dataclass(frozen=True)
 class LastRequest:
-    """A conversation's last request, as a later command changed it."""
+    """A conversation's last request, or after a command its next one."""
 
     result: CompressResult | None = None
     """The result whose view was sent, or will be; None before the first."""
@@ -121,14 +121,14 @@ class Conversation:
 
     session_id: str
     """The ledger's session, of this conversation alone."""
-    key: str | None = None
-    """The host's id, if it gives one."""
+    host_id: str | None = None
+    """The id that a bot, the host or `context=` gives it, if any."""
     earlier_sessions: tuple[str, ...] = ()
     """Sessions from which the user came here, by `/new` or `/resume`."""
     transcript: tuple[Message, ...] = ()
     """Private copies of the messages of its last request, system messages included."""
     last_request: LastRequest = field(default_factory=LastRequest)
-    """The last request, as a later command changed it."""
+    """The last request, or after a command the next one."""
     pinned: tuple[str, ...] = ()
     """Texts that every compressed view keeps word for word."""
     choices: Choices = field(default_factory=Choices)
@@ -146,8 +146,8 @@ class Conversation:
     """Digest of a message -> length of `digests` before the turn that first sent the message."""
     journal: Journal = field(init=False, repr=False)
     """All messages of its requests, with the tool steps that the host drops."""
-    last_sent: tuple[str, ...] = ()
-    """Digests of the last request's messages, without those we added."""
+    last_host_digests: tuple[str, ...] = ()
+    """Digests of the last request's messages as the host sent them."""
     taken_back: set[str] = field(default_factory=set)
     """Digests of messages that the user took back (undo, retry, edit): recall omits them."""
 
@@ -171,7 +171,7 @@ class Conversation:
         return self.taken_back.isdisjoint(entry.segment.run)
 
     def without_own(self, digests: set[str]) -> set[str]:
-        """Return the digests of messages that its requests and answers lacked."""
+        """Return the digests of messages that it has not had."""
         return digests.difference(self.first_sent, self.identifying)
 
     def is_continued_by(self, sent: Sequence[str]) -> bool:
@@ -187,7 +187,7 @@ class Conversation:
     def begin_turn(self, sent: Sequence[str]) -> tuple[int, int]:
         """Take back the messages that a turn's first request lacks.
 
-        Return the number of messages before the request's first one, and of messages that stay.
+        Return the request's offset in `digests`, and how many of these stay.
         """
         offset, length = self._align(sent)
         if length < len(self.digests):
@@ -196,7 +196,7 @@ class Conversation:
         return offset, length
 
     def _align(self, sent: Sequence[str]) -> tuple[int, int]:
-        """Return where in `digests` `sent` begins, and how many digests stay."""
+        """Return the offset of `sent` in `digests`; how many digests stay."""
         indices = {digest: index for index, digest in enumerate(sent)}
         for end in range(len(self.digests), 0, -1):
             index = indices.get(self.digests[end - 1])
@@ -253,9 +253,9 @@ class Conversation:
             kept_steps=count_kept_steps(restored, engine, result.messages),
         )
 
-    def record_sent(self, sent: Sequence[str]) -> None:
+    def record_host_digests(self, digests: Sequence[str]) -> None:
         """Take the digests of the messages that the host sent."""
-        self.last_sent = tuple(sent)
+        self.last_host_digests = tuple(digests)
 
     def end_turn(self, offset: int, history: Sequence[str]) -> None:
         """Take the host's history after a turn, behind `offset` dropped messages."""
@@ -294,7 +294,7 @@ class Conversation:
 class Conversations:
     """The newest conversations of one agent.
 
-    Callers hold `lock` while they decide and change more than one thing.
+    Callers hold `lock` from a decision to the change that follows.
     """
 
     def __init__(self) -> None:
@@ -310,13 +310,13 @@ class Conversations:
         with self.lock:
             return [*reversed(self._by_session.values())]
 
-    def with_key(self, key: str | None) -> list[Conversation]:
-        """Return the conversations with a host's id, the newest first."""
-        return [conversation for conversation in self.newest() if conversation.key == key]
+    def with_host_id(self, host_id: str | None) -> list[Conversation]:
+        """Return the conversations with a host id, the newest first."""
+        return [conversation for conversation in self.newest() if conversation.host_id == host_id]
 
-    def find_unused(self, key: str | None) -> Conversation | None:
+    def find_unused(self, host_id: str | None) -> Conversation | None:
         """Return a conversation with that id which has sent no request."""
-        return next((unused for unused in self.with_key(key) if not unused.first_sent), None)
+        return next((c for c in self.with_host_id(host_id) if not c.first_sent), None)
 
     def keep(self, conversation: Conversation) -> Conversation:
         """Remember a conversation as the newest; forget the oldest."""

@@ -22,10 +22,10 @@ from ..messages.display import pluralize
 from ..messages.dropped_steps import (
     CarriedHistory,
     CompletedRequest,
-    common_length,
     complete_request,
     history_from,
 )
+from ..messages.exchanges import common_length
 from ..messages.secrets import Redactor
 from ..messages.shapes import makes_calls
 from .running_turn import Turn
@@ -94,7 +94,7 @@ class Journal:
             result = complete_request(carried, messages, cache, turn=turn, bound=bound, model=model)
             self._system = list(messages[: leading_count(messages)])
             self._carried = result.carried
-            self._record(engine, session)
+            self._write(engine, session)
         return result
 
     def peek(self, messages: Sequence[Message], engine: ContextCompressor) -> CompletedRequest:
@@ -119,7 +119,7 @@ class Journal:
         with self._lock:
             if self._carried is not None:
                 self._carried = dropped_steps.add_call(self._carried, engine.tokens.cache(message))
-        self.settle(engine)
+        self.record(engine)
 
     def end_turn(
         self, history: Sequence[Message], engine: ContextCompressor, *, has_failed: bool
@@ -132,14 +132,14 @@ class Journal:
                 cache = engine.tokens.cache
                 self._carried = dropped_steps.add_answer(self._carried, history, cache)
 
-    def settle(self, engine: ContextCompressor) -> None:
+    def record(self, engine: ContextCompressor) -> None:
         """Write new messages to the store; never raise."""
         if self._carried is None:
             return
         session = self._session(engine)
         with self._lock:
             self.tokens = sum(engine.tokens.each(self._carried.entries))
-            self._record(engine, session)
+            self._write(engine, session)
 
     # ------------------------------------------------------------ the store
 
@@ -171,7 +171,7 @@ class Journal:
         self._recorded, self._erasures = _content_digests(loaded.entries), session.erasures
         return loaded
 
-    def _record(self, engine: ContextCompressor, session: Session | None) -> None:
+    def _write(self, engine: ContextCompressor, session: Session | None) -> None:
         """Write the messages that the store lacks; log its failure."""
         store = engine.store
         if session is None or self._carried is None or not isinstance(store, DurableStore):

@@ -199,28 +199,26 @@ class ModelCompressors:
     def shrink(self, sent: SentRequest, refused: Overflow, text: str) -> bool:
         """Try a smaller window after a refusal; return whether one exists.
 
-        `text` is the refusal's. After a vain try, the same uncertain words start no other.
+        `text` is the refusal's text. If a smaller request has got the same uncertain words before,
+        no window is tried.
         """
         words = re.sub(r"\d+", "#", text)
-        request = sent.request
         with self._lock:
-            model = self._model(request.model)
+            model = self._model(sent.request.model)
             learned = model.learned
             is_vain = words in model.vain
-            window = None if is_vain else learned.learn_refusal(refused, self.size(sent))
-            if window is None:
+            learned_window = None if is_vain else learned.learn_refusal(refused, self.size(sent))
+            if learned_window is None:
                 return False
-            reserve = model.engine.config.output_reserve
+            before = model.engine.config.output_reserve
+            model.trial = replace(model.trial or _Trial(before, sent, ""), words=words)
             answer = refused.answer_tokens or 0
-            model.trial = replace(model.trial or _Trial(reserve, sent, ""), words=words)
-            if answer > max(_reserve(reserve, window), request.output_tokens):
-                # litellm asks Claude for its longest answer if the caller named no length.
-                reserve = min(answer, window - 1)
+            # litellm asks Claude for its longest answer if the caller named no length.
+            is_longer = answer > max(_reserve(before, learned_window), sent.request.output_tokens)
+            reserve = min(answer, learned_window - 1) if is_longer else before
             messages = model.engine.tokens.messages(sent.view)
-            needed = messages + self.overhead(request, window)
-            # The request did not fit, even if it fits by our count.
-            while needed <= window - _reserve(reserve, window) and window > learned.floor:
-                window = max(window // 2, learned.floor)
+            needed = messages + self.overhead(sent.request, learned_window)
+            window = _window_below(needed, reserve, learned_window, learned.floor)
             learned.lower(window)
             self._resize(model, window, reserve)
             return True
@@ -284,8 +282,14 @@ class ModelCompressors:
 
 
 def _window_of(config: CompressorConfig) -> int:
-    """Return the tokens that the configuration's model takes."""
     return model_limits(config.model, config.context_window).window
+
+
+def _window_below(needed: int, reserve: int | None, window: int, floor: int) -> int:
+    """Return a window below the refused tokens, at least the floor."""
+    while needed <= window - _reserve(reserve, window) and window > floor:
+        window = max(window // 2, floor)
+    return window
 
 
 def _usable_reserve(reserve: int | None, window: int) -> int | None:

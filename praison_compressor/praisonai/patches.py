@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from ..errors import HostMoved
-from . import agents, turns, wire
+from . import agents, wire
 from . import bots_and_terminal as apps
 
 METHOD, COROUTINE, PROPERTY, NEW = "method", "coroutine method", "property", "free name"
@@ -71,10 +71,10 @@ SAVED = "switching off the bots' own compaction of saved histories"
 
 REPLACED = (
     # A turn.
-    Replaced(_AGENT, "chat", turns.chat, parameter="prompt"),
-    Replaced(_AGENT, "achat", turns.achat, COROUTINE, "prompt"),
-    Replaced(_AGENT, "_start_stream", turns.start_stream, parameter="prompt"),
-    Replaced(_AGENT, "_init_session_store", turns.init_session_store, part=RESTARTS),
+    Replaced(_AGENT, "chat", agents.chat, parameter="prompt"),
+    Replaced(_AGENT, "achat", agents.achat, COROUTINE, "prompt"),
+    Replaced(_AGENT, "_start_stream", agents.start_stream, parameter="prompt"),
+    Replaced(_AGENT, "_init_session_store", agents.init_session_store, part=RESTARTS),
     # Its requests, below the host's recovery from refusals, which drops messages.
     Replaced(_CLIENT, "sync_client", wire.client, PROPERTY),
     Replaced(_CLIENT, "async_client", wire.async_client, PROPERTY),
@@ -102,7 +102,7 @@ IN_OTHER_PACKAGES = (
     Replaced(_BOTS, "_compaction_enabled", apps.compaction_enabled, NEW, part=SAVED),
 )
 """Names in the host's other packages. They are replaced once the host has imported their modules: a
-plugin must not import a terminal. We import the bots' module (5 ms): their first turn has an id."""
+plugin must not import a terminal. We import the bots' module (5 ms) for the id of a first turn."""
 
 READ = (
     Read(_AGENT, "_context_param _context_manager _context_manager_initialized chat_history"),
@@ -128,7 +128,7 @@ ABSENT = object()
 
 
 class Target(NamedTuple):
-    """A row's place in the installed host."""
+    """A class of the installed host, and its object for a row."""
 
     row: Replaced
     holder: Any
@@ -140,7 +140,7 @@ class Target(NamedTuple):
 def probe(
     rows: Sequence[Replaced] = REPLACED, reads: Sequence[Read] = READ
 ) -> tuple[list[Target], dict[str, str]]:
-    """Return the places to replace, and each left-out part's reason.
+    """Return the targets to replace, and each left-out part's reason.
 
     Raises:
         HostMoved: an essential name is gone or has another shape.
@@ -171,7 +171,7 @@ def is_imported(row: Replaced) -> bool:
 
 
 def _target(row: Replaced) -> Target:
-    """Return a row's place; `vars` returns a property itself."""
+    """Return a row's target; `vars` returns a property itself."""
     owner = _resolve(row.owner)
     for holder in getattr(owner, "__mro__", ()):
         if row.name in vars(holder):

@@ -133,7 +133,6 @@ _WRITE = f"write `plugins: {{{PLUGIN}: {{enabled: true}}}}`"
 
 
 def _misspellings(kind: str, names: Iterable[object], right: str) -> list[str]:
-    """Return a fault for each name that is nearly the right one."""
     others = dict.fromkeys(str(name) for name in names if name != right)
     return [unknown_name(kind, name, [right]) for name in others if nearest_name(name, [right])]
 

@@ -229,13 +229,10 @@ def describe_refusal(result: CompressResult) -> str:
     return "Nothing to compress yet."
 
 
-def describe_sizes(before: ContextUse, after: ContextUse) -> str:
-    """Return the sizes of the next request before and after a compression."""
-    return f"The next request has {short_count(after.used)} instead of {short_count(before.used)}."
-
-
-def describe_compression(result: CompressResult, messages: int, focus: str = "") -> str:
-    """Return the counts of summarized, masked and kept messages, in words."""
+def describe_compression(
+    result: CompressResult, messages: int, focus: str, before: ContextUse, after: ContextUse
+) -> str:
+    """Return a compression's counts and the next request's sizes, in words."""
     models = [text.model or "a model" for text in result.written if text.method == "model"]
     by_model = result.summarized_by_model
     outcomes = []
@@ -251,7 +248,8 @@ def describe_compression(result: CompressResult, messages: int, focus: str = "")
     )
     if focus and not by_model:
         text += f" No model wrote a summary, so the focus ({one_line(focus)[:40]}) was not used."
-    return text
+    sizes = f"{short_count(after.used)} instead of {short_count(before.used)}"
+    return f"{text}\nThe next request has {sizes}."
 
 
 def describe_pins(texts: Sequence[str]) -> str:

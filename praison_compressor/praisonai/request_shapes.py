@@ -231,20 +231,20 @@ def add_cache_marks(
 ) -> list[Message]:
     """Return the messages with cache marks; a marked message is a copy.
 
-    The end is marked first, where the next request of a growing conversation finds its prefix. Then
-    follow the last leading system message, the last summary and the last mask, before which only a
-    compression changes anything. The host's own marks, on messages or `tools`, stay; all together
-    are at most four. `ttl` is "5m", "1h" or None. It is dropped if the host has marks, because an
-    API refuses a mark of an hour after one of minutes.
+    The end is marked first: the next request of a growing conversation begins with the same
+    messages. Then follow the last leading system message, the last summary and the last mask: only
+    a compression changes the messages before them. The host's own marks, on messages or `tools`,
+    stay. All marks are at most four. `ttl` is "5m", "1h" or None. If the host has marks, ours have
+    no `ttl`, because an API refuses a mark of an hour after one of minutes.
     """
     host_marks = _marks_in([*messages, *(tools or ())])
     free = max(0, MOST_MARKS - host_marks)
     mark = {"type": "ephemeral", **({"ttl": ttl} if ttl and not host_marks else {})}
-    places = [place for place in _mark_places(messages) if not _marks_in(messages[place])][:free]
-    return [_with_mark(m, mark) if index in places else m for index, m in enumerate(messages)]
+    marked = [n for n in _indices_to_mark(messages) if not _marks_in(messages[n])][:free]
+    return [_with_mark(m, mark) if index in marked else m for index, m in enumerate(messages)]
 
 
-def _mark_places(messages: Sequence[Message]) -> list[int]:
+def _indices_to_mark(messages: Sequence[Message]) -> list[int]:
     """Return the indices to mark, the most valuable first."""
     markable = [index for index, message in enumerate(messages) if _is_markable(message)]
     # Later system messages come and go.
@@ -284,7 +284,6 @@ def _with_mark(message: Message, mark: Mapping[str, Any]) -> Message:
 
 
 def _marks_in(value: Any) -> int:
-    """Count the marks in messages or tools."""
     if isinstance(value, Mapping):
         inner = [item for key, item in value.items() if key != "cache_control"]
         return (value.get("cache_control") is not None) + _marks_in(inner)

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 class Turn:
     """One turn of an agent, whose requests belong to one conversation."""
 
-    owner: object
+    requests: object
     """The agent's `AgentRequests`, a higher layer."""
     history: list[Any] | None
     """The host's list of messages when the turn began."""
@@ -72,22 +72,32 @@ def stream_in_turn(turn: Turn | None, stream: Generator[Any, Any, Any]) -> Gener
 
 # ------------------------------------------------------------ a bot's id
 
-_bot_key: ContextVar[tuple[weakref.ref[Any], str, int] | None] = ContextVar(
-    "praison_compressor_host_key", default=None
+
+class BotConversation(NamedTuple):
+    """The conversation for which a bot calls its agent."""
+
+    bot_id: str | None = None
+    """The bot's id of the conversation; None outside a bot."""
+    bound: int = 0
+    """Messages to which the bot bounds the agent's list; 0: unknown."""
+
+
+_bot_here: ContextVar[tuple[weakref.ref[Any], BotConversation] | None] = ContextVar(
+    "praison_compressor_bot", default=None
 )
 
 
-def name_conversation(agent: Any, key: str, bound: int) -> None:
-    """Set the bot's key for the conversation and its list's bound."""
-    _bot_key.set((weakref.ref(agent), key, bound))
+def set_bot_conversation(agent: Any, conversation: BotConversation) -> None:
+    """Set the conversation for which a bot calls an agent."""
+    _bot_here.set((weakref.ref(agent), conversation))
 
 
-def without_bot_name() -> AbstractContextManager[None]:
-    """Run a block in which no bot has named a conversation yet."""
-    return _set(_bot_key, None)
+def without_bot() -> AbstractContextManager[None]:
+    """Run a block that forgets its bot's conversation at its end."""
+    return _set(_bot_here, None)
 
 
-def bot_conversation(agent: Any) -> tuple[str | None, int]:
-    """Return the calling bot's key and its lists' bound, or (None, 0)."""
-    named = _bot_key.get()
-    return named[1:] if named is not None and named[0]() is agent else (None, 0)
+def bot_conversation(agent: Any) -> BotConversation:
+    """Return the conversation for which a bot calls the agent here."""
+    here = _bot_here.get()
+    return here[1] if here is not None and here[0]() is agent else BotConversation()

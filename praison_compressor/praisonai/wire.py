@@ -22,8 +22,8 @@ from .agents import Agents, HostCall, Replacement, replacing
 from .request_shapes import CHAT, LITELLM_CHAT, RESPONSES, HostRequest, Params, SentRequest, Shape
 
 ATTEMPTS = 8
-"""A provider may refuse keys, then the order of roles, then the length several times: a refusal
-without a number halves the window."""
+"""Most views of one request. A provider may refuse keys, the order of roles, and the length several
+times: a refusal without a number halves the window."""
 
 
 class RoundTrip:
@@ -53,7 +53,7 @@ class RoundTrip:
 
         Raises:
             Exception: the refusal, if no other view helps.
-            NothingShorter: it was refused for its size, in vain.
+            NothingShorter: the length was refused, and no view is shorter.
         """
         refusal = error.refusal if isinstance(error, _TooLong) else error
         other = await self._requests.next_view(self._sent, refusal)
@@ -86,7 +86,7 @@ class RoundTrip:
             return pieces(answer, self)
         return answer
 
-    def passes(self, piece: Any) -> bool:
+    def read_piece(self, piece: Any) -> bool:
         """Read a piece of a stream; return whether to pass it on.
 
         A piece that has only the usage that we asked for is kept back: some readers of the host
@@ -116,7 +116,7 @@ def open_trip(requests: AgentRequests | None, shape: Shape, params: Params) -> R
     """Return a request's round trip; None if it stays as it is."""
     if requests is None:
         return None
-    # Before the view: the schemas of tools given earlier in the turn are counted with the request.
+    # Tools that the agent got earlier in the turn are counted with the request.
     params = requests.offer_recall(params)
     request = shape.read(params)
     return None if request is None else RoundTrip(requests, shape, params, request)
@@ -161,7 +161,7 @@ class _SyncStream(_Stream):
     NEXT = "__next__"
 
     def __iter__(self) -> Iterator[Any]:
-        yield from filter(self._trip.passes, self._stream)
+        yield from filter(self._trip.read_piece, self._stream)
         run(self._trip.on_stream_end(self._stream))
 
 
@@ -170,7 +170,7 @@ class _AsyncStream(_Stream):
 
     async def __aiter__(self) -> AsyncIterator[Any]:
         async for piece in self._stream:
-            if self._trip.passes(piece):
+            if self._trip.read_piece(piece):
                 yield piece
         await self._trip.on_stream_end(self._stream)
 
@@ -277,12 +277,6 @@ class Unprocessable(Exception):
 
     status_code = 422
 
-    def __init__(self) -> None:
-        super().__init__(
-            "litellm returned no answer: the provider refused the request with status 422, perhaps "
-            "for its length"
-        )
-
 
 def _wrap_completion(complete: Any) -> Any:
     """Return litellm's function, raising `_TooLong` for what is too long."""
@@ -311,7 +305,8 @@ def _raise_too_long() -> Iterator[None]:
 
 def _answer_or_refusal(answer: Any) -> Any:
     if answer is None:
-        raise _TooLong(Unprocessable())
+        reason = "the provider refused the request with status 422, perhaps for its length"
+        raise _TooLong(Unprocessable(f"litellm returned no answer: {reason}"))
     return answer
 
 

@@ -11,7 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..messages import ToolCall, calls
+from ..messages import ToolCall, calls, results
+from ..messages.shapes import parse_json
 from ..messages.shortening import cut_line
 
 LINE_CHARS = 150
@@ -92,9 +93,9 @@ def deciding_line(call: ToolCall | None, text: str) -> str:
     >>> deciding_line(None, "tests/a.py::b PASSED\\n" * 40 + "2 passed, 2 errors in 1.2s\\n}\\n")
     '2 passed, 2 errors in 1.2s'
     """
-    output = calls.unwrap_output(text)
-    code, words = calls.exit_code(output), _choose_words(call, output)
-    if code in ("", "0") or calls.exit_code(words):
+    output = results.unwrap_output(text)
+    code, words = results.exit_code(output), _choose_words(call, output)
+    if code in ("", "0") or results.exit_code(words):
         return words
     return f"exit code {code}" + (f": {words}" if words else "")
 
@@ -230,7 +231,7 @@ _DECIDING_KEYS = frozenset(
 
 def _json_words(text: str) -> str:
     """Return the deciding members of a JSON object as written."""
-    value = calls.parse_json(text)
+    value = parse_json(text)
     members = [
         cut_line(f'"{key}": {json.dumps(item, ensure_ascii=False)}', LINE_CHARS)
         for key, item in (value.items() if isinstance(value, Mapping) else ())

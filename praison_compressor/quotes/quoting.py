@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..messages import Message, ToolCall, calls, is_result, result_text, text_of
+from ..messages.changed_files import paths_changed
+from ..messages.results import CallPairing, CallRecord
 from ..messages.shortening import cut_line
 from . import speakers, user, work
 from .rendering import CountText, Renderer
@@ -16,6 +18,7 @@ from .user import UserText
 
 LEAST_DUPLICATE_CHARS = 24  # a shorter text is quoted even where the view shows it already
 LEAST_OUTLINE, MOST_OUTLINE = 0.075, 0.36  # shares of the budget
+SMALL_ROOM = 300  # tokens of a budget in which the user's words may displace reports and counts
 CHARS_PER_TOKEN = 6  # at most, in prose of any language
 ASKING_CHARS, DECIDED_CHARS = 160, 80  # of the call whose result has the user's words
 _ANY_TAG = re.compile(r"<[^>]*>")
@@ -29,16 +32,16 @@ class Quotes:
     instructions: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Path or tool -> position and content of the newest reading."""
     plan: TodoList = field(default_factory=TodoList)
-    files: dict[str, list[calls.CallRecord]] = field(default_factory=dict)
+    files: dict[str, list[CallRecord]] = field(default_factory=dict)
     """Path -> the calls that change the file, in order."""
-    runs: dict[str, list[calls.CallRecord]] = field(default_factory=dict)
+    runs: dict[str, list[CallRecord]] = field(default_factory=dict)
     """Command or call -> equal calls, in order."""
-    reports: list[tuple[int, str]] = field(default_factory=list)
-    """Positions and texts of the assistant's last texts of turns."""
-    texts: list[int] = field(default_factory=list)
-    """Positions of the assistant's texts, calls left out."""
+    reports: set[int] = field(default_factory=set)
+    """Positions of the assistant's last texts of turns."""
+    texts: dict[int, str] = field(default_factory=dict)
+    """Position -> text of the assistant, calls left out."""
     roles: Counter[str] = field(default_factory=Counter)
-    pairs: calls.CallPairing = field(default_factory=calls.CallPairing)
+    pairs: CallPairing = field(default_factory=CallPairing)
     _last_text: tuple[int, str] | None = None
     """The assistant's newest text, unless a call or a result follows it."""
 
@@ -68,18 +71,19 @@ class Quotes:
             work.commands_section(self.runs, budget_tokens),
         ]
         if not beside_prose:
-            unlisted = sorted(set(self.texts).difference(at for at, _ in self.reports))
-            reports = [report for report in self.reports if is_new(report[1])]
-            sections.append(user.reports_section(reports, unlisted))
+            written = {at: text for at, text in self.texts.items() if is_new(text)}
+            reports = user.reports_section(written, self.reports)
             tools = Counter(record.call.name for record in self.pairs.calls if record.call.id)
-            sections.append(user.counts_section(self.roles, tools))
+            # In a small room the user's words come first; the agent's texts are only counted.
+            is_crowded = budget_tokens < SMALL_ROOM and chars > 2 * budget_tokens
+            counted = reports._replace(entries=(), unlisted=sorted(written))
+            full = [reports, user.counts_section(self.roles, tools)]
+            sections += [counted] if is_crowded else full
         runs = (*self.files.values(), *self.runs.values())
         records = [*dict.fromkeys(record for run in runs for record in run)]
         # The user's words come first: at 60 % of the budget they still are whole.
         room = max(LEAST_OUTLINE * budget_tokens, MOST_OUTLINE * budget_tokens - chars / 8)
         return Renderer(count, references).render(sections, records, budget_tokens, int(room))
-
-    # -------------------------------------------------------------- reading
 
     def read_message(self, at: int, message: Message) -> None:
         """Read the message at a position."""
@@ -91,7 +95,7 @@ class Quotes:
         elif role == "assistant":
             text, makes_calls = text_of(message), self.pairs.add_calls(message, at)
             self._last_text = (at, text) if text.strip() and not makes_calls else None
-            self.texts += [at] if text.strip() else []
+            self.texts |= {at: text} if text.strip() else {}
         elif role == "user":
             for part in speakers.spoken_parts(message):
                 self._read_part(at, part)
@@ -105,8 +109,8 @@ class Quotes:
             # An agent without native calls: its text is the call.
             asked_at, text = self._last_text
             call = ToolCall("", work.AGENT_TEXT, text)
-            self.pairs.calls.append(calls.CallRecord(asked_at, call, part.text, at))
-            del self.texts[-1]
+            self.pairs.calls.append(CallRecord(asked_at, call, part.text, at))
+            del self.texts[asked_at]
             self._last_text = None
         elif part.source == "user":
             before = self._last_text or (-1, "")
@@ -133,7 +137,7 @@ class Quotes:
             self.user_texts.append(UserText(at, words, f"{origin} {line}"))
 
     def _end_turn(self) -> None:
-        self.reports += [self._last_text] if self._last_text else []
+        self.reports |= {self._last_text[0]} if self._last_text else set()
         self._last_text = None
 
     def finish(self, rule_sources: tuple[str, ...]) -> None:
@@ -142,7 +146,7 @@ class Quotes:
         for record in self.pairs.calls:
             self._sort_call(record, rule_sources)
 
-    def _sort_call(self, record: calls.CallRecord, rule_sources: tuple[str, ...]) -> None:
+    def _sort_call(self, record: CallRecord, rule_sources: tuple[str, ...]) -> None:
         name = calls.normalize_key(record.call.name)
         if name in TODO_TOOLS:
             self.plan.read_call(record)
@@ -152,7 +156,7 @@ class Quotes:
             content = speakers.without_notes(record.text)
             self.instructions[source] = (record.answered_at, content)
             return
-        paths = calls.paths_changed(record.call)
+        paths = paths_changed(record.call)
         for path in paths:
             self.files.setdefault(path, []).append(record)
         line = calls.command_of(record.call).strip()
@@ -182,6 +186,6 @@ def read_quotes(messages: Sequence[Message], rule_sources: tuple[str, ...] = ())
     return quotes
 
 
-def read_calls(messages: Sequence[Message]) -> list[calls.CallRecord]:
+def read_calls(messages: Sequence[Message]) -> list[CallRecord]:
     """Return the calls of messages, each with its result."""
     return read_quotes(messages).pairs.calls

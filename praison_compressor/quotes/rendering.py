@@ -6,14 +6,15 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, product
 from typing import NamedTuple
 
-from ..messages.calls import CallRecord, newest_act_first
 from ..messages.display import pluralize, short_names
+from ..messages.results import CallRecord, newest_act_first
 from ..messages.shortening import common_limit, keep_ends, share_budget
 
 CountText = Callable[[str], int]
+Calls = Sequence[CallRecord]
 
 HEADING = "## "
 
@@ -73,7 +74,7 @@ class Section(NamedTuple):
     """Positions of entries that are left out in any case."""
 
 
-TOOLS_IN_NOTE = 4  # tools named among the calls left out
+NAMED_IN_NOTE = 4  # tools, or places, named in the line that counts what is left out
 NAME_CHARS = 48  # of what a call was given, in the outline
 CALL_TOKENS, NAMED_TOKENS = 13, 8  # of a call in the outline, as a rule and at least
 NOTE_TOKENS = 20  # tokens of the line that counts what is left out
@@ -111,23 +112,22 @@ class Renderer:
     count: CountText
     references: Sequence[str] = ()
 
-    def render(
-        self, sections: Sequence[Section], calls: Sequence[CallRecord], budget: int, outline: int
-    ) -> str:
+    def render(self, sections: Sequence[Section], calls: Calls, budget: int, outline: int) -> str:
         """Return the sections and an outline of the other calls.
 
         Use at most `budget` tokens; reserve `outline` of them for the outline if needed.
         """
         reserved = min(outline, CALL_TOKENS * len(calls)) if self.references else 0
-        text, shown = self._render_sections(sections, budget - reserved)
+        text, shown, left_out = self._render_sections(sections, budget - reserved)
         quoted = {entry.record for entry in shown}
         others = [call for call in calls if call not in quoted]
-        rest = self._render_outline(others, budget - self.count(text) - 1)
-        return "\n".join(filter(None, (text, rest)))
+        below = self._render_outline(others, left_out, budget - self.count(text) - 1)
+        return "\n".join(filter(None, (text, below)))
 
     def _render_sections(
         self, sections: Sequence[Section], budget: int
-    ) -> tuple[str, list[QuoteEntry]]:
+    ) -> tuple[str, list[QuoteEntry], list[_Part]]:
+        """Return the text, the entries shown, and the sections left out."""
         parts = [self._part(section) for section in sections if section.entries or section.unlisted]
         # Each section can count what it leaves out, whatever room the others take.
         spare = budget - NOTE_TOKENS * len(parts)
@@ -144,30 +144,31 @@ class Renderer:
             if part.left and spare > max(30, 0.03 * budget):
                 parts[n] = self._print_within(part, part.tokens + spare)
                 spare += part.tokens - parts[n].tokens
-        texts = [part.text for part in parts if part.text]
-        texts += filter(None, [self._left_out_note([part for part in parts if not part.text])])
+        printed = [part for part in parts if part.text]
+        left_out = [part for part in parts if not part.text]
         is_over = sum(part.tokens for part in parts) > budget
-        while is_over and texts and self.count("\n".join(texts)) > budget:
-            del texts[-1]  # Less than the counts of all sections fit.
-        printed = [part for part in parts if part.text in texts]
+        # Less than the counts of all sections may fit.
+        while is_over and printed and self.count("\n".join(x.text for x in printed)) > budget:
+            left_out.append(printed.pop())
         shown = [x for part in printed for x in part.entries[: len(part.entries) - len(part.left)]]
-        return "\n".join(texts), shown
+        return "\n".join(part.text for part in printed), shown, left_out
 
-    def _render_outline(self, records: Iterable[CallRecord], room: int) -> str:
-        """Return a line for each tool: its calls' arguments and places."""
-        ranked = sorted(records, key=newest_act_first)
+    def _render_outline(self, calls: Calls, left_out: Sequence[_Part], room: int) -> str:
+        """Return a line of calls for each tool, and the count of the rest."""
+        ranked = sorted(calls, key=newest_act_first)
         # Without a place, what a call was given is of little use.
         named = ranked[: max(0, room) // NAMED_TOKENS] if self.references else []
         names = dict(zip(named, short_names([x.call for x in named], NAME_CHARS), strict=True))
         while names:
-            note = self._calls_note(ranked[len(names) :], TOOLS_IN_NOTE)
+            note = self._note(left_out, ranked[len(names) :], NAMED_IN_NOTE)
             lines = (HEADING + OUTLINE, *self._tool_lines(names), note)
             text = "\n".join(filter(None, lines))
             tokens = self.count(text)
             if tokens <= room:
                 return text
             names = dict([*names.items()][: min(len(names) - 1, len(names) * room // tokens)])
-        notes = (self._calls_note(ranked, tools) for tools in range(TOOLS_IN_NOTE, -1, -1))
+        forms = product(range(NAMED_IN_NOTE, -1, -1), (True, False))
+        notes = (self._note(left_out, ranked, *form) for form in forms)
         return next((note for note in notes if self.count(note) <= room), "")
 
     def _tool_lines(self, names: Mapping[CallRecord, str]) -> Iterator[str]:
@@ -177,19 +178,14 @@ class Renderer:
             line[name] = f"{line.get(name, name)} {self._reference(record.where)}".strip()
         yield from (f"- {tool}: {', '.join(line.values())}" for tool, line in lines.items())
 
-    def _calls_note(self, records: Sequence[CallRecord], most_tools: int) -> str:
-        tools = Counter(record.call.name for record in records).most_common(most_tools)
-        named = ", ".join(f"{name} {n:,}" for name, n in tools)
-        counts = [f"{pluralize(len(records), 'more call')} not shown" + f" ({named})" * bool(named)]
-        return self._note(counts if records else [], [record.where for record in records])
-
     def _part(self, section: Section) -> _Part:
         some = section.entries[:: len(section.entries) // 24 + 1]
         sample = "\n".join(self._print_entry(entry, entry.body[:200]) for entry in some)
-        ratio = (self.count(sample) + 1) / (_bytes(sample) + 1)
+        ratio = (self.count(sample) + 1) / (len(sample.encode("utf-8", "replace")) + 1)
         entries = sorted(section.entries, key=lambda entry: entry.rank)
         marks = 14 if self.references else 2
-        sizes = [_bytes(entry.lead) + _bytes(entry.body) + marks for entry in entries]
+        texts = ((entry.lead + entry.body).encode("utf-8", "replace") for entry in entries)
+        sizes = [len(text) + marks for text in texts]
         return _Part(section, entries, sizes, ratio, left=entries)
 
     def _print_within(self, part: _Part, room: int) -> _Part:
@@ -205,9 +201,7 @@ class Renderer:
             part = part._replace(ratio=part.ratio * factor)
             if tokens <= room:
                 return part._replace(text=text, tokens=tokens, left=left)
-        if part.text:
-            return part
-        return part._replace(tokens=self.count(self._left_out_note([part])) + 1)
+        return part if part.text else part._replace(tokens=self.count(self._note([part])) + 1)
 
     def _print_part(self, part: _Part, room: int) -> tuple[str, Sequence[QuoteEntry]]:
         """Return a text of about `room` tokens, and the entries left out."""
@@ -224,24 +218,36 @@ class Renderer:
         texts = {id(x): self._cut_entry(x, c, most) for x, c in zip(chosen, costs, strict=True)}
         printed = [texts[id(entry)] for entry in section.entries if id(entry) in texts]
         left = part.entries[len(chosen) :]
-        note = self._left_out_note([part._replace(left=left)])
+        note = self._note([part._replace(left=left)])
         return "\n".join(filter(None, [HEADING + section.kind.title, *printed, note])), left
 
-    def _left_out_note(self, parts: Sequence[_Part]) -> str:
-        """Return the line that counts the entries left out, or ""."""
-        places, counts = list[int](), list[str]()
+    def _note(
+        self, parts: Sequence[_Part], calls: Calls = (), tools: int = 0, refers: bool = False
+    ) -> str:
+        """Return the line that counts entries and calls left out.
+
+        The `tools` called most have the number of their calls or, if the line `refers`, the places.
+        """
+        counts, places = list[str](), [record.where for record in calls]
         for part in (part for part in parts if part.section.kind.noun):
             if left := [*part.section.unlisted, *(entry.at for entry in part.left)]:
                 noun = part.section.kind.noun.format(s="" if len(left) == 1 else "s")
                 counts.append(f"{len(left):,} more {noun} not shown")
                 places += left
-        return self._note(counts, places)
-
-    def _note(self, counts: Sequence[str], places: Sequence[int]) -> str:
-        """Return the line that counts what is left out."""
-        ends = map(self._reference, (min(places), max(places))) if places else ()
-        where = " to ".join(dict.fromkeys(filter(None, ends)))
+        named = [
+            f"{tool} {self._range(x.where for x in calls if x.call.name == tool) if refers else n}"
+            for tool, n in Counter(x.call.name for x in calls).most_common(tools)
+        ]
+        if calls:
+            more = f"{pluralize(len(calls), 'more call')} not shown"
+            counts.append(f"{more} ({', '.join(named)})" if named else more)
+        where = self._range(places)
         return f"({', '.join(counts)}{f': {where}' if where else ''})" if counts else ""
+
+    def _range(self, places: Iterable[int]) -> str:
+        """Return the references of a few places, or the first and the last of many."""
+        names = [*dict.fromkeys(filter(None, map(self._reference, sorted(places))))]
+        return f"{names[0]} to {names[-1]}" if len(names) > NAMED_IN_NOTE else " ".join(names)
 
     def _cut_entry(self, entry: QuoteEntry, cost: int, most: int) -> str:
         if cost <= most:
@@ -259,10 +265,6 @@ class Renderer:
 
     def _reference(self, at: int) -> str:
         return self.references[at] if 0 <= at < len(self.references) else ""
-
-
-def _bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
 
 _OUR_HEADING = re.compile(rf"^(\s*)(?={HEADING}(?:{'|'.join(map(re.escape, TITLES))}))", re.M)

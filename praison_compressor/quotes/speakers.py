@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..messages import ORPHAN_OPENS, Message, has_tool_part, is_result_block, text_of
-from ..messages.calls import members_of, parse_json
+from ..messages.calls import members_of
+from ..messages.shapes import parse_json
 from ..messages.shortening import is_machine_text
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..messages import calls
+from ..messages.results import CallRecord
+from ..messages.shapes import parse_json
 from ..messages.shortening import cut_line
 from .output_lines import deciding_line, is_failure
 from .rendering import PLAN, QuoteEntry, Section
@@ -68,10 +70,10 @@ class TodoList:
         entries = [QuoteEntry(at, (n,), row, also=also) for n, (at, also, row) in enumerate(rows)]
         return Section(PLAN, entries)
 
-    def read_call(self, record: calls.CallRecord) -> None:
+    def read_call(self, record: CallRecord) -> None:
         """Read one call of a todo tool, and its result."""
         kind = TODO_TOOLS[calls.normalize_key(record.call.name)]
-        self.at, result = record.at, calls.parse_json(record.text)
+        self.at, result = record.at, parse_json(record.text)
         self._read_arguments(kind, record, result)
         if isinstance(result, Mapping):
             lists = (value for key, value in calls.members_of(result).items() if key in _PLAN_KEYS)
@@ -83,10 +85,10 @@ class TodoList:
         repeats = any(item.title and item.title in record.text for item in self.items.values())
         self.failure = line if is_failure(line) and not repeats else ""
 
-    def _read_arguments(self, kind: str, record: calls.CallRecord, result: Any) -> None:
+    def _read_arguments(self, kind: str, record: CallRecord, result: Any) -> None:
         arguments = calls.arguments_by_name(record.call)
         listed = next((arguments[key] for key in _PLAN_KEYS if arguments.get(key)), None)
-        listed = (calls.parse_json(listed) or listed) if isinstance(listed, str) else listed
+        listed = (parse_json(listed) or listed) if isinstance(listed, str) else listed
         if kind == REMOVAL:
             self.items.pop(_first_value(arguments, _ID_KEYS), None)
         elif kind == ITEM:

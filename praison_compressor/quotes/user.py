@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import chain
 from typing import NamedTuple
 
@@ -12,9 +12,8 @@ from . import rendering
 from .rendering import QuoteEntry, Section
 from .speakers import TYPED_COMMAND
 
-FIRST, STATES, ASKS, GOES_ON = range(4)
-"""Ranks: the first text, the newest and words in results; statements; questions; "go on"."""
-GO_ON_WORDS = 3  # words of a text that says "go on", at most; each is in other texts too
+FIRST, STATES, ASKS, REPEATED = range(4)
+"""Ranks: the first text, the newest and words in results; statements; questions; repetitions."""
 NEWEST = 3  # the user's newest texts that rank first
 OTHERS_CHARS = 400
 WHOLE_TOKENS = 90  # a text of at most this many tokens is not cut
@@ -22,6 +21,7 @@ RARE = 2  # a word in at most this many texts is rare
 WORDS_CHARS = 240  # characters of a text whose words are compared
 ANSWER_CHARS = 16  # an answer of at most this many characters needs its question
 ASKED_CHARS = 100
+LEAST_TEXT_CHARS = 160  # of a quoted text of the agent that does not end a turn
 _ASKS = ("?", "？", "؟", "?)", '?"')
 
 
@@ -42,8 +42,8 @@ def with_question(at: int, text: str, origin: str, asked_at: int, before: str) -
     if not origin and len(text.strip()) <= ANSWER_CHARS:
         lines = (line.strip(" *_") for line in reversed(before.splitlines()))
         if question := next((line for line in lines if line.endswith(_ASKS)), ""):
-            origin = f'answering "{cut_line(question, ASKED_CHARS)}"'
-            return UserText(at, text, origin, question_at=asked_at)
+            answering = f'answering "{cut_line(question, ASKED_CHARS)}"'
+            return UserText(at, text, answering, question_at=asked_at)
     return UserText(at, text, origin)
 
 
@@ -79,20 +79,21 @@ def _text_ranks(texts: Sequence[UserText]) -> Iterator[tuple[int, ...]]:
         is_in_result = origin not in ("", TYPED_COMMAND) and question_at < 0
         if n == 0 or n >= len(texts) - NEWEST or is_in_result:
             kind = FIRST
-        elif newest[text] != n or (size <= GO_ON_WORDS and not rare):
-            kind = GOES_ON
+        elif newest[text] != n:
+            kind = REPEATED
         else:
             kind = ASKS if text.rstrip().endswith(_ASKS) else STATES
         yield kind, -(10 * rare // max(5, size)), len(text) // 200, -n
 
 
-# -------------------------------------------------------------- the agent's words, and counts
+def reports_section(texts: Mapping[int, str], reports: Set[int]) -> Section:
+    """Return the section of the agent's texts: reports first, then long ones.
 
-
-def reports_section(reports: Sequence[tuple[int, str]], others: Sequence[int]) -> Section:
-    """Return the section of turns' last texts; count the agent's other texts."""
-    entries = [QuoteEntry(at, (-at,), text.strip()) for at, text in reports]
-    return Section(rendering.REPORTS, entries, others)
+    A short text beside a call announces the call; it is only counted.
+    """
+    quoted = [at for at, text in texts.items() if at in reports or len(text) >= LEAST_TEXT_CHARS]
+    entries = [QuoteEntry(at, (at not in reports, -at), texts[at].strip()) for at in quoted]
+    return Section(rendering.REPORTS, entries, sorted(texts.keys() - quoted))
 
 
 def counts_section(roles: Mapping[str, int], tools: Counter[str]) -> Section:

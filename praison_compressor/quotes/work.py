@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from ..messages import ToolCall, calls
+from ..messages.changed_files import paths_in
 from ..messages.display import pluralize
+from ..messages.results import CallRecord, exit_code, newest_act_first, unwrap_output
 from ..messages.shortening import cut_line
 from .output_lines import deciding_line
 from .rendering import COMMANDS, FILES, INSTRUCTIONS_READ, QuoteEntry, Section
@@ -17,7 +19,7 @@ UNANSWERED = "no result was recorded"
 AGENT_TEXT = "assistant"  # the name of a call that an agent without native calls wrote in its text
 COMMAND_LINE_CHARS = 200
 LEAST_ENTRIES, ENTRY_TOKENS = 24, 150  # calls with results that a section is made from
-Records = Sequence[calls.CallRecord]
+Records = Sequence[CallRecord]
 """Equal calls, the newest last."""
 
 
@@ -37,7 +39,7 @@ def _entry(records: Records, rank: tuple[int, ...], title: str, path: str = "") 
     )
 
 
-def _facts(record: calls.CallRecord, output: str, words: str) -> Iterator[str]:
+def _facts(record: CallRecord, output: str, words: str) -> Iterator[str]:
     """Yield a result's role, its size and its exit code of 0."""
     kind = calls.kind_of(record.call)
     if record.call.name == AGENT_TEXT and not record.call.id:
@@ -45,17 +47,17 @@ def _facts(record: calls.CallRecord, output: str, words: str) -> Iterator[str]:
     if not words or (kind == calls.LISTS and "\n" in output.strip()):
         lines = pluralize(output.strip().count("\n") + 1, "line")
         yield f"({lines}, {len(output):,} characters)" if output.strip() else "(no output)"
-    code = calls.exit_code(calls.unwrap_output(output)) if kind == calls.ACTS else ""
+    code = exit_code(unwrap_output(output)) if kind == calls.ACTS else ""
     if code == "0" and "exit" not in words:
         yield "exit code 0:"
 
 
 def commands_section(runs: Mapping[str, Records], budget: int) -> Section:
     """Return the section of calls; calls that only look rank last."""
-    ranked = sorted(runs.items(), key=lambda run: calls.newest_act_first(run[1][-1]), reverse=True)
+    ranked = sorted(runs.items(), key=lambda run: newest_act_first(run[1][-1]), reverse=True)
     most = max(LEAST_ENTRIES, budget // ENTRY_TOKENS)
     entries = [
-        _entry(records, calls.newest_act_first(records[-1]), cut_line(line, COMMAND_LINE_CHARS))
+        _entry(records, newest_act_first(records[-1]), cut_line(line, COMMAND_LINE_CHARS))
         for line, records in sorted(ranked[-most:], key=lambda run: run[1][-1].at)
     ]
     return Section(COMMANDS, entries)
@@ -66,7 +68,7 @@ def files_section(files: Mapping[str, Records], budget: int) -> Section:
 
     Whether the call changed the file is for its quoted result to say.
     """
-    newest: dict[calls.CallRecord, list[str]] = {}  # a move names two paths
+    newest: dict[CallRecord, list[str]] = {}  # a move names two paths
     for path, records in files.items():
         newest.setdefault(records[-1], []).append(path)
     in_order = sorted(newest.items(), key=lambda item: item[0].at)
@@ -100,7 +102,7 @@ def source_of(call: ToolCall, rule_sources: tuple[str, ...]) -> str:
     if any(fnmatchcase(call.name, pattern) for pattern in rule_sources):
         return call.name
     shown = _SHOWS_ONE.fullmatch(calls.command_of(call).strip())
-    paths = calls.paths_in(call) if calls.kind_of(call) == calls.SHOWS else []
+    paths = paths_in(call) if calls.kind_of(call) == calls.SHOWS else []
     for path in (path.replace("\\", "/") for path in ([shown[1]] if shown else paths)):
         name = path.rpartition("/")[2]
         if name.lower() in INSTRUCTION_FILES or any(

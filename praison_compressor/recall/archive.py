@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..concurrency import lazy
+from ..concurrency import computed_once
 from ..errors import LedgerError
 from ..ledger.segments import DROPPED, Entry, Session
 from ..ledger.stores import Store
@@ -52,7 +52,7 @@ class SessionArchive:
             messages = (self.originals(self.entries[segment - 1], wanted) or [])[wanted]
         return Around(segment, start, messages, self.endings)
 
-    @lazy
+    @computed_once
     def endings(self) -> frozenset[str]:
         """Return lines that end several of the newest messages."""
         texts: list[str] = []

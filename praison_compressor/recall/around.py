@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..messages import Message
-from ..messages.calls import CallRecord
 from ..messages.display import call_as_text, message_as_text
+from ..messages.results import CallRecord
 from ..quotes import read_calls
 from .layout import length_without_ending, split_lines
 from .references import Reference

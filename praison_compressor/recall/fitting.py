@@ -9,7 +9,14 @@ from ..ledger.segments import DROPPED
 from ..messages import Message
 from ..messages.display import message_as_text
 from ..messages.shortening import keep_ends
-from .layout import condense, count_fitting, json_paths, length_without_ending, split_lines
+from .layout import (
+    condense,
+    count_fitting,
+    json_paths,
+    length_without_ending,
+    split_lines,
+    unnumbered,
+)
 from .references import Reference, in_runs
 from .search import SearchAnswer
 from .tables import table_of
@@ -196,7 +203,9 @@ class Fitting:
             head += f", in {path}"
         room -= self.count(QUOTE_NOTICE + head + mark) + _CUT_TOKENS
         shown_to = first - 1 + count_fitting(lines[first - 1 : last], room, self.count)
-        body = "\n".join(lines[first - 1 : shown_to])
+        texts, numbers = unnumbered(lines[first - 1 : shown_to])
+        body = "\n".join(texts)
+        head += f", numbered {numbers}" if numbers else ""
         if shown_to < first:
             # A single line above the budget: as much of its two ends as fits.
             body, shown_to = self._fit_start(lines[first - 1], room), first

@@ -20,12 +20,17 @@ __all__ = [
     "count_fitting",
     "is_noise",
     "json_paths",
+    "line_numbers",
     "shared_endings",
     "split_lines",
+    "unnumbered",
 ]
 
 LONG_LINE, WRAPPED = 400, 200
 """Lines above LONG_LINE characters are wrapped at WRAPPED: JSON is often one line."""
+OVERRUN = 2
+"""A block that ends within OVERRUN times its room is not cut."""
+_COMMENT = re.compile(r"\s*(?://|#|--\s|\*\s|;;)")
 PACKED = 120
 """Members of an object or array share a line of at most this many characters."""
 
@@ -152,18 +157,21 @@ def block_around(
 ) -> tuple[int, int]:
     """Widen a range of lines to the block around its best line.
 
-    The block has at most `most` characters. The lines below explain more: where these are cut, no
-    line above is added. Below, the block ends with a line of less indentation than the best line.
-    Above, the block begins with a line without indentation, or after a blank line if the best line
-    has no indentation.
+    The block has at most `most` characters, or OVERRUN times as many if it ends there. The lines
+    below explain more: where these are cut, at the end of a paragraph if possible, no line above is
+    added. Below, the block ends with a line of less indentation than the best line. Above, the
+    block begins with a line without indentation, or after a blank line if the best line has no
+    indentation.
     """
     depth, room = _indentation(lines[best]), most - chars_of(lines[first : last + 1])
-    while last + 1 < len(lines) and (room := room - len(lines[last + 1]) - 1) >= 0:
+    while last + 1 < len(lines) and (room := room - chars_of(lines[last + 1 : last + 2])) >= 0:
         last += 1
-        if not _is_blank(lines[last]) and _indentation(lines[last]) < depth:
+        if _is_end(last, depth, lines):
             break
+    if room < 0:
+        last = _near_end(first, best, last, lines, int(OVERRUN * most))
     room = most - chars_of(lines[first : last + 1]) if room >= 0 else -1
-    while first and (room := room - len(lines[first - 1]) - 1) >= 0:
+    while first and (room := room - chars_of(lines[first - 1 : first])) >= 0:
         blank = _is_blank(lines[first])
         if blank != bool(depth) and not _indentation(lines[first]):
             break
@@ -175,9 +183,44 @@ def block_around(
     return first, last
 
 
+def _is_end(number: int, depth: int, lines: Sequence[str]) -> bool:
+    """Return whether a line has less indentation than the block."""
+    return not _is_blank(lines[number]) and _indentation(lines[number]) < depth
+
+
+def _near_end(first: int, best: int, last: int, lines: Sequence[str], most: int) -> int:
+    """Return where the block ends within `most` characters, else a paragraph near `last`.
+
+    A comment is no end: the line below it is.
+    """
+    depth, room = _indentation(lines[best]), most - chars_of(lines[first : last + 1])
+    behind, ahead = last, list[int]()
+    for end in range(best, len(lines)):
+        room -= chars_of(lines[end : end + 1]) if end > last else 0
+        if room < 0:
+            break
+        below = lines[end + 1 : end + 2]
+        if end >= last and (not below or _is_end(end, depth, lines)):
+            return end
+        is_paragraph = below and _is_blank(below[0]) and _indentation(lines[end]) <= depth
+        if end >= last and (is_paragraph or _is_below_comment(end, lines)):
+            ahead.append(end)
+        elif is_paragraph:
+            behind = end
+    return ahead[0] if ahead else behind
+
+
+def _is_below_comment(number: int, lines: Sequence[str]) -> bool:
+    """Return whether a line follows a comment without being one."""
+    texts = [_NUMBER.sub("", line) for line in lines[max(0, number - 1) : number + 1]]
+    return [bool(_COMMENT.match(text)) for text in texts] == [True, False] and bool(
+        texts[1].strip()
+    )
+
+
 def chars_of(lines: Sequence[str]) -> int:
-    """Return the characters of lines and their breaks."""
-    return sum(map(len, lines)) + len(lines)
+    """Return the characters of lines and their breaks, without the numbers of a listing."""
+    return sum(len(_NUMBER.sub("", line)) + 1 for line in lines)
 
 
 def _is_blank(line: str) -> bool:
@@ -287,6 +330,31 @@ def _fill_small_gaps(kept: Sequence[int], sizes: Sequence[int], mark: int) -> li
 
 _NUMBERED = re.compile(r"^\s*\d+(?:[→|:\t]|\s{2,})")
 """The number before a line of a file that a tool shows."""
+_NUMBER = re.compile(r"^\s*(\d{1,9})[→\t]")
+LEAST_LISTED = 3
+"""Numbered lines from which on their numbers are named once."""
+
+
+def unnumbered(lines: Sequence[str]) -> tuple[Sequence[str], str]:
+    """Return a listing's lines without their numbers, and the numbers as a range.
+
+    Lines whose numbers do not ascend by one stay, with the range "".
+
+    >>> unnumbered(["  7→def f():", "  8→", "  9→    return 1"])
+    (['def f():', '', '    return 1'], '7-9')
+    """
+    numbers = list(line_numbers(lines))
+    first = numbers[0] if numbers and numbers[0] is not None else 0
+    if len(lines) < LEAST_LISTED or numbers != [*range(first, first + len(lines))]:
+        return lines, ""
+    return [_NUMBER.sub("", line) for line in lines], f"{first}-{numbers[-1]}"
+
+
+def line_numbers(lines: Sequence[str]) -> Iterator[int | None]:
+    """Yield the number that a listing shows before each line, None without one."""
+    for line in lines:
+        match = _NUMBER.match(line)
+        yield int(match[1]) if match else None
 
 
 def _is_listing(lines: Sequence[str]) -> bool:

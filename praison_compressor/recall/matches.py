@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ..concurrency import lazy
+from ..concurrency import computed_once
 from ..ledger.words import Hit, distinct_words
 from ..messages import Message, ToolCall, tool_calls_of
 from ..messages.display import call_as_text, message_as_text, truncate_line
@@ -21,6 +21,7 @@ from .layout import (
     json_paths,
     length_without_ending,
     split_lines,
+    unnumbered,
 )
 from .passages import (
     BEFORE,
@@ -127,7 +128,7 @@ class Source:
     end: int
     """Lines before an ending that other messages have too."""
 
-    @lazy
+    @computed_once
     def paths(self) -> list[str]:
         """Return the keys that lead to each line of JSON, "" elsewhere."""
         # A program among a call's arguments is no JSON.
@@ -135,7 +136,7 @@ class Source:
         text = "" if is_call else message_as_text(self.message)
         return json_paths(text, self.lines)
 
-    @lazy
+    @computed_once
     def table(self) -> str:
         """Return the message's JSON as a table, or ""."""
         # Most texts are no JSON, which `table_of` sees at the first character.
@@ -171,10 +172,19 @@ class Match:
 
     @property
     def text(self) -> str:
-        """The passage's lines."""
-        return "\n".join(self.lines[self.passage.first - 1 : self.passage.last])
+        """The passage's lines, without the numbers of a listing."""
+        return "\n".join(self._unnumbered[0])
+
+    @property
+    def numbers(self) -> str:
+        """The range of numbers that a listing gives the passage's lines, or ""."""
+        return self._unnumbered[1]
 
     @lazy
+    def _unnumbered(self) -> tuple[Sequence[str], str]:
+        return unnumbered(self.lines[self.passage.first - 1 : self.passage.last])
+
+    @computed_once
     def words(self) -> frozenset[str]:
         """Return the passage's distinct words."""
         return frozenset(distinct_words(self.text))
@@ -185,7 +195,7 @@ class Match:
         path = self.source.paths[self.passage.first - 1]
         return f", in {path}" if path else ""
 
-    @lazy
+    @computed_once
     def terms(self) -> frozenset[str]:
         """Return the terms that the passage shows."""
         return terms_in(self.source.table or self.text, self.wanted)
@@ -346,13 +356,17 @@ def choose_matches(
             share = chars // (quoted - number)
             match = match.narrow(share) if quoted > 1 else match
             match = match.widen(min(share, MAX_BLOCK_CHARS), table_chars)
+        elif number == len(best) and match.source.table:
+            match = match.widen(table_chars, table_chars)
         elif number == len(best) and chars >= MIN_FILLING_CHARS:
             match = match.narrow(chars)
             source = match.source
-            if source.table or chars_of(source.lines[: source.end]) <= chars:
+            if chars_of(source.lines[: source.end]) <= chars:
                 match = match.widen(chars, 0)
-        if number < quoted or (number == len(best) and len(match.text) <= chars):
+        room = table_chars if match.is_table else chars
+        if number < quoted or (number == len(best) and len(match.text) <= room):
             chars -= len(match.text)
+            table_chars -= len(match.text)
             number += 1
         best.append(match)
     return Selection(best[:number], best[number:], alike)

@@ -24,9 +24,8 @@ from ..messages.calls import (
     arguments_of,
     command_of,
     kind_of,
-    paths_changed,
-    paths_in,
 )
+from ..messages.changed_files import paths_changed, paths_in
 from ..messages.display import truncate_line
 from ..messages.shapes import MASK_OPENS
 from ..quotes import deciding_line

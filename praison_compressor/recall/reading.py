@@ -13,7 +13,7 @@ from ..messages.display import message_as_text, truncate_line
 from .archive import SessionArchive
 from .around import Around
 from .fitting import LEAST_BESIDE_CHARS, LEAST_SHARE_TOKENS, QUOTE_NOTICE, Fitting, line_range
-from .layout import split_lines
+from .layout import line_numbers, split_lines
 from .matches import FoundMessage
 from .outlines import join_in_pairs, masks_row, outline_rows, references_in_order, runs_of_entries
 from .passages import query_terms, terms_in
@@ -27,13 +27,13 @@ LEAST_TOKENS = 100
 """A smaller answer is useless."""
 PASSAGES = 4
 """Passages returned when `about` is given."""
-ABOUT_SHARE = 0.4
-"""Share of the budget spent on passages when `about` is given."""
+ABOUT_SHARE, ABOUT_TABLE_SHARE = 0.35, 0.5
+"""Shares of the budget for passages when `about` is given; the larger for a table or block."""
 SHORT_TOKENS = 200
 """Messages up to this size are returned whole even when `about` is given."""
 SHORT_LINES_TOKENS = 500
 """Named lines up to this size are returned whole: readers asked again for the omitted ones."""
-BEGINNING_TOKENS = 250
+BEGINNING_TOKENS = 150
 """Size of a message's beginning and end, returned when nothing in the message matches `about`."""
 OVERVIEW_ROWS, OVERVIEW_MESSAGES = 12, 24
 """Rows of the overview, and a segment's messages that it reads."""
@@ -85,6 +85,8 @@ class Reading:
             return f"Segment {segment} has the messages {segment}.1 to {segment}.{len(originals)}."
         if reference.message is None and len(originals) == 1:
             reference = reference.of_message(1)
+        if reference.line is not None:
+            reference = _as_message_lines(reference, originals)
         read = self._read_about if self.about else self._read_whole
         return read(reference, originals, room)
 
@@ -149,7 +151,10 @@ class Reading:
         most = SHORT_TOKENS if reference.line is None else SHORT_LINES_TOKENS
         is_short = reference.message is not None and sum(sizes) <= most
         if is_short and not remark:
-            return self._read_whole(reference, originals, room)
+            # A result below a short call has no more room than passages have.
+            is_lines = reference.line is not None
+            most = room if is_lines else max(LEAST_TOKENS, int(room * ABOUT_TABLE_SHARE))
+            return self._read_whole(reference, originals, most)
         if hits and not is_short:
             count = None
             if len(places) == 1:
@@ -163,17 +168,18 @@ class Reading:
         self, reference: Reference, hits: Sequence[Hit], count: str | None, room: int
     ) -> str:
         """Return the best passages and how to read on."""
+        table_room = max(LEAST_TOKENS, int(room * ABOUT_TABLE_SHARE))
         room = max(LEAST_TOKENS, int(room * ABOUT_SHARE))
         found = [FoundMessage(reference.segment, hit) for hit in hits]
         answer = search_answer(
-            self.about, found, PASSAGES, self.archive, room=room, table_room=room
+            self.about, found, PASSAGES, self.archive, room=room, table_room=table_room
         )
         if count is not None:
             answer = replace(answer, count=count)
         after = f"go on: {self.fitting.reading(answer.after)}" if answer.after else ""
         ending = "; ".join(filter(None, (answer.further, after)))
         ending = f"\n({ending})" if ending else ""
-        return self.fitting.fit_answer(answer, room - self.fitting.count(ending)) + ending
+        return self.fitting.fit_answer(answer, answer.room - self.fitting.count(ending)) + ending
 
     # -------------------------------------------------------------- messages
 
@@ -251,6 +257,22 @@ def _search_pool(about: str, pool: Mapping[int, Message]) -> list[Hit]:
     """Return the matching messages of a pool by ordinal, best first."""
     texts = {str(n): document_of(each, ("", "", n)) for n, each in sorted(pool.items())}
     return find_hits(about, texts, max(1, len(texts)), [list(texts)])
+
+
+def _as_message_lines(reference: Reference, originals: Sequence[Message]) -> Reference:
+    """Return the reference, a listing's own line numbers as lines of its message.
+
+    Only lines after the message's last one can be a listing's.
+    """
+    assert reference.message is not None
+    assert reference.line is not None
+    lines = split_lines(message_as_text(originals[reference.message - 1]))
+    if reference.line <= len(lines):
+        return reference
+    wanted = range(reference.line, (reference.last_line or reference.line) + 1)
+    named = [n for n, number in enumerate(line_numbers(lines), 1) if number in wanted]
+    last = named[-1] if named and reference.last_line else None
+    return replace(reference, line=named[0], last_line=last) if named else reference
 
 
 def _keep_lines(reference: Reference, message: Message) -> Message:

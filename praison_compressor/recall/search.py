@@ -48,6 +48,8 @@ MAX_NAMED = 8
 """Further matching lines, or references of similar messages, that are named at most."""
 MAX_CALL_CHARS = 80
 """Characters of a shortened call."""
+PATH_NAMES = 4
+"""Last names of a path among a shortened call's values."""
 RESULT_CHARS = 300
 """Budget always reserved for one result, in characters."""
 OTHERS_DIVISOR = 3
@@ -128,7 +130,8 @@ def search_answer(
     least = WORTH * found[0].hit.score
     rest = [each for each in found if each.hit.score >= least and each.place not in seen]
     is_table = any(match.is_table for match in best)
-    room = table_room if is_table else room
+    is_longer = is_table or sum(len(match.text) for match in quotes.quoted) > chars
+    room = table_room if is_longer else room
     return SearchAnswer(
         count=_count_line(query, found, documents),
         passages=quotes.lines,
@@ -137,7 +140,7 @@ def search_answer(
         further=_further_lines(best),
         after=best[0].after,
         room=room,
-        others_room=room // OTHERS_DIVISOR if is_whole and not is_table else 0,
+        others_room=room // OTHERS_DIVISOR if is_whole and not is_longer else 0,
     )
 
 
@@ -230,13 +233,11 @@ class _QuotedMatches:
         self.quoted.append(match)
         self.places.add(match.place)
         if not is_new:
-            self.lines.append(f"[{where}]{match.path}\n{match.text}")
+            self.lines.append(f"[{where}]{_size(match)}{match.path}\n{match.text}")
             return
         around = self.archive.around(match.segment, range(match.ordinal, match.ordinal + 1))
-        length = max(match.source.end, match.passage.last)
-        size = f" (of {length} lines)" if where.line is not None else ""
-        role = match.source.message.get("role")
-        head = f"[{where}]{size} {role}{self._answered_call(around, match.ordinal)}{match.path}"
+        by = f"{match.source.message.get('role')}{self._answered_call(around, match.ordinal)}"
+        head = f"[{where}]{_size(match)} {by}{match.path}"
         self.lines.append("\n".join([head, match.text, *self._results(match, around)]))
 
     def _answered_call(self, around: Around, ordinal: int) -> str:
@@ -261,21 +262,34 @@ class _QuotedMatches:
         return results[:MAX_RESULTS] + more
 
     def _result(self, match: Match, around: Around, at: int) -> str:
-        """Return a result whole, or the part that the match lacks."""
-        if shown := self.chosen.get((around.segment, around.start + at)):
-            return f"=> [{shown.where}]{shown.path} {shown.text}"
-        shown_terms = terms_in(match.text, match.wanted)
-        missing = [term for term in match.wanted if term.text not in shown_terms]
-        lines, ordinal = around.lines(at), around.start + at
-        passages = find_passages(lines, missing, 1)
-        passage = (*passages, Passage(1, 1, 0.0, 1))[0]
-        source = Source(around.messages[at], lines, len(lines))
-        whole = Match(around.segment, ordinal, passage, lines, source, match.wanted)
-        result = next((each for each in self.ranked if each.place == whole.place), whole)
+        """Return a result whole, or its best part."""
+        place = around.segment, around.start + at
+        ranked = next((each for each in self.ranked if each.place == place), None)
+        result = self.chosen.get(place) or ranked or _missing_part(match, around, at)
         most = max(self.left, RESULT_CHARS)
         result = result.widen(most, most)
         self.left -= len(result.text)
-        return f"=> [{result.where}] {result.text}"
+        return f"=> [{result.where}]{_size(result)}{result.path} {result.text}"
+
+
+def _missing_part(match: Match, around: Around, at: int) -> Match:
+    """Return the passage of a result with terms that the match lacks."""
+    shown_terms = terms_in(match.text, match.wanted)
+    missing = [term for term in match.wanted if term.text not in shown_terms]
+    lines, ordinal = around.lines(at), around.start + at
+    passages = find_passages(lines, missing, 1)
+    passage = (*passages, Passage(1, 1, 0.0, 1))[0]
+    source = Source(around.messages[at], lines, len(lines))
+    return Match(around.segment, ordinal, passage, lines, source, match.wanted)
+
+
+def _size(match: Match) -> str:
+    """Return a message's length beside a part of it, and a listing's own numbers."""
+    length = max(match.source.end, match.passage.last)
+    size = f"of {length} lines" if match.where.line is not None else ""
+    listed = f"numbered {match.numbers}" if match.numbers else ""
+    stated = ", ".join(filter(None, (size, listed)))
+    return f" ({stated})" if stated else ""
 
 
 def _calls_in(match: Match) -> set[str]:
@@ -296,9 +310,15 @@ def _calls_in(match: Match) -> set[str]:
 
 def _shorten_call(call: ToolCall) -> str:
     """Return a call on one line, long values as their ends."""
-    text = one_line(f"{call.name}({call.arguments})")
     # A call in a text has no id; its text says at the end what to do.
     values = argument_values(arguments_of(call)) if call.id else [call.arguments]
-    short, half = one_line(", ".join(values)), MAX_CALL_CHARS // 2
+    short, half = one_line(", ".join(map(_shorten_path, values))), MAX_CALL_CHARS // 2
     shown = short if len(short) <= MAX_CALL_CHARS else f"{short[:half]}…{short[-half:]}"
-    return text if len(text) <= MAX_CALL_CHARS else f"{call.name}({shown})"
+    return f"{call.name}({shown})"
+
+
+def _shorten_path(value: str) -> str:
+    """Return a path by its last names; another value as it is."""
+    names = value.split("/")
+    is_path = value[:1] in "/~." and not any(map(str.isspace, value))
+    return f"…/{'/'.join(names[-PATH_NAMES:])}" if is_path and len(names) > PATH_NAMES else value

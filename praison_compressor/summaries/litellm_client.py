@@ -98,7 +98,7 @@ class LiteLLMSummarizer:
 
     def _ask(self, litellm: Any, model: str, request: dict[str, Any]) -> SummaryReply:
         try:
-            return _reply(model, _call_litellm(litellm, request))
+            return _read_reply(model, _call_litellm(litellm, request))
         except Exception as error:
             text = f"{model}: {type(error).__name__}: {error_text(error)[:400]}"
             if self.api_key:
@@ -210,7 +210,7 @@ def _without_refused_option(request: dict[str, Any], refusal: str) -> dict[str, 
 # -------------------------------------------------------------- the answer
 
 
-def _reply(model: str, response: Any) -> SummaryReply:
+def _read_reply(model: str, response: Any) -> SummaryReply:
     usage = _read_usage(response)
     choices = getattr(response, "choices", None)
     if not choices:  # an empty answer is paid for, too

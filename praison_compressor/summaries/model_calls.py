@@ -49,6 +49,12 @@ class Tally:
         return Tally(self.calls + other.calls, self.usage + other.usage, model)
 
 
+def window_too_small(fact: str) -> SummarizerUnavailable:
+    """Return the error of a too small window, with its remedy."""
+    remedy = "name an auxiliary model with a larger window"
+    return SummarizerUnavailable(f"{fact}; {remedy}", kind="context")
+
+
 class NoUsableAnswer(Exception):
     """Raised when no text was accepted, with the tally of all requests."""
 
@@ -118,12 +124,8 @@ class ModelCaller:
                 if wait is None:
                     raise NoUsableAnswer(error, tally) from error
                 await asyncio.sleep(wait)
-        exhausted = SummarizerUnavailable(
-            f"one compression may make {MOST_CALLS} requests, and all are spent; name an "
-            "auxiliary model with a larger window",
-            kind="context",
-        )
-        raise NoUsableAnswer(exhausted, tally)
+        spent = f"one compression may make {MOST_CALLS} requests, and all are spent"
+        raise NoUsableAnswer(window_too_small(spent), tally)
 
     def _learn_window(self, error: Exception, sent: int, max_tokens: int) -> None:
         window = window_taught_by(error, sent, max_tokens)
@@ -153,20 +155,20 @@ class ModelCaller:
         ready = _read_attribute(self.summarizer, "ready", object)
         if callable(ready):
             await _await_work(ready, STARTUP_SECONDS)
-        data: dict[str, Any] = {"model": self.model_name}
-        self.emit(Event("model_called", self.session_id, data))
+        model = self.model_name
+        self.emit(Event("model_called", self.session_id, {"model": model}))
         began = time.monotonic()
         try:
             call = partial(self._call_summarizer, messages, max_tokens)
             reply = await _await_work(call, self.config.timeout_seconds)
-            data = {**asdict(reply.usage), "model": reply.model or self.model_name}
-            return reply
+            answer: dict[str, Any] = {**asdict(reply.usage), "model": reply.model or model}
         except BaseException as error:
-            data = {**data, "error": getattr(error, "kind", type(error).__name__)}
+            answer = {"model": model, "error": getattr(error, "kind", type(error).__name__)}
             raise
         finally:
-            data = {**data, "seconds": time.monotonic() - began}
-            self.emit(Event("model_answered", self.session_id, data))
+            timed = {**answer, "seconds": time.monotonic() - began}
+            self.emit(Event("model_answered", self.session_id, timed))
+        return reply
 
     async def _call_summarizer(self, messages: list[Message], max_tokens: int) -> SummaryReply:
         reply = await self.summarizer.summarize(
@@ -182,8 +184,8 @@ class ModelCaller:
 def window_taught_by(error: Exception, sent: int, max_tokens: int) -> int | None:
     """Return the smaller window that a refusal for length teaches, or None.
 
-    It is the refusal's number if that is below the request, else half of the request. `sent` are
-    the request's tokens, `max_tokens` those of its answer.
+    The window is the refusal's number if that is below the request, else half of the request.
+    `sent` are the request's tokens, `max_tokens` those of its answer.
     """
     refusal = overflow_of(error, sent)
     if refusal is None:

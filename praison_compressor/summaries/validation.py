@@ -14,7 +14,7 @@ from ..messages.shapes import replace_surrogates
 from .prompts import SUMMARY_INSTRUCTIONS, SummaryRequest
 from .protocol import SummaryReply
 from .reasoning import strip_reasoning
-from .relevance import is_about, is_shuffled
+from .word_overlap import is_about, is_shuffled
 
 MOST_ANSWER_CHARS = 1_000_000
 """No model writes more, and a longer text costs time to read."""
@@ -71,7 +71,7 @@ FLAWS = (
 
 # -------------------------------------------------------------- finish reasons
 
-_STOPPED = {
+_BAD_FINISHES = {
     "refusal": ("filter", "safe", "refus", "block", "prohibit", "guardrail", "recitation", "spii",
                 "moderat", "policy", "violat", "harm", "sensitive", "toxic", "denied", "copyright"),
     "tool call": ("tool", "function", "call"),
@@ -86,8 +86,10 @@ _STOPPED = {
 def refusal_for_finish(reason: str) -> str:
     """Return our reason to refuse this finish reason, or ""."""
     bare = re.sub(r"[^a-z]", "", reason.casefold())
-    refusals = (kind for kind, parts in _STOPPED.items() if any(part in bare for part in parts))
-    return next(refusals, "")
+    for refusal, parts in _BAD_FINISHES.items():
+        if any(part in bare for part in parts):
+            return refusal
+    return ""
 
 
 def _reason_text(reason: Any) -> str:

@@ -24,7 +24,7 @@ from .litellm_client import REFUSED, LiteLLMSummarizer
 from .model_calls import MOST_CALLS, ModelCaller, NoUsableAnswer, Tally
 from .prompts import LEAST_PROSE_WORDS, tokens_of_words
 from .protocol import Brief, SegmentText, Summarizer
-from .splitting import Drafter
+from .segment_parts import Drafter
 
 logger = logging.getLogger(__name__)
 
@@ -162,9 +162,9 @@ class SummaryWriter:
     def _report_failure(self, caller: ModelCaller, error: SummaryError, size: int) -> None:
         kind = getattr(error, "kind", "rejected")
         rest = self.breaker.record_failure(caller.session_id, caller.model, size, kind)
-        who = caller.model or "the auxiliary model"
+        name = caller.model or "the auxiliary model"
         unless = "" if kind in LASTING_KINDS else f" unless the segment grows {RETRY_GROWTH:g}-fold"
-        logger.warning("no summary from %s, not retried for %g s%s: %s", who, rest, unless, error)
+        logger.warning("no summary from %s, not retried for %g s%s: %s", name, rest, unless, error)
         data = {"model": caller.model, "reason": str(error)}
         self.emit(Event("fell_back", caller.session_id, data))
 

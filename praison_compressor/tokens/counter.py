@@ -159,10 +159,10 @@ class TokenCounter:
     ) -> int | None:
         """Correct later counts by a provider's `prompt_tokens` for a request.
 
-        The newest report weighs most. Ignored are reports that no tokenizer explains: below
-        LEAST_RATIO of the count, below the count where the vocabulary is the model's own, and a
-        first one above four times the count. Reports that stay while requests grow correct nothing:
-        return the size to which the server silently cuts those requests, else None.
+        The newest report weighs most. A report that no tokenizer explains is ignored: below
+        LEAST_RATIO of the count, below the count by the model's own vocabulary, or the first above
+        four times the count. Equal reports for growing requests come from a server that silently
+        cuts requests: return their size, else None.
         """
         counts = sum(map(self._count_cached, self.cache.all(messages)))
         counted = counts + REPLY_TOKENS + self._count_tools(tools)

@@ -19,7 +19,7 @@ COUNT_FACTOR = 1.5
 
 @dataclass(frozen=True)
 class Overflow:
-    """A provider's refusal of a request as too long; None: not named."""
+    """Numbers in a provider's refusal for length; None if not named."""
 
     window: int | None
     prompt_tokens: int | None

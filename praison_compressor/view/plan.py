@@ -31,7 +31,7 @@ from .jobs import (
     replaceable_runs,
     size_without,
 )
-from .splits import Summaries, choose_cut, reject_small_gain
+from .splits import SummaryPlanner, choose_cut, reject_small_gain
 from .view import View, largest_fixed
 
 TINY_ROOM = 500
@@ -62,10 +62,10 @@ def _summary_plan(view: View, budget: Budget, measures: Measures) -> Plan | None
     if share is not None and budget.target - view.fixed_tokens() < TINY_ROOM:
         view, budget = view.without_first_step(), replace(budget, tail_share=share)
     afterwards = view.behind_a_segment()
-    summaries = _summarize_kept(Summaries(afterwards, budget, measures))
-    if summaries is None and afterwards is not view:
-        summaries = _summarize_kept(Summaries(view, budget, measures))
-    return summaries
+    planned = _summarize_kept(SummaryPlanner(afterwards, budget, measures))
+    if planned is None and afterwards is not view:
+        planned = _summarize_kept(SummaryPlanner(view, budget, measures))
+    return planned
 
 
 def plan_range(view: View, budget: Budget, measures: Measures) -> Plan | None:
@@ -180,27 +180,27 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
 # -------------------------------------------------------------- what a policy keeps
 
 
-def _summarize_kept(whole: Summaries) -> Plan | None:
+def _summarize_kept(planner: SummaryPlanner) -> Plan | None:
     """Return the plan that summarizes the fewest kept messages, oldest first.
 
     Enough kept messages are summarized to reach the target; stopping at the limit would compress
     again on each of the next turns. Summarizing more of them lowers the size, so bisection finds
     the fewest.
     """
-    view = whole.view
+    view = planner.view
     if not view.kept_out:
-        return whole.plan()
+        return planner.plan()
     steps = (step for step in view.transcript.steps if step.start in view.kept_out)
     kept = [step for step in steps if view.covered.isdisjoint(step)]
 
-    def without_oldest(count: int) -> Summaries:
+    def without_oldest(count: int) -> SummaryPlanner:
         left = frozenset(chain.from_iterable(kept[count:]))
-        return replace(whole, view=replace(view, kept_out=left))
+        return replace(planner, view=replace(view, kept_out=left))
 
     def is_enough(count: int) -> bool:
         with suppress(BudgetTooSmall):
             split = without_oldest(count).split()
-            return split is None or split.goal <= whole.budget.target
+            return split is None or split.goal <= planner.budget.target
         return False
 
     return without_oldest(bisect_left(range(len(kept)), True, key=is_enough)).plan()

@@ -1,4 +1,4 @@
-"""`Summaries`: choose the tail's start, the runs before it, their room.
+"""`SummaryPlanner`: choose the tail's start, the runs before it, their room.
 
 Texts get room for prose and quotes; the tail gets the newest messages that are asked for and fit
 beside the texts. The quotes are measured: what they do not need goes to the tail.
@@ -10,7 +10,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..concurrency import lazy
+from ..concurrency import computed_once
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall
 from .budget import Budget
@@ -65,13 +65,13 @@ LEAST_FILLED = 0.95
 
 
 class Split(NamedTuple):
-    """A place for the cut, and the view's tokens around the texts."""
+    """A tail's start, the runs that texts replace, and the tokens of both parts."""
 
     tail_start: int
     scope: Scope
-    rest: int
+    kept_tokens: int
     """Tokens of the view outside the runs to replace."""
-    texts: int
+    text_tokens: int
     """Tokens for the texts."""
     runs: tuple[Run, ...]
     """The runs that texts replace."""
@@ -81,7 +81,7 @@ class Split(NamedTuple):
     @property
     def size(self) -> int:
         """Tokens of the view with its texts."""
-        return self.rest + self.texts
+        return self.kept_tokens + self.text_tokens
 
     def fits(self, goal: int) -> bool:
         """Return whether texts make the view as small as the goal."""
@@ -89,7 +89,7 @@ class Split(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Summaries:
+class SummaryPlanner:
     """Plans the summaries of one view."""
 
     view: View
@@ -138,21 +138,22 @@ class Summaries:
         The mildest split replaces the fewest kinds of runs. If no split fits the goal, return the
         smallest.
         """
-        enough = self.view.longest_tail(min(self._requested_tail, self._tail_room(goal)))
+        full_tail = min(self._requested_tail, self._tail_room(goal))
+        full_start = self.view.longest_tail(full_tail)
         # A fold may fill its share, with prose of twice the request. The next summary must still
         # fit, or each one folds.
         next_summary = max(self._prose + self.budget.quotes, 2 * self._prose)
-        is_full = self._old_tokens > self.budget.fold + next_summary
+        must_fold = self._old_tokens > self.budget.fold + next_summary
         scopes: tuple[Scope, ...] = (FOLD_LARGE, ALL)
-        if self._old_tokens and not is_full:
+        if self._old_tokens and not must_fold:
             scopes = (NEW_LARGE, NEW, *scopes)
         splits = [self._longest_split(goal, s, self._reserved_room(goal, s)) for s in scopes]
-        roomy = [s for s in splits if s.fits(goal) and self._has_room(goal, s.scope)]
-        for split in roomy:
-            if split.tail_start <= enough:
+        with_room = [s for s in splits if s.fits(goal) and self._has_room(goal, s.scope)]
+        for split in with_room:
+            if split.tail_start <= full_start:
                 return split
-        if roomy:
-            return min(roomy, key=lambda split: split.tail_start)
+        if with_room:
+            return min(with_room, key=lambda split: split.tail_start)
         splits.append(self._longest_split(goal, ALL, 0))  # the texts get the rest
         fitting = [split for split in splits if split.fits(goal)]
         if not fitting:
@@ -164,12 +165,12 @@ class Summaries:
         view, starts = self.view, self.view.starts
         if not starts:
             return self._split_at(len(view.tokens), scope, 0)
-        at = bisect_left(
+        first = bisect_left(
             starts, True, key=lambda start: self._split_at(start, scope, reserve).fits(goal)
         )
-        fits = view.tail_tokens(starts[min(at, len(starts) - 1)])
+        fitting = view.tail_tokens(starts[min(first, len(starts) - 1)])
         share, asked = self._tail_room(goal), self._requested_tail
-        start = choose_cut(view, min(asked, fits), share if asked >= share else 0)
+        start = choose_cut(view, min(asked, fitting), share if asked >= share else 0)
         return self._split_at(start, scope, reserve)
 
     def _split_at(self, start: int, scope: Scope, texts: int) -> Split:
@@ -179,7 +180,7 @@ class Summaries:
 
     # ---------------------------------------------------------- rooms, in tokens
 
-    @lazy
+    @computed_once
     def _requested_tail(self) -> int:
         users = self.view.transcript.users
         turns = self.budget.recent_turns
@@ -200,15 +201,15 @@ class Summaries:
         """Return the room less the tail's share; a huge step adds nothing."""
         return max(room - self._tail_room(goal), int(room * (1 - self.budget.tail_share)))
 
-    @lazy
+    @computed_once
     def _old_tokens(self) -> int:
         return sum(segment.tokens for segment in self.view.summaries())
 
-    @lazy
+    @computed_once
     def _prose(self) -> int:
         return self.budget.prose_for(self.view.size())
 
-    @lazy
+    @computed_once
     def _least_quotes(self) -> int:
         """Return the tokens that quote the beginning of each user message."""
         view = self.view
@@ -259,14 +260,14 @@ class Summaries:
         goal = split.goal
         quotes = self._quote_room(split.scope, self.budget.most_quotes)
         most = self._prose + quotes  # Larger texts would be folded soon.
-        room = min(most, goal - split.rest)
+        room = min(most, goal - split.kept_tokens)
         prose = min(self._prose, int(room * PROSE_SHARE)) if self.budget.has_model else 0
         needs = list[int]()
         for _ in range(MOST_MEASURES):
             needs = [self.measures.quotes(self.view, r, room, self.budget) for r in split.runs]
             start = split.tail_start
             split = self._lengthen_tail(split, prose, min(most - prose, sum(needs)))
-            room = min(most, goal - split.rest)
+            room = min(most, goal - split.kept_tokens)
             if split.tail_start == start:
                 break
         # Where no budget is set, quotes take what the prose leaves.
@@ -274,7 +275,8 @@ class Summaries:
         # A model's text may also take half of the free tokens below the trigger.
         spare = max(0, self.budget.trigger - goal) // 2
         jobs = jobs_for(self.view, split.runs, needs, Rooms(room, prose, quotes, spare))
-        return Plan(split.tail_start, split.rest + min(room, max(split.texts, prose)), jobs)
+        expected = split.kept_tokens + min(room, max(split.text_tokens, prose))
+        return Plan(split.tail_start, expected, jobs)
 
     def _lengthen_tail(self, split: Split, prose: int, quotes: int) -> Split:
         """Return the split with a longer tail if its texts need less.
@@ -286,18 +288,18 @@ class Summaries:
         def shorten_middle(start: int) -> Split:
             shorter = self._split_at(start, split.scope, 0)
             texts = prose + quotes * self._source_tokens(shorter) // self._source_tokens(split)
-            return shorter._replace(texts=max(shorter.texts, texts), goal=split.goal)
+            return shorter._replace(text_tokens=max(shorter.text_tokens, texts), goal=split.goal)
 
         older = [start for start in view.starts if start < split.tail_start]
         older = [start for start in older if view.tail_tokens(start) <= self._requested_tail]
         longest = bisect_left(older, True, key=lambda start: shorten_middle(start).fits(split.goal))
         if longest == len(older):
-            return split._replace(texts=prose + quotes)
+            return split._replace(text_tokens=prose + quotes)
         room = view.tail_tokens(older[longest])
         floor = max(view.tail_tokens(split.tail_start) + 1, int(room * LEAST_FILLED))
         longer = shorten_middle(choose_cut(view, room, floor))
         is_longer = len(longer.runs) == len(split.runs) and longer.fits(split.goal)
-        return longer if is_longer else split._replace(texts=prose + quotes)
+        return longer if is_longer else split._replace(text_tokens=prose + quotes)
 
     def _source_tokens(self, split: Split) -> int:
         return sum(self.view.original_tokens(*run) for run in split.runs)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, groupby
 from typing import NamedTuple
 
-from ..concurrency import lazy
+from ..concurrency import computed_once
 from ..ledger.segments import Segment, Session
 from ..messages import Message, Transcript, is_result
 from ..messages.digests import Originals
@@ -131,7 +131,7 @@ class View:
 
     # ---------------------------------------------------------- what may be replaced
 
-    @lazy
+    @computed_once
     def replaceable(self) -> tuple[bool, ...]:
         """Return for each message whether a segment may replace it.
 
@@ -151,7 +151,7 @@ class View:
             fixed |= set(transcript.steps[-1])
         return tuple(index not in fixed for index in range(len(transcript.messages)))
 
-    @lazy
+    @computed_once
     def head_end(self) -> int:
         """Return the end of the head: system, task, a short answer.
 
@@ -175,12 +175,12 @@ class View:
 
     # ---------------------------------------------------------- what is replaced
 
-    @lazy
+    @computed_once
     def tiles(self) -> tuple[Tile, ...]:
         """Return the summaries that the view shows, in order."""
         return tuple(lay_summaries(self.digests, self.segments, self.replaceable))
 
-    @lazy
+    @computed_once
     def result_segments(self) -> dict[int, Segment]:
         """Return the recorded mask or excerpt of each message that has one."""
         return lay_masks(self.digests, self.segments, self.replaceable)
@@ -193,12 +193,12 @@ class View:
         """Return the summaries that replace parts of a run."""
         return tuple(s for start, end, s in self.tiles if run[0] <= start and end <= run[1])
 
-    @lazy
+    @computed_once
     def covered(self) -> frozenset[int]:
         """Return the messages that summaries replace."""
         return frozenset(index for tile in self.tiles for index in range(tile.start, tile.end))
 
-    @lazy
+    @computed_once
     def all_tiles(self) -> tuple[Tile, ...]:
         """Return each replaced run with its segment, summaries and masks, in order."""
         results = [
@@ -208,7 +208,7 @@ class View:
         ]
         return tuple(sorted([*self.tiles, *results], key=lambda tile: tile.start))
 
-    @lazy
+    @computed_once
     def sent_tiles(self) -> tuple[Tile, ...]:
         """Return the replaced runs, the pinned texts before the first, and bridges."""
         tiles = self.all_tiles
@@ -247,7 +247,7 @@ class View:
     def _running_start(self) -> int:
         return max(self.transcript.users, default=-1)
 
-    @lazy
+    @computed_once
     def stale_thinking(self) -> frozenset[int]:
         """Return the messages whose signed thinking was written before the newest compression.
 
@@ -280,7 +280,7 @@ class View:
 
     # ---------------------------------------------------------- what a plan may choose from
 
-    @lazy
+    @computed_once
     def starts(self) -> tuple[int, ...]:
         """Return where a tail may start, behind head and last summary."""
         earliest = max([self.head_end, *(tile.end for tile in self.tiles)])
@@ -297,12 +297,12 @@ class View:
         first = bisect_left(self.starts, True, key=lambda start: self.tail_tokens(start) <= room)
         return self.starts[min(first, len(self.starts) - 1)]
 
-    @lazy
+    @computed_once
     def open_runs(self) -> tuple[Run, ...]:
         """Return the runs after the head that segments may replace."""
         return tuple(self._runs(self.kept_out))
 
-    @lazy
+    @computed_once
     def new_runs(self) -> tuple[Run, ...]:
         """Return the runs after the head that no summary replaces yet."""
         return tuple(self._runs(self.kept_out | self.covered))
@@ -340,7 +340,7 @@ class View:
         """Return a run's tokens outside summaries."""
         return self._sums[max(start, end)] - self._sums[start]
 
-    @lazy
+    @computed_once
     def _sums(self) -> tuple[int, ...]:
         # A plan asks for many runs: each costs a subtraction.
         sizes = self.tokens

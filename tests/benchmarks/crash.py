@@ -9,6 +9,7 @@ with the same sessions.
 """
 
 import contextlib
+import functools
 import multiprocessing
 import os
 import random
@@ -19,7 +20,8 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.compressor import lease
+from praison_compressor.compressor import commit
+from praison_compressor.compressor.lease import hold_lease
 from praison_compressor.ledger.sql import SqlStore, open_store
 from tests.benchmarks.common import databases, options, show
 from tests.helpers.talks import NAMESPACE, segment, talk
@@ -57,7 +59,8 @@ def commit_for_ever(url: str, seed: int, report: Connection) -> None:
 
 def compress_for_ever(url: str, seed: int, report: Connection) -> None:
     """Compress a growing conversation without a model; report each epoch."""
-    lease.LEASE_SECONDS = 0.2  # a killed writer's lease is not what is measured
+    # A killed writer's lease is not measured.
+    commit.hold_lease = functools.partial(hold_lease, seconds=0.2)
     config = CompressorConfig(
         context_window=3_000, namespace=NAMESPACE, protect_last_n_tokens=500, store_url=url
     )

@@ -10,9 +10,9 @@ import re
 from typing import Any
 
 from praison_compressor import CompressorConfig, ContextCompressor, SummarizerUnavailable
-from praison_compressor.messages import Message, find_repairs, text_of
+from praison_compressor.messages import Message, text_of
 from tests.benchmarks.common import show
-from tests.helpers.transcripts import call
+from tests.helpers.transcripts import call, find_repairs
 
 FACT = re.compile(r"FACT-[A-Z]+-\d+-\d+")
 

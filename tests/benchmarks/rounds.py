@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from praison_compressor import CompressorConfig, CompressResult, ContextCompressor
-from praison_compressor.messages import Message, find_repairs, text_of, tool_calls_of
-from praison_compressor.messages.calls import paths_changed
+from praison_compressor.messages import Message, text_of, tool_calls_of
+from praison_compressor.messages.changed_files import paths_changed
 from tests.benchmarks.common import options, read_sessions, show
 from tests.benchmarks.oracle import down
-from tests.helpers.transcripts import step
+from tests.helpers.transcripts import find_repairs, step
 
 CONSTRAINTS = (
     "Never change anything under src/legacy/billing.",
@@ -176,7 +176,7 @@ async def terse(messages: list[Message], **_: Any) -> str:
     return f"The work went on with {', '.join(list(dict.fromkeys(words))[-12:])}."
 
 
-_MORE_FILES = re.compile(r"more files? not shown[^:]*: (s\d+\.\d+)(?: to s\d+\.(\d+))?")
+_MORE_FILES = re.compile(r"more files? not shown[^:]*: ([^)]*)")
 
 
 def edited_files(messages: list[Message]) -> set[str]:
@@ -187,7 +187,7 @@ def edited_files(messages: list[Message]) -> set[str]:
 def reached_files(paths: set[str], view: list[Message], ours: ContextCompressor) -> int:
     """Count the paths that a view names, or that its range of files left out reads."""
     shown = json.dumps(view, ensure_ascii=False)
-    ranges = (f"{a}-{b}" if b else a for a, b in _MORE_FILES.findall(shown))
+    ranges = (re.sub(r" to s\d+\.", "-", places) for places in _MORE_FILES.findall(shown))
     left_out = "".join(ours.read(each, session_id="one", tokens=1_000_000) for each in ranges)
     return sum(_names(shown, path) or path in left_out for path in paths)
 

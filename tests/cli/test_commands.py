@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.messages import Message, find_repairs
+from praison_compressor.messages import Message
 from praison_compressor.messages.display import clean
 from praison_compressor.testing import Failure
 from tests.helpers.command import RAW, SUMMARIZE
 from tests.helpers.readme_tables import commands, example
-from tests.helpers.transcripts import audit
+from tests.helpers.transcripts import audit, find_repairs
 
 # ---------------------------------------------------------------- every command
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from praison_compressor import ContextCompressor, MemoryStore, SummaryReply, Usage
-from praison_compressor.messages import Message, digest, find_repairs, text_of
+from praison_compressor.messages import Message, digest, text_of
 from tests.helpers import compressing
 from tests.helpers.compressing import Gate
-from tests.helpers.transcripts import session
+from tests.helpers.transcripts import find_repairs, session
 
 WAIT = 30.0  # seconds: a bound on waiting for another thread, not a measure of anything
 

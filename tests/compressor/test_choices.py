@@ -15,10 +15,10 @@ from praison_compressor import (
     Usage,
     open_store,
 )
-from praison_compressor.messages import find_repairs, text_of
+from praison_compressor.messages import text_of
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.stores import bytes_of
-from tests.helpers.transcripts import session, transcripts
+from tests.helpers.transcripts import find_repairs, session, transcripts
 
 NO_MASKS = {"tool_policies": {"*": "summarize"}}
 LONG = session(30)

@@ -7,9 +7,8 @@ import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore, open_store
 from praison_compressor.compressor.prices import cache_seconds
-from praison_compressor.messages import find_repairs
 from tests.helpers.compressing import SMALL, Clock, Model, compressor
-from tests.helpers.transcripts import session
+from tests.helpers.transcripts import find_repairs, session
 
 WAIT = 30.0
 TRIGGER = 3_600

@@ -19,9 +19,9 @@ from praison_compressor import (
     SummaryReply,
     Usage,
 )
-from praison_compressor.messages import find_repairs, text_of
+from praison_compressor.messages import text_of
 from tests.helpers.compressing import SMALL, Model, compressor, requests_of
-from tests.helpers.transcripts import session
+from tests.helpers.transcripts import find_repairs, session
 
 # ---------------------------------------------------------------- summarized once
 

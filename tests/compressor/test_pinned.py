@@ -7,9 +7,9 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor
-from praison_compressor.messages import find_repairs, text_of
+from praison_compressor.messages import text_of
 from tests.helpers.compressing import Model, compressor, requests_of
-from tests.helpers.transcripts import session, transcripts
+from tests.helpers.transcripts import find_repairs, session, transcripts
 
 RULE = "Never push to main without asking me;\nkeep the port <8443>."
 OTHER = "Answer in Python."

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from praison_compressor import CompressorConfig, ContextCompressor, Event
-from praison_compressor.messages import find_repairs
 from praison_compressor.view.costs import Balance, Costs
 from tests.helpers.compressing import Model, compressor
-from tests.helpers.transcripts import session
+from tests.helpers.transcripts import find_repairs, session
 
 SONNET = Costs(cached=0.3e-6, written=3.75e-6, summary_input=3e-6, summary_output=15e-6)
 

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
-from praison_compressor.messages import Message, find_repairs, split_steps, text_of
+from praison_compressor.messages import Message, split_steps, text_of
 from praison_compressor.view.budget import Budget
 from praison_compressor.view.frame import is_framed
 from tests.helpers.compressing import Model, requests_of
-from tests.helpers.transcripts import session
+from tests.helpers.transcripts import find_repairs, session
 
 TOKENS = TokenCounter("gpt-4o")
 READ = ", ".join(f"src/mod_{n}/part_0.py" for n in range(1, 9))

@@ -64,7 +64,7 @@ def test_a_record_of_a_choice_says_which_choice(store):
 
 
 def test_an_undone_text_is_not_paid_for_again(store):
-    """The same compression with the same wishes takes the undone text, in any process."""
+    """The same compression with the same instructions takes the undone text, in any process."""
     ours, model = over(store)
     before = sent(ours, force=True)
     for _ in range(2):

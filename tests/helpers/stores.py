@@ -133,6 +133,19 @@ def statements():
     event.remove(Engine, "before_cursor_execute", note)
 
 
+@pytest.fixture
+def connections():
+    """Record the arguments of every connection to a database."""
+    asked: list[dict[str, Any]] = []
+
+    def note(_dialect: Any, _record: Any, _values: Any, arguments: dict[str, Any]) -> None:
+        asked.append(dict(arguments))
+
+    event.listen(Engine, "do_connect", note)
+    yield asked
+    event.remove(Engine, "do_connect", note)
+
+
 def bytes_of(directory: Path) -> bytes:
     """Return the bytes of all files in a directory."""
     return b"".join(file.read_bytes() for file in directory.rglob("*") if file.is_file())

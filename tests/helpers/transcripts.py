@@ -2,13 +2,20 @@
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
-from praison_compressor.messages import Message
+from praison_compressor.messages import Message, read_transcript
 from tests.hostile.generating import broken, valid
+
+
+def find_repairs(messages: Sequence[Message]) -> list[str]:
+    """Return the messages that a provider would refuse: those that are repaired."""
+    sound = read_transcript(messages)
+    placed = enumerate(zip(sound.origins, sound.messages, strict=True))
+    return [f"messages[{at}]" for at, (old, new) in placed if old != at or new != messages[at]]
 
 
 def prose(words: int, seed: int = 1) -> str:
@@ -36,10 +43,15 @@ def call(id: str, name: str = "read_file", **arguments: Any) -> Message:
     return {"id": id, "type": "function", "function": function}
 
 
+def calling(*calls: Message, **more: Any) -> Message:
+    """Return an assistant message with these calls, in OpenAI's shape."""
+    return {"role": "assistant", "content": None, "tool_calls": list(calls), **more}
+
+
 def step(id: str, result: str, name: str = "read_file", **arguments: Any) -> list[Message]:
     """Return an assistant message with one call, and its result."""
     return [
-        {"role": "assistant", "content": None, "tool_calls": [call(id, name, **arguments)]},
+        calling(call(id, name, **arguments)),
         {"role": "tool", "tool_call_id": id, "content": result},
     ]
 

@@ -15,7 +15,6 @@ from praison_compressor.messages import (
     ORPHAN_OPENS,
     Message,
     Transcript,
-    find_repairs,
     read_transcript,
     text_of,
     to_plain,
@@ -25,6 +24,7 @@ from praison_compressor.messages.shapes import replace_surrogates
 from praison_compressor.quotes import read_quotes
 from praison_compressor.testing import Refusal, Rules, check_messages
 from tests.helpers import native
+from tests.helpers.transcripts import find_repairs
 from tests.hostile.generating import Case
 
 CONFIG = CompressorConfig(

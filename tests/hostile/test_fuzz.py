@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from praison_compressor import CompressorConfig, ContextCompressor, LedgerError, open_store
 from praison_compressor.cli import main
-from praison_compressor.messages import find_repairs, text_of
-from tests.helpers.transcripts import session
+from praison_compressor.messages import text_of
+from tests.helpers.transcripts import find_repairs, session
 from tests.hostile.generating import BLOBS, Case, case, hostile, text
 from tests.hostile.invariants import broken_promises
 

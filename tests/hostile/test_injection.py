@@ -13,13 +13,13 @@ import pytest
 from praison_compressor import CompressorConfig, CompressResult, ContextCompressor
 from praison_compressor.messages import (
     Message,
-    find_repairs,
     is_result,
     read_transcript,
     text_of,
     tool_calls_of,
 )
 from praison_compressor.summaries.prompts import SUMMARY_INSTRUCTIONS
+from tests.helpers.transcripts import find_repairs
 from tests.hostile.attacks import CANARY, CONTROL, Attack, attacks, transcript
 
 SMALL = CompressorConfig(

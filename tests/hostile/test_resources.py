@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from praison_compressor import InvalidMessages
-from praison_compressor.messages import Message, find_repairs
+from praison_compressor.messages import Message
 from praison_compressor.messages.secrets import Redactor
 from praison_compressor.messages.shapes import MAX_DEPTH
 from praison_compressor.summaries.prompts import escape_labels
 from praison_compressor.view.frame import escape
 from tests.helpers.compressing import compressor
-from tests.helpers.transcripts import call, session, step
+from tests.helpers.transcripts import call, find_repairs, session, step
 
 CPU_SECONDS = 30
 """All loads together take 3 seconds on one core; a quadratic step in five megabytes takes hours."""

@@ -17,14 +17,14 @@ from praison_compressor import (
     SummaryReply,
     Usage,
 )
-from praison_compressor.messages import Message, find_repairs, text_of
+from praison_compressor.messages import Message, text_of
 from praison_compressor.summaries.litellm_client import LiteLLMSummarizer
 from praison_compressor.summaries.prompts import SummaryRequest
 from praison_compressor.summaries.validation import accept
 from praison_compressor.testing import Asked, Failure, Reply
 from tests.helpers.compressing import compressor
 from tests.helpers.misbehaving import BEHAVIOURS, Misbehaving
-from tests.helpers.transcripts import session
+from tests.helpers.transcripts import find_repairs, session
 from tests.hostile.invariants import refusals
 
 POISON = "POISONED-TEXT"

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.ledger.sql import database, open_store
+from praison_compressor.ledger.sql import open_store
 from praison_compressor.recall import READ, SEARCH
 from praison_compressor.testing import LocalProvider
 from tests.helpers.command import runner
@@ -143,10 +144,9 @@ def test_a_store_damaged_under_way_ends_no_turn(host, tmp_path, caplog):
 
 @pytest.mark.parametrize("background", [False, True])
 def test_a_store_that_another_keeps_locked_is_waited_for_once(
-    background, host, tmp_path, statements, monkeypatch, caplog
+    background, host, tmp_path, statements, caplog
 ):
-    """An agent waits once for a locked store; the log has it once."""
-    monkeypatch.setattr(database, "_COOLDOWN_FACTOR", 1_000)
+    """An agent waits once in twenty seconds for a locked store; the log has it once."""
     path = tmp_path / "ledger.db"
     made = agent(host, OPENAI, context(host, store_url=str(path), background=background))
     talked(host, made, range(TURNS))
@@ -155,9 +155,11 @@ def test_a_store_that_another_keeps_locked_is_waited_for_once(
     with closing(sqlite3.connect(path)) as other:
         other.execute("BEGIN IMMEDIATE")
         statements.clear()
+        started = time.monotonic()
         talked(host, made, range(TURNS, 2 * TURNS))
         assert made.context_compressor.engine().background.wait(60)
-        assert statements.count("BEGIN IMMEDIATE") == 1
+        most = 1 + (time.monotonic() - started) // 20
+        assert 1 <= statements.count("BEGIN IMMEDIATE") <= most
         assert open_store(path).sessions("default") == before
     # In the background each summary that was begun says so.
     assert 1 <= times_logged(caplog, "kept it locked") <= 1 + background

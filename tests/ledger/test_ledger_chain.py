@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from praison_compressor import LedgerConflict, MemoryStore, Segment, SessionNotFound, Usage
-from praison_compressor.ledger import FORGOTTEN, GENESIS, Entry, memory_store
+from praison_compressor.ledger import BLANK, GENESIS, Entry
 from praison_compressor.ledger.segments import chain_faults, seal
 from praison_compressor.view.view import lay_summaries
 from tests.helpers.talks import NAMESPACE, segment, talk, verify
@@ -40,17 +40,17 @@ def test_a_chain_that_was_stored_verifies_for_ever():
     verify([one, two])
 
 
-LAST_HASH = "sha256:dbce559bad0883c9a5f24349e4e31862c79cdd8b352e5c2f780837096c4a6357"
+LAST_HASH = "sha256:2e70e0ab01caa11106db41cbeba3ac6653494fde0c66670586f720fde2467103"
 
 
 def test_a_tombstone_verifies_and_stands_for_nothing():
     """A tombstone keeps the chain valid and matches no message."""
     entry = seal(standing_for("x", "y"), GENESIS, "e1")
     later = seal(standing_for("z"), entry.hash, "e2")
-    grave = Entry(FORGOTTEN, entry.epoch, entry.parent, "", entry.commitment, entry.hash)
+    grave = Entry(BLANK, entry.epoch, entry.parent, "", entry.commitment, entry.hash)
     assert (grave.is_forgotten, entry.is_forgotten) == (True, False)
     verify([grave, later])
-    assert tiles("xyz", [FORGOTTEN, later.segment]) == [(0, 2, ""), (2, 3, "for z")]
+    assert tiles("xyz", [BLANK, later.segment]) == [(0, 2, ""), (2, 3, "for z")]
 
 
 def test_each_part_of_an_entry_is_under_a_hash():
@@ -93,17 +93,17 @@ def test_segments_are_laid_along_a_transcript(digests, ledger, laid):
 # ---------------------------------------------------------------- in memory
 
 
-def test_memory_holds_the_sessions_used_last(monkeypatch):
-    """The least recently used session is dropped whole, and a later commit to it fails."""
-    monkeypatch.setattr(memory_store, "MOST_SESSIONS", 2)
+def test_memory_holds_the_sessions_used_last():
+    """Of 1,025 sessions the least recently used is dropped whole; a commit to it fails."""
     store = MemoryStore()
     run = talk(2)
     first, second = (
         store.commit(store.open(NAMESPACE, name), [(segment(run), run)]) for name in "ab"
     )
     assert store.open(NAMESPACE, "a") == first
-    third = store.commit(store.open(NAMESPACE, "c"), [(segment(run), run)])
-    assert [store.open(NAMESPACE, name) for name in "ac"] == [first, third]
+    names = [f"later {number}" for number in range(1_023)]
+    later = [store.commit(store.open(NAMESPACE, name), [(segment(run), run)]) for name in names]
+    assert [store.open(NAMESPACE, name) for name in ("a", *names)] == [first, *later]
     for name in ("b", second.tip):
         assert store.open(NAMESPACE, name).entries == ()
         with pytest.raises(SessionNotFound):

@@ -6,13 +6,15 @@ import re
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from sqlalchemy import make_url
 
 from praison_compressor import (
     CompressorConfig,
@@ -23,10 +25,10 @@ from praison_compressor import (
     LedgerError,
     StoreUnavailable,
 )
-from praison_compressor.ledger.sql import database, open_store, sqlite_file
-from praison_compressor.messages import find_repairs
+from praison_compressor.ledger.sql import open_store
 from tests.helpers.compressing import Model
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
+from tests.helpers.transcripts import find_repairs
 from tests.helpers.transcripts import session as coding_session
 
 
@@ -89,12 +91,18 @@ def locked(url: str) -> Iterator[None]:
             other.rollback()
 
 
-def test_a_locked_store_is_waited_for_once(store_url, statements, monkeypatch):
-    """A write waits two seconds at most, once per cooldown; reads and openings go on."""
-    assert (sqlite_file.LOCK_SECONDS, database._CONNECT_SECONDS) == (2, 2)
-    for module in (database, sqlite_file):
-        monkeypatch.setattr(module, "LOCK_SECONDS", 1)
-    monkeypatch.setattr(database, "_COOLDOWN_FACTOR", 1_000)
+def test_a_driver_waits_for_two_seconds(store_url, connections):
+    """A driver waits two seconds for a lock, and two for a server."""
+    open_store(store_url).check()
+    expected: dict[str, object] = {"timeout": 2}
+    if store_url.startswith("postgresql"):
+        options = make_url(store_url).query["options"]
+        expected = {"connect_timeout": 2, "options": f"-c lock_timeout=2s {options}"}
+    assert connections[0].items() >= expected.items()
+
+
+def test_a_locked_store_is_waited_for_once(store_url, statements):
+    """A write waits once per cooldown; reads and openings go on."""
     store = open_store(store_url)
     session = committed(store, "s", talk(3, "a"))
     with locked(store_url):
@@ -221,9 +229,15 @@ def test_a_fork_pays_only_for_what_is_its_own(store_url):
     assert open_store(store_url).open(NAMESPACE, "s").tip == parent.session_id
 
 
-def test_an_agent_is_answered_while_the_server_is_away(postgres, monkeypatch):
+def _wait_for_the_cooldown(store: Any) -> None:
+    while True:
+        with suppress(StoreUnavailable):
+            return store.check()
+        time.sleep(0.1)
+
+
+def test_an_agent_is_answered_while_the_server_is_away(postgres):
     """While PostgreSQL is away every turn has a valid view, and nothing is doubled after."""
-    monkeypatch.setattr(database, "_COOLDOWN_FACTOR", 0)
     store = open_store(postgres.empty())
     ours = ContextCompressor(CONFIG, store=store)
     ours.compress_sync(coding_session(6), session_id="s")
@@ -236,6 +250,7 @@ def test_an_agent_is_answered_while_the_server_is_away(postgres, monkeypatch):
             away = ours.best_view(coding_session(turns), session_id="s")
         finally:
             postgres.start()
+        _wait_for_the_cooldown(store)
         assert find_repairs(away) == []
         assert store.open(NAMESPACE, "s") == before
         done = ours.compress_sync(coding_session(turns), session_id="s")

@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from praison_compressor import LedgerConflict, SessionNotFound
-from praison_compressor.ledger import FORGOTTEN
-from praison_compressor.ledger.sql import maintenance, open_store
+from praison_compressor.ledger import BLANK
+from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import content_digest
 from tests.helpers.stores import bytes_of
 from tests.helpers.talks import NAMESPACE, archived, committed, segment, talk, verify
@@ -26,7 +26,7 @@ def test_a_forgotten_session_is_gone_and_the_chain_verifies(sql_store, store_url
     assert other.open(NAMESPACE, "s").entries[0].is_forgotten
     other.close()
     again = sql_store.open(NAMESPACE, "s")
-    assert [entry.segment for entry in again.entries] == [FORGOTTEN, FORGOTTEN]
+    assert [entry.segment for entry in again.entries] == [BLANK, BLANK]
     assert [sql_store.originals(again, entry) for entry in session.entries] == [None, None]
     assert archived(sql_store, "s") == []
     assert sql_store.search(NAMESPACE, "hello") == []
@@ -115,7 +115,7 @@ def test_nothing_of_a_forgotten_session_is_left_in_the_file(tmp_path):
     assert store.verify() == []
 
 
-def test_a_forgotten_session_leaves_the_servers_tables(postgres, monkeypatch):
+def test_a_forgotten_session_leaves_the_servers_tables(postgres):
     """No table of the server holds the words, at the latest after `clear_pages`."""
     word = "xyzzyplugh"
 
@@ -123,7 +123,6 @@ def test_a_forgotten_session_leaves_the_servers_tables(postgres, monkeypatch):
         postgres.checkpoint()
         return word.encode() in bytes_of(postgres.directory / "base")
 
-    monkeypatch.setattr(maintenance, "_PATIENCE_SECONDS", 0.1)
     url = postgres.empty()
     store = open_store(url)
     committed(store, "s", talk(30, word))
@@ -132,8 +131,8 @@ def test_a_forgotten_session_leaves_the_servers_tables(postgres, monkeypatch):
     with psycopg.connect(url) as reader:
         reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         reader.execute("SELECT count(*) FROM compressor_search")
-        assert not store.forget(NAMESPACE, "s").pages_cleared
-        assert not store.clear_pages()
+        assert not store.forget(NAMESPACE, "s", patience_seconds=0.1).pages_cleared
+        assert not store.clear_pages(patience_seconds=0.1)
     assert in_a_table()
     assert store.clear_pages()
     assert not in_a_table()

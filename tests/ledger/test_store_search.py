@@ -5,8 +5,8 @@ import random
 import pytest
 
 from praison_compressor import ConfigError, MemoryStore, SessionNotFound
-from praison_compressor.ledger.sql import index
-from praison_compressor.ledger.sql import search as sql_search
+from praison_compressor.ledger.sql import SqlStore
+from praison_compressor.ledger.sql.index import SearchSizes
 from praison_compressor.messages import content_digest
 from tests.helpers.talks import NAMESPACE, committed, segment, talk, tools
 
@@ -73,11 +73,10 @@ def test_every_message_of_a_transcript_is_found(sql_store):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_every_store_finds_the_same(sql_store, monkeypatch, seed):
+def test_every_store_finds_the_same(store_url, seed):
     """However many messages have a word, both databases find what the memory store finds."""
-    for module, name, value in SMALL:
-        monkeypatch.setattr(module, name, value)
     chance, memory = random.Random(seed), MemoryStore()
+    sql_store = SqlStore(store_url, search_sizes=SMALL)
     for number in range(6):
         runs = [_messages(chance, number, count) for count in (45, 1, 15)]
         name, parent = f"s{number}", f"s{number - 2}" if number > 3 else None
@@ -133,10 +132,9 @@ def test_a_score_does_not_depend_on_the_order_of_names():
     assert len(scores) == 1
 
 
-def test_a_count_that_is_not_exact_says_so(sql_store, monkeypatch):
+def test_a_count_that_is_not_exact_says_so(store_url):
     """An answer states "or more" where not every message was looked at."""
-    for module, name, value in SMALL:
-        monkeypatch.setattr(module, name, value)
+    sql_store = SqlStore(store_url, search_sizes=SMALL)
     said = ["alpha", "beta", "alpha beta", "gamma"] * 9
     committed(sql_store, "s", [{"role": "user", "content": f"{n} {w}"} for n, w in enumerate(said)])
     search, _ = tools(sql_store)
@@ -145,14 +143,14 @@ def test_a_count_that_is_not_exact_says_so(sql_store, monkeypatch):
     assert "18 archived messages match" in search("alpha")
 
 
-SMALL = (
-    *((index, "BAND_KEYS", {True: 32, False: 32}), (index, "_GAP_KEYS", 4)),
-    *(
-        (sql_search, "_MOST_LISTED", 4),
-        (index, "FIRST_SPAN_KEYS", 16),
-        (index, "_WIDENING_FACTOR", 2),
-    ),
-    (sql_search, "_MOST_WITHOUT_INDEX", 4),
+SMALL = SearchSizes(
+    sqlite_band_keys=32,
+    postgresql_band_keys=32,
+    gap_keys=4,
+    first_span_keys=16,
+    widening_factor=2,
+    most_listed=4,
+    most_without_index=4,
 )
 """Limits at which a few hundred messages take the ways of a million."""
 

@@ -119,3 +119,17 @@ def test_a_memory_store_makes_no_session_of_a_look():
     store.open(NAMESPACE, "s")
     with pytest.raises(LookupError):
         store.lineage(NAMESPACE, "s")
+
+
+def test_a_fork_of_a_fork_is_extended(sql_store):
+    """New messages of a fork follow the messages of the entries that its transcript names."""
+    committed(sql_store, "s", talk(4, "a"))
+    sql_store.open(NAMESPACE, "f", "s")
+    committed(sql_store, "f", talk(3, "b"))
+    sql_store.open(NAMESPACE, "g", "f")
+    committed(sql_store, "s", talk(5, "later"))
+    session = committed(sql_store, "g", talk(2, "c"))
+    assert sql_store.record_transcript(session, (SYSTEM, 0, 1))
+    assert sql_store.extend_transcript(session, 7, talk(1, "d"))
+    whole = [SYSTEM, *talk(4, "a"), *talk(3, "b"), *talk(1, "d")]
+    assert sql_store.transcript(session) == whole

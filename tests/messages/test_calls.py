@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.messages import ToolCall, find_repairs, tool_calls_of
+from praison_compressor.messages import ToolCall, tool_calls_of
 from praison_compressor.messages.display import short_names
 from tests.helpers.native import asks, brings, result, use
-from tests.helpers.transcripts import prose, step
+from tests.helpers.transcripts import find_repairs, prose, step
 
 BIG = prose(28_000)
 GIVEN: dict[str, Any] = {"path": "notes/a.txt", "content": BIG, "mode": 420}

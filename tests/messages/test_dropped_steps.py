@@ -1,6 +1,5 @@
 """Steps that the host drops come back; messages that the user removed do not."""
 
-import json
 import random
 from collections.abc import Sequence
 
@@ -16,6 +15,7 @@ from praison_compressor.messages.dropped_steps import (
     drop_work,
     history_from,
 )
+from tests.helpers import transcripts
 
 SYSTEM = {"role": "system", "content": "You keep the books."}
 
@@ -30,12 +30,7 @@ def said(text: str) -> Message:
 
 def step(name: str, id: str = "") -> list[Message]:
     """Return a call and its result."""
-    call = {"id": id or f"call-{name}", "type": "function"}
-    call["function"] = {"name": "look", "arguments": json.dumps({"at": name})}
-    return [
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": call["id"], "content": f"result {name}"},
-    ]
+    return transcripts.step(id or f"call-{name}", f"result {name}", "look", at=name)
 
 
 class Host:

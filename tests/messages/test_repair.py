@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from praison_compressor import InvalidMessages
-from praison_compressor.messages import find_repairs, read_transcript, to_plain, tool_calls_of
+from praison_compressor.messages import read_transcript, to_plain, tool_calls_of
 from tests.helpers.native import Block
+from tests.helpers.transcripts import calling, find_repairs
 
 USER = {"role": "user", "content": "hello"}
 
@@ -20,11 +21,6 @@ def call(id: Any = "a", name: Any = "run", arguments: Any = "{}", **more: Any) -
     """Return a tool call in OpenAI's shape."""
     function = {"name": name, "arguments": arguments}
     return {"id": id, "type": "function", "function": function, **more}
-
-
-def calling(*calls: Any, **more: Any) -> dict[str, Any]:
-    """Return an assistant message with these calls."""
-    return {"role": "assistant", "content": None, "tool_calls": list(calls), **more}
 
 
 def sent(*messages: Any) -> list[dict[str, Any]]:

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from praison_compressor import InvalidMessages, TokenCounter
+from praison_compressor import InvalidMessages, TokenCounter, to_items, to_messages
 from praison_compressor.messages import read_transcript, text_of
-from praison_compressor.messages.responses import to_items, to_messages
 from tests.helpers.compressing import compressor
 from tests.helpers.native import Block
 from tests.helpers.transcripts import Message
@@ -88,7 +87,7 @@ def test_an_item_is_no_message_and_the_refusal_says_what_to_do(at):
         read_transcript([before[0], before[at]])
     assert caught.value.index == 1
     assert before[at]["type"] in str(caught.value)
-    assert "praison_compressor.messages.responses: to_messages" in str(caught.value)
+    assert "praison_compressor: to_messages" in str(caught.value)
 
 
 def test_items_are_compressed_by_way_of_messages():

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from praison_compressor.messages import (
     ORPHAN_OPENS,
+    Message,
     digest,
-    find_repairs,
     has_tool_part,
     read_transcript,
     split_steps,
@@ -22,15 +22,10 @@ from praison_compressor.messages.repair import MISSING_RESULT
 from praison_compressor.testing import Refusal, Rules, check_messages
 from tests.helpers import native
 from tests.helpers.native import Block, asks, brings, text, use
-from tests.helpers.transcripts import Message, broken_transcripts, call, transcripts
+from tests.helpers.transcripts import broken_transcripts, call, calling, find_repairs, transcripts
 
 USER: Message = {"role": "user", "content": "go"}
 PICTURE: Message = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}
-
-
-def calling(*calls: Message) -> Message:
-    """Return an assistant message with these calls, in OpenAI's shape."""
-    return {"role": "assistant", "content": None, "tool_calls": list(calls)}
 
 
 def result(id: str, content: Any = "done", **more: Any) -> Message:

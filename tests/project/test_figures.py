@@ -2,8 +2,8 @@
 
 import pytest
 
-from praison_compressor.messages import find_repairs
 from tests.benchmarks import oracle, rounds
+from tests.helpers.transcripts import find_repairs
 
 
 def test_an_oracle_is_shown_every_planted_fact_and_none_is_lost():

@@ -19,7 +19,7 @@ PUBLIC = set(
     Event HostMoved InvalidMessages LedgerConflict LedgerCorrupt LedgerError MemoryStore
     NothingShorter Part Preview Segment SessionNotFound Store StoreUnavailable Summarizer
     SummarizerUnavailable SummaryError SummaryRejected SummaryReply Telemetry TokenCounter Usage
-    __version__ install open_store uninstall""".split()
+    __version__ install open_store to_items to_messages uninstall""".split()
 )
 SOURCES = sorted(Path(praison_compressor.__file__).parent.rglob("*.py"))
 MODULES = ["praison_compressor", "praison_compressor.praisonai", "praison_compressor.testing"]

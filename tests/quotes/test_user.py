@@ -82,6 +82,13 @@ def test_statements_are_in_view_in_a_chat_of_many_turns():
     assert "more messages of the user not shown: s1." in text
 
 
+def test_a_message_sent_again_takes_room_once():
+    """Where not all fit, a message that is sent again stands before no other message."""
+    wishes = [f"Bring crate {n} to the berth of ship {n * 7}." for n in range(40)]
+    text = quoted([user(wish) for wish in wishes for _ in range(2)], 900)
+    assert all(wish in text for wish in wishes)
+
+
 def test_more_room_never_costs_the_users_words():
     """Messages that take more tokens than the first ones keep their share at any budget."""
     messages = [user(f"Please look at the pier {'again ' * n}") for n in range(1, 9)]

@@ -112,12 +112,12 @@ def test_the_outline_names_what_calls_look_at():
     assert "- get_order: #W0 s1.5, #W1 s1.7, #W2 s1.9, #W3 s1.11" in held
 
 
-def test_a_count_in_a_tiny_room_names_the_first_place_too():
-    """Sections without a line share one count, from the first place to the last."""
-    assert quoted(busy(3, 60), 60).endswith(
+def test_a_count_in_a_tiny_room_names_places():
+    """Sections without a line and calls share one count, with the places of each tool's calls."""
+    assert quoted(busy(3, 60), 55).endswith(
         "(3 more messages of the user not shown, 3 more files not shown, "
-        "3 more texts of the assistant not shown: s1.1 to s1.18)\n"
-        "(6 more calls not shown (write_file 3, bash 3): s1.3 to s1.17)"
+        "3 more texts of the assistant not shown, "
+        "6 more calls not shown (write_file s1.5 s1.11 s1.17, bash s1.3 s1.9 s1.15): s1.1 to s1.18)"
     )
 
 
@@ -253,6 +253,29 @@ def test_reports_are_what_ends_a_turn():
     assert "Let me look." not in held
     assert "The export works." in held
     assert "Two invoices are missing." in held
+
+
+def test_long_texts_beside_calls_follow_the_reports():
+    """A long text beside a call is quoted if reports leave room; a short one is counted."""
+    report, reason = "The cache is mended. " * 10, "The key of the cache lacks the tenant. " * 5
+    calls = [*talking(reason), *talking("Let me look.")]
+    messages = [user("Go."), said(report), user("Why?"), *calls, user("Ok.")]
+    assert reason.strip() in quoted(messages)
+    assert "(1 more text of the assistant not shown: s1.6)" in quoted(messages)
+    assert "The cache is mended." in quoted(messages, 180)
+    assert "lacks the tenant" not in quoted(messages, 180)
+
+
+def test_a_small_room_has_the_users_words_instead_of_reports():
+    """In a small room the user's words are whole; reports and calls are counted."""
+    wishes = [f"Please move seat number {n} of row {n} to the aisle." for n in range(6)]
+    turns = [
+        (user(wish), *step(f"c{n}", "seat " * 300, "move", seat=n), said("It is moved. " * 9))
+        for n, wish in enumerate(wishes)
+    ]
+    held = quoted([message for turn in turns for message in turn], 120)
+    assert all(wish in held for wish in wishes)
+    assert "(6 more texts of the assistant not shown, 6 more calls not shown" in held
 
 
 def test_messages_and_calls_are_counted():

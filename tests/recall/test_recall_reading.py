@@ -257,6 +257,52 @@ def test_a_wrong_reference_is_answered_with_what_there_is(reference, expected):
     assert "number" not in answer
 
 
+def listing(first: int, lines: list[str]) -> str:
+    """Return lines as a tool shows a file's."""
+    return "\n".join(f"{n:6}→{line}" for n, line in enumerate(lines, first))
+
+
+def test_a_listing_names_its_numbers_once():
+    """Lines of a listing are quoted without their numbers, whose range the head names."""
+    lines = [f"    value_{n} = gauge({n * n}, of='the old pier')" for n in range(80)]
+    search, read = holding(step("c1", listing(200, lines)))
+    for answer in (search("value_40"), read("s1.2", about="value_40"), read("s1.2:39-44")):
+        first, last = map(int, re.findall(r"numbered (\d+)-(\d+)", answer)[0])
+        assert first <= 240 <= last
+        assert "\n".join(lines[first - 200 : last - 199]) in answer
+        assert "→" not in answer
+
+
+def test_a_listing_is_read_by_its_own_numbers():
+    """Lines beyond a message's last one are those that its listing numbers so."""
+    _, read = holding(step("c1", listing(200, [f"value_{n}" for n in range(200, 280)])))
+    answer = read("s1.2:240-249")
+    assert "lines 41-50 of 80, numbered 240-249" in answer
+    assert "value_240\nvalue_241" in answer
+    assert "value_260" in read("s1.2:260")
+    assert "lines 80-80 of 80" in read("s1.2:900-940")
+
+
+def test_a_passage_ends_where_its_block_does():
+    """A passage longer than its share goes on to a block's end, or stops at a paragraph's."""
+    body = [f"        step_{n} = measure(pier, depth={n}, tide='low water')" for n in range(14)]
+    block = ["    # The kestrel is counted first.", "    if kestrel:", *body, "    done()", ""]
+    other = [*(f"    filler_{n} = {n}" for n in range(60)), "def other():"]
+    search, _ = holding(step("c1", "\n".join(["def f():", *block, *other, *other])))
+    quoted = search("kestrel is counted")
+    assert "step_13" in quoted
+    assert "done()" in quoted
+    assert "filler_9" not in quoted
+
+
+def test_a_passage_does_not_end_with_a_comment():
+    """Where a passage is cut in a long comment, the line below the comment is shown."""
+    comment = [f"# The kestrel, rule {n}: no gauge is read before low water." for n in range(12)]
+    code = ["if gauge.is_ready:", *(f"    read_gauge({n})" for n in range(200))]
+    search, _ = holding(step("c1", "\n".join([*comment, *code])))
+    assert "if gauge.is_ready:" in search("kestrel rule 2")
+
+
 def test_the_conclusion_of_a_repeated_command_is_shown():
     """Outputs of one command that end alike keep their ends: these are no host's reminder."""
     verdict = "Verdict: the gauge of the pier is sound, " + "and no plank is loose, " * 8

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from praison_compressor import BudgetTooSmall, ContextCompressor
-from praison_compressor.messages import find_repairs, text_of
+from praison_compressor.messages import text_of
 from praison_compressor.view.jobs import Plan
 from praison_compressor.view.view import View
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.sketches import budget, laid, planned
-from tests.helpers.transcripts import outputs, transcripts
+from tests.helpers.transcripts import find_repairs, outputs, transcripts
 
 # Ten steps of 500 tokens with some talk between them; steps start at 2, 5, 8, ...
 TALK = "s10 u20 " + "c50 r450 a100 " * 10 + "u30 a40"

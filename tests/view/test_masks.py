@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, ConfigError, ContextCompressor
-from praison_compressor.messages import Message, find_repairs, text_of
+from praison_compressor.messages import Message, text_of
 from praison_compressor.view.masks import mask_results, policy_of, results_with_calls
 from tests.helpers import compressing
-from tests.helpers.transcripts import outputs, step
+from tests.helpers.transcripts import find_repairs, outputs, step
 
 Model = functools.partial(compressing.Model, "## Done\nEvery part that was looked at is in order.")
 

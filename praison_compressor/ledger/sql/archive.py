@@ -17,9 +17,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from ...errors import ConfigError, LedgerCorrupt, StoreUnavailable
 from ...messages import Message, content_digest
-from ..segments import FORGOTTEN, Entry, Segment, Usage
+from ..segments import BLANK, Entry, Segment, Usage
 from ..stores import ALL_MESSAGES
-from .index import WordIndex
+from .index import SearchSizes, WordIndex
 from .schema import links, messages
 
 
@@ -152,7 +152,7 @@ def pack_entry(packer: Packer, entry: Entry) -> bytes:
 def unpack_entry(packer: Packer, row: Row[Any]) -> Entry:
     """Return the entry of a row; a tombstone where it was forgotten."""
     if row.sealed is None:
-        return Entry(FORGOTTEN, row.epoch, row.parent, "", row.commitment, row.hash)
+        return Entry(BLANK, row.epoch, row.parent, "", row.commitment, row.hash)
     try:
         lines = packer.unpack(row.sealed).decode("utf-8", "surrogatepass")
         salt, archived, payload = lines.split("\n", 2)
@@ -179,12 +179,12 @@ _MAX_PARAMETERS = 500  # of one statement
 class SqlArchive:
     """Read and write originals in one transaction."""
 
-    def __init__(self, connection: Connection, packer: Packer) -> None:
+    def __init__(self, connection: Connection, packer: Packer, sizes: SearchSizes) -> None:
         self.execute = connection.execute
         self.is_sqlite = connection.dialect.name == "sqlite"
         """False: PostgreSQL."""
         self.packer = packer
-        self.index = WordIndex(self.execute, is_sqlite=self.is_sqlite)
+        self.index = WordIndex(self.execute, sizes, is_sqlite=self.is_sqlite)
         """Empty in an encrypted store."""
 
     def insert_missing(self, table: Table) -> Any:

@@ -134,7 +134,8 @@ def _widen_spans(archive: SqlArchive, session_key: int, keys: Iterable[int]) -> 
     own = spans.c.session_key == session_key
     query = select(spans.c.first, spans.c.last).where(own)
     before = {(first, last) for first, last in archive.execute(query)}
-    after = set(merge_ranges([*before, *((key, key) for key in keys)]))
+    ranges = [*before, *((key, key) for key in keys)]
+    after = set(merge_ranges(ranges, archive.index.sizes.gap_keys))
     if replaced := before - after:
         firsts = [first for first, _ in replaced]
         archive.execute(delete(spans).where(own, spans.c.first.in_(firsts)))

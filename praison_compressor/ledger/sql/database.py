@@ -31,6 +31,7 @@ from ...config import STORE_KINDS
 from ...errors import CompressorError, LedgerCorrupt, StoreUnavailable
 from .archive import Codec, Packer, SqlArchive, new_pepper, packer_of
 from .faults import is_transient, translate_errors
+from .index import SearchSizes
 from .schema import LAYOUT, make_tables, meta
 from .sqlite_file import LOCK_SECONDS, FileState, file_state, is_truncated, sqlite_engine
 
@@ -94,14 +95,19 @@ class Database:
     """Run work in transactions; raise each error as a `LedgerError`."""
 
     def __init__(
-        self, url: str | os.PathLike[str] | None, codec: Codec | None, accepts_plain: bool
+        self,
+        url: str | os.PathLike[str] | None,
+        codec: Codec | None,
+        accepts_plain: bool,
+        sizes: SearchSizes,
     ) -> None:
         """Take URL and cipher; `accepts_plain` allows a plain store too."""
         self.url = parse_url(url)
-        self.place = _display_name(self.url)
+        self.location = _display_name(self.url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._codec = codec
         self._accepts_plain = accepts_plain
+        self._sizes = sizes
         self._lock = renew_after_fork(threading.RLock())
         # SQLite takes one writer at a time and serves waiting ones in no order: of hundreds of
         # threads some would wait too long. So only one thread of a process asks.
@@ -134,8 +140,8 @@ class Database:
             raise
         except (AttributeError, LookupError, StopIteration, TypeError, ValueError) as error:
             raise LedgerCorrupt(
-                f"{self.place}: a row was changed, and cannot be read ({error!r:.80}); restore a "
-                "copy, or move it away"
+                f"{self.location}: a row was changed, and cannot be read ({error!r:.80}); "
+                "restore a copy, or move it away"
             ) from error
 
     def write(self, work: Callable[[SqlArchive], T]) -> T:
@@ -153,7 +159,7 @@ class Database:
             logger.warning(
                 "%s: its file was deleted or replaced, and its content is gone; the file at its "
                 "path is used from now on, and created if missing",
-                self.place,
+                self.location,
             )
             self.close()
             return
@@ -211,7 +217,7 @@ class Database:
         with fork_guard, self._get_engine().connect() as connection:
             connection = connection.execution_options(begin=begin)
             with connection.begin():
-                return work(SqlArchive(connection, self._packer))
+                return work(SqlArchive(connection, self._packer, self._sizes))
 
     def _get_engine(self) -> Engine:
         with self._lock:
@@ -239,7 +245,7 @@ class Database:
     @contextmanager
     def _explain_errors(self) -> Iterator[None]:
         try:
-            with translate_errors(self.place):
+            with translate_errors(self.location):
                 yield
         except StoreUnavailable as error:
             # Of a file that was cut off SQLite may say that it is locked.
@@ -249,7 +255,7 @@ class Database:
     def _check_size(self, cause: Exception | None = None) -> None:
         if self.is_sqlite and is_truncated(self.url):
             raise LedgerCorrupt(
-                f"{self.place} was truncated: its file has fewer bytes than it says; restore a "
+                f"{self.location} was truncated: its file has fewer bytes than it says; restore a "
                 "copy, or move it away"
             ) from cause
 
@@ -258,7 +264,7 @@ class Database:
         if self.is_sqlite and os.path.isfile(path) and not os.access(path, os.W_OK):
             # Checked at once: SQLite reports it at the first write.
             raise StoreUnavailable(
-                f"{self.place}: it is read-only; make the file and its directory writable"
+                f"{self.location}: it is read-only; make the file and its directory writable"
             )
         engine = sqlite_engine(self.url) if self.is_sqlite else _postgresql_engine(self.url)
         try:
@@ -288,14 +294,14 @@ class Database:
                     connection.execute(insert(meta), rows)
         if values.get("layout") != LAYOUT or "pepper" not in values:
             raise StoreUnavailable(
-                f"{self.place} was written by another version, and its layout is unknown here "
+                f"{self.location} was written by another version, and its layout is unknown here "
                 f"(expected {LAYOUT.decode()}); use the version that wrote it, or another store"
             )
         packer = packer_of(
-            values["pepper"], self._codec, self.place, accepts_plain=self._accepts_plain
+            values["pepper"], self._codec, self.location, accepts_plain=self._accepts_plain
         )
         if self._codec is not None and not packer.encrypts:
-            logger.warning("%s is not encrypted and stays so: the key is not used", self.place)
+            logger.warning("%s is not encrypted and stays so: the key is not used", self.location)
         return packer
 
 

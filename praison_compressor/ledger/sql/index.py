@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -25,18 +26,36 @@ from ..words import (
     searchable_text,
 )
 
-BAND_KEYS = {True: 1 << 14, False: 1 << 17}
-"""Keys of a band, on SQLite and on PostgreSQL; smaller ones are read faster and take more bytes."""
 TERM_CHARS = 16
 """Characters of a word that are indexed: long names and hashes differ in them."""
-FIRST_SPAN_KEYS = 2_000
-"""Newest keys among which a word is looked up first."""
-_WIDENING_FACTOR = 8  # factor of the keys that each further statement reads
 _MOST_RANGES = 64  # ranges of one statement
 _MARKS = string.digits + string.ascii_lowercase
 
 KeyRange = tuple[int, int]
 """First and last key."""
+
+
+@dataclass(frozen=True)
+class SearchSizes:
+    """The parts in which a search reads an archive."""
+
+    sqlite_band_keys: int = 1 << 14
+    """Keys of a band on SQLite; a smaller band is read faster and takes more bytes."""
+    postgresql_band_keys: int = 1 << 17
+    gap_keys: int = 500
+    """Largest gap between two ranges of keys that are read as one."""
+    first_span_keys: int = 2_000
+    """Newest keys among which a word is looked up first."""
+    widening_factor: int = 8
+    """Factor of the keys that each further statement reads."""
+    most_listed: int = 1_000
+    """Newest messages of each word's list."""
+    most_without_index: int = 400
+    """Messages in reach that are read without the index."""
+
+
+DEFAULT_SIZES = SearchSizes()
+
 
 # ---------------------------------------------------------------- statements of one dialect
 # By whether the database is SQLite.
@@ -64,10 +83,11 @@ _SELECT = {
 class WordIndex:
     """Read and write the index in one transaction."""
 
-    def __init__(self, execute: Callable[..., Any], *, is_sqlite: bool) -> None:
+    def __init__(self, execute: Callable[..., Any], sizes: SearchSizes, *, is_sqlite: bool) -> None:
         self._execute = execute
         self._is_sqlite = is_sqlite
-        self.band_keys = BAND_KEYS[is_sqlite]
+        self.sizes = sizes
+        self.band_keys = sizes.sqlite_band_keys if is_sqlite else sizes.postgresql_band_keys
 
     def add(self, messages: Mapping[int, Message]) -> None:
         """Index the words of messages, which are named by key."""
@@ -108,17 +128,34 @@ class WordIndex:
 
     def keys_with(self, words: Sequence[str], ranges: Iterable[KeyRange]) -> Iterator[int]:
         """Yield the messages in ranges that have all words, newest first."""
-        for searched in _widening_parts(ranges):
+        for searched in self._widening_parts(ranges):
             parts = list(self._parts(words, searched))
             if self._is_sqlite:
                 statement, values = _SELECT[True], {"parts": json.dumps(parts)}
             else:
-                is_few = sum(last - first for first, last in searched) < FIRST_SPAN_KEYS
+                is_few = sum(last - first for first, last in searched) < self.sizes.first_span_keys
                 within = " OR ".join(f"key BETWEEN {first} AND {last}" for first, last in searched)
                 mode = "NOT MATERIALIZED" if is_few else "MATERIALIZED"
                 statement = _SELECT[False].format(mode=mode, within=within)
                 values = {"query": " | ".join({query: None for query, *_ in parts})}
             yield from sorted(self._execute(text(statement), values).scalars().all(), reverse=True)
+
+    def _widening_parts(self, ranges: Iterable[KeyRange]) -> Iterator[list[KeyRange]]:
+        """Yield lists of ranges, each list wider than the last."""
+        room = width = self.sizes.first_span_keys
+        part: list[KeyRange] = []
+        for first, last in ranges:
+            while first <= last:
+                start = max(first, last - room + 1)
+                part.append((start, last))
+                room -= last - start + 1
+                last = start - 1
+                if not room or len(part) == _MOST_RANGES:
+                    yield part
+                    width *= self.sizes.widening_factor
+                    part, room = [], width
+        if part:
+            yield part
 
     def _parts(
         self, words: Sequence[str], ranges: Iterable[KeyRange]
@@ -148,32 +185,11 @@ def _words_of(message: Message) -> list[str]:
     return list(dict.fromkeys(word[:TERM_CHARS] for word in words))
 
 
-def _widening_parts(ranges: Iterable[KeyRange]) -> Iterator[list[KeyRange]]:
-    """Yield lists of ranges, each list wider than the last."""
-    room = width = FIRST_SPAN_KEYS
-    part: list[KeyRange] = []
-    for first, last in ranges:
-        while first <= last:
-            start = max(first, last - room + 1)
-            part.append((start, last))
-            room -= last - start + 1
-            last = start - 1
-            if not room or len(part) == _MOST_RANGES:
-                yield part
-                width *= _WIDENING_FACTOR
-                part, room = [], width
-    if part:
-        yield part
-
-
-_GAP_KEYS = 500  # keys between two ranges that are read as one
-
-
-def merge_ranges(ranges: Iterable[KeyRange]) -> list[KeyRange]:
-    """Return ranges of keys in order, neighbours as one."""
+def merge_ranges(ranges: Iterable[KeyRange], gap_keys: int) -> list[KeyRange]:
+    """Return ranges of keys in order; join those with a small gap."""
     merged: list[KeyRange] = []
     for first, last in sorted(ranges):
-        if merged and first - merged[-1][1] <= _GAP_KEYS:
+        if merged and first - merged[-1][1] <= gap_keys:
             merged[-1] = merged[-1][0], max(last, merged[-1][1])
         else:
             merged.append((first, last))

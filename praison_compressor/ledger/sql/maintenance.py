@@ -18,7 +18,7 @@ from sqlalchemy import CTE, ColumnElement, Row, delete, select, text, update
 from ...errors import ConfigError, LedgerCorrupt, SessionNotFound, StoreUnavailable
 from ...messages import content_digest, is_system
 from ..segments import (
-    FORGOTTEN,
+    BLANK,
     GENESIS,
     Entry,
     Skeleton,
@@ -54,7 +54,7 @@ class Fault:
         return f"{self.where}: {self.what}"
 
 
-def audit(archive: SqlArchive, namespace: str | None, session_id: str | None) -> list[Fault]:
+def find_faults(archive: SqlArchive, namespace: str | None, session_id: str | None) -> list[Fault]:
     """Return the faults of the store, a namespace, or a session."""
     query = SESSION_ROWS
     if namespace is not None:
@@ -90,7 +90,7 @@ def _entry_faults(archive: SqlArchive, row: Row[Any], parent: str | None) -> Ite
         entry = unpack_entry(archive.packer, row)
     except LedgerCorrupt as error:
         yield f"it cannot be read: {error}"
-        entry = Entry(FORGOTTEN, row.epoch, row.parent, "", row.commitment, row.hash)
+        entry = Entry(BLANK, row.epoch, row.parent, "", row.commitment, row.hash)
     faults = list(chain_faults(entry, parent))
     yield from faults
     if faults or entry.is_forgotten:
@@ -166,7 +166,7 @@ def _message_fault(archive: SqlArchive, row: Row[Any]) -> str | None:
 
 
 # ---------------------------------------------------------------- forget
-def erase_session(archive: SqlArchive, namespace: str, target: str) -> Erased:
+def forget_session(archive: SqlArchive, namespace: str, target: str) -> Erased:
     """Forget the session's own entries; keep the entries of its parent."""
     _block_commits(archive)
     row = require_session(archive, namespace, target)
@@ -192,7 +192,7 @@ def erase_session(archive: SqlArchive, namespace: str, target: str) -> Erased:
     return Erased(segments, len(removed) + len(recorded), (row.id,), still_in)
 
 
-def erase_message(archive: SqlArchive, namespace: str, target: str) -> Erased:
+def forget_message(archive: SqlArchive, namespace: str, target: str) -> Erased:
     """Forget one message in every session of the namespace.
 
     Every later summary of these sessions is forgotten too: its writer read the earlier summaries.
@@ -309,15 +309,17 @@ def _mark_stale(archive: SqlArchive, keys: Iterable[int]) -> None:
 
 
 # ---------------------------------------------------------------- freed pages
-_PATIENCE_SECONDS = 10.0
-"""Seconds to wait for older transactions; a backup takes longer."""
+PATIENCE_SECONDS = 10.0
+"""Longest wait for older transactions; a backup takes longer."""
 _PAUSE_SECONDS = 0.05
 
 
-def clear_freed_pages(database: Database) -> bool:
+def clear_freed_pages(database: Database, patience_seconds: float) -> bool:
     """Clear freed pages; return whether all old bytes are gone."""
     try:
-        return _clear_sqlite(database) if database.is_sqlite else _clear_postgresql(database)
+        if database.is_sqlite:
+            return _clear_sqlite(database)
+        return _clear_postgresql(database, patience_seconds)
     except StoreUnavailable as error:
         logger.warning("freed pages could not be cleared: %s", error)
         return False
@@ -329,11 +331,11 @@ def _clear_sqlite(database: Database) -> bool:
     return not busy
 
 
-def _clear_postgresql(database: Database) -> bool:
+def _clear_postgresql(database: Database, patience_seconds: float) -> bool:
     # A plain VACUUM leaves old bytes in reused pages, so FULL rewrites the tables. FULL copies rows
     # that an older transaction may still read: wait until such transactions have ended.
     now = database.write(lambda a: str(a.execute(text(_CURRENT_TRANSACTION)).scalar()))
-    until = time.monotonic() + _PATIENCE_SECONDS
+    until = time.monotonic() + patience_seconds
     while database.read(lambda a: a.execute(_OLDER_TRANSACTIONS, {"now": now}).scalar()):
         if time.monotonic() > until:
             return False

@@ -11,7 +11,7 @@ from sqlalchemy import Row, Select, bindparam, delete, func, select, update
 from ...errors import LedgerCorrupt, SessionNotFound
 from ...messages import Message, is_system
 from ..segments import (
-    FORGOTTEN,
+    BLANK,
     GENESIS,
     Entry,
     Epoch,
@@ -21,7 +21,7 @@ from ..segments import (
     expand_skeleton,
 )
 from ..stores import ALL_MESSAGES, SessionInfo
-from .archive import SqlArchive, batches, dump, load, unpack_entry
+from .archive import SqlArchive, dump, load, unpack_entry
 from .schema import appended, entries, links, notes, of_session, sessions
 
 # ---------------------------------------------------------------- sessions and epochs
@@ -35,6 +35,7 @@ SESSION_ROWS: Select[Any] = select(
 _NAMED = SESSION_ROWS.where(
     sessions.c.namespace == bindparam("namespace"), sessions.c.id == bindparam("id")
 )
+_KEYED = SESSION_ROWS.where(sessions.c.key == bindparam("key"))
 _OPENED = SESSION_ROWS.join(entries, entries.c.session_key == sessions.c.key).where(
     entries.c.namespace == bindparam("namespace"), entries.c.epoch == bindparam("id")
 )
@@ -71,8 +72,22 @@ def ancestors(archive: SqlArchive, row: Row[Any]) -> Iterator[tuple[Row[Any], st
     """Yield a session's ancestors, each with its newest shared entry."""
     while row.base_key is not None:
         head = row.base_head
-        row = archive.execute(SESSION_ROWS.where(sessions.c.key == row.base_key)).one()
+        row = archive.execute(_KEYED, {"key": row.base_key}).one()
         yield row, head
+
+
+EVERY_KEY = 1 << 62
+"""A number above each key."""
+
+
+def newest_entries(archive: SqlArchive, row: Row[Any]) -> dict[int, int]:
+    """Return the sessions of a chain, each with its newest entry in the chain."""
+    query = select(entries.c.key).where(entries.c.namespace == row.namespace)
+    shared = (
+        (base.key, archive.execute(query.where(entries.c.hash == head)).scalar() or 0)
+        for base, head in ancestors(archive, row)
+    )
+    return {row.key: EVERY_KEY, **dict(shared)}
 
 
 def lineage(archive: SqlArchive, namespace: str, session_id: str) -> list[Epoch]:
@@ -229,17 +244,28 @@ def record_skeleton(
     archive.execute(delete(appended).where(replaced))
 
 
+# How many originals each of a session's own entries has, up to one, in order.
+_SIZES = (
+    select(func.count(links.c.ordinal))
+    .select_from(entries.outerjoin(links))
+    .where(entries.c.session_key == bindparam("key"), entries.c.key <= bindparam("newest"))
+    .group_by(entries.c.key)
+    .order_by(entries.c.key)
+)
+
+
 def _skeleton_length(archive: SqlArchive, session_key: int, skeleton: Skeleton) -> int:
     """Return a skeleton's number of messages after leading system messages."""
     numbers = [item for item in skeleton if isinstance(item, int)]
     leading = itertools.takewhile(lambda i: not isinstance(i, int) and is_system(i), skeleton)
     length = len(skeleton) - len(numbers) - len(list(leading))
     if numbers:
-        row = archive.execute(SESSION_ROWS.where(sessions.c.key == session_key)).one()
-        keys = [entry.key for entry in read_chain(archive, row.namespace, row.head)]
-        for batch in batches(keys[item] for item in numbers):
-            count = select(func.count()).where(links.c.entry_key.in_(batch))
-            length += archive.execute(count).scalar_one()
+        row = archive.execute(_KEYED, {"key": session_key}).one()
+        # The oldest ancestor first: an entry is committed after its parent.
+        chained = reversed(newest_entries(archive, row).items())
+        values = [{"key": key, "newest": newest} for key, newest in chained]
+        sizes = [size for part in values for size in archive.execute(_SIZES, part).scalars()]
+        length += sum(sizes[number] for number in numbers)
     return length
 
 
@@ -303,7 +329,7 @@ def _full_transcript(
     def of_entry(number: int) -> tuple[Segment, Sequence[Message]]:
         entry = rows[number]
         # A mask covers a result inside a step, where no other message may be put.
-        missing = [FORGOTTEN.rendered] if entry.sealed is None and entry.kind == "summary" else []
+        missing = [BLANK.rendered] if entry.sealed is None and entry.kind == "summary" else []
         return unpack_entry(archive.packer, entry).segment, originals_of[entry.key] or missing
 
     return expand_skeleton(skeleton, of_entry, length)

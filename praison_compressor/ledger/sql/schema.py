@@ -31,7 +31,7 @@ from sqlalchemy import (
 from ...errors import ConfigError
 from ..segments import GENESIS, Session
 
-LAYOUT = b"7"
+LAYOUT = b"8"
 """The number of this layout; a store with another number is refused."""
 
 # SQLite assigns ascending row ids only to a column of exactly the type INTEGER.

@@ -30,11 +30,9 @@ from ..words import (
 )
 from .archive import SqlArchive, batches, parse_stored_digest
 from .index import KeyRange, merge_ranges
-from .queries import ancestors, read_skeletons, require_session
+from .queries import EVERY_KEY, newest_entries, read_skeletons, require_session
 from .schema import entries, links, messages, sessions, spans
 
-_MOST_WITHOUT_INDEX = 400  # messages; with more in reach, the index is read
-_MOST_LISTED = 1_000  # newest messages of each word's list
 _BATCH_MESSAGES = 200  # messages read before the ranked ones are counted again
 _WIDE_RANGE_KEYS = 1 << 17  # in a wider range, messages are read faster than a word's list
 _MOST_RANKED = 400  # messages with all words
@@ -159,7 +157,7 @@ class _Reader:
             is_complete = self.read(older, room) < room and not others
         self._is_complete = is_complete or not self._room()
         if self._room() and others:
-            self._read_partners(islice(rarest, _MOST_LISTED if rarest.is_whole else _MOST_PAIRED))
+            self._read_partners(islice(rarest, rarest.most if rarest.is_whole else _MOST_PAIRED))
 
     def _room(self) -> int:
         """Return how many messages with every phrase may still be ranked."""
@@ -214,9 +212,6 @@ def _keys_beside(archive: SqlArchive, keys: Iterable[int], first: int, last: int
 
 
 # ---------------------------------------------------------------- what a search reaches
-_EVERY_KEY = 1 << 62  # larger than each key
-
-
 @dataclass(frozen=True)
 class _Reach:
     """The entries that a search reads, and their messages' key ranges."""
@@ -232,23 +227,14 @@ def _reach_of(archive: SqlArchive, namespace: str, row: Row[Any] | None) -> _Rea
         held = select(sessions.c.key).where(sessions.c.namespace == namespace)
         within = sessions.c.namespace == namespace
     else:
-        newest = {row.key: _EVERY_KEY, **_newest_shared(archive, row)}
+        newest = newest_entries(archive, row)
         held = select(sessions.c.key).where(sessions.c.key.in_(newest))
         within = or_(
             *((entries.c.session_key == key) & (entries.c.key <= n) for key, n in newest.items())
         )
     query = select(spans.c.first, spans.c.last).where(spans.c.session_key.in_(held))
     ranges = ((first, last) for first, last in archive.execute(query))
-    return _Reach(within, merge_ranges(ranges)[::-1])
-
-
-def _newest_shared(archive: SqlArchive, row: Row[Any]) -> dict[int, int]:
-    """Return a session's ancestors, each with its newest shared entry."""
-    query = select(entries.c.key).where(entries.c.namespace == row.namespace)
-    return {
-        base.key: archive.execute(query.where(entries.c.hash == head)).scalar() or 0
-        for base, head in ancestors(archive, row)
-    }
+    return _Reach(within, merge_ranges(ranges, archive.index.sizes.gap_keys)[::-1])
 
 
 def _select_places(keys: Sequence[int], reach: _Reach) -> Select[Any]:
@@ -273,7 +259,7 @@ def _newest_without_index(
 ) -> list[int] | None:
     """Return the newest messages, or None if the index finds better ones."""
     is_indexed = not archive.packer.encrypts and not STOP_WORDS.issuperset(asked)
-    most = _EVERY_KEY if archive.packer.encrypts else _MOST_WITHOUT_INDEX + 1
+    most = EVERY_KEY if archive.packer.encrypts else archive.index.sizes.most_without_index + 1
     newest = _newest_keys(archive, reach, most)
     return None if is_indexed and len(newest) == most else newest
 
@@ -297,8 +283,9 @@ class _Postings:
         self._index = archive.index
         self._ranges = reach.ranges
         self.word = word
-        self.newest = list(islice(self._index.keys_with([word], reach.ranges), _MOST_LISTED))
-        self.is_whole = len(self.newest) < _MOST_LISTED
+        self.most = self._index.sizes.most_listed
+        self.newest = list(islice(self._index.keys_with([word], reach.ranges), self.most))
+        self.is_whole = len(self.newest) < self.most
 
     def rarity(self) -> tuple[int, int]:
         """Return a sort key that puts rare words first."""
@@ -325,6 +312,6 @@ def _with_some_words(lists: Iterable[_Postings]) -> Iterator[int]:
     """Yield messages with any of the words, those with rare words first."""
     weights: Counter[int] = Counter()
     for postings in lists:
-        weight = math.log(1 + _MOST_LISTED / max(1, len(postings.newest)))
+        weight = math.log(1 + postings.most / max(1, len(postings.newest)))
         weights.update(dict.fromkeys(postings.newest, weight))
     yield from sorted(weights, key=lambda key: (-weights[key], -key))

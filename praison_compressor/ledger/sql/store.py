@@ -16,17 +16,11 @@ from ...messages import Message, to_plain
 from ...messages.secrets import Redactor
 from ..segments import Segment, Session, Skeleton, skeleton_messages
 from ..stores import Erased
-from . import commits, queries
+from . import commits, maintenance, queries
 from .archive import Codec, SqlArchive, codec_of
 from .database import Database
-from .maintenance import (
-    Fault,
-    audit,
-    clear_freed_pages,
-    erase_message,
-    erase_session,
-    find_message,
-)
+from .index import DEFAULT_SIZES, SearchSizes
+from .maintenance import Fault
 from .schema import check_names
 from .search import search
 
@@ -59,13 +53,14 @@ class SqlStore:
         codec: Codec | None = None,
         accepts_plain: bool = False,
         redact_secrets: bool = True,
+        search_sizes: SearchSizes = DEFAULT_SIZES,
     ) -> None:
         """Take `open_store`'s options; `accepts_plain` allows a plain store too."""
         self.redact_secrets = redact_secrets
         self._lock = renew_after_fork(threading.Lock())
         self._snapshots: OrderedDict[tuple[str, str], Session] = OrderedDict()
-        self._database = Database(url, codec, accepts_plain)
-        self.place = self._database.place
+        self._database = Database(url, codec, accepts_plain, search_sizes)
+        self.location = self._database.location
         """The database's path or host, without secrets."""
 
     def exists(self) -> bool:
@@ -152,26 +147,32 @@ class SqlStore:
     sessions = _read_method(queries.list_sessions)
     ids_with_prefix = _read_method(queries.ids_with_prefix)
     tree = _read_method(queries.epoch_tree)
-    find_message = _read_method(find_message)
+    find_message = _read_method(maintenance.find_message)
 
     def verify(self, namespace: str | None = None, session_id: str | None = None) -> list[Fault]:
         """Return every hash, place or original that disagrees."""
         try:
-            return self._database.read(lambda a: audit(a, namespace, session_id))
+            return self._database.read(lambda a: maintenance.find_faults(a, namespace, session_id))
         except LedgerCorrupt as error:
-            return [Fault(self.place, str(error))]
+            return [Fault(self.location, str(error))]
 
-    def forget(self, namespace: str, target: str) -> Erased:
-        """See `DurableStore.forget`."""
-        erase = erase_message if target.startswith("sha256:") else erase_session
-        erased = self._database.write(lambda a: erase(a, namespace, target))
+    def forget(
+        self, namespace: str, target: str, *, patience_seconds: float = maintenance.PATIENCE_SECONDS
+    ) -> Erased:
+        """See `DurableStore.forget`; `patience_seconds` as in `clear_pages`."""
+        is_message = target.startswith("sha256:")
+        forget = maintenance.forget_message if is_message else maintenance.forget_session
+        erased = self._database.write(lambda a: forget(a, namespace, target))
         with self._lock:
             self._snapshots.clear()
-        return replace(erased, pages_cleared=self.clear_pages())
+        return replace(erased, pages_cleared=self.clear_pages(patience_seconds))
 
-    def clear_pages(self) -> bool:
-        """Clear pages that a `forget` could not; return whether none is left."""
-        return clear_freed_pages(self._database)
+    def clear_pages(self, patience_seconds: float = maintenance.PATIENCE_SECONDS) -> bool:
+        """Clear pages that a `forget` could not; return whether none is left.
+
+        On a server wait at most `patience_seconds` until older transactions end.
+        """
+        return maintenance.clear_freed_pages(self._database, patience_seconds)
 
     # -------------------------------------------------------------- inside
 

@@ -124,7 +124,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
 
     async def settled(self) -> None:
         """Wait until no fold is running."""
-        await self._folding.wait_settled()
+        await self._folding.wait_idle()
 
     def on_event(self, callback: Callable[[ServerEvent], Any]) -> None:
         """Register a callback for every event of the server."""
@@ -183,7 +183,6 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         return session
 
     async def _on_disconnect(self) -> None:
-        """Note the end of the connection."""
         self._connected = False
         self._ws = None
         await self._folding.stop()

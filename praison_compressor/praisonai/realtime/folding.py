@@ -104,12 +104,12 @@ def choose_items(items: Items, marks: Marks) -> list[Item]:
     if not marks.on or len(window) < marks.trigger_items:
         return []
     overdue = items.sequence - 2 * marks.trigger_items
-    old = [i for i in window[: -marks.max_history_items] if i.is_settled or i.sequence < overdue]
+    old = [i for i in window[: -marks.max_history_items] if i.is_final or i.sequence < overdue]
 
     def is_whole(item: Item) -> bool:
         pair = [other for other in window if other.call_id and other.call_id == item.call_id]
-        is_owed = item.type == "function_call" and len(pair) < 2 and item.sequence >= overdue
-        return not is_owed and all(other in old for other in pair)
+        lacks_output = item.type == "function_call" and len(pair) < 2 and item.sequence >= overdue
+        return not lacks_output and all(other in old for other in pair)
 
     chosen = [item for item in old if is_whole(item)]
     return chosen if len(chosen) >= marks.step else []
@@ -152,7 +152,7 @@ class Folding:
         if kind.endswith(".delta"):
             return False  # most events, as audio, start no work
         if kind in ADDED:
-            self._settle(f"{ADD}{mapping(event.get('item')).get('id')}")
+            self._resolve(f"{ADD}{mapping(event.get('item')).get('id')}")
         elif kind == TRUNCATED:
             self._shorten(item_id)
         elif kind == "session.updated" and self._marks.on and not _transcribes(event):
@@ -181,10 +181,10 @@ class Folding:
         """Start the task if work is due and none is running."""
         if self._task is not None or not self._marks.on or self.items.sequence < self._resume_at:
             return
-        if self._memory.outdated or self._out_of_step() or choose_items(self.items, self._marks):
+        if self._memory.outdated or self._is_out_of_step() or choose_items(self.items, self._marks):
             self._task = asyncio.get_running_loop().create_task(self._run_task())
 
-    async def wait_settled(self) -> None:
+    async def wait_idle(self) -> None:
         """Wait until no work is running."""
         while self._task is not None:
             await asyncio.wait([self._task])
@@ -218,7 +218,7 @@ class Folding:
     def _on_refusal(self, error: Mapping[str, Any]) -> bool:
         event_id = str(error.get("event_id"))
         code = str(error.get("code") or error.get("type") or "error")
-        if self._settle(event_id, ServerRefused(code, str(error.get("message") or ""))):
+        if self._resolve(event_id, ServerRefused(code, str(error.get("message") or ""))):
             return True
         item_id = event_id.removeprefix(REPLAY)
         if item_id == event_id:
@@ -230,8 +230,8 @@ class Folding:
         logger.warning("the server refused a part of the replay: %s", error.get("message"))
         return True
 
-    def _settle(self, event_id: str, refusal: ServerRefused | None = None) -> bool:
-        """Store the server's answer; return whether we waited for it."""
+    def _resolve(self, event_id: str, refusal: ServerRefused | None = None) -> bool:
+        """Pass the server's answer on; return whether our work waited for it."""
         answer = self._waiting.pop(event_id, None)
         if answer is None or answer.done():
             return False
@@ -240,7 +240,7 @@ class Folding:
 
     # ------------------------------------------------------------ the work
 
-    def _out_of_step(self) -> bool:
+    def _is_out_of_step(self) -> bool:
         """Return whether the server lacks the memory or still has replaced items."""
         sent = self.items.memory
         return (sent.text if sent else "") != self._memory.text or bool(self.items.obsolete())
@@ -260,7 +260,7 @@ class Folding:
         while True:
             if self._memory.outdated:
                 await self._memory.fold()
-            elif self._out_of_step():
+            elif self._is_out_of_step():
                 await self._update()
             elif batch := choose_items(self.items, self._marks):
                 await self._fold(batch)
@@ -295,7 +295,7 @@ class Folding:
                 await self._create(memory_item(text))
             if sent is not None:
                 sent.withdraw()
-        for pair in deletions(self.items.obsolete()):
+        for pair in group_by_call(self.items.obsolete()):
             await self._delete(pair)
 
     async def _create(self, message: ServerEvent) -> None:
@@ -334,7 +334,7 @@ class Folding:
     # ------------------------------------------------------------ changes by the user
 
     def withdraw(self, item_id: str) -> ServerEvent | None:
-        """Forget an item; return the server's event, if it needs one."""
+        """Forget an item; return the event to send, if any."""
         item = self.items.get(item_id)
         if (item is None or item.is_folded) and self._memory.replace(item_id, None):
             self.start_due_work()
@@ -348,7 +348,7 @@ class Folding:
     def _on_deleted(self, item_id: str) -> None:
         """Remove a deleted item from the memory, unless we deleted it."""
         is_ours = DELETE + item_id in self._waiting  # kept after a timeout
-        self._settle(DELETE + item_id)
+        self._resolve(DELETE + item_id)
         item = self.items.get(item_id)
         if item is None or (item.is_folded and not is_ours):
             self._memory.replace(item_id, None)
@@ -376,10 +376,10 @@ def _transcribes(event: ServerEvent) -> bool:
     return bool(mapping(audio.get("input")).get("transcription"))
 
 
-def deletions(folded: Iterable[Item]) -> list[list[Item]]:
-    """Return the items to delete, oldest first, each output with its call."""
+def group_by_call(items: Iterable[Item]) -> list[list[Item]]:
+    """Return the items, oldest first, each output with its call."""
     groups: dict[str, list[Item]] = {}
-    for item in folded:
+    for item in items:
         groups.setdefault(item.call_id or item.id, []).append(item)
     return [
         sorted(group, key=lambda item: item.type == "function_call") for group in groups.values()

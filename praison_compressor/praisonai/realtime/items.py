@@ -76,7 +76,7 @@ class Item:
     """Whether the memory has replaced it; its deletion follows."""
 
     @property
-    def is_settled(self) -> bool:
+    def is_final(self) -> bool:
         """Return whether its words are final."""
         return self.is_done and not self.awaiting
 
@@ -231,8 +231,8 @@ class Items:
             item.is_done = True
 
     def _on_words(self, item: Item, kind: str, event: Mapping[str, Any]) -> None:
-        place, delta = event.get("content_index"), event.get("delta")
-        index = place if isinstance(place, int) else 0
+        part, delta = event.get("content_index"), event.get("delta")
+        index = part if isinstance(part, int) else 0
         if kind == TRUNCATED:
             at = event.get("audio_end_ms")
             if isinstance(at, (int, float)):

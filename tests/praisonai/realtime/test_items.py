@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from praison_compressor import ConfigError
-from praison_compressor.messages import find_repairs, read_transcript
+from praison_compressor.messages import read_transcript
 from praison_compressor.praisonai.realtime import Marks
 from praison_compressor.praisonai.realtime.folding import choose_items
 from praison_compressor.praisonai.realtime.items import Items, messages_of
 from tests.helpers.realtime_server import Event
+from tests.helpers.transcripts import find_repairs
 
 
 def follower(*events: Event) -> Items:
@@ -72,15 +73,15 @@ def test_the_order_is_the_servers(places, gone):
 
 
 def test_speech_is_final_when_its_transcript_came_or_failed():
-    """Speech is settled once its transcript came or failed."""
+    """Speech is final once its transcript came or failed."""
     found = follower(added(spoken("u1")), added(spoken("u2")))
     one, two = found
-    assert not one.is_settled
+    assert not one.is_final
     kind = "conversation.item.input_audio_transcription"
     found.take({"type": f"{kind}.completed", "item_id": "u1", "transcript": "Hello there"})
     found.take({"type": f"{kind}.failed", "item_id": "u2", "error": {}})
-    assert (one.is_settled, one.text) == (True, "Hello there")
-    assert (two.is_settled, two.text) == (True, "(speech without words)")
+    assert (one.is_final, one.text) == (True, "Hello there")
+    assert (two.is_final, two.text) == (True, "(speech without words)")
 
 
 def test_audio_is_never_kept():
@@ -187,7 +188,7 @@ def conversations(draw: Any) -> Any:
 @settings(max_examples=60)
 @given(conversations(), st.integers(1, 12), st.integers(1, 12))
 def test_a_fold_takes_the_old_and_splits_nothing(items, low, more):
-    """A fold takes settled items above the low mark, each call with its output."""
+    """A fold takes final items above the low mark, each call with its output."""
     marks = Marks(low, low + more)
     window = items.live()
     chosen = choose_items(items, marks)
@@ -197,7 +198,7 @@ def test_a_fold_takes_the_old_and_splits_nothing(items, low, more):
     overdue = items.sequence - 2 * marks.trigger_items
     left = [item for item in window if item not in chosen]
     assert not {i.call_id for i in chosen if i.call_id} & {i.call_id for i in left if i.call_id}
-    assert all(item.is_settled or item.sequence < overdue for item in chosen)
+    assert all(item.is_final or item.sequence < overdue for item in chosen)
     answered = {item.call_id for item in chosen if item.type == "function_call_output"}
     calls = [item for item in chosen if item.type == "function_call"]
     assert all(item.call_id in answered or item.sequence < overdue for item in calls)

@@ -1,4 +1,4 @@
-"""Split a segment for a small window; merge the parts' summaries.
+"""Ask for a long segment's summary in parts; merge the parts' summaries.
 
 Every message is in exactly one part. A message that is too long keeps its beginning, its deciding
 line and its end.
@@ -19,7 +19,7 @@ from ..messages.shortening import common_limit
 from ..quotes import deciding_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import bare_names
-from .model_calls import MOST_CALLS, ModelCaller, NoUsableAnswer, Tally
+from .model_calls import MOST_CALLS, ModelCaller, NoUsableAnswer, Tally, window_too_small
 from .prompts import SummaryRequest, merge_request, render_messages, summary_request
 from .protocol import Brief
 
@@ -139,23 +139,18 @@ def plan_parts(
     # A merge reads two texts and writes one, each of up to twice the requested length.
     longest_prose = room // 6
     if longest_prose < LEAST_PROSE_TOKENS:
-        raise SummarizerUnavailable(
-            f"its window of {window} tokens has no room beside the instructions; name an "
-            "auxiliary model with a larger window",
-            kind="context",
-        )
-    prose = min(brief.prose_tokens, longest_prose)
-    brief = replace(brief, prose_tokens=prose)
-    limit = _answer_limit(brief)
-    space = _free_tokens(window, brief, tokens) - limit
-    if space < window * LEAST_TRANSCRIPT_SHARE:
-        # Earlier summaries leave no room. Hide the summaries that stay in the view; show the
-        # replaced summaries as messages.
-        folded = [[_count_piece(Piece(text, 0, 0), tokens.text)] for text in brief.folded]
-        groups, space = [*folded, *groups], room - limit
-        brief = replace(brief, folded=(), earlier=())
-    most_parts = _most_parts(calls, (room - limit) // prose)
-    return brief, pack(groups, tokens.text, space=space, most_parts=most_parts)
+        raise window_too_small(f"a window of {window} tokens has no room beside the instructions")
+    shorter = replace(brief, prose_tokens=min(brief.prose_tokens, longest_prose))
+    space_alone = room - _answer_limit(shorter)
+    most_parts = _most_parts(calls, space_alone // shorter.prose_tokens)
+    space = _free_tokens(window, shorter, tokens) - _answer_limit(shorter)
+    if space >= window * LEAST_TRANSCRIPT_SHARE:
+        return shorter, pack(groups, tokens.text, space=space, most_parts=most_parts)
+    # Earlier summaries leave no room. Hide the summaries that stay in the view; show the replaced
+    # summaries as messages.
+    folded = [[_count_piece(Piece(text, 0, 0), tokens.text)] for text in brief.folded]
+    parts = pack([*folded, *groups], tokens.text, space=space_alone, most_parts=most_parts)
+    return replace(shorter, folded=(), earlier=()), parts
 
 
 def _free_tokens(window: int, brief: Brief, tokens: TokenCounter) -> int:
@@ -220,10 +215,8 @@ def pack(
         room = most_parts * space
         longest = min(common_limit(sizes, int(FILL_SHARE * room)), int(FILL_SHARE * max(sizes)))
         if longest < LEAST_MESSAGE_TOKENS:
-            raise SummarizerUnavailable(
-                f"{most_parts} requests can show {room:.0f} of {sum(sizes)} tokens; name an "
-                "auxiliary model with a larger window",
-                kind="context",
+            raise window_too_small(
+                f"{most_parts} requests can show {room:.0f} of {sum(sizes)} tokens"
             )
 
 

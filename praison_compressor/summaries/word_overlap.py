@@ -1,4 +1,4 @@
-"""Compare a text with its source by rare words and word order."""
+"""Compare a summary's rare words, and their order, with its source."""
 
 from __future__ import annotations
 
