@@ -180,7 +180,7 @@ class Match:
         """The range of numbers that a listing gives the passage's lines, or ""."""
         return self._unnumbered[1]
 
-    @lazy
+    @computed_once
     def _unnumbered(self) -> tuple[Sequence[str], str]:
         return unnumbered(self.lines[self.passage.first - 1 : self.passage.last])
 
