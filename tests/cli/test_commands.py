@@ -33,9 +33,13 @@ def test_each_commands_example_works(run, file):
         assert RAW.findall(done.out) == [], name
 
 
-def test_version_and_help(run, monkeypatch):
-    """Version and help end with code 0; a wrong command's error names the nearest one."""
+def test_the_version_is_printed(run):
+    """`--version` prints the program's name and version."""
     assert run("--version").out.startswith("praison-compressor 0.")
+
+
+def test_help_fits_the_terminal(run, monkeypatch):
+    """Help has no frames and is as wide as the terminal."""
     monkeypatch.setenv("COLUMNS", "60")
     shown = run("compress", "--help").out
     assert ("[OPTIONS] FILE\n" in shown, "│" in shown) == (True, False)

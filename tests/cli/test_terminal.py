@@ -56,17 +56,25 @@ def test_markup_is_text():
         assert text in out.getvalue()
 
 
+@pytest.fixture
+def printed(monkeypatch):
+    """Return a function that prints a table in a terminal of so many columns."""
+
+    def lines(columns: int, table: Table) -> list[str]:
+        for name, value in {"COLUMNS": columns, "FORCE_COLOR": 1, "TERM": "xterm"}.items():
+            monkeypatch.setenv(name, str(value))
+        print_blocks([table], out := io.StringIO())
+        return clean(out.getvalue()).splitlines()
+
+    return lines
+
+
 @pytest.mark.parametrize("columns", [60, 80, 132])
-def test_a_table_fits_a_terminal_without_breaking_a_word(columns, monkeypatch):
+def test_a_table_fits_a_terminal_without_breaking_a_word(columns, printed):
     """A table has one line a row: columns go, then the last one is cut."""
-    monkeypatch.setenv("COLUMNS", str(columns))
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm")
     names = ("reference", "kind", "by", "messages#", "tokens before#", "tokens after#", "begins")
     rows = [("s1 to s12", "summary, gone", "gpt-4o-mini", 12, 123_456, 1_234, "text " * 40)] * 3
-    out = io.StringIO()
-    print_blocks([Table(names, rows, spare=("by", "messages#", "tokens before#"))], out)
-    lines = clean(out.getvalue()).splitlines()
+    lines = printed(columns, Table(names, rows, spare=("by", "messages#", "tokens before#")))
     assert len(lines) == 1 + len(rows)
     assert max(map(len, lines)) <= columns
     assert {line.split()[0] for line in lines} == {"reference", "s1"}
@@ -75,15 +83,10 @@ def test_a_table_fits_a_terminal_without_breaking_a_word(columns, monkeypatch):
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80])
-def test_a_reason_is_whole_in_a_narrow_terminal(columns, monkeypatch):
+def test_a_reason_is_whole_in_a_narrow_terminal(columns, printed):
     """A table that wraps loses no word of its last column, and no number."""
-    monkeypatch.setenv("COLUMNS", str(columns))
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm")
     reason = "kept: the newest that fit (--keep-tokens=20_000); 2 messages chosen by the user"
-    out = io.StringIO()
-    print_blocks([Table(("part", "tokens#", "what"), [("tail", 12, reason)], wraps=True)], out)
-    lines = clean(out.getvalue()).splitlines()
+    lines = printed(columns, Table(("part", "tokens#", "what"), [("tail", 12, reason)], wraps=True))
     assert max(map(len, lines)) <= columns
     assert " ".join(" ".join(lines[1:]).split()) == f"tail 12 {reason}"
 

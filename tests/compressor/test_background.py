@@ -6,14 +6,13 @@ import gc
 import threading
 import weakref
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
 from praison_compressor import ContextCompressor, MemoryStore, SummaryReply, Usage
 from praison_compressor.messages import Message, digest, text_of
 from tests.helpers import compressing
-from tests.helpers.compressing import Gate
+from tests.helpers.compressing import Gate, Model
 from tests.helpers.transcripts import find_repairs, session
 
 WAIT = 30.0  # seconds: a bound on waiting for another thread, not a measure of anything
@@ -183,16 +182,13 @@ def test_another_process_s_segment_replaces_the_uncommitted_text():
     messages = session(16)
     first = ours.compress_sync(messages, session_id="s")
     assert [segment.method for segment in first.segments] == ["static"]
+    quick = Model("## Done\nModules and their ports are in order, says the other.")
     other = compressor(quick, store=ours.store, background=False)
     gate.asked.wait(WAIT)
     ours.background.close()  # its lease is given back
     other.compress_sync(messages, session_id="s")
     again = ours.compress_sync(messages, session_id="s")
     assert "says the other" in text_of(again.segments[0].rendered)
-
-
-async def quick(messages: list[dict[str, Any]]) -> str:
-    return "## Done\nModules and their ports are in order, says the other."
 
 
 @pytest.mark.parametrize("edited", [8, 40])

@@ -1,5 +1,6 @@
 """Bad input gives a clear error and loses nothing; failing listeners end no turn."""
 
+import functools
 import math
 from pathlib import Path
 from typing import Any
@@ -136,12 +137,7 @@ REFUSED = [
         for wrong in ("", 5)
     ],
 ]
-UNMADE = [
-    *({"summarizer": wrong} for wrong in ("gpt-4o", object(), NotAsync())),
-    *({name: "sqlite:///a.db"} for name in ("store", "on_event", "before_compression", "tokens")),
-    {"config": {"context_window": 8_000}},
-    {"store": Path("a.db")},
-]
+PARTS = ("store", "on_event", "before_compression", "tokens")
 
 
 def test_lone_surrogates_are_replaced_only_in_requests(store):
@@ -157,6 +153,12 @@ def test_lone_surrogates_are_replaced_only_in_requests(store):
 
 
 NAMED = ("undo", "resume", "recall_tools", "verbatim", "read")
+
+
+def test_a_view_that_is_no_list_is_refused():
+    """`verbatim` refuses a view that is no list of messages."""
+    with pytest.raises(InvalidMessages):
+        compressor().verbatim(3, session_id="s")
 
 
 @pytest.mark.parametrize(
@@ -196,20 +198,29 @@ def test_an_option_that_is_none_is_left_out():
     assert ours.context_use(session(20), **left_out) == ours.context_use(session(20))
 
 
-def test_bad_input_is_refused_with_index_or_numbers():
-    """Wrong messages, options and parts of a compressor are refused with index or expectation."""
-    for error, said, arguments in REFUSED:
-        with pytest.raises(error, match=said):
-            compressor().compress_sync(**{"messages": session(9), **arguments})
-    with pytest.raises(InvalidMessages):
-        compressor().verbatim(3, session_id="s")
-    with pytest.raises(ConfigError, match=r"^model=5: expected"):
-        TokenCounter(5)
-    with pytest.raises(ConfigError, match="expected a mapping"):
-        CompressorConfig.from_mapping(None)
-    for made in UNMADE:
-        with pytest.raises(ConfigError, match="expected"):
-            ContextCompressor(**made)
+@pytest.mark.parametrize(("error", "said", "arguments"), REFUSED)
+def test_a_wrong_argument_of_a_call_is_refused(error, said, arguments):
+    """The error of a wrong argument names its index or option, and what was expected."""
+    with pytest.raises(error, match=said):
+        compressor().compress_sync(**{"messages": session(9), **arguments})
+
+
+MADE = functools.partial(functools.partial, ContextCompressor)
+UNMADE = [
+    *((MADE(summarizer=wrong), "expected") for wrong in ("gpt-4o", object(), NotAsync())),
+    *((MADE(**{name: "sqlite:///a.db"}), "expected") for name in PARTS),
+    (MADE(config={"context_window": 8_000}), "expected"),
+    (MADE(store=Path("a.db")), "expected"),
+    (functools.partial(TokenCounter, 5), "^model=5: expected"),
+    (functools.partial(CompressorConfig.from_mapping, None), "expected a mapping"),
+]
+
+
+@pytest.mark.parametrize(("make", "said"), UNMADE)
+def test_a_part_of_another_type_is_refused(make, said):
+    """A compressor's part, a counter's model or options of another type are refused when made."""
+    with pytest.raises(ConfigError, match=said):
+        make()
 
 
 def test_a_listener_that_fails_harms_nothing():

@@ -11,8 +11,6 @@ from praison_compressor import (
     CompressorConfig,
     ContextCompressor,
     MemoryStore,
-    SummaryReply,
-    Usage,
     open_store,
 )
 from praison_compressor.compressor.bills import (
@@ -22,14 +20,8 @@ from praison_compressor.compressor.bills import (
     usage_reported,
 )
 from praison_compressor.ledger import Session
-from tests.helpers.compressing import SMALL
+from tests.helpers.compressing import PAID, SMALL, paid
 from tests.helpers.transcripts import session
-
-PAID = Usage(prompt_tokens=900, completion_tokens=80, cost=0.5)
-
-
-async def model(messages: list[Any]) -> SummaryReply:
-    return SummaryReply("## Done\nThe modules so far are in order.", PAID, "aux", "stop")
 
 
 def usage(prompt: int, cached: int = 0) -> dict[str, Any]:
@@ -65,7 +57,7 @@ def priced():
     """Return a compressor for gpt-4o whose model writes the summaries."""
     return ContextCompressor(
         CompressorConfig(**{**vars(SMALL), "model": "gpt-4o", "tool_policies": {"*": "summarize"}}),
-        summarizer=model,
+        summarizer=paid,
     )
 
 
@@ -136,7 +128,7 @@ def test_each_clients_usage_is_read(answer, found):
 
 def compressor(store: Any, clock: Any = None) -> ContextCompressor:
     config = CompressorConfig(**{**vars(SMALL), "model": "gpt-4o"})
-    return ContextCompressor(config, summarizer=model, store=store, clock=clock)
+    return ContextCompressor(config, summarizer=paid, store=store, clock=clock)
 
 
 def test_another_process_has_the_sessions_bill(store):
@@ -145,10 +137,10 @@ def test_another_process_has_the_sessions_bill(store):
     messages = session(20)
     ours.compress_sync(messages, session_id="s")
     ours.record_usage(usage(5_000, 1_000), session_id="s")
-    paid = ours.record_usage(usage(6_000, 5_000), session_id="s")
+    known = ours.record_usage(usage(6_000, 5_000), session_id="s")
     later = compressor(store)
-    assert later.bill("s") == paid
-    assert later.compress_sync(messages, session_id="s").bill == paid
+    assert later.bill("s") == known
+    assert later.compress_sync(messages, session_id="s").bill == known
     both = later.record_usage(usage(7_000, 6_000), session_id="s")
     assert (both.requests, both.usage.input, both.summaries) == (3, 18_000, PAID)
     assert ours.bill("s") == both
@@ -219,9 +211,9 @@ def test_a_forgotten_session_has_no_bill(sql_store):
 
 def test_without_compression_only_new_tokens_are_uncached():
     """A warm cache would have had the whole transcript before; a cold one has nothing."""
-    paid = RequestUsage(4_000, 1_000, 3_000, 0, 50)
-    warm = uncompressed_usage(paid, 10_000, 500, is_warm=True)
-    assert warm == RequestUsage(14_000, 13_500, 500, 0, 50)
-    assert uncompressed_usage(paid, 10_000, 500, is_warm=False) == RequestUsage(
-        14_000, 0, 14_000, 0, 50
+    used = RequestUsage(4_000, 1_000, 3_000, 0, 50)
+    warm, cold = (
+        uncompressed_usage(used, 10_000, 500, is_warm=is_warm) for is_warm in (True, False)
     )
+    assert warm == RequestUsage(14_000, 13_500, 500, 0, 50)
+    assert cold == RequestUsage(14_000, 0, 14_000, 0, 50)

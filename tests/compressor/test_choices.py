@@ -11,12 +11,11 @@ from praison_compressor import (
     BudgetTooSmall,
     ConfigError,
     ContextCompressor,
-    SummaryReply,
     Usage,
     open_store,
 )
 from praison_compressor.messages import text_of
-from tests.helpers.compressing import Model, compressor
+from tests.helpers.compressing import PAID, Model, compressor, paid
 from tests.helpers.stores import bytes_of
 from tests.helpers.transcripts import find_repairs, session, transcripts
 
@@ -36,14 +35,6 @@ def words_in(message: dict[str, Any]) -> str:
     """Return a message's text, or the path that its call reads."""
     calls = [call["function"]["arguments"] for call in message.get("tool_calls", ())]
     return text_of(message) or str(json.loads(calls[0])["path"])
-
-
-class Paying:
-    """A model whose every answer costs the same."""
-
-    async def summarize(self, messages: Any, **given: Any) -> SummaryReply:
-        """Return a summary with its usage."""
-        return SummaryReply("## Done\nThe modules are in order.", Usage(1_000, 100, cost=0.5))
 
 
 # ---------------------------------------------------------------- a preview
@@ -121,7 +112,7 @@ def test_a_longer_or_edited_transcript_changes_what_is_committed():
 
 def test_a_discarded_preview_is_on_the_next_bill():
     """The usage of a discarded text is in the next result; a committed one is there once."""
-    ours = ours_of(Paying())
+    ours = ours_of(paid)
     first = ours.preview(LONG, write=True, session_id="s", force=True)
     second = ours.preview(LONG, write=True, session_id="s", force=True, keep=(20,))
     assert first.parts != second.parts
@@ -131,17 +122,17 @@ def test_a_discarded_preview_is_on_the_next_bill():
 
 def test_each_text_of_previews_is_on_one_bill():
     """Previews, their commit and the next calls name the session by an epoch's id: one bill."""
-    ours, paid = ours_of(Paying()), Usage(1_000, 100, cost=0.5)
+    ours = ours_of(paid)
     ours.record_usage({"usage": {"prompt_tokens": 9}}, session_id="s")
     epoch = ours.compress_sync(session(20), session_id="s", force=True).session_id
     assert epoch != "s"
     for write in (True, False, True):
         ours.preview(LONG, write=write, session_id=epoch, force=True)
-    assert ours.compress_sync(LONG, session_id=epoch, force=True).usage == paid
+    assert ours.compress_sync(LONG, session_id=epoch, force=True).usage == PAID
     ours.preview(LONG, session_id=epoch)
     assert ours.compress_sync(LONG, session_id=epoch).usage == Usage()
     bill = ours.record_usage({"usage": {"prompt_tokens": 9}}, session_id=epoch)
-    assert (bill.requests, bill.summaries) == (2, paid + paid)
+    assert (bill.requests, bill.summaries) == (2, PAID + PAID)
     assert ours.bill("s") == bill
 
 

@@ -8,7 +8,7 @@ import pytest
 from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore, open_store
 from praison_compressor.compressor.prices import cache_seconds
 from tests.helpers.compressing import SMALL, Clock, Model, compressor
-from tests.helpers.transcripts import find_repairs, session
+from tests.helpers.transcripts import find_repairs, said, session, user
 
 WAIT = 30.0
 TRIGGER = 3_600
@@ -32,7 +32,7 @@ def between(low: float, high: float) -> list[dict[str, Any]]:
 
 MIDDLE = between(0.6, 0.9)
 LITTLE = between(0.2, 0.45)
-MORE = [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "Go on."}]
+MORE = [said("Done."), user("Go on.")]
 
 
 @pytest.mark.parametrize(

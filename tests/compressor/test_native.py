@@ -3,7 +3,6 @@
 import copy
 from typing import Any
 
-import httpx
 import pytest
 
 from praison_compressor import ContextCompressor
@@ -11,9 +10,19 @@ from praison_compressor.ledger.segments import chain_faults
 from praison_compressor.messages import text_of
 from praison_compressor.messages.secrets import Redactor
 from praison_compressor.summaries.prompts import render_messages
-from praison_compressor.testing import Call, LocalProvider, Reply
+from praison_compressor.testing import Call, Reply
 from tests.helpers.compressing import Model, compressor
-from tests.helpers.native import asks, brings, refusal_of, requests_of, result, session, text, use
+from tests.helpers.native import (
+    asks,
+    brings,
+    post,
+    refusal_of,
+    requests_of,
+    result,
+    session,
+    text,
+    use,
+)
 from tests.helpers.transcripts import Message
 
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA"}}
@@ -22,11 +31,6 @@ SESSIONS: dict[str, Any] = {
     "one long turn": [{"role": "user", "content": "go on"}, *session(1, steps=28, words=150)[1:]],
     "parallel calls": session(8, steps=2, parallel=4, words=40),
 }
-
-
-def post(provider: LocalProvider, messages: list[Message], **more: Any) -> httpx.Response:
-    body = {"model": "claude-sonnet-4-5", "max_tokens": 2_000, "messages": messages, **more}
-    return httpx.post(f"{provider.base_url}/messages", json=body, timeout=30)
 
 
 @pytest.mark.parametrize(("name", "model"), [*zip(SESSIONS, (Model(), None, Model()), strict=True)])

@@ -4,21 +4,13 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import (
-    BudgetTooSmall,
-    ConfigError,
-    ContextCompressor,
-    Event,
-)
-from praison_compressor.messages import Message
+from praison_compressor import BudgetTooSmall, ConfigError, ContextCompressor, Event
 from tests.helpers import compressing
+from tests.helpers.compressing import Model
 from tests.helpers.transcripts import audit
 
 SESSION = "audit-9"
-
-
-async def brief(messages: list[Message]) -> str:
-    return "## Done\nLedgers were read and balance."
+BALANCE = "## Done\nLedgers were read and balance."
 
 
 def compressor(summarizer: Any = None, **options: Any) -> tuple[ContextCompressor, list[Event]]:
@@ -30,7 +22,7 @@ def compressor(summarizer: Any = None, **options: Any) -> tuple[ContextCompresso
 @pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}])
 def test_context_use_adds_up_to_the_request(options):
     """`context_use` has the tokens of the request, part by part, and asks no model."""
-    made, events = compressor(brief, **options)
+    made, events = compressor(Model(BALANCE), **options)
     messages = audit(40)
     result = made.compress_sync(messages, session_id=SESSION)
     heard = len(events)
@@ -54,7 +46,7 @@ def test_context_use_adds_up_to_the_request(options):
 @pytest.mark.parametrize("turns", [2, 30, 60])
 def test_compress_does_what_preview_showed(turns, options):
     """`compress` does what `preview` showed; `preview` asks and writes nothing."""
-    made, events = compressor(brief, **options)
+    made, events = compressor(Model(BALANCE), **options)
     messages = audit(turns)
     seen = made.preview(messages, session_id=SESSION)
     assert (events, made.store.open("default", SESSION).entries) == ([], ())

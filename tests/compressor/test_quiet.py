@@ -17,7 +17,7 @@ from praison_compressor import (
 )
 from praison_compressor.messages import Message, read_transcript
 from tests.helpers.compressing import SMALL, Model, requests_of
-from tests.helpers.transcripts import session, transcripts
+from tests.helpers.transcripts import said, session, transcripts, user
 
 
 class CountedReads(TokenCounter):
@@ -164,10 +164,10 @@ def test_a_request_that_only_reads_leaves_the_memory_alone():
     ours = Watched(CompressorConfig(model="gpt-4o", context_window=100_000))
     messages = session(6)
     ours.compress_sync(messages)
-    aside = [*messages, {"role": "user", "content": "Name this conversation."}]
+    aside = [*messages, user("Name this conversation.")]
     assert ours.compress_sync(aside, extends=False).messages == aside
     before = ours.full
-    grown = [*messages, {"role": "assistant", "content": "ok"}, {"role": "user", "content": "on"}]
+    grown = [*messages, said("ok"), user("on")]
     assert ours.compress_sync(grown).messages == grown
     assert ours.full == before
 
@@ -180,11 +180,7 @@ def test_turns_after_a_preview_stay_quiet():
     ours.compress_sync(messages, session_id="s")
     ours.preview(messages, write=True, session_id="s", force=True)
     before = ours.full
-    more = [
-        *messages,
-        {"role": "assistant", "content": "Done."},
-        {"role": "user", "content": "On."},
-    ]
+    more = [*messages, said("Done."), user("On.")]
     assert ours.compress_sync(more, session_id="s").context_status == "full"
     assert ours.full == before
     assert ours.compress_sync(more, session_id="s", force=True).summary_method == "model"

@@ -16,7 +16,7 @@ from praison_compressor.ledger.stores import BoundedStore
 from praison_compressor.messages import text_of
 from tests.benchmarks.references import cited, leads_back
 from tests.helpers.native import to_native
-from tests.helpers.transcripts import call, session, step
+from tests.helpers.transcripts import call, said, session, step, user
 
 CONFIG = CompressorConfig(model="gpt-4o", recall=True)
 SESSION = "s"
@@ -80,10 +80,8 @@ def test_read_gives_every_message_word_for_word(ours):
         (m["content"], answer) for m, answer in zip(originals, read, strict=True) if m["content"]
     ]
     assert len(pairs) > 15
-    lost = [
-        said for said, answer in pairs if said.replace("\n", "") not in answer.replace("\n", "")
-    ]
-    assert lost == []
+    flat = [(words.replace("\n", ""), answer.replace("\n", "")) for words, answer in pairs]
+    assert [words for words, answer in flat if words not in answer] == []
     assert "s1.1" in ours.read("s1", session_id=SESSION)
     assert "s1: " in ours.read(session_id=SESSION)
     assert "has been archived" in ours.read("s1.1", session_id="another")
@@ -98,9 +96,9 @@ def long_work(turns: int) -> list[dict[str, Any]]:
     for turn in range(turns):
         chance = random.Random(turn)
         body = f"needle{turn} " + " ".join(f"{chance.getrandbits(64):x}" for _ in range(80))
-        messages.append({"role": "user", "content": f"Look at part {turn}, port 80{turn:02}."})
+        messages.append(user(f"Look at part {turn}, port 80{turn:02}."))
         messages += step(f"call_{turn}", body, path=f"src/part_{turn}.py")
-        messages.append({"role": "assistant", "content": f"Part {turn} is in order."})
+        messages.append(said(f"Part {turn} is in order."))
     return messages[:-1]
 
 
@@ -143,8 +141,7 @@ def test_a_fork_of_an_older_compression_ends_where_that_ended():
     messages: list[dict[str, Any]] = [{"role": "system", "content": "You keep the books."}]
     for turn in range(36):
         body = random.Random(turn).randbytes(600 if turn < 6 else 80).hex()
-        messages.append({"role": "user", "content": f"Look at part {turn}: {body}"})
-        messages.append({"role": "assistant", "content": f"Part {turn} is in order. {body[::-1]}"})
+        messages += [user(f"Look at part {turn}: {body}"), said(f"In order. {body[::-1]}")]
     epochs = [
         ours.compress_sync(messages[:end], session_id=SESSION, force=True).session_id
         for end in (25, 49, 73)
@@ -221,9 +218,9 @@ def work() -> list[dict[str, Any]]:
     plan = {"todos": todos(("Mend the build", "in_progress"), ("Tell the team", "pending"))}
     refused = "The user denied this operation.\n<feedback>Use bun, never npm.</feedback>"
     return [
-        {"role": "user", "content": "Look at the harbour gauge."},
-        {"role": "assistant", "content": "It does not build."},
-        {"role": "user", "content": "Mend the build of the harbour gauge."},
+        user("Look at the harbour gauge."),
+        said("It does not build."),
+        user("Mend the build of the harbour gauge."),
         *step("t", "Todos have been modified.", "todo_write", **plan),
         {"role": "assistant", "content": "Two at once.", "tool_calls": both},
         result_of("p1", BUILD),
@@ -232,8 +229,8 @@ def work() -> list[dict[str, Any]]:
         *step("n2", "Updated task #7 status", "task_update", task_id="7", status="completed"),
         *step("e", "0 replacements made", "edit_file", path="src/gauge.py", old="80", new="90"),
         *step("b", refused, "bash", command="npm install left-pad"),
-        {"role": "assistant", "content": "The build stops at a port that is taken."},
-        {"role": "user", "content": "Then free the port."},
+        said("The build stops at a port that is taken."),
+        user("Then free the port."),
     ]
 
 

@@ -19,7 +19,7 @@ from praison_compressor import (
 )
 from praison_compressor.messages import Message, content_digest, to_plain
 from tests.helpers.talks import NAMESPACE
-from tests.helpers.transcripts import broken_transcripts, transcripts
+from tests.helpers.transcripts import broken_transcripts, said, transcripts, user
 from tests.helpers.transcripts import session as coding_session
 
 CONFIG = CompressorConfig(
@@ -102,7 +102,7 @@ def test_a_resumed_view_goes_on_as_the_session_would(store):
     epoch = grown(over(store), 16).session_id
     for name in ("s", epoch):
         assert over(store).verbatim(session_id=name) == coding_session(16)
-    new = [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "Go on."}]
+    new = [said("Done."), user("Go on.")]
     resumed = over(store).resume("s").messages
     one = over(store).compress_sync([*resumed, *new], session_id="s")
     two = over(store).compress_sync([*coding_session(16), *new], session_id="s")
@@ -134,15 +134,14 @@ def test_a_quiet_turn_writes_nothing_and_a_close_does(sql_store, statements):
     """Quiet turns are recorded by `close` and `save`, not at once."""
     ours = over(sql_store)
     grown(ours, 8)
-    more = [*coding_session(8), {"role": "assistant", "content": "Done."}]
-    more.append({"role": "user", "content": "And now?"})
+    more = [*coding_session(8), said("Done."), user("And now?")]
     statements.clear()
     assert ours.compress_sync(more, session_id="s").summary_method == "reused"
     assert [s for s in statements if not s.startswith(("SELECT", "BEGIN"))] == []
     assert over(sql_store).verbatim(session_id="s") == coding_session(8)
     ours.close()
     assert over(sql_store).verbatim(session_id="s") == more
-    more.append({"role": "assistant", "content": "In order."})
+    more.append(said("In order."))
     assert over(sql_store).save(more, session_id="s")
     assert over(sql_store).verbatim(session_id="s") == more
     assert sql_store.verify() == []
@@ -157,7 +156,7 @@ def test_close_does_not_record_forgotten_messages_again(sql_store, store_url, wh
     ours = over(sql_store)
     grown(ours, 8)
     messages = coding_session(8)
-    sent = [*messages, {"role": "assistant", "content": "Done."}]
+    sent = [*messages, said("Done.")]
     ours.compress_sync(sent, session_id="s")
     elsewhere = open_store(store_url)
     target = "s" if what == "the session" else content_digest(messages[-1])

@@ -9,7 +9,7 @@ import pytest
 from praison_compressor import CompressorConfig, ContextCompressor, Store, Usage, open_store
 from tests.helpers.compressing import SMALL, Model
 from tests.helpers.talks import archived, verify
-from tests.helpers.transcripts import session, step
+from tests.helpers.transcripts import said, session, step, user
 
 LIMIT = 4_500
 """Tokens that a view may have in a window of 6,000; it is compressed above 3,600."""
@@ -38,7 +38,7 @@ def test_undo_sends_the_originals_again(store, background):
     for one in (ours, again):
         for given in (TURNS, before.messages):
             assert sent(one, given).messages == TURNS
-    more = [*TURNS, {"role": "assistant", "content": "All is in order."}]
+    more = [*TURNS, said("All is in order.")]
     assert sent(again, more).messages == more
     assert again.background.wait(10)
     assert again.resume("s", 10**6).messages == again.verbatim(session_id="s") == TURNS
@@ -98,11 +98,7 @@ def test_an_excerpt_of_a_result_too_large_stays(store):
     """`undo` leaves excerpts of oversized results."""
     ours, model = over(store)
     first = [*session(3), *step("call_big", "a row of the table\n" * 2_000, path="big.csv")]
-    then = [
-        *first,
-        {"role": "assistant", "content": "Read."},
-        {"role": "user", "content": "Go on."},
-    ]
+    then = [*first, said("Read."), user("Go on.")]
     excerpt = sent(ours, first, "s").messages[-1]
     summarized = sent(ours, then, force=True)
     assert ours.undo("s") == summarized.segments

@@ -5,7 +5,7 @@ import threading
 import time
 from typing import Any
 
-from praison_compressor import CompressorConfig, ContextCompressor, Store
+from praison_compressor import CompressorConfig, ContextCompressor, Store, SummaryReply, Usage
 from praison_compressor.messages import Message, text_of
 from praison_compressor.testing import LocalProvider
 
@@ -25,6 +25,14 @@ class Model:
         self.shown.append(self.requests[-1].partition("<transcript>")[2])
         await asyncio.sleep(0)
         return self.answer
+
+
+PAID = Usage(prompt_tokens=1_000, completion_tokens=100, cost=0.5)
+
+
+async def paid(messages: list[Message]) -> SummaryReply:
+    """Summarize at a price."""
+    return SummaryReply("## Done\nThe modules so far are in order.", PAID, "aux", "stop")
 
 
 class Gate:

@@ -14,6 +14,7 @@ import pytest
 from praisonaiagents import Agent, ExecutionConfig
 
 from praison_compressor import install, uninstall
+from praison_compressor.messages import text_of
 from praison_compressor.praisonai import CompressorContext
 from praison_compressor.recall import READ, SEARCH
 from praison_compressor.testing import LocalProvider, SummaryModel, Worker
@@ -208,6 +209,11 @@ def talked(host: LocalProvider, path: str = OPENAI, **options: Any) -> Any:
 def of_agent(provider: LocalProvider) -> list[Any]:
     """Return the agent's own requests, without the summarizer's."""
     return [record for record in provider.requests if record.model != "aux"]
+
+
+def texts_in(record: Any, role: str) -> list[str]:
+    """Return the texts of a request's messages of that role."""
+    return [text_of(message) for message in record.messages if message["role"] == role]
 
 
 def without_system(messages: Sequence[Any]) -> bytes:

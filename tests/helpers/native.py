@@ -3,11 +3,12 @@
 import json
 from typing import Any
 
+import httpx
 from hypothesis import strategies as st
 
-from praison_compressor.testing import Refusal, Rules
+from praison_compressor.testing import LocalProvider, Refusal, Rules
 from tests.helpers.provider import Anthropic
-from tests.helpers.transcripts import Message, transcripts
+from tests.helpers.transcripts import Message, transcripts, user
 
 
 def use(id: str, name: str = "read_file", **arguments: Any) -> Message:
@@ -82,6 +83,12 @@ def _block(part: Message) -> Message:
     return part if part["type"] == "text" else {"type": "image", "source": source}
 
 
+def post(provider: LocalProvider, messages: list[Message], **more: Any) -> httpx.Response:
+    """Send a conversation to Anthropic's API."""
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 2_000, "messages": messages, **more}
+    return httpx.post(f"{provider.base_url}/messages", json=body, timeout=30)
+
+
 def refusal_of(view: Any) -> str | None:
     """Return the refusal of Anthropic's API, or None."""
     body = {"model": "claude", "max_tokens": 1_000, "messages": list(view)}
@@ -133,9 +140,7 @@ def session(turns: int, steps: int = 3, parallel: int = 1, words: int = 60) -> l
     """Return a coding session; the user names a port beside each turn's last result."""
     messages: list[Message] = []
     for t in range(turns):
-        messages.append(
-            {"role": "user", "content": f"Now look after module {t}. " + "Thanks. " * 6}
-        )
+        messages.append(user(f"Now look after module {t}. " + "Thanks. " * 6))
         for k in range(steps):
             ids = [f"toolu_{t}_{k}_{p}" for p in range(parallel)]
             calls = [use(id, path=f"src/mod_{t}/part_{k}_{n}.py") for n, id in enumerate(ids)]

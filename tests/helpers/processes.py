@@ -11,6 +11,23 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE_SECONDS = 600
+ROOT = Path(__file__).parents[2]
+
+
+def own_environment(**more: str) -> dict[str, str]:
+    """Return this process's environment with a key and without the user's settings."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PRAISON", "OPENAI"))}
+    return {**kept, "PYTHONPATH": str(ROOT), "OPENAI_API_KEY": "sk", **more}
+
+
+def install_plugin(folder: Path) -> str:
+    """Write our entry point as an installed package has it; return the `PYTHONPATH`."""
+    info = folder / "site" / "praison_compressor-0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: praison-compressor\nVersion: 0\n")
+    entry = "praison-compressor = praison_compressor.praisonai.plugin:plugin"
+    (info / "entry_points.txt").write_text(f"[praisonai.plugins]\n{entry}\n")
+    return os.pathsep.join([str(info.parent), str(ROOT)])
 
 
 def begun(work: Callable[..., object], *given: Any, method: str = "forkserver") -> Any:

@@ -37,23 +37,31 @@ def rambling(words: int) -> str:
     return " ".join(" ".join(lines).split()[:words])
 
 
+def user(content: Any, **more: Any) -> Message:
+    """Return a user's message."""
+    return {"role": "user", "content": content, **more}
+
+
+def said(text: str) -> Message:
+    """Return words of the assistant."""
+    return {"role": "assistant", "content": text}
+
+
 def call(id: str, name: str = "read_file", **arguments: Any) -> Message:
     """Return a tool call."""
     function = {"name": name, "arguments": json.dumps(arguments)}
     return {"id": id, "type": "function", "function": function}
 
 
-def calling(*calls: Message, **more: Any) -> Message:
-    """Return an assistant message with these calls, in OpenAI's shape."""
+def calling(*calls: Any, **more: Any) -> Message:
+    """Return an assistant message with these calls."""
     return {"role": "assistant", "content": None, "tool_calls": list(calls), **more}
 
 
 def step(id: str, result: str, name: str = "read_file", **arguments: Any) -> list[Message]:
     """Return an assistant message with one call, and its result."""
-    return [
-        calling(call(id, name, **arguments)),
-        {"role": "tool", "tool_call_id": id, "content": result},
-    ]
+    answer = {"role": "tool", "tool_call_id": id, "content": result}
+    return [calling(call(id, name, **arguments)), answer]
 
 
 def session(turns: int, steps: int = 3, words: int = 60) -> list[Message]:

@@ -81,10 +81,7 @@ def kind(attack: Attack) -> tuple[str, str]:
 
 @pytest.mark.parametrize(("how", "where"), dict.fromkeys(map(kind, attacks())))
 def test_content_stays_inside_its_frame(how, where):
-    """A request is our instructions and one frame; no line of content poses as a speaker.
-
-    A model that repeats the attack gives one frame, without a section of the user's words.
-    """
+    """In a request and in a summary that repeats it, content stays in one frame as content."""
     found = [attack for attack in attacks() if kind(attack) == (how, where)]
     model = Recorder("\n".join(attack.text for attack in found))
     ours = ContextCompressor(SMALL, summarizer=model)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import CompressorConfig, Event
+from praison_compressor import Event
 from praison_compressor.ledger.sql.archive import Packer
 from praison_compressor.ledger.words import distinct_words
 from praison_compressor.messages import Message, text_of
-from praison_compressor.messages.secrets import Redactor, wants_redaction
+from praison_compressor.messages.secrets import Redactor
 from praison_compressor.testing import Reply
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.stores import bytes_of
@@ -219,14 +219,20 @@ def test_an_earlier_summary_is_masked_for_another_model():
     assert [text for text in asked["other"] if secret in text] == []
 
 
-def test_the_agents_own_model_is_shown_what_it_has_seen():
-    """Nothing is masked for the agent's own model without a store on a disk."""
-    assert not wants_redaction(CompressorConfig(model="gpt-4o"))
-    assert not wants_redaction(CompressorConfig(model="gpt-4o", auxiliary_model="gpt-4o"))
-    assert wants_redaction(CompressorConfig(model="gpt-4o"), "gpt-4o-mini")
-    assert wants_redaction(CompressorConfig(model="gpt-4o", store_url="sqlite:///x.db"))
-    assert wants_redaction(CompressorConfig(auxiliary_api_base="http://localhost:1/v1"))
-    assert not wants_redaction(CompressorConfig(auxiliary_model="x", redact_secrets=False))
+@pytest.mark.parametrize(
+    ("options", "is_masked"),
+    [
+        *(({}, False), ({"auxiliary_model": "gpt-4o"}, False)),
+        *(({"store_url": "x.db"}, True), ({"auxiliary_api_base": "http://localhost:1/v1"}, True)),
+        ({"auxiliary_model": "x", "redact_secrets": False}, False),
+    ],
+)
+def test_only_another_model_or_a_disk_masks_secrets(options, is_masked, tmp_path, monkeypatch):
+    """The agent's own model at its own endpoint is shown secrets, unless a disk keeps them."""
+    monkeypatch.chdir(tmp_path)
+    model = Model()
+    compressor(model, **options).compress_sync(with_secrets())
+    assert (SECRETS["github-token"] in "".join(model.requests)) is not is_masked
 
 
 # ---------------------------------------------------------------- a store on a disk

@@ -1,6 +1,7 @@
 """Summarizers that misbehave: a valid view, the right fallback, nothing bad stored, one bill."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -170,9 +171,10 @@ class Fatal(BaseException):
 
 
 def giving(value: Any) -> Any:
-    """Return a summarizer that gives the value, or raises it."""
+    """Return a summarizer that gives the value, or raises it, after a while."""
 
     async def model(messages: list[Message]) -> Any:
+        await asyncio.sleep(0)
         if isinstance(value, BaseException):
             raise value
         return value
@@ -180,17 +182,13 @@ def giving(value: Any) -> Any:
     return model
 
 
-def raising(error: BaseException, how: str) -> Any:
-    """Return a summarizer that ends with the error: a coroutine, or a plain function."""
+def raising_at_once(error: BaseException) -> Any:
+    """Return a plain function that raises the error."""
 
-    async def later(messages: list[Message]) -> str:
-        await asyncio.sleep(0)
+    def model(messages: list[Message]) -> str:
         raise error
 
-    def plain(messages: list[Message]) -> str:
-        raise error
-
-    return {"later": later, "plain": plain}[how]
+    return model
 
 
 async def compressed(summarizer: Any) -> tuple[Any, list[Event]]:
@@ -261,20 +259,20 @@ async def test_attributes_of_other_types_are_ignored(name):
     assert result.summary_method == "model"
 
 
-WAYS = pytest.mark.parametrize("how", ["later", "plain"])
+WAYS = pytest.mark.parametrize("raising", [giving, raising_at_once])
 
 
 @WAYS
 @pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit(), Fatal("core")], ids=repr)
-async def test_a_summarizer_that_ends_more_than_itself_ends_no_turn(error, how):
+async def test_a_summarizer_that_ends_more_than_itself_ends_no_turn(error, raising):
     """SystemExit and its like from a summarizer give the static text."""
-    await assert_static(raising(error, how), type(error).__name__)
+    await assert_static(raising(error), type(error).__name__)
 
 
 @WAYS
-def test_ctrl_c_while_a_summary_is_written_ends_the_program(how):
+def test_ctrl_c_while_a_summary_is_written_ends_the_program(raising):
     """Ctrl+C while a summary is written ends the program."""
-    ours = ContextCompressor(CONFIG, summarizer=raising(KeyboardInterrupt(), how))
+    ours = ContextCompressor(CONFIG, summarizer=raising(KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
         ours.compress_sync(session(9))
 
@@ -313,35 +311,30 @@ async def test_half_a_character_in_a_summary_ends_no_session():
     assert sent.encode("utf-8")
 
 
-async def swallows(messages: Any) -> str:
-    while True:
-        try:
-            await asyncio.sleep(3_600)
-        except asyncio.CancelledError:
-            continue
+def swallowing(caught: type[BaseException]) -> Any:
+    """Return a summarizer that catches each of these and never ends."""
 
+    async def model(messages: Any) -> str:
+        while True:
+            with contextlib.suppress(caught):
+                await asyncio.sleep(3_600)
 
-async def swallows_everything(messages: Any) -> str:
-    while True:
-        try:
-            await asyncio.sleep(3_600)
-        except BaseException:  # as careless code has it
-            continue
+    return model
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("summarizer", [swallows, swallows_everything])
-def test_a_summarizer_that_ignores_cancelling_delays_no_turn(summarizer):
+@pytest.mark.parametrize("caught", [asyncio.CancelledError, BaseException])
+def test_a_summarizer_that_ignores_cancelling_delays_no_turn(caught):
     """The static text is written after a bounded wait, from code without a loop too."""
     began = time.monotonic()
-    result = ContextCompressor(CONFIG, summarizer=summarizer).compress_sync(session(9))
+    result = ContextCompressor(CONFIG, summarizer=swallowing(caught)).compress_sync(session(9))
     assert result.summary_method == "static"
     assert time.monotonic() - began < 20
 
 
 def test_a_loop_ends_that_had_an_endless_summarizer():
     """`asyncio.run` waits for every task; the abandoned one has ended."""
-    ours = ContextCompressor(CONFIG, summarizer=swallows)
+    ours = ContextCompressor(CONFIG, summarizer=swallowing(asyncio.CancelledError))
     began = time.monotonic()
     assert asyncio.run(ours.compress(session(9))).summary_method == "static"
     assert time.monotonic() - began < 20

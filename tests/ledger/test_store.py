@@ -69,9 +69,6 @@ def test_a_lease_has_one_holder(store):
     assert store.claim(other, "next", 60)
 
 
-# ---------------------------------------------------------------- processes and threads
-
-
 # ---------------------------------------------------------------- made, or refused
 
 
@@ -176,7 +173,6 @@ def test_a_flipped_bit_is_named(store_url):
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        ("UPDATE compressor_entries SET epoch = 'x' WHERE key = 2", "its hash disagrees"),
         ("DELETE FROM compressor_links WHERE ordinal = 2", "originals"),
         ("UPDATE compressor_links SET message_key = 1", "originals"),
         ("UPDATE compressor_messages SET digest = body", "changed"),

@@ -1,10 +1,13 @@
 """Recording writes only new messages, and a compression beside it loses none."""
 
 import pytest
+from cryptography.fernet import Fernet
 
 from praison_compressor import MemoryStore, open_store
 from praison_compressor.messages import content_digest
+from tests.helpers.stores import bytes_of
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
+from tests.helpers.transcripts import user
 
 SYSTEM = {"role": "system", "content": "You keep the books."}
 
@@ -71,7 +74,7 @@ def test_appended_messages_are_found_and_forgotten(sql_store):
     """Appended messages are found, and no stale writer brings forgotten ones back."""
     session = sql_store.open(NAMESPACE, "s")
     sql_store.record_transcript(session, talk(2, "a"))
-    secret = {"role": "user", "content": "the magenta heron"}
+    secret = user("the magenta heron")
     sql_store.extend_transcript(session, 2, [secret])
     assert [hit.message for hit in sql_store.search(NAMESPACE, "magenta")] == [secret]
     sql_store.forget(NAMESPACE, content_digest(secret))
@@ -93,24 +96,25 @@ def test_a_fork_has_what_was_appended_to_its_parent(sql_store):
     assert sql_store.transcript(fork) == [*talk(4, "a"), *talk(2, "b"), *talk(2, "c")]
 
 
-def test_secrets_are_masked_and_an_encrypted_store_is_encrypted(tmp_path):
-    """Appended messages are written as the archive writes its originals."""
+def test_secrets_of_appended_messages_are_masked(tmp_path):
+    """A key in an appended message is masked, as in an archived original."""
     key = "sk-" + "Zq9" * 16
-    said = {"role": "user", "content": f"use {key} for heron"}
     store = open_store(tmp_path / "ledger.db")
     session = store.open(NAMESPACE, "s")
     store.record_transcript(session, talk(1, "a"))
-    assert store.extend_transcript(session, 1, [said])
+    assert store.extend_transcript(session, 1, [user(f"use {key} for heron")])
     assert key not in str(store.transcript(session))
     store.close()
-    from praisonaiagents.session import generate_session_key
 
-    hidden = open_store(tmp_path / "hidden.db", key=generate_session_key())
-    session = hidden.open(NAMESPACE, "s")
-    hidden.record_transcript(session, talk(1, "a"))
-    hidden.extend_transcript(session, 1, [{"role": "user", "content": "magenta heron"}])
-    hidden.close()
-    assert not [p for p in tmp_path.glob("hidden*") if b"magenta" in p.read_bytes()]
+
+def test_appended_messages_are_encrypted(tmp_path):
+    """An encrypted store has no word of an appended message in its files."""
+    store = open_store(tmp_path / "hidden.db", key=Fernet.generate_key().decode())
+    session = store.open(NAMESPACE, "s")
+    store.record_transcript(session, talk(1, "a"))
+    assert store.extend_transcript(session, 1, [user("magenta heron")])
+    store.close()
+    assert b"magenta" not in bytes_of(tmp_path)
 
 
 def test_a_memory_store_makes_no_session_of_a_look():

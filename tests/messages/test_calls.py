@@ -9,7 +9,7 @@ from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.messages import ToolCall, tool_calls_of
 from praison_compressor.messages.display import short_names
 from tests.helpers.native import asks, brings, result, use
-from tests.helpers.transcripts import find_repairs, prose, step
+from tests.helpers.transcripts import find_repairs, prose, said, step, user
 
 BIG = prose(28_000)
 GIVEN: dict[str, Any] = {"path": "notes/a.txt", "content": BIG, "mode": 420}
@@ -43,8 +43,7 @@ def test_a_call_larger_than_the_window_is_no_dead_end(shape, given, kept):
     assert view.tokens_after < 4_000
     assert find_repairs(view.messages) == []
     assert ours.verbatim(view.messages) == messages
-    longer = [*messages, {"role": "assistant", "content": "Written."}]
-    longer.append({"role": "user", "content": "And now?"})
+    longer = [*messages, said("Written."), user("And now?")]
     assert ours.compress_sync(longer).messages[: len(messages)] == view.messages
 
 

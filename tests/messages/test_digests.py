@@ -11,15 +11,14 @@ from hypothesis import strategies as st
 
 from praison_compressor.messages import content_digest, digest, to_plain
 from praison_compressor.messages.digests import MessageCache, canonical, is_bare
-from tests.helpers.transcripts import broken_transcripts
+from tests.helpers.transcripts import broken_transcripts, calling
 
 USER = {"role": "user", "content": "hello"}
 
 
 def call(arguments: str = "{}") -> dict[str, Any]:
     function = {"name": "run", "arguments": arguments}
-    tool_calls = [{"id": "a", "type": "function", "function": function}]
-    return {"role": "assistant", "content": None, "tool_calls": tool_calls}
+    return calling({"id": "a", "type": "function", "function": function})
 
 
 def test_known_digests_never_change():

@@ -16,16 +16,9 @@ from praison_compressor.messages.dropped_steps import (
     history_from,
 )
 from tests.helpers import transcripts
+from tests.helpers.transcripts import said, user
 
 SYSTEM = {"role": "system", "content": "You keep the books."}
-
-
-def user(text: str) -> Message:
-    return {"role": "user", "content": text}
-
-
-def said(text: str) -> Message:
-    return {"role": "assistant", "content": text}
 
 
 def step(name: str, id: str = "") -> list[Message]:

@@ -94,16 +94,18 @@ def test_no_step_parts_a_call_from_its_result(shape, data):
         assert refusal_of([USER, *messages[step.start : step.stop], USER]) is None
 
 
-def test_steps_and_leading_messages_are_found():
+def test_a_call_and_its_results_are_one_step():
     """A call and its results are one step, any other message is a step alone."""
     plain = [USER, calling(call("a"), call("b")), result("a"), result("b"), USER, result("c")]
     assert split_steps(plain) == [range(1), range(1, 4), range(4, 5), range(5, 6)]
+
+
+def test_leading_messages_are_the_systems_before_any_other():
+    """System and developer messages lead until another message comes, in any iterable."""
     system, developer = {"role": "system", "content": "s"}, {"role": "developer", "content": "d"}
-    assert [
-        read_transcript([system, developer, *rest]).leading for rest in ([], [USER, system])
-    ] == [2, 2]
-    assert read_transcript([USER, system]).leading == read_transcript([]).leading == 0
-    assert read_transcript(message for message in [USER, USER]).messages == (USER, USER)
+    lists = ([], [system, developer], [system, developer, USER, system], [USER, system])
+    assert [read_transcript(iter(each)).leading for each in lists] == [0, 2, 2, 0]
+    assert read_transcript(iter(lists[2])).messages == tuple(lists[2])
 
 
 # ---------------------------------------------------------------- results as messages

@@ -5,7 +5,6 @@ import itertools
 import json
 import os
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +13,7 @@ from praisonaiagents.session import get_default_session_store
 from praison_compressor import install
 from praison_compressor.praisonai import patches
 from tests.helpers.hosting import OPENAI, agent, chat, context, turn
-from tests.helpers.processes import python
-
-ROOT = Path(__file__).parents[2]
+from tests.helpers.processes import ROOT, python
 
 TERMINAL = """
 import json, os, sys
@@ -39,10 +36,8 @@ print(json.dumps([answer, typed, history]))
 
 
 def test_the_terminals_compaction_is_ours(host, tmp_path):
-    """With the plugin on the history stays whole, requests fit, and typed commands are answered.
-
-    The host's own compaction would overwrite the history before each turn, from 8k tokens on.
-    """
+    """With the plugin on the history stays whole, requests fit, and typed commands are answered."""
+    # The host's own compaction would overwrite the history before each turn, from 8k tokens on.
     pytest.importorskip("praisonai_code")
     (tmp_path / ".praisonai").mkdir()
     plugin = {"plugins": {"praison-compressor": {"context_window": 6_000}}}

@@ -24,6 +24,7 @@ from tests.helpers.hosting import (
     numbered,
     of_agent,
     talked,
+    texts_in,
     turn,
 )
 
@@ -196,36 +197,33 @@ def test_other_slashes_are_words(host):
     assert list(said) == [*words, "/status"]
 
 
-def test_a_misspelled_command_is_answered_with_the_right_one(host):
-    """The compressor, not the model, answers a misspelled command."""
-    wrong = """compres compact, compress compact, Status status, contxt context, compat compact,
-    resum resume, udno undo, hlep help, nw new"""
-    made = agent(host, PATHS[0], context(host))
-    for typed, meant in map(str.split, wrong.split(",")):
-        assert f"No command /{typed}; did you mean /{meant}?" in made.chat(f"/{typed}")
-    assert host.requests == []
+WRONG = {
+    **{
+        typed: f"No command /{typed}; did you mean /{meant}?"
+        for typed, meant in (
+            *(("compres", "compact"), ("compress", "compact"), ("Status", "status")),
+            *(("contxt", "context"), ("compat", "compact"), ("resum", "resume")),
+            *(("udno", "undo"), ("hlep", "help"), ("nw", "new")),
+        )
+    },
+    **{
+        f"compact {typed} s1.2": f"No /compact {typed}; did you mean /compact {meant}? Nothing was"
+        for typed, meant in (("previw", "preview"), ("kep", "keep"), ("form", "from"))
+    },
+    "undo the last edit": "/undo takes no words. Nothing was done, or sent to the model.",
+}
 
 
-def test_words_behind_a_wordless_command_do_nothing(host):
-    """`/undo` with words does nothing and sends nothing."""
+def test_a_wrong_command_is_answered_with_the_right_one_and_does_nothing(host):
+    """A misspelled command or choice, or words that a command does not take, change nothing."""
     made = talked(host)
     made.chat("/compact")
-    sent = len(host.requests)
-    answer = made.chat("/undo the last edit")
-    assert answer == "/undo takes no words. Nothing was done, or sent to the model."
+    sent, before = len(host.requests), made.context_compressor.last_result
+    for typed, answer in WRONG.items():
+        assert answer in made.chat(f"/{typed}")
+    assert made.context_compressor.last_result is before
     assert made.context_compressor.context_status == "summarized"
     assert len(host.requests) == sent
-
-
-def test_a_misspelled_choice_compresses_nothing(host):
-    """A misspelled word behind `/compact` is answered with the right one."""
-    made = talked(host)
-    for said, meant in {"previw": "preview", "kep s1.2": "keep", "form s1.2": "from"}.items():
-        wrong = said.partition(" ")[0]
-        answer = f"No /compact {wrong}; did you mean /compact {meant}? Nothing was compressed."
-        assert made.chat(f"/compact {said}") == answer
-    assert made.context_compressor.last_result.context_status == "full"
-    assert host.for_model("aux") == []
 
 
 def test_status_and_undo_count_what_is_sent_next(host):
@@ -243,8 +241,7 @@ def test_status_and_undo_count_what_is_sent_next(host):
     made.chat("Go on.")
     assert re.match(r"Last request: .*summary 0.*\(full\)", made.chat("/status"))
     back = [turn(n) for n in range(8) if n != 2]
-    said = [text_of(m) for m in of_agent(host)[-1].messages if m["role"] == "user"]
-    assert said == [*back, "Go on."]
+    assert texts_in(of_agent(host)[-1], "user") == [*back, "Go on."]
     assert " 2 more are no longer in the conversation." in answer
 
 

@@ -27,8 +27,10 @@ from tests.helpers.hosting import (
     context,
     look_up,
     of_agent,
+    texts_in,
     turn,
 )
+from tests.helpers.transcripts import user
 
 SECRET = "MAGENTA-HERON-77"
 HINT = f"My bank PIN hint is {SECRET}, keep it for me"
@@ -45,18 +47,17 @@ def searching(asked: Asked) -> Any:
 
 def answers_of_search(provider: LocalProvider) -> list[str]:
     """Return what the model was handed by the archive."""
-    sent = (m for r in of_agent(provider) for m in r.messages if m.get("role") == "tool")
-    return list(dict.fromkeys(str(m["content"]) for m in sent))
+    return list(dict.fromkeys(text for r in of_agent(provider) for text in texts_in(r, "tool")))
 
 
-Say = Callable[[str, str], None]
-"""Sends one person's words to the agent."""
+Say = Callable[[str, str], object]
+"""Sends one person's words to the agent; may return the answer."""
 
 
-def through_bot(made: Any, **options: Any) -> Say:
+def through_bot(made: Any) -> Say:
     """Return a sender through the host's own session manager."""
-    manager = BotSessionManager(platform="telegram", **options)
-    return lambda person, words: asyncio.run(manager.chat(made, person, words)) and None
+    manager = BotSessionManager(platform="telegram")
+    return lambda person, words: asyncio.run(manager.chat(made, person, words))
 
 
 def by_swapping(made: Any) -> Say:
@@ -164,15 +165,13 @@ def test_messages_that_an_edit_dropped_are_not_found(host):
     assert nothing_found(host) == [True]
 
 
-def cleared(made: Any) -> None:
-    made.clear_history()
+BEGIN: dict[str, Callable[[Any], object]] = {
+    "cleared": lambda made: made.clear_history(),
+    "new": lambda made: made.chat("/new"),
+}
 
 
-def new(made: Any) -> None:
-    made.chat("/new")
-
-
-@pytest.mark.parametrize("begin", [cleared, new])
+@pytest.mark.parametrize("begin", BEGIN)
 @pytest.mark.parametrize("session", [None, "desk"])
 def test_a_conversation_begun_again_is_empty(host, begin, session):
     """A cleared or new conversation has another session, an empty status and an empty archive."""
@@ -182,7 +181,7 @@ def test_a_conversation_begun_again_is_empty(host, begin, session):
     chat(made, ("Good morning.", HINT, *outgrowing(0)))
     ours = made.context_compressor
     before, said = ours.session_id, ours.context_status
-    begin(made)
+    BEGIN[begin](made)
     assert (said, ours.context_status) == ("summarized", "full")
     assert ours.last_result is None
     chat(made, (*outgrowing(20), ASKED))
@@ -212,30 +211,21 @@ def test_a_bot_goes_on_after_a_restart_with_what_was_not_reset(host, tmp_path):
         return asyncio.run(manager.chat(made, "ann", "/status"))
 
     made, manager = started()
-    for words in outgrowing(0):
-        say(words)
-    calls = len(host.for_model("aux"))
-    made, manager = started()
-    assert "(summarized)" in say("And the next one?")
-    assert len(host.for_model("aux")) == calls
-    manager.reset("ann")
-    for words in outgrowing(20):
-        say(words)
-    calls = len(host.for_model("aux"))
-    made, manager = started()
-    assert "(summarized)" in say("And the next one?")
-    assert len(host.for_model("aux")) == calls
+    for first in (0, 20):
+        manager.reset("ann")
+        for words in outgrowing(first):
+            say(words)
+        calls = len(host.for_model("aux"))
+        made, manager = started()
+        assert "(summarized)" in say("And the next one?")
+        assert len(host.for_model("aux")) == calls
     assert len(open_store(url).sessions("default")) == 2
 
 
 def test_nobody_resumes_another_persons_session(host):
     """A bot's person who types `/resume` with the session of somebody else is refused."""
     made = agent(host, OPENAI, context(host), tools=[look_up])
-    manager = BotSessionManager(platform="telegram")
-
-    def say(person: str, words: str) -> str:
-        return asyncio.run(manager.chat(made, person, words))
-
+    say = through_bot(made)
     for words in outgrowing(0):
         say("ann", words)
     say("ben", "hi")
@@ -253,9 +243,7 @@ def test_a_long_conversation_remembers_its_newest_messages():
 
 def test_a_message_of_two_conversations_identifies_neither():
     """Only a long message that no other conversation sent or received identifies one."""
-    own, page, shared = MessageCache().all(
-        [{"role": "user", "content": words * 9} for words in (HINT, ASKED, SECRET)]
-    )
+    own, page, shared = MessageCache().all([user(words * 9) for words in (HINT, ASKED, SECRET)])
     conversations = Conversations()
     ann, ben = (conversations.keep(Conversation(person)) for person in ("ann", "ben"))
     ann.identify_by([own, page, shared])

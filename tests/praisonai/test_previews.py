@@ -36,6 +36,12 @@ def reference(shown: str, words: str) -> str:
     return str(found)
 
 
+def choose(made: Any, choice: str, *turns: int) -> str:
+    """Choose the messages of these turns by a preview's references; return the answer."""
+    shown = made.chat("/compact preview")
+    return made.chat("/compact " + choice.format(*(reference(shown, f"Turn {n}:") for n in turns)))
+
+
 @pytest.mark.parametrize("path", EVERY_PATH)
 def test_compact_commits_what_the_preview_showed(host, path):
     """The text that was shown is in the next request, and no model is asked again."""
@@ -110,8 +116,7 @@ def test_a_focus_that_no_model_read_is_mentioned(host):
 def test_a_kept_messages_reason_is_the_user(host):
     """A kept message beside the head is kept by choice, not by `head_tokens`."""
     made = talked(host)
-    shown = made.chat("/compact preview")
-    made.chat(f"/compact keep {reference(shown, 'Turn 1:')}")
+    choose(made, "keep {}", 1)
     head = made.chat("/compact preview").splitlines()[1]
     assert re.search(r"^head .*head_tokens=[\d_]+\); [1-9] messages? chosen by the user", head)
 
@@ -130,8 +135,7 @@ def test_a_kept_message_is_never_summarized(host):
     """A kept message stays after `/compact`, later compressions and a wrong reference."""
     made = talked(host)
     for number in (2, 4):
-        shown = made.chat("/compact preview")
-        made.chat(f"/compact keep {reference(shown, f'Turn {number}:')}")
+        choose(made, "keep {}", number)
     assert "s9.9" in made.chat("/compact keep s9.9")
     assert made.chat("/compact keep") == "/compact keep: expected references, such as s2.14"
     made.chat("/compact")
@@ -145,9 +149,7 @@ def test_a_kept_message_is_never_summarized(host):
 def test_a_range_is_all_that_is_summarized(host):
     """`/compact from REF to REF` summarizes nothing outside the range."""
     made = talked(host)
-    shown = made.chat("/compact preview")
-    ends = [reference(shown, f"Turn {number}:") for number in (2, 4)]
-    made.chat("/compact from {} to {}".format(*ends))
+    choose(made, "from {} to {}", 2, 4)
     made.chat("/compact")
     made.chat("Go on.")
     last = said(of_agent(host)[-1])
@@ -183,8 +185,7 @@ def test_a_chosen_message_is_the_one_that_was_shown(host):
     """After an edit of earlier messages a choice still means the message that was shown."""
     made = talked(host)
     for number in (1, 3):
-        shown = made.chat("/compact preview")
-        made.chat(f"/compact keep {reference(shown, f'Turn {number}:')}")
+        choose(made, "keep {}", number)
     del made.chat_history[2:4]
     made.chat("Go on.")
     assert made.context_compressor.conversation.choices.keep == ()  # the ledger has it
@@ -196,9 +197,7 @@ def test_a_chosen_message_is_the_one_that_was_shown(host):
 def test_a_range_that_lost_an_end_is_refused_with_the_remedy(host):
     """A range whose first message was removed compresses nothing, until the user clears it."""
     made = talked(host)
-    shown = made.chat("/compact preview")
-    ends = [reference(shown, f"Turn {number}:") for number in (2, 4)]
-    made.chat("/compact from {} to {}".format(*ends))
+    choose(made, "from {} to {}", 2, 4)
     del made.chat_history[4:6]
     refused = made.chat("/compact")
     assert refused.startswith("a message that ends the chosen range has left the conversation")
@@ -215,17 +214,13 @@ def test_a_range_that_does_not_fit_is_answered_with_the_remedy(host):
     host.answer_with(Worker(1, parallel=2, arguments=numbered, answer="Noted. " * 12))
     made = agent(host, OPENAI, context(host), tools=[look_up])
     chat(made, [turn(n) for n in range(14)])
-    shown = made.chat("/compact preview")
-    assert "does not fit" not in shown
-    shown = made.chat(f"/compact keep {reference(shown, 'Turn 1:')}")
-    ends = [reference(shown, f"Turn {number}:") for number in (2, 3)]
+    assert "does not fit" not in made.chat("/compact preview")
+    choose(made, "keep {}", 1)
     excess = r"\nThat does not fit: its messages have 1\dk, the trigger is 3\.\dk; "
-    ranged = made.chat("/compact from {} to {}".format(*ends))
+    ranged = choose(made, "from {} to {}", 2, 3)
     assert re.search(excess + r"keep less, or clear a range by /compact from\.\n", ranged)
     assert "does not fit" not in made.chat("/compact from")
-    shown = made.chat("/compact preview")
-    ends = [reference(shown, f"Turn {number}:") for number in (2, 3)]
-    made.chat("/compact from {} to {}".format(*ends))
+    choose(made, "from {} to {}", 2, 3)
     assert re.search(excess + r"a second /compact has no range\.$", made.chat("/compact"))
     assert "does not fit" not in made.chat("/compact")
     assert host.refused == []

@@ -4,7 +4,6 @@ import copy
 import json
 from typing import Any
 
-import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,6 +25,7 @@ from praison_compressor.summaries.litellm_client import route_of
 from praison_compressor.testing import Reply, Rules, check_messages
 from tests.helpers.compressing import Model
 from tests.helpers.hosting import ANTHROPIC, agent, by_itself, context
+from tests.helpers.native import post
 from tests.helpers.transcripts import call, outputs, session, step, transcripts
 
 CALLS = [call(id, "count", n=1) for id in ("call_1", "call_2")]
@@ -120,9 +120,8 @@ def test_thinking_that_a_provider_refuses_is_left_out():
     """A history with thinking of another prompt costs one refusal, not the agent."""
     thinks = Reply("Yes.", thinking="Hm, why not?")
     with by_itself(lambda asked: thinks, rules=Rules(bound_thinking=True)) as host:
-        body = {"model": "claude-sonnet-4-5", "max_tokens": 2_000, "messages": [USER]}
-        body["thinking"] = {"type": "enabled", "budget_tokens": 1_024}
-        content = httpx.post(f"{host.base_url}/messages", json=body, timeout=30).json()["content"]
+        thinking = {"type": "enabled", "budget_tokens": 1_024}
+        content = post(host, [USER], thinking=thinking).json()["content"]
         made = agent(host, ANTHROPIC, context(host))
         thought = {"role": "assistant", "content": "Yes.", "thinking_blocks": content[:1]}
         made.chat_history = [USER, thought]

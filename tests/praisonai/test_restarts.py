@@ -32,6 +32,7 @@ from tests.helpers.hosting import (
     numbered,
     of_agent,
     reused,
+    texts_in,
     turn,
     without_system,
 )
@@ -188,7 +189,7 @@ def desk(host: LocalProvider, path: str = OPENAI, **options: Any) -> Agent:
 
 
 def steps(record: Any) -> list[str]:
-    return [text_of(m) for m in record.messages if m["role"] == "tool"]
+    return texts_in(record, "tool")
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)

@@ -25,6 +25,7 @@ from tests.helpers.hosting import (
     numbered,
     of_agent,
     reused,
+    texts_in,
     turn,
 )
 from tests.helpers.stores import bytes_of
@@ -113,7 +114,7 @@ def test_the_hosts_session_history_is_sent_once(host, mode, calls):
     made = kept(host, history=True, tools=[look_up] if calls else None)
     MODES[mode](made, [turn(n) for n in range(20)])
     for record in of_agent(host):
-        said = [m["content"] for m in record.messages if m["role"] == "user"]
+        said = texts_in(record, "user")
         assert len(said) == len(set(said))
     pairs = list(itertools.pairwise(host.requests))
     quiet = [(one, two) for one, two in pairs if "aux" not in (one.model, two.model)]

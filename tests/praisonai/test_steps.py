@@ -24,6 +24,7 @@ from tests.helpers.hosting import (
     look_up,
     numbered,
     of_agent,
+    texts_in,
     turn,
     without_system,
 )
@@ -64,18 +65,12 @@ def test_a_turn_begins_with_the_last_request_of_the_turn_before(host, path, mode
 
 
 def results(record: Any) -> list[str]:
-    """Return the results in a request."""
-    return [text_of(m) for m in record.messages if m["role"] == "tool"]
-
-
-def asked(record: Any) -> list[str]:
-    """Return the user's messages in a request."""
-    return [text_of(m) for m in record.messages if m["role"] == "user"]
+    return texts_in(record, "tool")
 
 
 def first_of(host: LocalProvider, question: str) -> Any:
     """Return the first request of the turn with that question."""
-    return next(r for r in of_agent(host) if asked(r)[-1].endswith(question))
+    return next(r for r in of_agent(host) if texts_in(r, "user")[-1].endswith(question))
 
 
 def test_the_switch_does_as_the_host_does(host):
@@ -99,7 +94,7 @@ def test_a_turn_that_failed_leaves_no_step(host, path):
     host.answer_with(works)
     made.chat("Question 2?")
     last = of_agent(host)[-1]
-    assert asked(last) == ["Question 0?", "Question 2?"]
+    assert texts_in(last, "user") == ["Question 0?", "Question 2?"]
     assert len(results(last)) == 6 + 2
 
 
@@ -123,7 +118,7 @@ def test_a_turn_stopped_in_a_call_keeps_its_results(host, path):
     made.chat("Question 2?")
     first = first_of(host, "Question 2?")
     assert first.status == 200
-    assert "Question that is stopped?" in " ".join(asked(first))
+    assert "Question that is stopped?" in " ".join(texts_in(first, "user"))
     open_calls = [text for text in results(first) if "no result was recorded" in text]
     assert len(open_calls) == 2
     assert len(results(first)) == 6 + 4 + 2

@@ -1,8 +1,8 @@
 """Each request is assigned to its turn: threads, streams, tools, clones, teams, flows."""
 
 import logging
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import litellm
@@ -88,15 +88,8 @@ def test_threads_do_not_meet(host, path):
     made = [
         named(host, path, name, context(host, **small) if asked[name] else None) for name in asked
     ]
-
-    def talk(one: Agent) -> None:
-        chat(one, OUTGROWING)
-
-    threads = [threading.Thread(target=talk, args=(one,)) for one in made]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(made)) as threads:
+        assert all(None not in said for said in threads.map(chat, made, [OUTGROWING] * len(made)))
     check_only_these_are_compressed(host, **asked)
 
 

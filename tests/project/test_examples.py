@@ -1,7 +1,6 @@
 """The examples run, and do what they say: real agents, real tools, a strict local provider."""
 
 import json
-import os
 import re
 import runpy
 import shutil
@@ -22,7 +21,7 @@ import pytest
 from praison_compressor import CompressorConfig, open_store
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply, SummaryModel, Worker
 from tests.helpers.hosting import at_home
-from tests.helpers.processes import python
+from tests.helpers.processes import install_plugin, own_environment, python
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 WINDOW = 6_000
@@ -39,17 +38,6 @@ def home(provider, monkeypatch, tmp_path):
     with at_home(monkeypatch, tmp_path, provider):
         provider.route(is_summary, SummaryModel(facts=r"FACT-\d+|page_\d+\.py|vol\d+\.txt:\d+"))
         yield provider
-
-
-def environment_of(provider: LocalProvider) -> dict[str, str]:
-    """Return the environment of an example's own process."""
-    return {
-        **{k: v for k, v in os.environ.items() if not k.startswith(("PRAISON", "OPENAI"))},
-        "PYTHONPATH": str(EXAMPLES.parent),
-        "OPENAI_BASE_URL": provider.base_url,
-        "OPENAI_API_KEY": "sk",
-        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    }
 
 
 def is_summary(asked: Asked) -> bool:
@@ -247,11 +235,12 @@ def service(database: str, provider: LocalProvider, log: Path) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    environment = environment_of(provider) | {
-        "DATABASE_URL": database,
-        "CONTEXT_WINDOW": str(SERVICE_WINDOW),
-        "SUMMARY_MODEL": "openai/aux",
-    }
+    environment = own_environment(
+        OPENAI_BASE_URL=provider.base_url,
+        DATABASE_URL=database,
+        CONTEXT_WINDOW=str(SERVICE_WINDOW),
+        SUMMARY_MODEL="openai/aux",
+    )
     command = [sys.executable, "-m", "uvicorn", "--app-dir", str(EXAMPLES)]
     command += ["fastapi_service:create_app", "--factory", "--workers", "2", "--port", str(port)]
     with log.open("w") as out:
@@ -327,14 +316,9 @@ def test_the_yaml_example_needs_no_python(provider, tmp_path):
     """The workflow asks, the configuration beside it switches the plugin on and gives options."""
     folder = tmp_path / "yaml_only"
     shutil.copytree(EXAMPLES / "yaml_only", folder)
-    site = tmp_path / "site" / "praison_compressor-0.dist-info"
-    site.mkdir(parents=True)
-    (site / "METADATA").write_text("Metadata-Version: 2.1\nName: praison-compressor\nVersion: 0\n")
-    entry = "praison-compressor = praison_compressor.praisonai.plugin:plugin"
-    (site / "entry_points.txt").write_text(f"[praisonai.plugins]\n{entry}\n")
-    environment = environment_of(provider)
-    environment["PYTHONPATH"] = os.pathsep.join([str(site.parent), str(EXAMPLES.parent)])
-    environment["HOME"] = str(tmp_path)
+    environment = own_environment(
+        OPENAI_BASE_URL=provider.base_url, PYTHONPATH=install_plugin(tmp_path), HOME=str(tmp_path)
+    )
     done = python("-c", RUN_WORKFLOW, folder=folder, environment=environment)
     assert done.returncode == 0, done.stderr
     status, kept, words = json.loads(done.stdout.strip().splitlines()[-1])

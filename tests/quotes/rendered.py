@@ -24,11 +24,3 @@ def section(text: str, title: str) -> str:
     parts = text.split("\n## ")
     found = [part for part in parts if part.removeprefix("## ").startswith(title)]
     return found[0] if found else ""
-
-
-def user(text: Any, **more: Any) -> Message:
-    return {"role": "user", "content": text, **more}
-
-
-def said(text: str) -> Message:
-    return {"role": "assistant", "content": text}

@@ -7,8 +7,8 @@ import pytest
 
 from praison_compressor.quotes import read_quotes
 from tests.helpers.native import asks, brings, result, text, use
-from tests.helpers.transcripts import step
-from tests.quotes.rendered import quoted, said, section, user, words
+from tests.helpers.transcripts import said, step, user
+from tests.quotes.rendered import quoted, section, words
 
 ASKED = "keep the port 8443 and never push without me"
 FEEDBACK = f"<feedback>\n{ASKED}\n</feedback>"

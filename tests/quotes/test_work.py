@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from praison_compressor.messages import Message
 from praison_compressor.quotes import read_quotes
 from tests.helpers.native import asks, brings, broken_natives, natives, result, text, use
-from tests.helpers.transcripts import step, transcripts
+from tests.helpers.transcripts import said, step, transcripts, user
 from tests.quotes.outputs import NOTES
-from tests.quotes.rendered import quoted, said, section, user
+from tests.quotes.rendered import quoted, section
 
 
 def files(text: str) -> str:

@@ -2,21 +2,17 @@
 
 import json
 import re
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from praison_compressor.messages import Message
 from praison_compressor.recall import Reference, parse_reference
 from praison_compressor.recall.layout import split_lines
-from praison_compressor.recall.outlines import join_in_pairs, outline_rows, references_in_order
-from praison_compressor.recall.passages import (
-    find_passages,
-    query_terms,
-    terms_by_line,
-    weigh_terms,
-)
-from tests.helpers.transcripts import step
+from tests.helpers.talks import count, holding
+from tests.helpers.transcripts import said, step, user
 
 # ---------------------------------------------------------------- references
 
@@ -66,19 +62,24 @@ def test_references_are_read_in_other_spellings(written, meant):
 # ---------------------------------------------------------------- outlines
 
 
+def outline_of(messages: list[Message]) -> list[str]:
+    """Return the rows of the outline of a segment with these messages."""
+    return holding(messages)[1]("s1").splitlines()[1:-1]
+
+
 def test_an_outline_has_the_users_words_and_ranges_of_work():
     """An outline has the user's words, and work as ranges with tools, files and failures."""
     work = [
-        {"role": "user", "content": "Mend the cart's total."},
+        user("Mend the cart's total."),
         *step("a", "def total(): ...", path="src/cart.py"),
         *step("b", "Error: no such file: src/basket.py", path="src/basket.py"),
-        {"role": "assistant", "content": "The total is summed before the discount."},
-        {"role": "user", "content": "Now the invoice."},
+        said("The total is summed before the discount."),
+        user("Now the invoice."),
         *step("c", "ok", path="src/invoice.py"),
     ]
-    lines = outline_rows(work, references_in_order(3, work))
-    assert [line.split(" ")[0] for line in lines] == ["s3.1", "s3.2-6", "s3.7", "s3.8-9"]
-    assert lines[0] == "s3.1 user: Mend the cart's total."
+    lines = outline_of(work)
+    assert [line.split(" ")[0] for line in lines] == ["s1.1", "s1.2-6", "s1.7", "s1.8-9"]
+    assert lines[0] == "s1.1 user: Mend the cart's total."
     for words in (
         "read_file ×2",
         "cart.py, basket.py",
@@ -86,51 +87,47 @@ def test_an_outline_has_the_users_words_and_ranges_of_work():
     ):
         assert words in lines[1]
     many = [message for n in range(40) for message in step(f"c{n}", "ok", path=f"src/p{n}.py")]
-    assert len(outline_rows(many, references_in_order(1, many))) == 5
+    assert len(outline_of(many)) == 5
+
+
+def speakers(found: Sequence[str]) -> list[Message]:
+    """Return turns that differ in their last lines alone."""
+    opens = "was opened.\n% Total % Received\n"
+    talk = (
+        (user("Next speaker WebSurfer"), f"Page {n} {opens}{text}") for n, text in enumerate(found)
+    )
+    return [message for asked, answer in talk for message in (asked, said(answer))]
 
 
 def test_a_row_quotes_what_other_messages_do_not_have():
     """Lines that several messages have are left out of a row, and rows that repeat are one."""
-    talk = []
-    for n, found in enumerate(["the Marigold sank", "cargo: tea", "", "crew saved", "", ""]):
-        talk += [
-            {"role": "user", "content": "Next speaker WebSurfer"},
-            {"role": "assistant", "content": f"Page {n} was opened.\n% Total % Received\n{found}"},
-        ]
-    rows = outline_rows(talk, references_in_order(1, talk))
+    found = ("the Marigold sank", "cargo: tea", "", "crew saved", "", "")
+    rows = outline_of(speakers(found))
     assert rows[0] == "s1.1,s1.3,s1.5 user: Next speaker WebSurfer ×6"
     assert rows[1:3] == ["s1.2 assistant: the Marigold sank", "s1.4 assistant: cargo: tea"]
-    assert join_in_pairs(rows)[0] == "s1.1-2 user: Next speaker WebSurfer ×6"
+    many = outline_of(speakers([f"cargo {n * 7919}: {f'tea{n} ' * 9}" for n in range(60)]))
+    assert many[0] == "s1.1-2 user: Next speaker WebSurfer ×60"
 
 
 # ---------------------------------------------------------------- passages
 
 
-def found(query: str, text: str) -> list[str]:
-    """Return the passages' texts, best first."""
-    lines, wanted = split_lines(text), query_terms(query)
-    weighed = weigh_terms(wanted, [terms_by_line(lines, wanted)])
-    return [
-        "\n".join(lines[each.first - 1 : each.last]) for each in find_passages(lines, weighed, 3)
-    ]
+def passages(query: str, *texts: str) -> list[str]:
+    """Return the lines that a small answer about a query quotes of one long message."""
+    gap = "\n".join(f"{n}: nothing to see" for n in range(600))
+    _, read = holding([user(f"\n{gap}\n".join(("", *texts, "")))])
+    return read("s1.1", about=query, tokens=80).splitlines()
 
 
-LOG = "\n".join(
-    [f"line {n}: nothing to see" for n in range(1, 900)]
-    + [
-        "FAIL tests/test_cart.py::test_total",
-        "E  assert 41 == 42",
-        "src/cart.py:118: AssertionError",
-    ]
-    + [f"line {n}: nothing to see" for n in range(903, 1_200)]
-)
+FAILURE = "FAIL tests/test_cart.py::test_total\nE  assert 41 == 42\nsrc/cart.py:118: AssertionError"
 
 
 @pytest.mark.parametrize("query", ["src/cart.py:118", "test_total", "assert 41 == 42", "cart.py"])
 def test_the_match_is_shown_with_the_lines_round_it(query):
-    """A path, a part of an identifier or a phrase finds line 900 of 1,200 with its context."""
-    assert "E  assert 41 == 42" in found(query, LOG)[0]
-    assert len(found(query, LOG)[0].split("\n")) <= 8
+    """A path, a part of an identifier or a phrase finds its line of 1,200 with its context."""
+    found = passages(query, FAILURE)
+    assert "E  assert 41 == 42" in found
+    assert len(found) <= 13
 
 
 @pytest.mark.parametrize(
@@ -142,30 +139,28 @@ def test_the_match_is_shown_with_the_lines_round_it(query):
         ("10.4.2", "version 10.4.2", "version 10.4.1 and 2"),
         ("part-1", "part-1", "part-10"),  # a number is found whole
         ("denyRule", "the denyRule", "const denyRuleOfTests = 1"),
-        ("retryPolicy", "the retry_policy of the client", "a policy"),  # half remembered
+        # Half remembered, and within another name.
+        ("retryPolicy client", "the retry_policy of the client", "a policy of a client"),
+        ("timeout seconds", "context.WithTimeout(2)  # seconds", "seconds"),
+        # Lines that share the query's words come before one with its heaviest word.
+        ("fetch_branch timeout minute", "    timeout = 2 * minute", "fetch_branch() again"),
     ],
 )
 def test_the_exact_comes_before_its_words(query, better, worse):
-    """An exact identifier or phrase ranks above its separate words."""
-    gap = "\n" * 20
-    assert better in found(query, f"{better}{gap}{worse}")[0].split("\n")
-    assert better in found(query, f"{worse}{gap}{better}")[0].split("\n")
-
-
-def test_a_passage_has_most_of_the_query_together():
-    """Lines that share the query's words come before one with its heaviest word."""
-    near = "def fetch_branch():\n    # gives up\n    timeout = 2 * minute"
-    text = "\n".join(["fetch_branch()", *"." * 20, near, *"." * 20, "fetch_branch() again"])
-    assert "timeout = 2" in found("fetch_branch timeout minute", text)[0]
-    assert "context.WithTimeout" in found("timeout", "a\n" * 9 + "context.WithTimeout(2)")[0]
+    """An exact identifier or phrase, or most of the query together, is quoted first."""
+    before = "def fetch_branch():\n    # gives up\n" * query.startswith("fetch")
+    for texts in ((before + better, worse), (worse, before + better)):
+        found = passages(query, *texts)
+        assert (better in found, worse in found) == (True, False)
 
 
 def test_a_line_of_json_is_read_in_pieces():
     """Of one long JSON line only the matching piece is shown."""
     text = "{" + ", ".join(f'"item{n}": {{"price": {n}.50}}' for n in range(2_000)) + "}"
-    [piece] = found("item1234", text)
-    assert '"item1234": {"price": 1234.50}' in piece
-    assert len(piece) < 1_500
+    _, read = holding([user(text)])
+    found = read("s1.1", about="item1234")
+    assert '"item1234": {"price": 1234.50}' in found
+    assert count(found) < 400
 
 
 def test_no_line_of_json_ends_between_a_key_and_its_value():

@@ -15,7 +15,7 @@ from praison_compressor.ledger import Session
 from praison_compressor.messages import content_digest
 from praison_compressor.recall import recall_tools
 from tests.helpers.talks import NAMESPACE, committed, count, holding, segment, talk, tools
-from tests.helpers.transcripts import step
+from tests.helpers.transcripts import step, user
 
 # ---------------------------------------------------------------- what every store serves
 
@@ -181,10 +181,7 @@ def test_a_search_for_all_of_a_list_shows_its_table():
         f"61{n}": {"item": f"61{n}", "size": {"head": n, "brim": 7}, "here": n % 2 == 0}
         for n in range(12)
     }
-    said = [
-        {"role": "user", "content": "Go."},
-        *step("a", json.dumps({"name": "Hat", "kinds": made})),
-    ]
+    said = [user("Go."), *step("a", json.dumps({"name": "Hat", "kinds": made}))]
     search, _ = holding(said)
     answer = search("Hat kinds here")
     assert "kinds.*: item; size.head; size.brim; here\n610; 0; 7; true" in answer
@@ -202,9 +199,7 @@ def test_a_call_is_found_with_its_result():
     found = search("exit code 2 ünïcode")
     assert re.search(r"\[s1\.3\] tool, of \[s1\.2\] read_file\(.*\n.*exit code 2", found)
     rows = "\n".join(f"row {n}: {n * n}" for n in range(99))
-    search, _ = holding(
-        [{"role": "user", "content": "Look."}, *step("c1", rows, path="src/gauge.py")]
-    )
+    search, _ = holding([user("Look."), *step("c1", rows, path="src/gauge.py")])
     found = search("src/gauge.py row 77")
     assert re.search(r"tool, of \[s1\.2\] .*src/gauge\.py.*\n(.*\n)+row 77: 5929", found)
 

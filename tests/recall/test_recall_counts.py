@@ -2,10 +2,8 @@
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,9 +25,10 @@ from praison_compressor.recall.answers import (
 )
 from praison_compressor.recall.tools import api_of, schemas_for
 from praison_compressor.view.frame import frame_summary
+from tests.helpers.compressing import Model
 from tests.helpers.native import to_native
 from tests.helpers.talks import NAMESPACE, committed, count, holding, segment, talk, tools
-from tests.helpers.transcripts import outputs, step
+from tests.helpers.transcripts import outputs, step, user
 
 # ---------------------------------------------------------------- counted, paired, in view
 
@@ -191,9 +190,7 @@ def test_an_ending_of_several_messages_gives_way():
 def test_a_listing_that_does_not_fit_gives_its_first_lines():
     """A file's numbered lines are cut once, so that they can be read on."""
     files = ["\n".join(f"{n:6}→value_{n} = {n * n}" for n in range(200)) for _ in range(2)]
-    _, read = holding(
-        [{"role": "user", "content": "Go."}, *step("a", files[0]), *step("b", files[1])]
-    )
+    _, read = holding([user("Go."), *step("a", files[0]), *step("b", files[1])])
     gaps = re.findall(r"\[… (s1\.\d):(\d+)-(\d+) …\]", read("s1.1-5", tokens=800))
     assert [(where, last) for where, _, last in gaps] == [("s1.3", "200"), ("s1.5", "200")]
     assert all(int(first) > 15 for _, first, _ in gaps)
@@ -213,9 +210,7 @@ def test_a_value_of_json_stands_by_its_key():
 # ---------------------------------------------------------------- masked outputs
 
 
-async def model(messages: Sequence[Any]) -> str:
-    """Summarize without content."""
-    return "## Done\nThe parts up to here are in order."
+PARTS = Model("## Done\nThe parts up to here are in order.")
 
 
 def test_every_masked_output_says_how_it_is_read_whole(store):
@@ -223,7 +218,7 @@ def test_every_masked_output_says_how_it_is_read_whole(store):
     config = CompressorConfig(
         model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, namespace=NAMESPACE
     )
-    ours = ContextCompressor(replace(config, recall=True), summarizer=model, store=store)
+    ours = ContextCompressor(replace(config, recall=True), summarizer=PARTS, store=store)
     messages = outputs(20)
     view = ours.compress_sync(messages, session_id="s")
     assert view.context_status == "masked"
@@ -255,7 +250,7 @@ def test_a_view_without_recall_tools_does_not_mention_them(shape):
         model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, namespace=NAMESPACE
     )
     store = MemoryStore()
-    having = ContextCompressor(replace(config, recall=True), summarizer=model, store=store)
+    having = ContextCompressor(replace(config, recall=True), summarizer=PARTS, store=store)
     messages = shape(outputs(60))
     result = having.compress_sync(messages, session_id="s", force=True)
     assert "read_conversation_archive" in str(result.messages)

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tests.helpers.talks import count, holding, talk
-from tests.helpers.transcripts import step
+from tests.helpers.transcripts import step, user
 
 
 def test_a_range_shows_both_ends_of_each_long_message():
@@ -95,9 +95,7 @@ def test_a_named_call_is_quoted_before_its_result():
     plan = "\n".join(f"plank {n} of the pier" for n in range(200))
     call = {"id": "c", "function": {"name": "write", "arguments": json.dumps({"plan": plan})}}
     result = {"role": "tool", "tool_call_id": "c", "content": plan.replace("150", "150 gauge")}
-    _, read = holding(
-        [{"role": "user", "content": "Go."}, {"role": "assistant", "tool_calls": [call]}, result]
-    )
+    _, read = holding([user("Go."), {"role": "assistant", "tool_calls": [call]}, result])
     answer = read("s1.2", about="plank 150")
     assert re.search(r"\n\[s1\.2:\d+-\d+\] .*\n(.*\n)*plank 150 of the pier\n", answer)
 

@@ -1,45 +1,27 @@
 """The writer makes a summary of a brief: prose beside quotes, or quotes alone."""
 
-import asyncio
+import functools
 
 import pytest
 
-from praison_compressor import (
-    CompressorConfig,
-    Segment,
-    TokenCounter,
-)
+from praison_compressor import Segment
 from praison_compressor.messages import text_of
-from praison_compressor.summaries.protocol import Brief, SegmentText, as_summarizer
-from praison_compressor.summaries.writer import SummaryWriter
+from praison_compressor.summaries.protocol import Brief, SegmentText
 from praison_compressor.view.frame import QUOTES_OPEN, prose_of
 from tests.helpers.transcripts import session
+from tests.summaries import writing
+from tests.summaries.writing import TOKENS, writer
 
-TOKENS = TokenCounter("gpt-4o")
 MESSAGES = tuple(session(30)[1:])
 NAMES = tuple(f"s3.{n}" for n in range(1, len(MESSAGES) + 1))
 PROSE = "Modules 0 to 29 are in order; their ports stay V-0000 to V-0029."
 
 
-def brief(room: int, **changes: object) -> Brief:
-    values = {
-        "messages": MESSAGES,
-        "shown": MESSAGES,
-        "room_tokens": room,
-        "prose_tokens": 200,
-        "quotes_tokens": 400,
-    }
-    return Brief(**{**values, **changes})
-
-
-def writer(answer: str | None = None) -> SummaryWriter:
-    summarizer = None if answer is None else as_summarizer(lambda messages: answer)
-    config = CompressorConfig(model="gpt-4o", summary_max_retries=0)
-    return SummaryWriter(config, summarizer, TOKENS, lambda event: None)
+brief = functools.partial(writing.brief, MESSAGES, quotes_tokens=400)
 
 
 def written(answer: str, given: Brief) -> SegmentText:
-    return asyncio.run(writer(answer).write(given, model=None, session_id="s"))
+    return writing.write(lambda messages: answer, given)
 
 
 def prose_in(found: SegmentText) -> str:
@@ -88,9 +70,9 @@ def test_prose_that_was_paid_for_takes_the_room_of_quotes():
 
 def test_prose_that_is_no_smaller_than_its_segment_is_refused():
     """Prose no smaller than its segment is refused, however large the room."""
-    few = MESSAGES[:2]
+    few = writing.brief(MESSAGES[:2], 9_000, quotes_tokens=400)
     long = " ".join(f"Module {n} is in order, its port stays V-{n:04d}." for n in range(40))
-    assert written(long, brief(9_000, messages=few, shown=few)).method == "static"
+    assert written(long, few).method == "static"
 
 
 def test_a_models_prose_cannot_pose_as_quotes():

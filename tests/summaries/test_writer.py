@@ -8,19 +8,16 @@ from typing import Any
 import pytest
 
 from praison_compressor import (
-    CompressorConfig,
     MemoryStore,
     SummarizerUnavailable,
     SummaryReply,
-    TokenCounter,
     Usage,
 )
 from praison_compressor.ledger import Session
 from praison_compressor.messages import Message, text_of
-from praison_compressor.summaries.protocol import Brief, as_summarizer
-from praison_compressor.summaries.writer import SummaryWriter
 from tests.helpers import compressing
 from tests.helpers.transcripts import rambling, session, step
+from tests.summaries.writing import TOKENS, brief, write, writer
 
 ANSWER = "## Done\nThe modules so far are in order."
 ONE = Usage(prompt_tokens=900, completion_tokens=80, cache_read_tokens=100, cost=0.5)
@@ -57,24 +54,6 @@ class Paid:
 compressor = functools.partial(compressing.compressor, summary_max_retries=0)
 
 
-def brief(messages: list[Message], room: int = 2_000, **changes: Any) -> Brief:
-    values = {"messages": tuple(messages), "shown": tuple(messages), "room_tokens": room}
-    return Brief(**{**values, "quotes_tokens": 200, "prose_tokens": 200, **changes})
-
-
-def writing(summarizer: Any, **options: Any) -> SummaryWriter:
-    """Return a writer of its own."""
-    config = CompressorConfig(summary_max_retries=0, **options)
-    tokens = TokenCounter("gpt-4o")
-    return SummaryWriter(config, as_summarizer(summarizer), tokens, lambda event: None)
-
-
-def write(summarizer: Any, given: Brief, **options: Any) -> Any:
-    """Return what a writer of its own makes of a brief."""
-    writer = writing(summarizer, **options)
-    return asyncio.run(writer.write(given, model=None, session_id="s"))
-
-
 def shown(request: list[Message]) -> str:
     return text_of(request[-1]).partition("<transcript>")[2]
 
@@ -88,7 +67,7 @@ def test_every_message_is_in_exactly_one_part(window):
     messages = session(30)[1:]
     model = Paid(window=window)
     written = write(model, brief(messages))
-    sizes = map(TokenCounter("gpt-4o").messages, model.requests)
+    sizes = map(TOKENS.messages, model.requests)
     assert max(sizes) + 400 <= (window or 30_000)
     ends = [text_of(m).rsplit(" ", 1)[1] for m in messages if m["role"] == "tool"]
     asked = [shown(request) for request in model.requests]
@@ -115,7 +94,7 @@ def test_the_stretches_of_one_compression_share_its_calls():
 
 def test_earlier_summaries_never_crowd_out_the_transcript():
     """Summaries that stay are left out for lack of room; folded ones are read in parts."""
-    counter = TokenCounter("gpt-4o")
+    counter = TOKENS
     long = tuple(" ".join(f"earlier-{n}" for n in range(at, at + 70)) for at in range(0, 700, 70))
     messages = session(10)[1:]
     for changes, seen in (({"earlier": long}, 0), ({"folded": long}, 1)):
@@ -133,7 +112,7 @@ def test_parts_are_measured_for_the_model_that_reads_them(ratio):
     ours = compressor(model, model="acme/unknown", auxiliary_model="gpt-4o", context_window=60_000)
     ours.tokens.calibrate(messages, int(ours.tokens.messages(messages) * ratio))
     ours.compress_sync(messages, force=True)
-    counter = TokenCounter("gpt-4o")
+    counter = TOKENS
     sizes = sorted(map(counter.messages, model.requests), reverse=True)
     assert sizes[0] + 1_500 <= 8_192
     assert sizes[1] + 1_500 > 0.7 * 8_192
@@ -171,11 +150,11 @@ def test_a_model_that_was_left_too_few_calls_does_not_rest():
     """A model without calls left for its parts is asked for the next summary."""
     gone = SummarizerUnavailable("no such key", kind="auth")
     model = Paid(*[ANSWER] * 11, gone, ANSWER, window=2_500)
-    writer = writing(model, auxiliary_model="first", fallback_models=("second",))
+    made = writer(model, auxiliary_model="first", fallback_models=("second",))
     given = brief(session(30)[1:])
-    assert asyncio.run(writer.write(given, model=None, session_id="s")).method == "static"
+    assert asyncio.run(made.write(given, model=None, session_id="s")).method == "static"
     assert model.models == ["first"] * 12
-    assert asyncio.run(writer.write(given, model=None, session_id="s")).model == "second"
+    assert asyncio.run(made.write(given, model=None, session_id="s")).model == "second"
 
 
 class Named(Paid):

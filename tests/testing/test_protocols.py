@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from praison_compressor.testing import Call, LocalProvider, Refusal, Reply, Rules, check_messages
+from tests.helpers.native import asks, brings
 from tests.helpers.provider import strict_provider
 
 USER: Any = {"role": "user", "content": "hi"}
@@ -27,10 +28,6 @@ def with_function(**changes: Any) -> list[Any]:
     return with_call(function={**CALL["function"], **changes})
 
 
-def says(*parts: Any) -> list[Any]:
-    return [{"role": "user", "content": list(parts)}]
-
-
 MESSAGES = [
     ([], "empty array"),
     (["hi"], "'messages[0]': expected an object"),
@@ -40,8 +37,8 @@ MESSAGES = [
     ([{"role": "user", "content": ""}], "empty string"),
     ([{"role": "user", "content": None}], "'content': expected a string, got null."),
     ([USER, {"role": "assistant", "content": None}], "got null"),
-    (says({"type": "thinking", "thinking": "hm"}), "Invalid value: 'thinking'."),
-    (says({"type": "text", "text": "a", "cache_control": {}}), "content[0].cache_control'."),
+    ([brings({"type": "thinking", "thinking": "hm"})], "Invalid value: 'thinking'."),
+    ([brings({"type": "text", "text": "a", "cache_control": {}})], "content[0].cache_control'."),
     ([USER, {**STEP, "tool_calls": []}], "empty array"),
     (with_call(id=None), "Missing required parameter: 'messages[1].tool_calls[0].id'."),
     (with_call(type="tool"), "Invalid value: 'tool'"),
@@ -78,7 +75,7 @@ ACCEPTED = [
     [USER, BOTH, {**RESULT, "tool_call_id": "call_2"}, RESULT],  # answers out of order
     [USER, STEP, RESULT, STEP, RESULT],  # an id used again in a later step
     [USER, {**ASSISTANT, "refusal": None, "annotations": []}, USER],  # a reply sent back
-    says({"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "b"}}),  # parts
+    [brings({"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "b"}})],
     [USER, {"role": "system", "content": "new date"}],  # a system message anywhere
     [USER, USER],  # two users in a row
 ]
@@ -98,15 +95,7 @@ ITEM = {"type": "function_call", "call_id": "call_1", "name": "read", "arguments
 OUTPUT: Any = {"type": "function_call_output", "call_id": "call_1", "output": "done"}
 
 
-def say(*blocks: Any) -> dict[str, Any]:
-    return {"role": "user", "content": list(blocks)}
-
-
-def does(*blocks: Any) -> dict[str, Any]:
-    return {"role": "assistant", "content": list(blocks)}
-
-
-USES = does(USE)
+USES = asks(USE)
 
 
 NATIVE = [
@@ -115,19 +104,19 @@ NATIVE = [
     ([USER, {"role": "tool", "content": "s"}], 'Unexpected role "tool"'),
     ([{**USER, "_summary": 1}], "messages.0._summary: Extra inputs are not permitted"),
     ([{"role": "user", "content": ""}], "must have non-empty content"),
-    ([say({"type": "text", "text": "a", "id": 1})], "text.id: Extra inputs are not permitted"),
-    ([say(USE)], "Input tag 'tool_use' found"),
-    ([USER, does({**USE, "id": "a.b"})], "should match pattern"),
-    ([USER, does({**USE, "input": "{}"})], "should be a valid dictionary"),
-    ([USER, does({"type": "text", "text": "well"}), say(ANSWER)], "unexpected `tool_use_id`"),
+    ([brings({"type": "text", "text": "a", "id": 1})], "text.id: Extra inputs are not permitted"),
+    ([brings(USE)], "Input tag 'tool_use' found"),
+    ([USER, asks({**USE, "id": "a.b"})], "should match pattern"),
+    ([USER, asks({**USE, "input": "{}"})], "should be a valid dictionary"),
+    ([USER, asks({"type": "text", "text": "well"}), brings(ANSWER)], "unexpected `tool_use_id`"),
     ([USER, USES, USER], "without `tool_result` blocks immediately after: toolu_1"),
     ([USER, USES], "without `tool_result` blocks"),
-    ([USER, USES, say(ANSWER, ANSWER)], "must have a single result"),
-    ([USER, does(USE, USE), say(ANSWER)], "ids must be unique"),
-    ([USER, USES, say({"type": "text", "text": "w"}, ANSWER)], "must come before"),
-    ([USER, does({"type": "thinking", "thinking": "hm"}), USER], "thinking.signature"),
+    ([USER, USES, brings(ANSWER, ANSWER)], "must have a single result"),
+    ([USER, asks(USE, USE), brings(ANSWER)], "ids must be unique"),
+    ([USER, USES, brings({"type": "text", "text": "w"}, ANSWER)], "must come before"),
+    ([USER, asks({"type": "thinking", "thinking": "hm"}), USER], "thinking.signature"),
     (
-        [USER, does({"type": "thinking", "thinking": "hm", "signature": "x"}), USER],
+        [USER, asks({"type": "thinking", "thinking": "hm", "signature": "x"}), USER],
         "Invalid `signature` in `thinking` block",
     ),
 ]
@@ -136,7 +125,7 @@ INPUTS = [
     ([{"type": "thought"}], "Invalid value: 'thought'."),
     ([{**USER, "_summary": 1}], "Unknown parameter: 'input[0]._summary'."),
     ([{"role": "user", "content": None}], "array of objects or string"),
-    ([say({"type": "text", "text": "hi"})], "Invalid value: 'text'."),
+    ([brings({"type": "text", "text": "hi"})], "Invalid value: 'text'."),
     ([USER, {"type": "function_call", "name": "read", "arguments": "{}"}], "'input[1].call_id'."),
     ([USER, {**ITEM, "arguments": {}}, OUTPUT], "expected a string, but got an object"),
     ([USER, OUTPUT], "No tool call found for function call output with call_id call_1."),
@@ -149,7 +138,7 @@ TWINS_REFUSE = [
     ("messages", {"max_tokens": 0}, "greater than or equal to 1"),
     ("messages", {"n": 1}, "n: Extra inputs are not permitted"),
     ("messages", {"tools": [{"function": {}}]}, "tools.0.custom.name: String should match"),
-    ("messages", {"system": [MARK] * 3, "messages": [say(MARK, MARK)]}, "A maximum of 4 blocks"),
+    ("messages", {"system": [MARK] * 3, "messages": [brings(MARK, MARK)]}, "A maximum of 4 blocks"),
     *(("responses", {"input": given}, said) for given, said in INPUTS),
     ("responses", {"input": "hi", "max_tokens": 3}, "Unknown parameter: 'max_tokens'."),
     ("responses", {"input": "hi", "tools": [{"type": "function"}]}, "'tools[0].name'."),
@@ -158,7 +147,7 @@ TWINS_REFUSE = [
 
 TWINS_ACCEPT = [
     ("messages", {"messages": [USER, USER]}),
-    ("messages", {"messages": [USER, USES, say(ANSWER, {"type": "text", "text": "go on"})]}),
+    ("messages", {"messages": [USER, USES, brings(ANSWER, {"type": "text", "text": "go on"})]}),
     ("messages", {"messages": [USER, {"role": "assistant", "content": "The answer is"}]}),
     ("responses", {"input": [USER, ITEM, {**OUTPUT, "output": ""}, USER]}),
 ]
@@ -259,18 +248,18 @@ def test_signed_thinking_must_come_back_as_it_was_issued(strict):
     thought, text, use = post(strict, "messages", thinking=THINKING).json()["content"]
     result = {**ANSWER, "tool_use_id": use["id"]}
     cases = [
-        ([thought, text, use], say(result), None),
-        ([{**thought, "thinking": "I"}, text, use], say(result), "Invalid `signature`"),
+        ([thought, text, use], brings(result), None),
+        ([{**thought, "thinking": "I"}, text, use], brings(result), "Invalid `signature`"),
         ([thought, text], USER, "cannot be modified"),
-        ([text, use, thought], say(result), "cannot be modified"),
-        ([text, use], say(result), "Expected `thinking` or `redacted_thinking`"),
+        ([text, use, thought], brings(result), "cannot be modified"),
+        ([text, use], brings(result), "Expected `thinking` or `redacted_thinking`"),
     ]
     for blocks, last, said in cases:
-        sent = [USER, does(*blocks), last]
+        sent = [USER, asks(*blocks), last]
         reply = post(strict, "messages", messages=sent, thinking=THINKING)
         assert reply.status_code == (400 if said else 200)
         assert (said or "") in reply.text
-    finished = [USER, does(text, use), say(result), does(text), USER]
+    finished = [USER, asks(text, use), brings(result), asks(text), USER]
     assert post(strict, "messages", messages=finished, thinking=THINKING).status_code == 200
 
 

@@ -26,13 +26,6 @@ def ask(provider: LocalProvider, messages: Any = HI, model: str = "gpt-4o", **op
     return client_of(provider).chat.completions.create(model=model, messages=messages, **options)
 
 
-# ---------------------------------------------------------------- agents
-
-
-# The model, which address the agent is given, and the path that its requests then take. Without
-# an address of its own the agent uses the host's OpenAI client and the environment.
-
-
 # ---------------------------------------------------------------- the record
 
 

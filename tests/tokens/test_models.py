@@ -14,6 +14,7 @@ from praison_compressor.tokens.refusals import SMALLEST_WINDOW, Overflow, overfl
 from praison_compressor.tokens.windows import UPWARD_AFTER, LearnedWindow
 from tests.helpers.hosting import LITELLM, OPENAI, agent, by_itself, context, of_agent, turn
 from tests.helpers.refusing import BELIEVED, OTHERS, REPORTS, TOO_LONG, Wording, reported, session
+from tests.helpers.transcripts import said, user
 
 
 @pytest.mark.parametrize(
@@ -239,10 +240,7 @@ def test_two_vague_refusals_teach_the_window(host, path, words, status):
     made.chat_history = [
         message
         for number in range(100)
-        for message in (
-            {"role": "user", "content": turn(number, words=100)},
-            {"role": "assistant", "content": "Noted."},
-        )
+        for message in (user(turn(number, words=100)), said("Noted."))
     ]
     assert [made.chat(turn(number)) for number in range(500, 505)] == ["Noted."] * 5
     refused = {json.dumps(record.messages) for record in of_agent(host) if record.status != 200}

@@ -11,7 +11,7 @@ from praison_compressor import CompressorConfig, ConfigError, ContextCompressor
 from praison_compressor.messages import Message, text_of
 from praison_compressor.view.masks import mask_results, policy_of, results_with_calls
 from tests.helpers import compressing
-from tests.helpers.transcripts import find_repairs, outputs, step
+from tests.helpers.transcripts import find_repairs, outputs, said, step, user
 
 Model = functools.partial(compressing.Model, "## Done\nEvery part that was looked at is in order.")
 
@@ -104,8 +104,8 @@ def test_equal_lines_lead_back_to_their_own_originals():
     messages = outputs(2)
     for number in (1, 2):
         body = "begin " * 40 + f"middle-{number} " + "lorem " * 200 + "end " * 40
-        messages += [{"role": "user", "content": "again"}, *step("call_0", body, path="same.py")]
-    messages += [{"role": "assistant", "content": "Seen."}, *outputs(15)[1:]]
+        messages += [user("again"), *step("call_0", body, path="same.py")]
+    messages += [said("Seen."), *outputs(15)[1:]]
     ours = ContextCompressor(config(), summarizer=Model())
     view = ours.compress_sync(messages).messages
     lines = [text_of(m) for m in masks_of(view) if "same.py" in text_of(m)]
@@ -222,7 +222,7 @@ def left_out(text: str) -> str:
 )
 def test_a_result_that_is_too_large_is_archived_at_once(body):
     """A large result keeps its ends, a reference reads the middle, and the view stays the same."""
-    said = json.loads(body) if body.startswith('"') else body
+    whole = json.loads(body) if body.startswith('"') else body
     ours = ContextCompressor(config(recall=True), summarizer=(model := Model()))
     messages = asked(body)
     result = ours.compress_sync(messages)
@@ -230,17 +230,17 @@ def test_a_result_that_is_too_large_is_archived_at_once(body):
         left_out(text_of(result.messages[-1]))
     )
     assert (result.context_status, result.newly_masked, model.requests) == ("masked", 1, [])
-    assert said.startswith(head.rstrip("\n"))
-    assert said.endswith(tail.lstrip("\n"))
+    assert whole.startswith(head.rstrip("\n"))
+    assert whole.endswith(tail.lstrip("\n"))
     assert 700 < len(head) + len(tail) < 5_000
     assert result.tokens_after < 600
     reference, _, last = line.partition('archive("')[2].partition('"')[0].rpartition("-")
     read = "".join(ours.read(f"{reference}-{last}").split("\n")[2:4])
-    middle = said[len(head.rstrip("\n")) :].lstrip("\n")
+    middle = whole[len(head.rstrip("\n")) :].lstrip("\n")
     assert middle.replace("\n", "").startswith(read[:60])
     assert len(read) > 20
     assert ours.verbatim(result.messages) == messages
-    talk = [{"role": "assistant", "content": "Seen."}, {"role": "user", "content": "And now?"}]
+    talk = [said("Seen."), user("And now?")]
     assert ours.compress_sync([*messages, *talk]).messages == [*result.messages, *talk]
 
 
@@ -311,11 +311,8 @@ def test_an_old_excerpt_is_masked_then_summarized():
         kinds.add(text_of(view[2])[:8])
         assert find_repairs(view) == []
     assert {"line 1 o", "[masked]"} <= kinds
-    talk = [
-        {"role": "assistant", "content": "so it goes " * 2_000},
-        {"role": "user", "content": "?"},
-    ]
-    result = ours.compress_sync([*messages, {"role": "user", "content": "Well?"}, *talk])
+    talk = [user("Well?"), said("so it goes " * 2_000), user("?")]
+    result = ours.compress_sync([*messages, *talk])
     assert result.summary_method == "model"
     assert "line 799 of a" in model.requests[-1]
     assert ours.verbatim(result.messages)[: len(messages)] == messages

@@ -3,7 +3,6 @@
 from itertools import pairwise
 from typing import Any
 
-import httpx
 import pytest
 
 from praison_compressor import MemoryStore
@@ -11,7 +10,7 @@ from praison_compressor.messages import Message
 from praison_compressor.messages.thinking import signatures
 from praison_compressor.testing import Call, LocalProvider, Reply, Rules
 from tests.helpers.compressing import Model, compressor
-from tests.helpers.native import brings, result
+from tests.helpers.native import brings, post, result
 from tests.helpers.provider.anthropic import Anthropic
 
 ADAPTIVE, ENABLED = {"type": "adaptive"}, {"type": "enabled", "budget_tokens": 1_024}
@@ -22,15 +21,6 @@ def binding():
     """Yield the API as accounts made since August 2026 have it: thinking is bound."""
     with LocalProvider(rules=Rules(bound_thinking=True), protocols=[Anthropic()]) as running:
         yield running
-
-
-def post(provider: LocalProvider, messages: list[Message], thinking: Message) -> list[Message]:
-    body = {"model": "claude-fable-5-1", "max_tokens": 2_000, "messages": messages}
-    reply = httpx.post(
-        f"{provider.base_url}/messages", json={**body, "thinking": thinking}, timeout=30
-    )
-    assert reply.status_code == 200, reply.text
-    return reply.json()["content"]
 
 
 def reads(calls: int) -> Any:
@@ -67,7 +57,9 @@ def play(
         while messages[-1]["role"] == "user":
             found = ours.compress_sync(messages, session_id="s")
             results.append(found)
-            content = post(provider, found.messages, thinking)
+            reply = post(provider, found.messages, model="claude-fable-5-1", thinking=thinking)
+            assert reply.status_code == 200, reply.text
+            content = reply.json()["content"]
             messages.append({"role": "assistant", "content": content})
             ids = [block["id"] for block in content if block["type"] == "tool_use"]
             if ids:
