@@ -288,11 +288,11 @@ class CompressorConfig:
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """Return the nearest known name, else one with the nearest word."""
     names = sorted(known, reverse=True)
-    name = name.lower()
+    wanted = name.lower()
     by_word = {word: option for option in names for word in option.split("_")}
     for candidates in (dict(zip(names, names, strict=True)), by_word):
-        close = get_close_matches(name, candidates, cutoff=0.75)
-        close.sort(key=lambda near: sorted(near) != sorted(name))  # swapped letters first
+        close = get_close_matches(wanted, candidates, cutoff=0.75)
+        close.sort(key=lambda near: sorted(near) != sorted(wanted))  # swapped letters first
         if close:
             return candidates[close[0]]
     return None

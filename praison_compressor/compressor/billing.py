@@ -34,8 +34,7 @@ class Billing:
     def bill(self, session_id: str | None) -> Bill:
         """Return a session's bill with what other processes wrote."""
         account = self.account(session_id)
-        key = self.requests.key(session_id)
-        opener = functools.partial(self.store.open, *key)
+        opener = functools.partial(self.store.open, *self.requests.key(session_id))
         account.refresh(self.store, opener, self.clock(), always=True)
         return account.bill
 

@@ -61,9 +61,8 @@ def apply_choices(request: Request, view: View, references: Mapping[str, int]) -
 
 def recorded_keeps(view: View) -> list[Segment]:
     """Return the "keep" segments of the session."""
-    return [
-        segment for segment in segments_in_force(view.session.entries) if segment.kind == "keep"
-    ]
+    segments = segments_in_force(view.session.entries)
+    return [segment for segment in segments if segment.kind == "keep"]
 
 
 def new_keeps(view: View) -> Iterator[range]:

@@ -50,7 +50,7 @@ class Committer:
     tokens: TokenCounter
     sessions: SessionStates
     projector: Projector
-    texts: PlanTexts
+    plan_texts: PlanTexts
     emit: Callable[[Event], None]
     hook: Hook | None
 
@@ -58,7 +58,7 @@ class Committer:
 
     def decide(self, request: Request, view: View, previewed: Decision | None = None) -> Decision:
         """Return the decision about the view."""
-        return decide(request, view, self.projector.texts, previewed)
+        return decide(request, view, self.projector.renderer, previewed)
 
     def decide_again(self, request: Request, view: View) -> Decision:
         """Return the decision about the view by the newest ledger and preview."""
@@ -125,7 +125,7 @@ class Committer:
         key = view.session.key
         unarchived = await asyncio.to_thread(make_room, self.store, view, decision.plan)
         decision = replace(decision, is_archived=True, unarchived=unarchived)
-        texts = decision.texts or await self.texts.write(decision)
+        texts = decision.texts or await self.plan_texts.write(decision)
         unreported = self.sessions.take_unreported_usage(key) if texts else Usage()
         charged = add_cost(unreported, texts)
         try:
@@ -139,9 +139,8 @@ class Committer:
         return session, charged
 
     def _append(self, decision: Decision, texts: Sequence[SegmentText]) -> Session:
-        """Append the segments; return the session after them."""
         view = decision.view
-        entries = self.texts.make_segments(decision, texts)
+        entries = self.plan_texts.make_segments(decision, texts)
         after = view.with_segments(segment for segment, _ in entries)
         return self.store.commit(view.session, entries, skeleton_of(after))
 
@@ -163,7 +162,7 @@ class Committer:
         request, view = decision.request, decision.view
         self.report_skip(decision, VETO)
         fits = view.size() <= request.budget.limit
-        shown = view if fits else self.texts.apply_without_model(decision)
+        shown = view if fits else self.plan_texts.apply_without_model(decision)
         return replace(self.finish_turn(request, shown), vetoed=True)
 
     def report_skip(self, decision: Decision, reason: str) -> bool:

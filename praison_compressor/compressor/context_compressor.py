@@ -89,18 +89,16 @@ class ContextCompressor:
         report = functools.partial(emit, telemetry or Telemetry(), on_event)
         on_disk = redacts_secrets(self.store)
         writer = SummaryWriter(self.config, summarizer, self.tokens, report, on_disk=on_disk)
-        self._pipeline = self._make_pipeline(projector, writer, before_compression)
+        self._pipeline = self._wire(projector, writer, before_compression)
 
-    def _make_pipeline(
-        self, projector: Projector, writer: SummaryWriter, hook: Hook | None
-    ) -> Pipeline:
-        texts = PlanTexts(writer, projector.texts, self.tokens)
+    def _wire(self, projector: Projector, writer: SummaryWriter, hook: Hook | None) -> Pipeline:
+        plan_texts = PlanTexts(writer, projector.renderer, self.tokens)
         committer = Committer(
             store=self.store,
             tokens=self.tokens,
             sessions=self.sessions,
             projector=projector,
-            texts=texts,
+            plan_texts=plan_texts,
             emit=writer.emit,
             hook=hook,
         )
@@ -109,7 +107,7 @@ class ContextCompressor:
             sessions=self.sessions,
             projector=projector,
             stored=self._stored,
-            texts=texts,
+            plan_texts=plan_texts,
             committer=committer,
             background=self.background,
             billing=self._billing,

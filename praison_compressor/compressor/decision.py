@@ -94,7 +94,7 @@ def decide(
     budget = _plan_budget(request, view)
     new_plan, plan_reason = _find_plan(request, view, budget, measures)
     has_keeps = new_plan is None and any(new_keeps(view))
-    has_excerpts = new_plan is not None and bool(new_plan.excerpts)
+    has_excerpts = new_plan and new_plan.excerpts
     is_fixed = view.fixed_tokens() > budget.trigger and not has_excerpts
     reason = FIXED if is_fixed else ASKED if has_keeps else plan_reason
     empty = Plan(len(view.tokens), view.size())

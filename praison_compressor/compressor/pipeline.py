@@ -46,7 +46,7 @@ class Pipeline:
     sessions: SessionStates
     projector: Projector
     stored: StoredSessions
-    texts: PlanTexts
+    plan_texts: PlanTexts
     committer: Committer
     background: Background
     billing: Billing
@@ -89,25 +89,18 @@ class Pipeline:
         """Read all messages; return the result or the compression due."""
         previewed = self.sessions.state(session.key).previewed
         view = self.projector.look(request, session, previewed)
-        # Signed thinking is only valid behind the messages that it was written behind: a text must
-        # not come while a turn goes on.
+        # Signed thinking is valid only behind its own prefix: no text may replace a part of that
+        # prefix while a turn runs.
         if request.mode is Mode.BACKGROUND and not view.signed_tokens:
             return self._answer_now(request, view)
         if request.mode is Mode.READ_ONLY:
             return self._finish_without_model(self.committer.decide(request, view))
-        due = self._find_due(request, view, previewed)
-        if due is None:
-            return self.committer.finish_turn(request, view)
-        # Inside the hook, waiting would deadlock.
-        return self.committer.refuse(due) if is_inside_hook(view.session.key) else due
-
-    def _find_due(
-        self, request: Request, view: View, previewed: Decision | None = None
-    ) -> Decision | None:
-        """Return the compression that is due; report once why one is missing."""
         decision = self.committer.decide(request, view, previewed)
         self._report_missing(decision)
-        return decision if decision.is_compression else None
+        if not decision.is_compression:
+            return self.committer.finish_turn(request, view)
+        # Inside the hook, waiting would deadlock.
+        return self.committer.refuse(decision) if is_inside_hook(session.key) else decision
 
     def _with_prices(self, request: Request, session: Session) -> Request:
         """Return the request with prices and the pace of its session."""
@@ -115,21 +108,19 @@ class Pipeline:
         return replace(request, budget=replace(request.budget, costs=costs))
 
     def _report_missing(self, decision: Decision) -> None:
-        """Report once why a due compression is missing."""
         view, reason = decision.view, decision.reason
         if reason not in (FIXED, NO_GAIN, PRICE):
             return
-        name = view.session.id
         is_new = self.committer.report_skip(decision, reason)
         if is_new and reason == FIXED:
             logger.warning(
                 "session %s: what cannot be dropped takes %d tokens, compression begins at %d: "
                 "views stay above it; raise context_window or trigger_ratio, or send fewer tools",
-                *(name, view.fixed_tokens(), decision.request.budget.trigger),
+                *(view.session.id, view.fixed_tokens(), decision.request.budget.trigger),
             )
         elif is_new:
             why = "costs more than it saves yet" if reason == PRICE else "would free too little"
-            logger.info("session %s: compressing it now %s", name, why)
+            logger.info("session %s: compressing it now %s", view.session.id, why)
 
     def _finish(self, request: Request, session: Session, result: CompressResult) -> CompressResult:
         """Return the result with bill and recall tools, if it has any."""
@@ -152,7 +143,7 @@ class Pipeline:
 
     def _finish_without_model(self, decision: Decision) -> CompressResult:
         """Return the view after the compression due, recorded nowhere."""
-        view = self.texts.apply_without_model(decision)
+        view = self.plan_texts.apply_without_model(decision)
         return result_of(decision.request, view, self.tokens)
 
     def verbatim_result(self, request: Request) -> CompressResult:
@@ -172,13 +163,14 @@ class Pipeline:
         view = self.projector.look(request, session, previewed)
         decision = replace(self.committer.decide(request, view), is_archived=True)
         jobs = decision.plan.jobs
+        asking = [job for job in jobs if job.asks_model]
+        paid = (self.plan_texts.find_paid(decision, job, previewed) for job in asking)
         texts: tuple[SegmentText, ...] = ()
-        paid = (self.texts.find_paid(decision, job, previewed) for job in jobs if job.asks_model)
         if jobs and (is_written or not request.budget.has_model or all(paid)):
-            texts = run(self.texts.write(decision, previewed))
+            texts = run(self.plan_texts.write(decision, previewed))
         shown = decision.for_preview(texts, previewed) if decision.is_compression else None
         self.sessions.remember_preview(session.key, shown, texts)
-        new = self.texts.make_segments(decision, texts)
+        new = self.plan_texts.make_segments(decision, texts)
         return preview_of(decision, [segment for segment, _ in new], self.tokens)
 
     # -------------------------------------------------------------- in the background
@@ -200,6 +192,12 @@ class Pipeline:
         if due is not None and not fits:
             placeholder = self._hold_placeholder(due)
         return self.committer.finish_turn(request, placeholder or view)
+
+    def _find_due(self, request: Request, view: View) -> Decision | None:
+        """Return the compression that is due; report once why one is missing."""
+        decision = self.committer.decide(request, view)
+        self._report_missing(decision)
+        return decision if decision.is_compression else None
 
     def _commit_masks(self, decision: Decision) -> CompressResult:
         """Commit masks and excerpts unless a summary of the session is written.
@@ -255,7 +253,7 @@ class Pipeline:
 
     def _hold_placeholder(self, decision: Decision) -> View:
         """Return the view with static texts; hold it for the next turns."""
-        view = self.texts.apply_without_model(decision)
+        view = self.plan_texts.apply_without_model(decision)
         self.sessions.hold_placeholder(view)
         return view
 
@@ -321,6 +319,7 @@ class Pipeline:
         with contextlib.suppress(BudgetTooSmall):
             shorter_request = replace(request, messages=messages)
             short = self.projector.look(shorter_request, view.session)
-            return self.texts.apply_without_model(self.committer.decide(shorter_request, short))
+            decision = self.committer.decide(shorter_request, short)
+            return self.plan_texts.apply_without_model(decision)
         alone = replace(request, messages=shorten_messages(kept, limit, count))
         return replace(self.projector.look(alone, view.session), segments=())

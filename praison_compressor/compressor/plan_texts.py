@@ -26,7 +26,7 @@ class PlanTexts:
     """Write the texts of plans and make their segments; thread-safe."""
 
     writer: SummaryWriter
-    texts: Texts
+    renderer: Texts
     tokens: TokenCounter
 
     async def write(
@@ -37,7 +37,7 @@ class PlanTexts:
         A text that the preview paid for, or that an undo took back, is not paid for again.
         """
         briefs = await asyncio.to_thread(briefs_for, decision)
-        model = decision.request.model
+        model = decision.request.auxiliary_model
         name = decision.view.session.id
         if decision.request.force:
             self.writer.ask_again(name)
@@ -102,8 +102,8 @@ class PlanTexts:
             return
         masks = {index: references[index] for index in plan.masks}
         excerpts = {index: references[index] for index in plan.excerpted}
-        lines = self.texts.shorten_results(view, decision.request.budget.large, excerpts)
-        lines |= self.texts.mask_outputs(view, masks)
+        lines = self.renderer.shorten_results(view, decision.request.budget.large, excerpts)
+        lines |= self.renderer.mask_outputs(view, masks)
         for index in references:  # in their order
             if index in lines:
                 yield ("mask" if index in masks else "excerpt"), index, lines[index]

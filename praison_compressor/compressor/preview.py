@@ -13,7 +13,8 @@ from ..tokens.models import Limits, model_limits
 from ..view.budget import Budget
 from ..view.costs import Balance
 from ..view.masks import results_with_calls
-from ..view.view import Tile, View
+from ..view.tiles import Tile
+from ..view.view import View
 from .choices import known_references
 from .decision import Decision, trigger_of
 from .prices import balance_of
@@ -182,7 +183,6 @@ def _part_name(view: View, index: int) -> str:
 
 
 def _largest(view: View, verbatim: list[int]) -> tuple[LargeMessage, ...]:
-    """Return the largest of the messages at these indices."""
     messages = view.transcript.messages
     answers = dict(results_with_calls(messages))
 

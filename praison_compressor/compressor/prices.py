@@ -63,10 +63,10 @@ _PROVIDERS = (
 """Documented lifetime in seconds of an unused prompt cache, by model name."""
 
 
-def is_cold(request: Request, last: float, now: float) -> bool:
-    """Return whether the cache is cold `now`; `last` 0: unknown."""
-    seconds = now - last
-    if not last or seconds <= cache_seconds(request.config):
+def is_cold(request: Request, last_request: float, now: float) -> bool:
+    """Return whether the cache is cold `now`; `last_request` 0: unknown."""
+    seconds = now - last_request
+    if not last_request or seconds <= cache_seconds(request.config):
         return False
     is_kept = request.config.cache_ttl_seconds is None and seconds <= HOUR_SECONDS
     is_marked = is_kept and any(m.get("ttl") == "1h" for m in _cache_marks(request.messages))
@@ -85,7 +85,6 @@ def cache_seconds(config: CompressorConfig) -> float:
 
 
 def _cache_marks(messages: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the cache marks of messages and their content parts."""
     for message in messages:
         content = message.get("content") if isinstance(message, Mapping) else None
         for part in (message, *(content if isinstance(content, list) else ())):

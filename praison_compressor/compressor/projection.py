@@ -34,7 +34,7 @@ class Projector:
     """Find a store's segments in transcripts, with one model's counts; thread-safe."""
 
     def __init__(self, config: CompressorConfig, store: Store, tokens: TokenCounter) -> None:
-        self.texts = Texts(config, tokens, redacts_secrets=redacts_secrets(store))
+        self.renderer = Texts(config, tokens, redacts_secrets=redacts_secrets(store))
         self._store = store
         self._tokens = tokens
         self._cache = tokens.cache
@@ -134,7 +134,7 @@ class Projector:
         messages: Sequence[Message],
         cached: Sequence[CachedMessage],
         session: Session,
-        pinned: Segment | None = None,
+        pinned: Segment | None,
     ) -> list[Message] | None:
         """Return the messages with the session's renderings replaced by originals.
 
@@ -143,20 +143,20 @@ class Projector:
         """
         rendered = renderings(session, self._cache)
         digests = [item.digest for item in cached]
-        times = Counter(name for name in digests if name in rendered)
-        own = None if pinned is None else self._cache(pinned.rendered).digest
-        if not times and (own is None or own not in digests):
+        times = Counter(d for d in digests if d in rendered)
+        pinned_digest = None if pinned is None else self._cache(pinned.rendered).digest
+        if not times and pinned_digest not in digests:
             return None
         # Equal outputs have equal masks; the view shows the masks of the newest ones.
-        waiting = {name: iter(rendered[name][-count:]) for name, count in times.items()}
+        waiting = {d: iter(rendered[d][-count:]) for d, count in times.items()}
         transcript: list[Message] = []
-        for message, name, following in zip(messages, digests, [*messages[1:], {}], strict=True):
+        for message, own, following in zip(messages, digests, [*messages[1:], {}], strict=True):
             # An earlier view of this session may have had other pinned texts.
-            if name == own or (times and is_pinned(message)):
+            if own == pinned_digest or (times and is_pinned(message)):
                 continue
             if message == BRIDGE and is_framed(following):
                 continue
-            entry = next(waiting[name], None) if name in waiting else None
+            entry = next(waiting[own], None) if own in waiting else None
             transcript += self._originals(session, entry) or [message]
         return transcript
 

@@ -15,13 +15,14 @@ from ..messages import Message, is_result, read_transcript
 from ..messages.digests import CachedMessage, MessageCache
 from ..messages.thinking import signatures
 from ..tokens.counter import TokenCounter
-from ..view.view import Tile, View, lay_masks, lay_summaries, replace_runs
+from ..view.tiles import Tile, lay_masks, lay_summaries, replace_runs
+from ..view.view import View
 from .projection import renderings
 from .request import Request
 from .result import CompressResult
 
 Basis = tuple[TokenCounter, float, int, Segment | None]
-"""Counter, its ratio, tokens of the head, pinned texts."""
+"""Counter, its ratio, tokens of the head, pinned texts: the next turn must have the same."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,6 @@ class LastTurn:
     messages: list[Message]
     """Private copies of the view's original messages."""
     basis: Basis
-    """The next turn must have the same basis."""
     tiles: tuple[Tile, ...]
     """Runs of the transcript with their segments."""
     watched: frozenset[str]
@@ -140,7 +140,7 @@ def _watched_digests(view: View, cache: MessageCache) -> frozenset[str] | None:
     if lay_masks(view.digests, segments, later_replaceable) != view.result_segments:
         return None
     applied = [tile.segment for tile in view.tiles]
-    unapplied = {name for s in segments if s not in applied for name in (*s.run, *s.aliases())}
+    unapplied = {d for s in segments if s not in applied for d in (*s.run, *s.aliases())}
     if view.digests[-1] in unapplied:
         return None
     return frozenset(unapplied.union(renderings(view.session, cache)))

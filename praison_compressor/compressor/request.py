@@ -78,8 +78,8 @@ class Request:
     """Without the pinned texts, for which room is set aside."""
     key: SessionKey
     parent_id: str | None = None
-    model: str | None = None
-    """The auxiliary model that this call names."""
+    auxiliary_model: str | None = None
+    """The model that this call names for its summaries."""
     writer: str | None = None
     """The model that writes summaries; None: unknown, or no model."""
     force: bool = False
@@ -125,7 +125,7 @@ class Request:
     def instructions_digest(self) -> str:
         """Return a digest of the writing model, the length and the instructions."""
         config = self.config
-        asked = (self.model or config.auxiliary_model, config.summary_target_tokens)
+        asked = (self.auxiliary_model or config.auxiliary_model, config.summary_target_tokens)
         text = repr((*asked, config.summary_instructions))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -146,7 +146,7 @@ class RequestReader:
     summarizer: Summarizer | None
 
     def read(self, messages: Sequence[Any], options: Options, mode: Mode | None = None) -> Request:
-        """Return a call's request; without `mode` its options decide.
+        """Return a call's request; without `mode` its options choose one.
 
         Raises:
             ConfigError: an option has a value that cannot work.
@@ -165,7 +165,7 @@ class RequestReader:
             budget=replace(budget, has_model=has_model),
             key=(config.namespace, options.get("session_id") or self.session_id),
             parent_id=options.get("parent_session_id"),
-            model=options.get("auxiliary_model"),
+            auxiliary_model=options.get("auxiliary_model"),
             writer=writer or _model_name(self.summarizer),
             force=options.get("force", False),
             pinned=pinned,
@@ -211,7 +211,6 @@ class RequestReader:
 
 
 def _mode_of(request: Request, options: Options) -> Mode:
-    """Return the mode that a call's options choose."""
     if not options.get("extends", True):
         return Mode.READ_ONLY
     has_background = request.config.background and request.budget.has_model

@@ -146,7 +146,6 @@ def add_cost(unreported: Usage, texts: Sequence[SegmentText]) -> tuple[SegmentTe
 
 
 def _summary_method(view: View, texts: Sequence[SegmentText], before: Session | None) -> str | None:
-    """Return the `summary_method` of a view."""
     earlier = [entry.segment.rendered for entry in before.entries] if before else []
     methods = {text.method for text in texts if text.message not in earlier}
     if methods:

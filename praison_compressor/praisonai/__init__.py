@@ -8,10 +8,11 @@ The modules, in the order in which a turn passes them:
 - `agents`: finds an agent's compressor; replaces methods of agents, teams and workflows
 - `restarts`: restores an agent's session after a restart
 - `running_turn`: the turn that runs in this context, and its bot
-- `bots_and_terminal`: serves the host's terminal, gateway and bots
+- `bots_and_terminal`: switches off compaction by the host's terminal, gateway and bots
 - `wire`: replaces the host's calls of a provider, to send each request as its view
 - `agent_requests`: makes the view of each request; learns from answers and refusals
-- `request_shapes`: reads requests; writes a view as its API and provider take it
+- `request_shapes`: reads requests; writes views as API and provider take them: cache marks, order
+  of roles, refused keys, another model's steps
 - `conversation_finder`: decides to which conversation a request belongs, if to any
 - `conversations`: the state of each conversation, which only its methods change
 - `journal`: adds the tool steps that the host dropped; records each conversation in the store

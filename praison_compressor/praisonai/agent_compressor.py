@@ -195,8 +195,8 @@ class AgentCompressor:
         """Return the conversation as a request would carry it now."""
         conversation = self.conversation
         # The host keeps no system messages in its history.
-        transcript, history = conversation.transcript, self._finder.history or []
-        messages = [*transcript[: leading_count(transcript)], *history[leading_count(history) :]]
+        last, history = conversation.last_messages, self._finder.history or []
+        messages = [*last[: leading_count(last)], *history[leading_count(history) :]]
         return conversation.journal.peek(messages, self.engine())
 
     # ------------------------------------------------------------ compression and sessions
@@ -227,7 +227,7 @@ class AgentCompressor:
         """
         count = 0
         for conversation in self._conversations.newest():
-            if messages := conversation.journal.transcript or conversation.transcript:
+            if messages := conversation.journal.transcript or conversation.last_messages:
                 engine = self.engine(conversation.last_request.model)
                 overhead = conversation.last_request.tool_tokens
                 count += engine.idle(messages, **conversation.options, overhead_tokens=overhead)

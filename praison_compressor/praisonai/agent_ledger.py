@@ -27,7 +27,7 @@ def agent_title(agent: Any) -> str:
 
 def session_id_of(agent: Any) -> str | None:
     """Return the id from the host, else from `context=`, or None."""
-    from_context = getattr(agent._context_param, "session_for", lambda agent: None)
+    from_context = getattr(agent._context_param, "claim_session", lambda agent: None)
     return host_session_id(agent) or from_context(agent)
 
 

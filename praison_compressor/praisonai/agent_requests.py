@@ -67,7 +67,7 @@ class AgentRequests:
         self.request_count = 0
         """Requests of this agent in this process."""
         self._failures: set[str] = set()
-        self._refused: set[tuple[str | None, str]] = set()
+        self._refused_keys: set[tuple[str | None, str]] = set()
         self._invalid_thinking: frozenset[str] = frozenset()
         """Signatures of thinking that a provider refused behind a changed prefix."""
 
@@ -198,8 +198,8 @@ class AgentRequests:
         foreign = {id(message) for message in request.foreign}
         view = [without_model_keys(m) if id(m) in foreign else m for m in view]
         if self._invalid_thinking:
-            refused = self._invalid_thinking
-            view = [without_thinking(m) if signatures(m) & refused else m for m in view]
+            invalid = self._invalid_thinking
+            view = [without_thinking(m) if signatures(m) & invalid else m for m in view]
         return alternate_roles(view) if ROLE_ORDER in self.refused_keys(request) else view
 
     async def _compress(
@@ -289,19 +289,19 @@ class AgentRequests:
                 engine = self._compressors.for_model(request.model)
                 await asyncio.to_thread(conversation.journal.add_calls, message, engine)
 
-    def on_usage(self, sent: SentRequest, usage: RequestUsage, before: RequestUsage) -> None:
+    def on_usage(self, sent: SentRequest, usage: RequestUsage, previous: RequestUsage) -> None:
         """Learn from a provider's report of usage, and bill it.
 
-        `before` is the report's state before its newest part: a stream reports in parts.
+        `previous` is the report's state before its newest part: a stream reports in parts.
         """
         with self._log_failure("nothing learned from the usage"):
-            if not before.input:
+            if not previous.input:
                 self._compressors.on_usage(sent, usage.input)
             conversation = self._finder.running
             request = sent.request
-            if conversation is not None and usage != before:
+            if conversation is not None and usage != previous:
                 engine = self._compressors.for_model(request.model)
-                bill = self._bill_report(request, conversation, usage, before)
+                bill = self._bill_report(request, conversation, usage, previous)
                 engine.account(conversation.session_id).add(bill)
                 messages = engine.tokens.cache.all(request.messages)
                 conversation.record_host_digests([message.digest for message in messages])
@@ -311,13 +311,13 @@ class AgentRequests:
         request: HostRequest,
         conversation: Conversation,
         usage: RequestUsage,
-        before: RequestUsage,
+        previous: RequestUsage,
     ) -> Bill:
         """Return what a request's newest report adds to the bill."""
-        is_new = not before.input
+        is_new = not previous.input
         host_usage = self._host_usage(request, conversation, usage) if is_new else RequestUsage()
-        host_usage = replace(host_usage, output=usage.output - before.output)
-        bill = Bill.of(usage - before, host_usage, request.model, is_new=is_new)
+        host_usage = replace(host_usage, output=usage.output - previous.output)
+        bill = Bill.of(usage - previous, host_usage, request.model, is_new=is_new)
         kept = conversation.last_request.kept_steps
         return replace(bill, kept_steps=kept.steps, kept_tokens=kept.tokens) if is_new else bill
 
@@ -353,7 +353,7 @@ class AgentRequests:
 
     def refused_keys(self, request: HostRequest) -> frozenset[str]:
         """Return what the request's model has refused."""
-        return frozenset(key for model, key in self._refused if model == request.model)
+        return frozenset(key for model, key in self._refused_keys if model == request.model)
 
     async def next_view(self, sent: SentRequest, error: Exception) -> Sequence[Message] | None:
         """Return another view after a refusal, or None if none may pass."""
@@ -371,7 +371,7 @@ class AgentRequests:
         key = refused_key(error)
         if key is not None and key not in self.refused_keys(request):
             logger.info("agent %s: %s does not take %s", name, request.model, key)
-            self._refused.add((request.model, key))
+            self._refused_keys.add((request.model, key))
             return True
         overflow = overflow_of(error, self._compressors.size(sent), map(text_of, view))
         if overflow is None or not self._compressors.shrink(sent, overflow, str(error)):

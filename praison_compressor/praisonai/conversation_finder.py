@@ -103,8 +103,8 @@ class ConversationFinder:
         sent = digests_of(cached)
         # The user's newest message is new to every conversation.
         is_question = bool(cached) and cached[-1].plain.get("role") == "user"
-        before = digests_of(cached[:-1] if is_question else cached)
-        conversation = self._find(host_id, before, turn.history) or self._begin(host_id, before)
+        earlier = digests_of(cached[:-1] if is_question else cached)
+        conversation = self._find(host_id, earlier, turn.history) or self._begin(host_id, earlier)
         offset, length = conversation.begin_turn(sent)
         self.conversations.assign_history(conversation, turn.history)
         return _TurnStart(conversation, offset, length)
@@ -182,22 +182,22 @@ class ConversationFinder:
             return conversations.keep(conversation)
 
     def _find(
-        self, host_id: str | None, before: tuple[str, ...], history: list[Any] | None
+        self, host_id: str | None, earlier: tuple[str, ...], history: list[Any] | None
     ) -> Conversation | None:
-        """Return the conversation that goes on with these messages, or None."""
+        """Return the conversation that goes on after these messages, or None."""
         pool = self.conversations.with_host_id(host_id)
         for conversation in pool if history is not None else ():
             digests = conversation.digests
             is_same_list = bool(digests) and conversation.history is history
-            if is_same_list and before[: len(digests)] == digests:
+            if is_same_list and earlier[: len(digests)] == digests:
                 return conversation
         if host_id is not None:
-            return _most_shared(pool, before)
+            return _most_shared(pool, earlier)
         count_hits = self.conversations.count_hits
-        identified = {c: hits for c in pool if (hits := count_hits(c, before))}
-        return _single_best({c: (c.is_continued_by(before), identified[c]) for c in identified})
+        identified = {c: hits for c in pool if (hits := count_hits(c, earlier))}
+        return _single_best({c: (c.is_continued_by(earlier), identified[c]) for c in identified})
 
-    def _begin(self, host_id: str | None, before: tuple[str, ...]) -> Conversation:
+    def _begin(self, host_id: str | None, earlier: tuple[str, ...]) -> Conversation:
         """Begin another conversation, or go on with a stored one."""
         conversations = self.conversations
         unused = conversations.find_unused(host_id)
@@ -211,8 +211,8 @@ class ConversationFinder:
         pins = () if unused is None else unused.pinned
         stored = [*stored_sessions(store, self._compressors.config.namespace, host_id)]
         for session in () if conversations.with_host_id(host_id) else stored:
-            if has_any_message(store, session, before):
-                return Conversation(session.id, host_id, digests=before, pinned=pins)
+            if has_any_message(store, session, earlier):
+                return Conversation(session.id, host_id, digests=earlier, pinned=pins)
         is_taken = host_id in {session.id for session in stored}
         return Conversation(new_session_id(host_id) if is_taken else host_id, host_id, pinned=pins)
 
@@ -222,12 +222,12 @@ class ConversationFinder:
         return cache.all([m for m in list(messages or ()) if isinstance(m, Mapping)])
 
 
-def _most_shared(pool: Sequence[Conversation], before: tuple[str, ...]) -> Conversation | None:
+def _most_shared(pool: Sequence[Conversation], earlier: tuple[str, ...]) -> Conversation | None:
     """Return the conversation that goes on, else the one that shares most."""
-    continued = next((candidate for candidate in pool if candidate.is_continued_by(before)), None)
+    continued = next((candidate for candidate in pool if candidate.is_continued_by(earlier)), None)
     if continued is not None:
         return continued
-    shared = {c: len(set(c.digests[1:]).intersection(before)) for c in pool}
+    shared = {c: len(set(c.digests[1:]).intersection(earlier)) for c in pool}
     return max(pool, key=shared.__getitem__) if any(shared.values()) else None
 
 
@@ -275,10 +275,10 @@ def without_window(agent: Any, messages: Sequence[Message]) -> Sequence[Message]
     start = _last_run(messages, finished)
     if start is None:
         return messages
-    before = range(leading_count(messages), start)
-    for first in before:
+    starts = range(leading_count(messages), start)
+    for first in starts:
         # The window may begin amid a turn, but the part shared with the history begins a turn.
-        is_turn = first == before.start or messages[first].get("role") == "user"
+        is_turn = first == starts.start or messages[first].get("role") == "user"
         if is_turn and _last_run(finished, list(messages[first:start])) is not None:
             leading = (m for m in messages[:first] if not is_host_summary(m))
             return [*leading, *messages[start:]]

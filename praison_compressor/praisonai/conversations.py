@@ -125,8 +125,8 @@ class Conversation:
     """The id that a bot, the host or `context=` gives it, if any."""
     earlier_sessions: tuple[str, ...] = ()
     """Sessions from which the user came here, by `/new` or `/resume`."""
-    transcript: tuple[Message, ...] = ()
-    """Private copies of the messages of its last request, system messages included."""
+    last_messages: tuple[Message, ...] = ()
+    """Copies of the messages of its last request, system messages included."""
     last_request: LastRequest = field(default_factory=LastRequest)
     """The last request, or after a command the next one."""
     pinned: tuple[str, ...] = ()
@@ -163,8 +163,8 @@ class Conversation:
     @property
     def progress(self) -> tuple[int, int]:
         """Return a value that grows with each turn and in long ones."""
-        users = sum(message.get("role") == "user" for message in self.transcript)
-        return users, len(self.transcript) // TURN_MESSAGES
+        users = sum(message.get("role") == "user" for message in self.last_messages)
+        return users, len(self.last_messages) // TURN_MESSAGES
 
     def may_recall(self, entry: Entry) -> bool:
         """Return whether recall may read an entry: no message was taken back."""
@@ -227,7 +227,7 @@ class Conversation:
     def receive(self, request: Sequence[CachedMessage], length_before: int) -> None:
         """Take a request's messages; `length_before` as in `add_sent`."""
         self.add_sent(digests_of(request), length_before)
-        self.transcript = tuple(message.plain for message in request)
+        self.last_messages = tuple(message.plain for message in request)
 
     def remember_sent(
         self, result: CompressResult, request: HostRequest, engine: ContextCompressor

@@ -40,7 +40,7 @@ class Installation:
         """Part that this host cannot support -> the reason."""
         self.agents = Agents(self._replace_imported)
         self.patches: list[tuple[Any, str, Any, Any]] = []
-        """Owner, name, what the owner held before, and our replacement."""
+        """Owner, name, the original that the owner held, and our replacement."""
         self._not_imported = patches.in_installed_packages()
         self._replace(patches.REPLACED, patches.READ)
         self._replace_imported()
@@ -53,10 +53,10 @@ class Installation:
             host = version("praisonaiagents")
             logger.warning("praisonaiagents %s has %s; left out: %s", host, reason, part)
         self.lacking.update(lacking)
-        for row, owner, before in targets:
-            after = row.make(before, self.agents)
-            setattr(owner, row.name, after)
-            self.patches.append((owner, row.name, before, after))
+        for row, owner, original in targets:
+            replacement = row.make(original, self.agents)
+            setattr(owner, row.name, replacement)
+            self.patches.append((owner, row.name, original, replacement))
 
     def _replace_imported(self) -> None:
         """Replace the names in modules that the host has imported since."""
@@ -73,13 +73,13 @@ class Installation:
         self._not_imported = []
         self.agents.close()
         while self.patches:
-            owner, name, before, after = self.patches.pop()
-            if vars(owner).get(name) is not after:
+            owner, name, original, replacement = self.patches.pop()
+            if vars(owner).get(name) is not replacement:
                 logger.warning("%s.%s stays: replaced again after us", owner.__name__, name)
-            elif before is patches.ABSENT:
+            elif original is patches.ABSENT:
                 delattr(owner, name)
             else:
-                setattr(owner, name, before)
+                setattr(owner, name, original)
 
 
 # One for a process, as the host's classes are.
@@ -165,7 +165,7 @@ class CompressorContext(_Options):  # type: ignore[misc]  # ours are frozen
     session_id: str | None = None
     """The stored session of one agent's conversation, for the next run of the program. An id that
     the host gives overrides it. None: a random one."""
-    _owner: weakref.ref[Any] | None = field(default=None, init=False, repr=False, compare=False)
+    _holder: weakref.ref[Any] | None = field(default=None, init=False, repr=False, compare=False)
     """The agent that has `session_id`; its clones and other members of its team have others."""
 
     def __new__(cls, *args: Any, **options: Any) -> CompressorContext:
@@ -175,12 +175,12 @@ class CompressorContext(_Options):  # type: ignore[misc]  # ours are frozen
             raise ConfigError(unknown_name("option", name, names))
         return object.__new__(cls)
 
-    def session_for(self, agent: Any) -> str | None:
-        """Return `session_id` for the first agent, None for others."""
-        owner = None if self._owner is None else self._owner()
-        if owner is None:
-            self._owner, owner = weakref.ref(agent), agent
-        return self.session_id if owner is agent else None
+    def claim_session(self, agent: Any) -> str | None:
+        """Return `session_id` for the first agent that asks, None for others."""
+        holder = None if self._holder is None else self._holder()
+        if holder is None:
+            self._holder = weakref.ref(agent)
+        return self.session_id if holder is None or holder is agent else None
 
     def __post_init__(self) -> None:
         CompressorConfig.from_mapping(options_in(self))

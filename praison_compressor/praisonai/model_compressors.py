@@ -50,8 +50,8 @@ def own_summarizer(agent: Any, window: int | None) -> Summarizer | None:
             return None
         extra = {key: value for key, value in build().items() if key not in _ANSWER_PARAMETERS}
         model, key = extra.pop("model"), extra.pop("api_key", None)
-        base = extra.pop("base_url", None)
-        base = extra.pop("api_base", None) or base
+        base_url, api_base = extra.pop("base_url", None), extra.pop("api_base", None)
+        base = api_base or base_url
     else:
         client, model = getattr(agent, "_openai_client", None), getattr(agent, "llm", None)
         if client is None or not isinstance(model, str):
@@ -70,25 +70,26 @@ def is_same_model(name: str | None, other: str | None) -> bool:
 
 
 @dataclass(frozen=True)
-class _Trial:
+class _RefusedRequest:
     """A refused request, for which a smaller window is tried."""
 
     reserve: int | None
     """The output reserve at the first refusal."""
     sent: SentRequest
-    """The request that was refused first."""
+    """The request as it was refused first."""
     words: str
     """The newest refusal's words, without numbers."""
 
 
 class _Model:
-    """One model's compressor, learned window and trial of a smaller one."""
+    """One model's compressor, learned window and refused request."""
 
     def __init__(self, engine: ContextCompressor) -> None:
         self.engine = engine
         self.learned = LearnedWindow(_window_of(engine.config))
-        self.trial: _Trial | None = None
-        self.vain: set[str] = set()
+        self.refused: _RefusedRequest | None = None
+        """The request for which a smaller window is tried now."""
+        self.vain_words: set[str] = set()
         """Words of uncertain refusals that a smaller request got again."""
 
     @property
@@ -117,11 +118,11 @@ class ModelCompressors:
         return self._model(model).engine
 
     def _model(self, model: str | None) -> _Model:
-        own = self.config.model
-        name = own if is_same_model(model, own) else model
+        own_name = self.config.model
+        name = own_name if is_same_model(model, own_name) else model
         with self._lock:
             if name not in self._models:
-                window = self.config.context_window if name == own else None
+                window = self.config.context_window if name == own_name else None
                 config = replace(self.config, model=name, context_window=window)
                 reserve = config.output_reserve
                 if _usable_reserve(reserve, _window_of(config)) != reserve:
@@ -136,12 +137,12 @@ class ModelCompressors:
 
     def with_focus(self, focus: str | None) -> ContextCompressor:
         """Return the agent's own compressor, with a focus for the summarizer."""
-        own = self.for_model(None)
+        engine = self.for_model(None)
         if not focus:
-            return own
-        before = own.config.summary_instructions or ""
-        words = f"{before}\nKeep most of all what concerns this: {focus}".strip()
-        return self._make(replace(own.config, summary_instructions=words), own.tokens)
+            return engine
+        instructions = engine.config.summary_instructions or ""
+        words = f"{instructions}\nKeep most of all what concerns this: {focus}".strip()
+        return self._make(replace(engine.config, summary_instructions=words), engine.tokens)
 
     def _make(self, config: CompressorConfig, tokens: TokenCounter) -> ContextCompressor:
         return ContextCompressor(
@@ -167,9 +168,9 @@ class ModelCompressors:
         agent = self._agent()
         if config.auxiliary_model or not self._own_model or agent is None:
             return None  # the compressor then makes one from the configuration, if it names one
-        own = config if config.model == self.config.model else self.for_model(None).config
+        own_config = config if config.model == self.config.model else self.for_model(None).config
         try:
-            return own_summarizer(agent, own.context_window)
+            return own_summarizer(agent, own_config.context_window)
         except Exception:  # a host in an unknown state
             logger.warning("the agent's own model cannot be asked: static summaries", exc_info=True)
             return None
@@ -196,7 +197,7 @@ class ModelCompressors:
 
     # ------------------------------------------------------------ learned windows
 
-    def shrink(self, sent: SentRequest, refused: Overflow, text: str) -> bool:
+    def shrink(self, sent: SentRequest, overflow: Overflow, text: str) -> bool:
         """Try a smaller window after a refusal; return whether one exists.
 
         `text` is the refusal's text. If a smaller request has got the same uncertain words before,
@@ -206,16 +207,17 @@ class ModelCompressors:
         with self._lock:
             model = self._model(sent.request.model)
             learned = model.learned
-            is_vain = words in model.vain
-            learned_window = None if is_vain else learned.learn_refusal(refused, self.size(sent))
+            is_vain = words in model.vain_words
+            learned_window = None if is_vain else learned.learn_refusal(overflow, self.size(sent))
             if learned_window is None:
                 return False
-            before = model.engine.config.output_reserve
-            model.trial = replace(model.trial or _Trial(before, sent, ""), words=words)
-            answer = refused.answer_tokens or 0
+            reserve_before = model.engine.config.output_reserve
+            first = model.refused or _RefusedRequest(reserve_before, sent, "")
+            model.refused = replace(first, words=words)
+            answer = overflow.answer_tokens or 0
             # litellm asks Claude for its longest answer if the caller named no length.
-            is_longer = answer > max(_reserve(before, learned_window), sent.request.output_tokens)
-            reserve = min(answer, learned_window - 1) if is_longer else before
+            longest = max(_reserve(reserve_before, learned_window), sent.request.output_tokens)
+            reserve = min(answer, learned_window - 1) if answer > longest else reserve_before
             messages = model.engine.tokens.messages(sent.view)
             needed = messages + self.overhead(sent.request, learned_window)
             window = _window_below(needed, reserve, learned_window, learned.floor)
@@ -227,14 +229,12 @@ class ModelCompressors:
         """Learn from a request that passed; log a changed window."""
         with self._lock:
             model = self._model(sent.request.model)
-            trial, model.trial = model.trial, None
-            asked_tokens = (
-                None if model.learned.trial is None else model.learned.trial.prompt_tokens
-            )
+            refused, model.refused = model.refused, None
+            trial = model.learned.trial
             window = model.learned.learn_pass(self.size(sent))
-            if trial is not None and asked_tokens is not None:
-                refused, view = trial.sent
-                model.engine.tokens.calibrate(view, asked_tokens, refused.tools)
+            if refused is not None and trial is not None and trial.prompt_tokens is not None:
+                request, view = refused.sent
+                model.engine.tokens.calibrate(view, trial.prompt_tokens, request.tools)
             if window is None:
                 return
             self._resize(model, window, model.engine.config.output_reserve)
@@ -247,12 +247,12 @@ class ModelCompressors:
         """Return to the window before a trial that did not pass."""
         with self._lock:
             model = self._model(request.model)
-            trial, model.trial = model.trial, None
-            if trial is None:
+            refused, model.refused = model.refused, None
+            if refused is None:
                 return
             if model.is_trial_uncertain:
-                model.vain.add(trial.words)
-            self._resize(model, model.learned.cancel_trial(), trial.reserve)
+                model.vain_words.add(refused.words)
+            self._resize(model, model.learned.cancel_trial(), refused.reserve)
 
     def is_trial_uncertain(self, model: str | None) -> bool:
         """Return whether a smaller window is tried after an uncertain refusal."""

@@ -106,7 +106,7 @@ class Notices:
 
     def _report_background(self, event: Event) -> None:
         conversation = self._find_conversation(event.session_id)
-        messages = () if conversation is None else conversation.transcript
+        messages = () if conversation is None else conversation.last_messages
         # Not here: this thread may wait for the hooks.
         begin(lambda: self._report(event, messages)).result()
         if event.name == "committed":

@@ -133,7 +133,7 @@ class Target(NamedTuple):
     row: Replaced
     holder: Any
     """The class that has or will have the name in its own dictionary."""
-    before: Any
+    original: Any
     """The object under that name; `ABSENT` if none."""
 
 
@@ -180,27 +180,27 @@ def _target(row: Replaced) -> Target:
 
 
 def _misfits(targets: list[Target]) -> Iterator[tuple[str, str, str]]:
-    for row, holder, before in targets:
-        if holder is None or not _has_shape(row, before):
+    for row, holder, original in targets:
+        if holder is None or not _has_shape(row, original):
             wanted = row.kind + (
                 f" with a parameter {row.parameter}" if row.parameter.isalpha() else ""
             )
             yield row.part, f"{row.owner}.{row.name}", wanted
 
 
-def _has_shape(row: Replaced, before: Any) -> bool:
-    if row.kind == NEW or before is ABSENT:
-        return (row.kind == NEW) is (before is ABSENT)
+def _has_shape(row: Replaced, original: Any) -> bool:
+    if row.kind == NEW or original is ABSENT:
+        return (row.kind == NEW) is (original is ABSENT)
     if row.kind == PROPERTY:
-        return isinstance(before, property) and not inspect.iscoroutinefunction(before.fget)
-    if not inspect.isfunction(before):
-        return callable(before)  # a wrapper, whose signature is unknown
-    if not _has_parameter(inspect.signature(before).parameters.values(), row.parameter):
+        return isinstance(original, property) and not inspect.iscoroutinefunction(original.fget)
+    if not inspect.isfunction(original):
+        return callable(original)  # a wrapper, whose signature is unknown
+    if not _has_parameter(inspect.signature(original).parameters.values(), row.parameter):
         return False
-    own = inspect.unwrap(before)
-    if not str(getattr(own, "__module__", "")).startswith("praisonai"):
+    function = inspect.unwrap(original)
+    if not str(getattr(function, "__module__", "")).startswith("praisonai"):
         return True
-    is_async = inspect.iscoroutinefunction(own) or inspect.isasyncgenfunction(own)
+    is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
     return is_async is (row.kind == COROUTINE)
 
 

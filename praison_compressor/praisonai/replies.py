@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..compressor.bills import Bill, short_count
@@ -233,23 +233,23 @@ def describe_compression(
     result: CompressResult, messages: int, focus: str, before: ContextUse, after: ContextUse
 ) -> str:
     """Return a compression's counts and the next request's sizes, in words."""
-    models = [text.model or "a model" for text in result.written if text.method == "model"]
-    by_model = result.summarized_by_model
-    outcomes = []
-    if by_model:
-        outcomes.append(f"{pluralize(by_model, 'message')} summarized by {models[0]}")
-    if by_rules := result.newly_summarized - by_model:
-        outcomes.append(f"{pluralize(by_rules, 'message')} summarized without a model")
-    if result.newly_masked:
-        outcomes.append(f"{pluralize(result.newly_masked, 'output')} masked")
+    outcomes = ", ".join(_describe_outcomes(result))
     kept = messages - sum(len(segment.run) for segment in result.segments) - result.masked
-    text = (
-        f"{', '.join(outcomes)}; {pluralize(kept, 'message')} kept verbatim. /undo takes it back."
-    )
-    if focus and not by_model:
+    text = f"{outcomes}; {pluralize(kept, 'message')} kept verbatim. /undo takes it back."
+    if focus and not result.summarized_by_model:
         text += f" No model wrote a summary, so the focus ({one_line(focus)[:40]}) was not used."
     sizes = f"{short_count(after.used)} instead of {short_count(before.used)}"
     return f"{text}\nThe next request has {sizes}."
+
+
+def _describe_outcomes(result: CompressResult) -> Iterator[str]:
+    models = [text.model or "a model" for text in result.written if text.method == "model"]
+    if by_model := result.summarized_by_model:
+        yield f"{pluralize(by_model, 'message')} summarized by {models[0]}"
+    if by_rules := result.newly_summarized - by_model:
+        yield f"{pluralize(by_rules, 'message')} summarized without a model"
+    if result.newly_masked:
+        yield f"{pluralize(result.newly_masked, 'output')} masked"
 
 
 def describe_pins(texts: Sequence[str]) -> str:

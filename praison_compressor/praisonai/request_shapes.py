@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..errors import InvalidMessages
-from ..messages import Message, is_result, is_system, responses, text_of, tool_calls_of
+from ..messages import Message, is_result, leading_count, responses, text_of, tool_calls_of
 from ..messages.display import message_as_text
 from ..messages.shapes import ITEMS, MASK_OPENS
 from ..messages.thinking import is_thinking
@@ -247,9 +247,7 @@ def add_cache_marks(
 def _indices_to_mark(messages: Sequence[Message]) -> list[int]:
     """Return the indices to mark, the most valuable first."""
     markable = [index for index, message in enumerate(messages) if _is_markable(message)]
-    # Later system messages come and go.
-    others = (index for index, message in enumerate(messages) if not is_system(message))
-    leading = next(others, len(messages))
+    leading = leading_count(messages)  # later system messages come and go
     kinds = (
         markable,
         [index for index in markable if index < leading],

@@ -57,18 +57,18 @@ class RoundTrip:
         """
         refusal = error.refusal if isinstance(error, _TooLong) else error
         other = await self._requests.next_view(self._sent, refusal)
-        refused = overflow_of(refusal)
-        is_same = refused is not None and other == self._sent.view
+        overflow = overflow_of(refusal)
+        is_same = overflow is not None and other == self._sent.view
         if other is not None and not is_same and self._attempts < ATTEMPTS:
             return self._write_view(other)
         self._requests.give_up(self._sent.request)
-        if other is not None and refused is not None and refused.certain:
+        if other is not None and overflow is not None and overflow.certain:
             raise NothingShorter from refusal
         raise refusal from refusal.__cause__
 
     def _write_view(self, view: Sequence[Message]) -> dict[str, Any]:
-        refused = self._requests.refused_keys(self._sent.request)
-        written = self._shape.write(self._params, view, refused, self._requests.cache_ttl)
+        keys = self._requests.refused_keys(self._sent.request)
+        written = self._shape.write(self._params, view, keys, self._requests.cache_ttl)
         self._asks_usage = written.asks_usage
         self._sent = self._sent._replace(view=view)
         self._attempts += 1
@@ -93,7 +93,7 @@ class RoundTrip:
         take the first choice of every piece.
         """
         self._learn(piece)
-        self._calls.take(piece)
+        self._calls.add_piece(piece)
         return not (self._asks_usage and field_of(piece, "choices") == [])
 
     async def on_stream_end(self, stream: Any) -> None:
@@ -200,7 +200,7 @@ class StreamedCalls:
         self._calls: dict[int, Message] = {}
         self._items: Message | None = None
 
-    def take(self, piece: Any) -> None:
+    def add_piece(self, piece: Any) -> None:
         """Read one piece of a stream of chat completions or of responses."""
         if field_of(piece, "type") == "response.completed":
             self._items = calls_of_answer(field_of(piece, "response"))

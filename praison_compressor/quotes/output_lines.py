@@ -30,7 +30,6 @@ _PLAIN_WORDS = tuple(
     "already in use|econn|err_|✗|✖|✘|❌|!!!|not ok".split("|")
 )
 _FAILURE_WORDS = (*_PLAIN_WORDS, "http/", "status", "e: ", "e  ", "! [")
-"""Words and marks in lines that report a failure."""
 _MIDDLE_WORDS = ("error", "fail", "fatal", "exception", "conflict", "panic", "denied", "reject")
 _MIDDLE_MARKS = ("FAILED", "ERROR")
 """Found where names of passed tests have a word of failure, too."""
@@ -223,9 +222,9 @@ def _rare_lines(lines: Sequence[str]) -> Sequence[str]:
 
 _ANY_NUMBER = re.compile(r"\d+")
 SHAPE_CHARS = 12
-_DECIDING_KEYS = frozenset(
-    "error errors success ok status state code statuscode message reason detail details warning "
-    "warnings failed failures result total count rejected applied iserror content".split()
+_DECIDING_KEY = re.compile(
+    ".*error.*|success|ok|status|state|(?:status)?code|message|reason|details?|warnings?|failed|"
+    "failures|result|total|count|rejected|applied|content"
 )
 
 
@@ -235,10 +234,7 @@ def _json_words(text: str) -> str:
     members = [
         cut_line(f'"{key}": {json.dumps(item, ensure_ascii=False)}', LINE_CHARS)
         for key, item in (value.items() if isinstance(value, Mapping) else ())
-        if item not in (None, "", [], {}) and (item is False or _is_deciding(str(key)))
+        if item not in (None, "", [], {})
+        and (item is False or _DECIDING_KEY.fullmatch(calls.normalize_key(str(key))))
     ]
     return cut_line(", ".join(members), 2 * LINE_CHARS)
-
-
-def _is_deciding(key: str) -> bool:
-    return calls.normalize_key(key) in _DECIDING_KEYS or "error" in key.lower()

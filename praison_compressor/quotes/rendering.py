@@ -146,15 +146,11 @@ class Renderer:
                 spare += part.tokens - parts[n].tokens
         printed = [part for part in parts if part.text]
         left_out = [part for part in parts if not part.text]
-        is_over = sum(part.tokens for part in parts) > budget
-        # Less than the counts of all sections may fit.
-        while is_over and printed and self.count("\n".join(x.text for x in printed)) > budget:
-            left_out.append(printed.pop())
         shown = [x for part in printed for x in part.entries[: len(part.entries) - len(part.left)]]
         return "\n".join(part.text for part in printed), shown, left_out
 
     def _render_outline(self, calls: Calls, left_out: Sequence[_Part], room: int) -> str:
-        """Return a line of calls for each tool, and the count of the rest."""
+        """Return a line of calls for each tool; count the rest."""
         ranked = sorted(calls, key=newest_act_first)
         # Without a place, what a call was given is of little use.
         named = ranked[: max(0, room) // NAMED_TOKENS] if self.references else []
@@ -184,8 +180,7 @@ class Renderer:
         ratio = (self.count(sample) + 1) / (len(sample.encode("utf-8", "replace")) + 1)
         entries = sorted(section.entries, key=lambda entry: entry.rank)
         marks = 14 if self.references else 2
-        texts = ((entry.lead + entry.body).encode("utf-8", "replace") for entry in entries)
-        sizes = [len(text) + marks for text in texts]
+        sizes = [len((x.lead + x.body).encode("utf-8", "replace")) + marks for x in entries]
         return _Part(section, entries, sizes, ratio, left=entries)
 
     def _print_within(self, part: _Part, room: int) -> _Part:
@@ -224,10 +219,7 @@ class Renderer:
     def _note(
         self, parts: Sequence[_Part], calls: Calls = (), tools: int = 0, refers: bool = False
     ) -> str:
-        """Return the line that counts entries and calls left out.
-
-        The `tools` called most have the number of their calls or, if the line `refers`, the places.
-        """
+        """Return the line that counts entries and calls left out, by tool."""
         counts, places = list[str](), [record.where for record in calls]
         for part in (part for part in parts if part.section.kind.noun):
             if left := [*part.section.unlisted, *(entry.at for entry in part.left)]:
@@ -235,7 +227,7 @@ class Renderer:
                 counts.append(f"{len(left):,} more {noun} not shown")
                 places += left
         named = [
-            f"{tool} {self._range(x.where for x in calls if x.call.name == tool) if refers else n}"
+            f"{tool} {self._range(x.where for x in calls if refers and x.call.name == tool) or n}"
             for tool, n in Counter(x.call.name for x in calls).most_common(tools)
         ]
         if calls:
@@ -245,7 +237,7 @@ class Renderer:
         return f"({', '.join(counts)}{f': {where}' if where else ''})" if counts else ""
 
     def _range(self, places: Iterable[int]) -> str:
-        """Return the references of a few places, or the first and the last of many."""
+        """Return the references of few places, else the first and last."""
         names = [*dict.fromkeys(filter(None, map(self._reference, sorted(places))))]
         return f"{names[0]} to {names[-1]}" if len(names) > NAMED_IN_NOTE else " ".join(names)
 

@@ -81,9 +81,7 @@ class TodoList:
         if kind == LOOK and isinstance(result, list) and result:
             self._read_list(result, record.answered_at, merge=True)
         line = deciding_line(record.call, record.text)
-        # A result that repeats the list has words of failure in its items.
-        repeats = any(item.title and item.title in record.text for item in self.items.values())
-        self.failure = line if is_failure(line) and not repeats else ""
+        self.failure = line if is_failure(line) else ""
 
     def _read_arguments(self, kind: str, record: CallRecord, result: Any) -> None:
         arguments = calls.arguments_by_name(record.call)

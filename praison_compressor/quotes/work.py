@@ -11,7 +11,7 @@ from ..messages.changed_files import paths_in
 from ..messages.display import pluralize
 from ..messages.results import CallRecord, exit_code, newest_act_first, unwrap_output
 from ..messages.shortening import cut_line
-from .output_lines import deciding_line
+from .output_lines import deciding_line, is_failure
 from .rendering import COMMANDS, FILES, INSTRUCTIONS_READ, QuoteEntry, Section
 from .speakers import IN_USER_ROLE, without_notes
 
@@ -56,11 +56,20 @@ def commands_section(runs: Mapping[str, Records], budget: int) -> Section:
     """Return the section of calls; calls that only look rank last."""
     ranked = sorted(runs.items(), key=lambda run: newest_act_first(run[1][-1]), reverse=True)
     most = max(LEAST_ENTRIES, budget // ENTRY_TOKENS)
+    newest = ranked[-most:]
+    failed = [(line, [run]) for line, records in newest for run in _earlier_failure(records)]
     entries = [
         _entry(records, newest_act_first(records[-1]), cut_line(line, COMMAND_LINE_CHARS))
-        for line, records in sorted(ranked[-most:], key=lambda run: run[1][-1].at)
+        for line, records in sorted([*newest, *failed], key=lambda run: run[1][-1].at)
     ]
     return Section(COMMANDS, entries)
+
+
+def _earlier_failure(records: Records) -> Records:
+    """Return a command's newest failed run, unless the newest run failed."""
+    runs = records if calls.command_of(records[-1].call) else ()
+    failed = next((x for x in reversed(runs) if is_failure(deciding_line(x.call, x.text))), None)
+    return [] if failed is None or failed is records[-1] else [failed]
 
 
 def files_section(files: Mapping[str, Records], budget: int) -> Section:
@@ -92,7 +101,6 @@ INSTRUCTION_FILES = frozenset(
     "agents.local.md agents.md agents.override.md claude.local.md claude.md crush.md gemini.md "
     "copilot-instructions.md hermes.md praison.md qwen.md skill.md soul.md warp.md".split()
 )
-"""Exact names of files of instructions, in lower case."""
 _SHOWS_ONE = re.compile(r"(?:cat|less|more|bat|type|Get-Content)(?: -\S+)* ([\w./\\~-]+)")
 _LINE_NUMBER = re.compile(r"^\s*\d+(?:\t|→|\|) ?", re.M)
 
@@ -129,6 +137,5 @@ def instructions_section(readings: Mapping[str, tuple[int, str]]) -> Section:
 
 def _content(text: str) -> str:
     """Return a file's content without a tool's line numbers."""
-    lines = text.strip("\n").split("\n")
-    is_numbered = all(_LINE_NUMBER.match(line) for line in lines if line.strip())
+    is_numbered = all(_LINE_NUMBER.match(line) for line in text.splitlines() if line.strip())
     return _LINE_NUMBER.sub("", text).strip() if is_numbered else text.strip()

@@ -4,7 +4,8 @@ Nothing here calls a model or writes.
 
 - `budget`: what a view may take
 - `costs`: what a compression costs, what it saves later
-- `view`: `View`, a transcript laid along its segments by digest and position
+- `tiles`: the segments laid along a transcript, by digest and position
+- `view`: `View`, a transcript with its tiles, counted
 - `masks`: old tool outputs as one line each
 - `cuts`: messages too long for the window, cut in their middle
 - `excerpts`: results that are too large, as their first and last lines

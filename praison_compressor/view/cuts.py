@@ -27,15 +27,16 @@ def shorten_messages(
     every = range(len(messages))
     users = [index for index in every if messages[index].get("role") == "user"]
     later = {*users[1:], *(index for index in every if is_result(messages[index]))}
-    rest = {index for index in every[:-1] if not is_system(messages[index])}
+    not_newest = {index for index in every[:-1] if not is_system(messages[index])}
     shortened = list(messages)
-    for targets in (later, rest, every):
+    for targets in (later, not_newest, every):
         if count(shortened) <= limit:
             return shortened
         shortened = _cut_evenly(messages, targets, limit, count, _cut_message)
-    fits = count(shortened) <= limit or not any(map(makes_calls, messages))
-    shorter = functools.partial(with_shorter_calls, shorten=leave_out_middle)
-    return shortened if fits else _cut_evenly(shortened, every, limit, count, shorter)
+    if count(shortened) <= limit or not any(map(makes_calls, messages)):
+        return shortened
+    cut_calls = functools.partial(with_shorter_calls, shorten=leave_out_middle)
+    return _cut_evenly(shortened, every, limit, count, cut_calls)
 
 
 def _cut_evenly(
@@ -47,14 +48,14 @@ def _cut_evenly(
 ) -> list[Message]:
     """Return the list with targets cut to the largest length that fits."""
 
-    def at(chars: int) -> list[Message]:
+    def cut_to(chars: int) -> list[Message]:
         return [cut(m, chars) if n in targets else m for n, m in enumerate(messages)]
 
     low = LEAST_CUT_CHARS
-    high, best = max([low, *(_longest_text(messages[index]) for index in targets)]), at(low)
+    high, best = max([low, *(_longest_text(messages[index]) for index in targets)]), cut_to(low)
     while high - low > max(50, low // 50):
         middle = (low + high) // 2
-        tried = at(middle)
+        tried = cut_to(middle)
         if count(tried) <= limit:
             best, low = tried, middle
         else:
@@ -63,8 +64,8 @@ def _cut_evenly(
 
 
 def _longest_text(message: Message) -> int:
-    asked = (len(call.arguments) for call in tool_calls_of(message))
-    return max([len(str(message.get("content") or "")), *asked])
+    arguments = (len(call.arguments) for call in tool_calls_of(message))
+    return max([len(str(message.get("content") or "")), *arguments])
 
 
 def _cut_message(message: Message, chars: int) -> Message:
@@ -84,10 +85,10 @@ def _cut_part(part: Any, chars: int) -> Any:
     return part
 
 
-def leave_out_middle(text: str, chars: int, rest: str = ": too long for the window") -> str:
-    """Return a text without its middle, its size and `rest` in place."""
+def leave_out_middle(text: str, chars: int, reason: str = ": too long for the window") -> str:
+    """Return a text with its middle's size and the reason in place."""
     if len(text) <= chars:
         return text
     half = chars // 2
     left_out = len(text) - 2 * half
-    return f"{text[:half]}\n[… {left_out:,} characters left out{rest} …]\n{text[-half:]}"
+    return f"{text[:half]}\n[… {left_out:,} characters left out{reason} …]\n{text[-half:]}"

@@ -51,9 +51,9 @@ def large_results(
 ) -> dict[int, TooLarge]:
     """Return the results and calls that are too large, by message index.
 
-    `most` limits one result, in tokens. All results of a step together, and
-    all calls of a message, may take 2 * `most`. Results of "keep" tools stay. Results with pictures
-    or files stay too, because the archive returns text only.
+    `most` limits one result, in tokens. All results of a step together may take 2 * `most`, and so
+    may all calls of a message. Results of "keep" tools stay. Results with pictures or files stay
+    too, because the archive returns text only.
     """
     large: dict[int, TooLarge] = {}
     for step in steps:
@@ -92,25 +92,21 @@ def _calls_not_kept(calls: Iterable[ToolCall], config: CompressorConfig) -> Call
     return {call.id: call for call in calls if policy_of(call.name, config) != KEEP}
 
 
-def excerpt_results(
-    large: TooLarge, message: Message, tokens: int, reference: str, *, reads: bool
-) -> Message:
+def excerpt_results(large: TooLarge, message: Message, tokens: int, reference: str) -> Message:
     """Return the message, each result as its first and last lines.
 
-    A call's long argument strings are cut in the middle; the arguments stay JSON.
-
-    The gap states its size and, if the agent `reads` the archive by tools, its `reference`.
-    `tokens` are the message's.
+    A call's long argument strings are cut in the middle; the arguments stay JSON. The gap states
+    its size and its `reference`, which is "" if the agent cannot read it. `tokens` are the
+    message's.
     """
     whole = message_as_text(message)
     density = len(whole) / max(1, tokens)
     half = int(large.kept_tokens * density / len(large.calls)) // 2
     if makes_calls(message):
-        rest = f": {reference} has them" if reference and reads else ""
-        shorten = functools.partial(leave_out_middle, rest=rest)
-        return replace_surrogates(
-            to_plain(with_shorter_calls(message, 2 * half, shorten, large.calls))
-        )
+        way_back = f": {reference} has them" if reference else ""
+        shorten = functools.partial(leave_out_middle, reason=way_back)
+        shorter = with_shorter_calls(message, 2 * half, shorten, large.calls)
+        return replace_surrogates(to_plain(shorter))
     length = len(split_lines(whole))
 
     def excerpt(call: ToolCall, result: Message, before: Sequence[Any]) -> str:
@@ -120,9 +116,9 @@ def excerpt_results(
             return text
         above = len(split_lines(earlier)) if (earlier := text_of({"content": list(before)})) else 0
         first, last = above + gap.first, above + gap.last
-        rest = READ_ON.format(f"{reference}:{first}-{last}") if reference and reads else ""
+        way_back = READ_ON.format(f"{reference}:{first}-{last}") if reference else ""
         size = int((gap.end - gap.start) / density)
-        marks = [LEFT_OUT.format(f"{first:,}", f"{last:,}", f"{length:,}", f"{size:,}", rest)]
+        marks = [LEFT_OUT.format(f"{first:,}", f"{last:,}", f"{length:,}", f"{size:,}", way_back)]
         if gap.quoted:
             marks.append(f"[line {above + gap.quoted_at:,}] {gap.quoted}")
         return "\n".join([text[: gap.start].rstrip("\n"), *marks, text[gap.end :]])

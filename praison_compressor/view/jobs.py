@@ -8,7 +8,8 @@ from typing import NamedTuple, Protocol
 
 from ..ledger.segments import Segment
 from .budget import Budget
-from .view import Run, View
+from .tiles import Run
+from .view import View
 
 SMALLEST_SUMMARY = 80
 """Tokens of a framed summary with one line of text: below it a summary says nothing."""

@@ -29,7 +29,8 @@ from .jobs import (
     replaceable_runs,
     size_without,
 )
-from .view import Run, View, largest_fixed
+from .tiles import Run
+from .view import View, largest_fixed
 
 # -------------------------------------------------------------- the tail
 
@@ -65,7 +66,7 @@ LEAST_FILLED = 0.95
 
 
 class Split(NamedTuple):
-    """A tail's start, the runs that texts replace, and the tokens of both parts."""
+    """A tail's start, the runs before it, and the tokens of both."""
 
     tail_start: int
     scope: Scope

@@ -10,14 +10,16 @@ from ..ledger.segments import Segment
 from ..messages import Message
 from ..messages.secrets import Redactor
 from ..quotes import read_quotes
-from ..quotes.quoting import CHARS_PER_TOKEN
 from ..quotes.speakers import spoken_parts
 from ..tokens.counter import TokenCounter
 from .budget import Budget
 from .excerpts import excerpt_results, large_results
 from .frame import frame_summary
 from .masks import SAMPLE_REFERENCE, mask_results, maskable_results
-from .view import Run, View
+from .tiles import Run
+from .view import View
+
+CHARS_PER_TOKEN = 6  # at most, in prose of any language
 
 Names = Mapping[int, str]
 """References by the index of the message; "" where the archive has no room for the message."""
@@ -62,9 +64,9 @@ class Texts:
             # Secrets are masked before the text is cut: half a secret has no shape to know it by.
             (message,) = self._redact([messages[index]])
             name = SAMPLE_REFERENCE if names is None else names.get(index, "")
+            reference = name if self._config.recall else ""
             tokens = view.tokens[index]
-            reads = bool(self._config.recall)
-            short = excerpt_results(large[index], message, tokens, name, reads=reads)
+            short = excerpt_results(large[index], message, tokens, reference)
             if self._tokens.message(short) <= tokens // 2:
                 excerpts[index] = short
         return excerpts

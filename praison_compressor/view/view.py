@@ -12,83 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, groupby
-from typing import NamedTuple
 
 from ..concurrency import computed_once
 from ..ledger.segments import Segment, Session
 from ..messages import Message, Transcript, is_result
 from ..messages.digests import Originals
-from ..messages.shapes import to_plain
 from ..messages.thinking import without_thinking
 from .masks import results_with_calls
-
-Run = tuple[int, int]
-"""Start and end (exclusive) of messages in a row."""
-
-# -------------------------------------------------------------- laying
-
-
-class Tile(NamedTuple):
-    """A run of a transcript, and the segment that replaces it."""
-
-    start: int
-    end: int
-    segment: Segment
-
-
-def lay_summaries(
-    digests: Sequence[str], segments: Sequence[Segment], replaceable: Sequence[bool]
-) -> list[Tile]:
-    """Lay summaries along a transcript by position, longest first.
-
-    A fold is longer than the summaries it replaced. Of equally long segments the newest is used.
-    `replaceable[i]`: whether a segment may replace message i. Each segment is used once.
-    """
-    newest_first = list(reversed(segments))
-    by_first: dict[str, list[Segment]] = {}
-    for segment in sorted(newest_first, key=lambda segment: -len(segment.run)):
-        if segment.kind == "summary" and segment.run:
-            by_first.setdefault(segment.run[0], []).append(segment)
-    tiles: list[Tile] = []
-    start = 0
-    while by_first and start < len(digests):
-        candidates = by_first.get(digests[start], [])
-        ends = ((segment, start + len(segment.run)) for segment in candidates)
-        fitting = (
-            Tile(start, end, segment)
-            for segment, end in ends
-            if tuple(digests[start:end]) == segment.run and all(replaceable[start:end])
-        )
-        tile = next(fitting, None)
-        if tile is not None:
-            tiles.append(tile)
-            candidates.remove(tile.segment)
-        start = start + 1 if tile is None else tile.end
-    return tiles
-
-
-def lay_masks(
-    digests: Sequence[str], segments: Sequence[Segment], replaceable: Sequence[bool]
-) -> dict[int, Segment]:
-    """Lay recorded masks and excerpts along a transcript, each once.
-
-    A later result with equal words and id (ids recur) is a new one: the agent asked again and must
-    see it. An excerpt stays in the newest step too, until its result is masked.
-    """
-    waiting: dict[tuple[str, str], list[Segment]] = {}
-    for segment in segments:
-        if segment.kind in ("mask", "excerpt"):
-            waiting.setdefault((segment.kind, segment.run[0]), []).append(segment)
-    laid: dict[int, Segment] = {}
-    for index, digest in enumerate(digests if waiting else ()):
-        for kind in ("excerpt", "mask"):
-            if waiting.get((kind, digest)) and (replaceable[index] or kind == "excerpt"):
-                laid[index] = waiting[kind, digest].pop(0)
-    return laid
-
-
-# -------------------------------------------------------------- the view
-
+from .tiles import Run, Tile, lay_masks, lay_summaries, replace_runs
 
 NO_SESSION = Session("", "", "", None)
 NO_ORIGINALS = Originals(())
@@ -392,16 +323,6 @@ class View:
         """Return the view with these segments in its ledger too."""
         more = tuple(segments)
         return replace(self, segments=self.segments + more) if more else self
-
-
-def replace_runs(messages: Sequence[Message], tiles: Iterable[Tile]) -> list[Message]:
-    """Return the messages with each tile's rendering in place of its run."""
-    view: list[Message] = []
-    start = 0
-    for tile in tiles:
-        view += [*messages[start : tile.start], to_plain(tile.segment.rendered)]
-        start = tile.end
-    return [*view, *messages[start:]]
 
 
 def step_at(index: int, transcript: Transcript) -> range:

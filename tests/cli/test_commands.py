@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.messages import Message
 from praison_compressor.messages.display import clean
 from praison_compressor.testing import Failure
 from tests.helpers.command import RAW, SUMMARIZE
@@ -115,21 +114,18 @@ def test_a_remedy_names_options_of_the_command_line(file, run):
 # ---------------------------------------------------------------- what is accepted
 
 
-def shapes(messages: list[Message]) -> dict[str, str]:
-    return {
-        "a JSON list": json.dumps(messages),
-        "an object": json.dumps({"id": 1, "messages": messages}),
-        "a message a line": "\n".join(map(json.dumps, messages)),
-        "a conversation a line": json.dumps(messages) + "\n",
-        "with a byte order mark": "\ufeff" + json.dumps(messages),
-        "with empty lines": "\n\n".join(map(json.dumps, messages)) + "\n\n",
-    }
-
-
 def test_every_documented_shape_of_a_transcript_is_read(tmp_path, run):
     """Every documented shape of a file is read as the same conversation."""
     messages, path = audit(3), tmp_path / "transcript"
-    for shape, text in shapes(messages).items():
+    whole, lines = json.dumps(messages), [*map(json.dumps, messages)]
+    for shape, text in {
+        "a JSON list": whole,
+        "an object": json.dumps({"id": 1, "messages": messages}),
+        "a message a line": "\n".join(lines),
+        "a conversation a line": whole + "\n",
+        "with a byte order mark": "\ufeff" + whole,
+        "with empty lines": "\n\n".join(lines) + "\n\n",
+    }.items():
         path.write_text(text, encoding="utf-8")
         done = run("compress", path, "--json")
         assert (done.code, done.json["messages"]) == (0, messages), shape

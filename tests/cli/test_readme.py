@@ -74,19 +74,15 @@ def options() -> Iterator[tuple[str, Any]]:
             yield name, parameter
 
 
-def explained(name: str) -> str:
-    """Return the help of the program and of one of its commands."""
-    return f"{build().help} {commands()[name].help}"
-
-
 def test_every_command_and_option_explains_itself():
     """Every command, option and word has a help text; every command has `--json`."""
     assert [name for name, command in commands().items() if not command.help] == []
+    helps = {name: f"{build().help} {command.help}" for name, command in commands().items()}
     silent = [
         (name, each.name)
         for name, each in options()
         for word in re.findall(r"[A-Z]+", each.metavar or each.name.upper())
-        if not (each.help if each.param_type_name == "option" else word in explained(name))
+        if not (each.help if each.param_type_name == "option" else word in helps[name])
     ]
     assert silent == []
     assert {name for name, p in options() if "--json" in p.opts} == set(commands())

@@ -34,12 +34,11 @@ class Program:
     def agent(self) -> Agent:
         """Return the agent that every run of the program makes."""
         place = {"store_url": "sqlite:///restarts.db", "context_window": self.window}
-        if self.kept == OPTION:
-            asked = hosting.context(self, session_id=SESSION, **place)
-            return hosting.agent(self, self.path, asked, tools=[hosting.look_up])
+        own = {"session_id": SESSION} if self.kept == OPTION else {}
+        asked = hosting.context(self, **place, **own)
         memory = MemoryConfig(session_id=SESSION, history=self.kept == HISTORY)
-        asked = hosting.context(self, **place)
-        return hosting.agent(self, self.path, asked, tools=[hosting.look_up], memory=memory)
+        tools = [hosting.look_up]
+        return hosting.agent(self, self.path, asked, tools=tools, memory=None if own else memory)
 
     def serve(self, asks: Connection) -> None:
         """Answer each prompt that comes."""

@@ -276,17 +276,13 @@ def large_outputs() -> list[Message]:
     return messages
 
 
-def at_the_end() -> list[Message]:
-    """Return a session with secrets in its newest messages."""
-    return [*session(20), *step("call_env", "\n".join(TEXTS.values()), "bash", command="env")]
-
-
+AT_THE_END = [*session(20), *step("call_env", "\n".join(TEXTS.values()), "bash", command="env")]
 SUMMARIZED = pytest.param({}, with_secrets(), id="summary")
 BOTH_WAYS = [SUMMARIZED, pytest.param(MASKING, large_outputs(), id="masks")]
 
 
 @pytest.mark.parametrize(
-    ("options", "messages"), [*BOTH_WAYS, pytest.param({}, at_the_end(), id="newest messages")]
+    ("options", "messages"), [*BOTH_WAYS, pytest.param({}, AT_THE_END, id="newest messages")]
 )
 def test_no_secret_is_on_the_disk(tmp_path, options, messages):
     """No payload, index, free page or log holds a secret."""

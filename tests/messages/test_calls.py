@@ -16,23 +16,19 @@ GIVEN: dict[str, Any] = {"path": "notes/a.txt", "content": BIG, "mode": 420}
 ROWS = {"rows": [["x", n] for n in range(12_000)]}
 
 
-def openai(given: Any) -> list[dict[str, Any]]:
-    """Return a call and its result as messages."""
-    return step("a", "ok", "write", **given)
+SHAPES = {
+    "messages": lambda given: step("a", "ok", "write", **given),
+    "blocks": lambda given: [asks(use("a", "write", **given)), brings(result("a", "ok"))],
+}
 
 
-def anthropic(given: Any) -> list[dict[str, Any]]:
-    """Return a call and its result as blocks."""
-    return [asks(use("a", "write", **given)), brings(result("a", "ok"))]
-
-
-@pytest.mark.parametrize("shape", [openai, anthropic])
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(
     ("given", "kept"), [(GIVEN, {"path": "notes/a.txt", "mode": 420}), (ROWS, {})]
 )
 def test_a_call_larger_than_the_window_is_no_dead_end(shape, given, kept):
     """A large call is sent as an object with both ends of its texts, and archived whole."""
-    messages = [{"role": "user", "content": "Write it."}, *shape(given)]
+    messages = [{"role": "user", "content": "Write it."}, *SHAPES[shape](given)]
     ours = ContextCompressor(CompressorConfig(model="gpt-4o", context_window=16_000))
     view = ours.compress_sync(messages)
     (call,) = tool_calls_of(view.messages[1])

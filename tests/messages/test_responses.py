@@ -1,7 +1,6 @@
 """Items of OpenAI's Responses API as messages, and back."""
 
 import copy
-import json
 
 import pytest
 from hypothesis import given
@@ -61,21 +60,19 @@ def test_images_are_translated_both_ways():
     assert to_items([message]) == (None, items)
 
 
-def called(id: str, path: str, output: str) -> list[Message]:
-    """Return a step of a reasoning model."""
-    arguments = json.dumps({"path": path})
-    return [
-        {"type": "reasoning", "id": f"rs_{id}", "summary": [], "encrypted_content": "x" * 40},
-        {"type": "function_call", "call_id": id, "name": "read_file", "arguments": arguments},
-        {"type": "function_call_output", "call_id": id, "output": output},
-    ]
-
-
 def items(turns: int) -> list[Message]:
+    """Return a session of a reasoning model that reads a file a turn."""
     found: list[Message] = []
     for t in range(turns):
-        found.append({"role": "user", "content": f"Look at part {t}."})
-        found += called(f"c{t}", f"src/{t}.py", "lorem ipsum dolor " * 150)
+        asks = {"call_id": f"c{t}", "name": "read_file", "arguments": f'{{"path": "src/{t}.py"}}'}
+        sealed = {"id": f"rs_c{t}", "summary": [], "encrypted_content": "x" * 40}
+        output = {"call_id": f"c{t}", "output": "lorem ipsum dolor " * 150}
+        found += [
+            {"role": "user", "content": f"Look at part {t}."},
+            {"type": "reasoning", **sealed},
+            {"type": "function_call", **asks},
+            {"type": "function_call_output", **output},
+        ]
     return found
 
 

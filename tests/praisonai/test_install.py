@@ -158,7 +158,7 @@ def test_a_turn_whose_requests_pass_us_by_says_so(host, caplog):
     assert "no request passed" not in caplog.text
     client = next(place for place in PLACES if place.row.name == "async_client")
     with pytest.MonkeyPatch.context() as patch:  # over before `uninstall` puts the host's back
-        patch.setattr(client.holder, "async_client", client.before)
+        patch.setattr(client.holder, "async_client", client.original)
         assert made.chat(turn(1)) is not None
         made.chat(turn(2))
     assert caplog.text.count("no request passed the compressor") == 1

@@ -15,7 +15,6 @@ import pytest
 from praison_compressor import CompressorConfig
 from praison_compressor.cli.doctor import DOCTOR_CHECKS
 from praison_compressor.praisonai import plugin
-from praison_compressor.testing import LocalProvider, Recorded
 from tests.helpers.processes import ROOT, install_plugin, own_environment, python
 
 NAME = "praison-compressor"
@@ -151,13 +150,6 @@ def talk(name, words, turns, **more):
 """
 
 
-def last_of(provider: LocalProvider, name: str) -> Recorded:
-    """Return the last request of the agent of that name; a summary's is another's."""
-    system = f"You are {name}."
-    theirs = [r for r in provider.requests if system in str(r.messages[0].get("content"))]
-    return theirs[-1]
-
-
 def test_an_agent_with_another_strategy_is_left_alone(elsewhere, provider):
     """The plugin compresses agents that name no strategy, and no others."""
     configured(elsewhere, f"plugins: {{{NAME}: {{context_window: 4000, output_reserve: 500}}}}")
@@ -172,9 +164,11 @@ def test_an_agent_with_another_strategy_is_left_alone(elsewhere, provider):
         talk("a-host", 120, 6, context=ContextConfig())
     """
     ran(elsewhere, TALK + textwrap.dedent(script), OPENAI_BASE_URL=provider.base_url)
-    sizes = {
-        name: last_of(provider, name).prompt_tokens
+    sizes = {  # of each agent's last request; a summary's has another system prompt
+        name: record.prompt_tokens
         for name in ("plain", "a-clerk", "on", "choosy", "off", "another", "a-host")
+        for record in provider.requests
+        if f"You are {name}." in str(record.messages[0].get("content"))
     }
     compressed = {name for name, tokens in sizes.items() if tokens < 3_500}
     assert compressed == {"plain", "a-clerk", "on", "choosy"}, sizes

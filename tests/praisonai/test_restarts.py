@@ -90,14 +90,6 @@ def test_a_restart_costs_nothing(host, path, mode, kept):
 # ---------------------------------------------------------------- run, kill, run again
 
 
-def recipe() -> str:
-    """Return the program that the README shows under "Run, kill, run again"."""
-    text = (ROOT / "README.md").read_text("utf-8")
-    shown = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    (found,) = [each for each in shown if 'session_id="desk", store_url' in each]
-    return found
-
-
 def run(code: str, prompts: list[str]) -> list[str]:
     """Run a program in a process of its own, ask, and kill it; return what it printed."""
     with subprocess.Popen(
@@ -118,7 +110,8 @@ def run(code: str, prompts: list[str]) -> list[str]:
 
 def test_the_recipe_remembers_after_a_kill(host):
     """The README's program of six lines is killed: its next run knows all."""
-    code = recipe()
+    shown = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    (code,) = [each for each in shown if 'session_id="desk", store_url' in each]
     assert len([line for line in code.splitlines() if line]) == 6
     facts = ["The fiscal year starts in April.", "Order ORD-4123 is for pier 3."]
     assert all("Noted." in said for said in run(code, facts))

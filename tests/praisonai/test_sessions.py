@@ -53,12 +53,6 @@ def talk(made: Agent) -> Any:
     return made.context_compressor
 
 
-def bytes_kept() -> bytes:
-    """Return every byte of our files and of the host's session store."""
-    places = (default_path().parent, Path(get_default_session_store().session_dir))
-    return b"".join(map(bytes_of, places))
-
-
 def use_as_default(monkeypatch: pytest.MonkeyPatch, store: Any) -> Any:
     """Inject the host's default session store, as its users do."""
     monkeypatch.setattr(host_stores, "_default_store", store)
@@ -141,7 +135,8 @@ def test_an_encrypted_session_has_an_encrypted_ledger(host, monkeypatch):
     compressor = talk(kept(host))
     assert "ledger-encrypted.db" in compressor.status().store
     assert not default_path().exists()
-    written = bytes_kept()
+    folders = (default_path().parent, Path(get_default_session_store().session_dir))
+    written = b"".join(map(bytes_of, folders))
     assert len(written) > 10_000
     assert b"the parser reads each line" not in written
     assert b"L-001" not in written

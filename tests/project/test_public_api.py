@@ -7,7 +7,6 @@ import pkgutil
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,11 +22,6 @@ PUBLIC = set(
 )
 SOURCES = sorted(Path(praison_compressor.__file__).parent.rglob("*.py"))
 MODULES = ["praison_compressor", "praison_compressor.praisonai", "praison_compressor.testing"]
-
-
-def functions_in(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    return [n for n in nodes if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
 
 
 def names_in_args(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
@@ -84,25 +78,26 @@ MOST_WORDS = 12
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def first_lines() -> Iterator[tuple[str, str]]:
-    """Yield each docstring's module and first line."""
-    for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, DOCUMENTED) and (text := ast.get_docstring(node)):
-                yield path.name, text.partition("\n")[0]
-
-
 def test_a_docstring_begins_with_a_short_line():
     """The first line of each docstring has at most 12 words."""
-    lines = list(first_lines())
+    lines = [
+        (path.name, text.partition("\n")[0])
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, DOCUMENTED) and (text := ast.get_docstring(node))
+    ]
     assert len(lines) > 1_000
     assert [line for line in lines if len(line[1].split()) > MOST_WORDS] == []
 
 
 def test_docstrings_describe_parameters_that_exist():
     """Each name in a docstring's Args section is a parameter."""
-    functions = [(path, node) for path in SOURCES for node in functions_in(path)]
-    described = [(path, node, names_in_args(node)) for path, node in functions]
+    described = [
+        (path, node, names_in_args(node))
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
     unknown = [
         (path.name, node.name, name)
         for path, node, names in described

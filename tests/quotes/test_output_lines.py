@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import chain
 
 import pytest
 
@@ -79,14 +80,14 @@ def test_an_exit_code_that_is_not_zero_is_quoted():
 
 
 def test_the_newest_run_of_a_command_is_quoted():
-    """The newest run and the number of runs are quoted, earlier outputs are not."""
-    runs = [
-        *step("a", "3 failed, 9 passed", "bash", command="make check"),
-        *step("b", "12 passed", "bash", command="make check"),
-    ]
-    text = quoted(runs)
-    assert "make check (newest of 2) -> 12 passed" in text
-    assert "3 failed" not in text
+    """The newest run is quoted, and the newest run that failed if the newest of all did not."""
+    outputs = ("1 failed, 11 passed", "3 failed, 9 passed", "10 passed", "12 passed")
+    runs = [step(f"c{n}", text, "bash", command="make check") for n, text in enumerate(outputs)]
+    mended, broken = (quoted([*chain(*some)]) for some in (runs, runs[:2]))
+    assert "[s1.4] make check -> 3 failed, 9 passed\n" in mended
+    assert "[s1.8] make check (newest of 4) -> 12 passed" in mended
+    assert "1 failed" not in mended + broken
+    assert "10 passed" not in mended
 
 
 def test_a_call_without_a_result_says_so():

@@ -298,4 +298,10 @@ def test_a_message_of_the_tail_is_not_quoted_again():
 
 def test_without_references_none_is_printed():
     """Quotes for a reader without recall have no references."""
-    assert "[s" not in quoted([user("Begin."), *step("a", "5 rows", "query", t="x")], references=())
+    messages = [
+        user("Begin."),
+        *step("a", "5 rows", "query", t="x"),
+        *step("b", "x", "query", t="y"),
+    ]
+    assert "[s" not in quoted(messages, references=())
+    assert quoted(messages, 24, references=()).endswith("2 more calls not shown (query 2))")

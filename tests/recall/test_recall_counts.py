@@ -210,15 +210,15 @@ def test_a_value_of_json_stands_by_its_key():
 # ---------------------------------------------------------------- masked outputs
 
 
+SMALL = CompressorConfig(
+    model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, namespace=NAMESPACE
+)
 PARTS = Model("## Done\nThe parts up to here are in order.")
 
 
 def test_every_masked_output_says_how_it_is_read_whole(store):
     """A masked line's reference reads the whole output, also after a later summary."""
-    config = CompressorConfig(
-        model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, namespace=NAMESPACE
-    )
-    ours = ContextCompressor(replace(config, recall=True), summarizer=PARTS, store=store)
+    ours = ContextCompressor(replace(SMALL, recall=True), summarizer=PARTS, store=store)
     messages = outputs(20)
     view = ours.compress_sync(messages, session_id="s")
     assert view.context_status == "masked"
@@ -246,15 +246,12 @@ def test_every_masked_output_says_how_it_is_read_whole(store):
 @pytest.mark.parametrize("shape", [list, to_native], ids=["texts", "blocks"])
 def test_a_view_without_recall_tools_does_not_mention_them(shape):
     """A view for an agent without recall tools does not mention the tools."""
-    config = CompressorConfig(
-        model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, namespace=NAMESPACE
-    )
     store = MemoryStore()
-    having = ContextCompressor(replace(config, recall=True), summarizer=PARTS, store=store)
+    having = ContextCompressor(replace(SMALL, recall=True), summarizer=PARTS, store=store)
     messages = shape(outputs(60))
     result = having.compress_sync(messages, session_id="s", force=True)
     assert "read_conversation_archive" in str(result.messages)
-    without = ContextCompressor(config, store=store)
+    without = ContextCompressor(SMALL, store=store)
     view = without.compress_sync(messages, session_id="s")
     assert (view.context_status, view.written) == (result.context_status, ())
     assert view.context_status == "summarized"

@@ -99,9 +99,7 @@ def test_an_answer_that_did_not_end_by_itself_is_refused(reasons, why):
     assert {refused(TRUE, reason) for reason in reasons} == {why}
 
 
-def shuffled(text: str) -> str:
-    words = text.split()
-    return " ".join(random.Random(5).sample(words, len(words)))
+SHUFFLED = " ".join(random.Random(5).sample(TRUE.split(), len(TRUE.split())))
 
 
 @pytest.mark.parametrize(
@@ -117,7 +115,7 @@ def shuffled(text: str) -> str:
         (ASKED.messages[0]["content"], "echo"),
         (ASKED.messages[1]["content"], "echo"),
         ("\n\n".join(render_messages(MESSAGES)[:4])[:2_000], "echo"),
-        (shuffled(TRUE), "no order"),
+        (SHUFFLED, "no order"),
         (f"{TRUE} {'The totals differ, look again. ' * 40}", "repetition"),
         (f"{TRUE}\n{'- Norway' * 200}", "repetition"),
         ("go on " * 300, "repetition"),

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,6 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from praison_compressor import SummarizerUnavailable
-from praison_compressor.summaries import litellm_client
 from praison_compressor.summaries.litellm_client import (
     HONOURS_API_BASE,
     THINKING_TOKENS,
@@ -42,10 +42,10 @@ async def failure(summarizer: LiteLLMSummarizer, **options: Any) -> SummarizerUn
     return caught.value
 
 
-SLOW = """
-import time
+FAKE = """
+import os
 from types import SimpleNamespace as Some
-time.sleep(1.5)
+found = os.environ.get("LITELLM_LOCAL_MODEL_COST_MAP")
 BadRequestError = UnprocessableEntityError = OSError
 provider_list, api_key, openai_key = ["openai"], None, None
 def completion(**request):
@@ -54,15 +54,34 @@ def completion(**request):
 """
 
 
+def replace_litellm(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) -> None:
+    """Let the next import of litellm run this text; the real one comes back after the test."""
+    (folder / "litellm.py").write_text(text)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setitem(sys.modules, "litellm", None)
+    del sys.modules["litellm"]
+
+
 def test_the_first_calls_import_is_no_part_of_its_time(tmp_path, monkeypatch):
     """litellm's import does not count against the first call's time limit."""
     ours = compressor(auxiliary_model="openai/some", timeout_seconds=1.0, summary_max_retries=0)
     ours.preview(session(20))  # reads the real library's tables, for all tests
-    (tmp_path / "litellm.py").write_text(SLOW)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setitem(sys.modules, "litellm", None)  # put back as it was, or taken away
-    del sys.modules["litellm"]
+    replace_litellm(monkeypatch, tmp_path, f"import time\ntime.sleep(1.5)\n{FAKE}")
     assert ours.compress_sync(session(20)).summary_method == "model"
+
+
+@pytest.mark.parametrize(("given", "found"), [(None, "True"), ("False", "False")])
+async def test_importing_litellm_changes_no_environment(monkeypatch, tmp_path, given, found):
+    """litellm is imported without a network, and the environment stays as it was."""
+    name = "LITELLM_LOCAL_MODEL_COST_MAP"
+    replace_litellm(monkeypatch, tmp_path, FAKE)
+    monkeypatch.delenv(name, raising=False)
+    if given is not None:
+        monkeypatch.setenv(name, given)
+    asked = LiteLLMSummarizer("openai/some")
+    await asked.summarize(REQUEST, max_tokens=9, timeout_seconds=10)
+    assert (sys.modules["litellm"].found, sys.modules["litellm"].telemetry) == (found, False)
+    assert os.environ.get(name) == given
 
 
 # ---------------------------------------------------------------- what is sent
@@ -122,18 +141,13 @@ async def test_each_listed_provider_sends_to_the_given_endpoint(name):
         heard.append(await request.read())
         return web.Response(status=404)
 
-    async with TestServer(_application(answer)) as server:
+    application = web.Application()
+    application.router.add_post("/{path:.*}", answer)
+    async with TestServer(application) as server:
         model = f"{name}/{_PARTICULAR.get(name, 'some-model')}"
         await failure(LiteLLMSummarizer(model, api_base=str(server.make_url("/v1")), api_key="key"))
     assert len(heard) == 1
     assert b"transcript" in heard[0]
-
-
-def _application(answer: Any) -> web.Application:
-    """Return an endpoint of no protocol, which records requests."""
-    application = web.Application()
-    application.router.add_post("/{path:.*}", answer)
-    return application
 
 
 async def test_a_provider_that_may_go_elsewhere_is_refused(provider):
@@ -197,22 +211,3 @@ async def test_each_failure_has_its_kind(behaviour, kind):
         assert error.retry_after == {"rate_limited": 0.02}.get(behaviour)
         # Retries are the compressor's: one call is one request.
         assert len(provider.requests) == 1
-
-
-# ---------------------------------------------------------------- where it runs
-
-
-def test_importing_litellm_changes_no_environment(monkeypatch, tmp_path):
-    """litellm is imported without a network, and the environment stays as it was."""
-    name = "LITELLM_LOCAL_MODEL_COST_MAP"
-    (tmp_path / "litellm.py").write_text(f"import os\nfound = os.environ.get({name!r})\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setitem(sys.modules, "litellm", None)  # put back at the end
-    for given, found in ((None, "True"), ("False", "False")):
-        del sys.modules["litellm"]
-        monkeypatch.delenv(name, raising=False)
-        if given is not None:
-            monkeypatch.setenv(name, given)
-        litellm = litellm_client._import_litellm()
-        assert (litellm.found, litellm.telemetry) == (found, False)
-        assert os.environ.get(name) == given

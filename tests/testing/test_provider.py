@@ -18,12 +18,9 @@ TOOL: Any = {"type": "function", "function": {"name": "read", "parameters": PARA
 CALLS = (Call("read", {"path": "a.py"}), Call("read", {"path": "b.py"}))
 
 
-def client_of(provider: LocalProvider) -> openai.OpenAI:
-    return openai.OpenAI(base_url=provider.base_url, api_key="secret", max_retries=0, timeout=20)
-
-
 def ask(provider: LocalProvider, messages: Any = HI, model: str = "gpt-4o", **options: Any) -> Any:
-    return client_of(provider).chat.completions.create(model=model, messages=messages, **options)
+    client = openai.OpenAI(base_url=provider.base_url, api_key="secret", max_retries=0, timeout=20)
+    return client.chat.completions.create(model=model, messages=messages, **options)
 
 
 # ---------------------------------------------------------------- the record

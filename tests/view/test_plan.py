@@ -1,5 +1,6 @@
 """A plan cuts between steps, stays within its budget and loses no message."""
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -11,7 +12,6 @@ from hypothesis import strategies as st
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, Segment
 from praison_compressor.messages import Message, digest, read_transcript, split_steps
 from praison_compressor.view.budget import Budget
-from praison_compressor.view.jobs import Plan
 from praison_compressor.view.view import View
 from tests.helpers.sketches import budget, laid, planned
 from tests.helpers.transcripts import session, step, transcripts
@@ -31,14 +31,6 @@ def exactly(target: int, **options: Any) -> Budget:
     return Budget.exactly(CompressorConfig(**options), target)
 
 
-def plan_if_possible(view: View, budget: Budget) -> Plan | None:
-    """Return the plan, or None also where no plan can be made."""
-    try:
-        return planned(view, budget)
-    except BudgetTooSmall:
-        return None
-
-
 def summary_of(messages: list[Message], start: int, end: int) -> Segment:
     """Return a segment that replaces messages[start:end]."""
     run = tuple(digest(message) for message in messages[start:end])
@@ -50,7 +42,9 @@ def summary_of(messages: list[Message], start: int, end: int) -> Segment:
 def test_head_segments_and_tail_rejoined_are_the_messages(messages, target, keep):
     """Head, segments and tail, rejoined, are the messages, at any budget."""
     view = view_of(messages)
-    found = plan_if_possible(view, exactly(target, protect_last_n_tokens=keep))
+    found = None
+    with contextlib.suppress(BudgetTooSmall):
+        found = planned(view, exactly(target, protect_last_n_tokens=keep))
     assume(found is not None)
     inside = [index for job in found.jobs for index in range(job.start, job.end)]
     outside = [index for index in range(len(messages)) if index not in set(inside)]

@@ -265,6 +265,8 @@ def _skeleton_length(archive: SqlArchive, session_key: int, skeleton: Skeleton) 
         chained = reversed(newest_entries(archive, row).items())
         values = [{"key": key, "newest": newest} for key, newest in chained]
         sizes = [size for part in values for size in archive.execute(_SIZES, part).scalars()]
+        if max(numbers) >= len(sizes):
+            raise LedgerCorrupt(f"session {row.id}: its chain has no entry {max(numbers)}")
         length += sum(sizes[number] for number in numbers)
     return length
 

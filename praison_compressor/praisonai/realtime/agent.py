@@ -255,7 +255,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             return
         self._deliver(event)
         try:
-            if self._folding.take(event):
+            if self._folding.apply(event):
                 return  # an answer to the memory's own work
         except Exception:
             # An invalid event must not end the conversation.

@@ -141,14 +141,14 @@ class Folding:
 
     # ------------------------------------------------------------ events
 
-    def take(self, event: ServerEvent) -> bool:
+    def apply(self, event: ServerEvent) -> bool:
         """Apply an event, start due work; return whether it answered ours."""
         kind, item_id = str(event.get("type")), str(event.get("item_id"))
         if kind == "error":
             return self._on_refusal(mapping(event.get("error")))
         if kind == DELETED:
             self._on_deleted(item_id)
-        self.items.take(event)
+        self.items.apply(event)
         if kind.endswith(".delta"):
             return False  # most events, as audio, start no work
         if kind in ADDED:

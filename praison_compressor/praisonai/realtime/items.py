@@ -203,7 +203,7 @@ class Items:
 
     # ------------------------------------------------------------ events of the server
 
-    def take(self, event: Mapping[str, Any]) -> None:
+    def apply(self, event: Mapping[str, Any]) -> None:
         """Apply one event of the server; never raise."""
         kind = str(event.get("type"))
         if kind in ADDED or kind == _DONE:

@@ -273,21 +273,11 @@ def _blocks(reply: Reply, asked: Asked) -> list[JSON]:
 def _pieces_of(block: JSON) -> tuple[JSON, list[JSON]]:
     """Return a block's opening and its deltas."""
     if block["type"] == "text":
-        deltas = [
-            {"type": "text_delta", "text": piece} for piece in split_for_stream(block["text"])
-        ]
-        return {"type": "text", "text": ""}, deltas
-    if block["type"] == "tool_use":
-        encoded = json.dumps(block["input"], ensure_ascii=False)
-        deltas = [
-            {"type": "input_json_delta", "partial_json": p} for p in split_for_stream(encoded)
-        ]
-        return {**block, "input": {}}, deltas
-    deltas = [
-        {"type": "thinking_delta", "thinking": p} for p in split_for_stream(block["thinking"])
-    ]
-    deltas.append({"type": "signature_delta", "signature": block["signature"]})
-    return {"type": "thinking", "thinking": "", "signature": ""}, deltas
+        words = split_for_stream(block["text"])
+        return {"type": "text", "text": ""}, [{"type": "text_delta", "text": w} for w in words]
+    encoded = json.dumps(block["input"], ensure_ascii=False)
+    deltas = [{"type": "input_json_delta", "partial_json": p} for p in split_for_stream(encoded)]
+    return {**block, "input": {}}, deltas
 
 
 def _usage(asked: Recorded) -> JSON:

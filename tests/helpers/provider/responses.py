@@ -177,13 +177,11 @@ def _output(reply: Reply, asked: Asked) -> list[JSON]:
 
 def _item_events(item: JSON, index: int) -> Iterator[JSON]:
     place = {"output_index": index}
-    blank: dict[str, JSON] = {"message": {"content": []}, "reasoning": {"summary": []}}
-    opened = {**item, **blank.get(item["type"], {"arguments": ""})}
-    if item["type"] != "reasoning":
-        opened["status"] = "in_progress"
+    is_text = item["type"] == "message"
+    opened = {**item, **({"content": []} if is_text else {"arguments": ""})}
+    opened["status"] = "in_progress"
     yield {"type": "response.output_item.added", **place, "item": opened}
-    inner = {"message": _text_events, "reasoning": _summary_events}.get(item["type"], _call_events)
-    yield from inner(item, {**place, "item_id": item["id"]})
+    yield from (_text_events if is_text else _call_events)(item, {**place, "item_id": item["id"]})
     yield {"type": "response.output_item.done", **place, "item": item}
 
 
@@ -196,17 +194,6 @@ def _text_events(item: JSON, place: JSON) -> Iterator[JSON]:
         yield {"type": f"{name}.delta", **place, "delta": piece, "logprobs": []}
     yield {"type": f"{name}.done", **place, "text": part["text"], "logprobs": []}
     yield {"type": "response.content_part.done", **place, "part": part}
-
-
-def _summary_events(item: JSON, place: JSON) -> Iterator[JSON]:
-    part = item["summary"][0]
-    place = {**place, "summary_index": 0}
-    name = "response.reasoning_summary"
-    yield {"type": f"{name}_part.added", **place, "part": {**part, "text": ""}}
-    for piece in split_for_stream(part["text"]):
-        yield {"type": f"{name}_text.delta", **place, "delta": piece}
-    yield {"type": f"{name}_text.done", **place, "text": part["text"]}
-    yield {"type": f"{name}_part.done", **place, "part": part}
 
 
 def _call_events(item: JSON, place: JSON) -> Iterator[JSON]:

@@ -20,7 +20,7 @@ from tests.helpers.transcripts import find_repairs
 def follower(*events: Event) -> Items:
     found = Items()
     for event in events:
-        found.take(event)
+        found.apply(event)
     return found
 
 
@@ -47,11 +47,6 @@ def output(item_id: str, call_id: str) -> Event:
     return {"id": item_id, "type": "function_call_output", "call_id": call_id, "output": "done"}
 
 
-def said(found: Items, item_id: str) -> str:
-    item = found.get(item_id)
-    return item.text
-
-
 # ---------------------------------------------------------------- the list
 
 
@@ -63,10 +58,10 @@ def test_the_order_is_the_servers(places, gone):
     found = follower(added(user("first"), previous_item_id=None))
     for number, place in enumerate(places):
         at = min(place, len(theirs) - 1)
-        found.take(added(user(f"item_{number}"), previous_item_id=theirs[at]))
+        found.apply(added(user(f"item_{number}"), previous_item_id=theirs[at]))
         theirs.insert(at + 1, f"item_{number}")
     for number in gone:
-        found.take({"type": "conversation.item.deleted", "item_id": f"item_{number}"})
+        found.apply({"type": "conversation.item.deleted", "item_id": f"item_{number}"})
     assert [item.id for item in found] == [
         item for item in theirs if item not in {f"item_{number}" for number in gone}
     ]
@@ -78,8 +73,8 @@ def test_speech_is_final_when_its_transcript_came_or_failed():
     one, two = found
     assert not one.is_final
     kind = "conversation.item.input_audio_transcription"
-    found.take({"type": f"{kind}.completed", "item_id": "u1", "transcript": "Hello there"})
-    found.take({"type": f"{kind}.failed", "item_id": "u2", "error": {}})
+    found.apply({"type": f"{kind}.completed", "item_id": "u1", "transcript": "Hello there"})
+    found.apply({"type": f"{kind}.failed", "item_id": "u2", "error": {}})
     assert (one.is_final, one.text) == (True, "Hello there")
     assert (two.is_final, two.text) == (True, "(speech without words)")
 
@@ -119,7 +114,7 @@ def interrupted(*late: Event) -> str:
         {"type": "conversation.item.truncated", "item_id": "a", "audio_end_ms": 400},
         *late,
     )
-    return said(found, "a")
+    return str(found.get("a").text)
 
 
 _CUT = {"type": "conversation.item.truncated", "item_id": "a", "audio_end_ms": 200}
