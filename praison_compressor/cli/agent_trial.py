@@ -15,9 +15,9 @@ from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from ..view.budget import Budget
 
-ORDERS = "You keep the books."
+INSTRUCTIONS = "You keep the books."
 
-NOWHERE_ELSE = {
+LOCAL_OPTIONS = {
     **dict.fromkeys(("auxiliary_model", "auxiliary_api_base", "auxiliary_api_key", "store_url")),
     "fallback_models": (),
 }
@@ -32,33 +32,36 @@ def main() -> None:
     """
     model, window = json.loads(sys.argv[1])
     host = loader.get_config()
-    model, host.defaults = model or host.defaults.model, loader.DefaultsConfig()
-    settings: dict[str, Any] = {"instructions": ORDERS, "output": "silent"}
-    first: Any = Agent(model=model, **settings)  # here the host loads its plugins
-    compressor: Any = getattr(first, "context_compressor", None)
-    is_plain = compressor is not None
-    if not is_plain:
+    settings = {"model": model or host.defaults.model, "instructions": INSTRUCTIONS}
+    settings["output"], host.defaults = "silent", loader.DefaultsConfig()
+    compressor = _compressor_of(settings)  # here the host loads its plugins
+    compresses_all = compressor is not None
+    if not compresses_all:
         settings["context"] = CompressorContext()
-        compressor = Agent(model=model, **settings).context_compressor
+        compressor = _compressor_of(settings)
     config = compressor.config
     limits = model_limits(config.model, window or config.context_window)
     tokens, sent = run_agent(settings, limits.window)
-    result = {"plain": is_plain, "model": config.model, "source": limits.source}
+    result = {"compresses_all": compresses_all, "model": config.model, "source": limits.source}
     result |= {"window": limits.window, "trigger": Budget.of(config, limits.window).trigger}
     print(json.dumps({**result, "tokens": tokens, "sent": sent}))
+
+
+def _compressor_of(settings: dict[str, Any]) -> Any:
+    return getattr(Agent(**settings), "context_compressor", None)
 
 
 def run_agent(settings: dict[str, Any], window: int) -> tuple[int, int]:
     """Return the tokens of an agent's history and of its request."""
 
     def reply(asked: Asked) -> str:
-        is_agents = ORDERS in str(asked.messages[0].get("content"))
-        return "Noted." if is_agents else SummaryModel(r"Ledger \d+").summary(asked)
+        is_agent_request = INSTRUCTIONS in str(asked.messages[0].get("content"))
+        return "Noted." if is_agent_request else SummaryModel(r"Ledger \d+").summary(asked)
 
     with LocalProvider(reply, window=sys.maxsize) as provider:
-        install({**install().agents.defaults, **NOWHERE_ELSE, "context_window": window})
+        install({**install().agents.defaults, **LOCAL_OPTIONS, "context_window": window})
         address = {"base_url": provider.base_url, "api_key": "local"}
-        agent = Agent(model="openai/local", **address, **settings)
+        agent = Agent(**{**settings, **address, "model": "openai/local"})
         agent.chat_history = _longer_than(window)
         agent.chat("Which ledger is next?")
         tokens = TokenCounter("openai/local").messages(agent.chat_history)

@@ -197,7 +197,7 @@ def _check_agents(config: CompressorConfig) -> Finding:
     sentence = _trial_sentence(result, keeps_steps=config.keep_tool_steps)
     if result["sent"] >= result["tokens"] or result["sent"] > result["window"]:
         return Finding(FAIL, sentence, "report it, with this output")
-    if result["plain"]:
+    if result["compresses_all"]:
         return Finding(OK, sentence)
     if is_enabled and strategy:
         remedy = f"unset {STRATEGY_VARIABLE}={strategy} to compress every other agent"
@@ -211,7 +211,7 @@ def _check_agents(config: CompressorConfig) -> Finding:
 def _trial_sentence(result: Mapping[str, Any], *, keeps_steps: bool) -> str:
     """Return the result of a trial in words."""
     scope = "every Agent() that names no other strategy is compressed"
-    if not result["plain"]:
+    if not result["compresses_all"]:
         scope = "only an Agent(context=CompressorContext()) is compressed"
     steps_note = "Tool steps are kept between turns"
     if not keeps_steps:

@@ -114,7 +114,7 @@ def _check_line(store: SqlStore, session: Session, reference: Reference) -> None
         raise Unusable(f"{session.id}: no line {reference}, {where} has {pluralize(lines, 'line')}")
 
 
-IN_VIEW, FOLDED, UNDONE, GONE = "in view", "folded", "undone", "forgotten"
+IN_VIEW, FOLDED, UNDONE, FORGOTTEN = "in view", "folded", "undone", "forgotten"
 
 
 def segment_states(entries: Sequence[Entry]) -> list[str]:
@@ -124,7 +124,7 @@ def segment_states(entries: Sequence[Entry]) -> list[str]:
     for entry, segment in zip(reversed(entries), reversed(segments_in_force(entries)), strict=True):
         run = frozenset(segment.run)
         if entry.is_forgotten:
-            states.append(GONE)
+            states.append(FORGOTTEN)
         elif segment.kind == BLANK.kind:
             states.append(UNDONE)
         else:
@@ -164,8 +164,8 @@ def _segments_table(session: Session, listed: Sequence[_NumberedEntry]) -> Block
 
 def _row_key(row: _NumberedEntry) -> tuple[str, int]:
     """Return a key; neighbouring segments with equal keys share a row."""
-    if row.state == GONE:
-        return GONE, 0
+    if row.state == FORGOTTEN:
+        return FORGOTTEN, 0
     kind = row.kind if row.state == IN_VIEW or row.kind == "undo" else f"{row.kind}, {row.state}"
     return kind, 0 if row.kind in ("mask", "excerpt") else row.number
 
