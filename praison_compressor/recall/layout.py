@@ -180,7 +180,7 @@ def block_around(
 
 
 def _cut_near(place: int, best: int, farthest: int, texts: Sequence[str]) -> int:
-    """Return the paragraph's end at or after a place, up to `farthest`, else the one before it.
+    """Return the next paragraph's end up to `farthest`, else the one before.
 
     The first line below a comment is an end too, but only after the place.
     """
@@ -200,7 +200,7 @@ def _cut_near(place: int, best: int, farthest: int, texts: Sequence[str]) -> int
 
 
 def chars_of(lines: Sequence[str]) -> int:
-    """Return the characters of lines and their breaks, without the numbers of a listing."""
+    """Count lines' characters and breaks, without a listing's own numbers."""
     return sum(len(_NUMBER.sub("", line)) + 1 for line in lines)
 
 
@@ -311,7 +311,7 @@ LEAST_LISTED = 3
 
 
 def unnumbered(lines: Sequence[str]) -> tuple[Sequence[str], str]:
-    """Return a listing's lines without their numbers, and the numbers as a range.
+    """Split a listing into its lines and the range of its numbers.
 
     Lines whose numbers do not ascend by one stay, with the range "".
 
@@ -326,7 +326,7 @@ def unnumbered(lines: Sequence[str]) -> tuple[Sequence[str], str]:
 
 
 def line_numbers(lines: Sequence[str]) -> Iterator[int | None]:
-    """Yield the number that a listing shows before each line, None without one."""
+    """Yield each line's number in a listing, or None."""
     for line in lines:
         match = _NUMBER.match(line)
         yield int(match[1]) if match else None

@@ -178,7 +178,7 @@ class Match:
 
     @property
     def numbers(self) -> str:
-        """The range of numbers that a listing gives the passage's lines, or ""."""
+        """The listing's own numbers of the passage's lines, or ""."""
         return self._unnumbered[1]
 
     @computed_once
@@ -299,7 +299,7 @@ def rank_passages(
 def _source_of(
     message: Message, lines: Sequence[str], line_terms: Sequence[LineTerms], shared: Collection[str]
 ) -> Source:
-    """Return a message without an ending of `shared` lines, unless only this has terms."""
+    """Drop an ending of `shared` lines, unless only this ending has terms."""
     end = length_without_ending(lines, shared)
     return Source(message, lines, end if any(line_terms[:end]) else len(lines))
 
@@ -333,7 +333,7 @@ def first_lines(found: Sequence[FoundMessage], wanted: Sequence[Term]) -> list[M
 def best_match(
     place: tuple[int, int], message: Message, lines: Sequence[str], wanted: Sequence[Term]
 ) -> Match:
-    """Return a message's best passage, the first line if none has a term."""
+    """Return a message's best passage; without terms, its first line."""
     passage = (*find_passages(lines, wanted, 1), Passage(1, 1, 0.0, 1))[0]
     return Match(*place, passage, lines, Source(message, lines, len(lines)), wanted)
 
@@ -367,7 +367,7 @@ def choose_matches(
 
 
 class Page:
-    """The matches to quote, those to list in rows, and matches much `alike` to these."""
+    """Hold matches to quote, matches to list, and matches `alike` to both."""
 
     def __init__(self, sharing: int, chars: int, table_chars: int, alike: Sequence[Match]) -> None:
         """Let the `sharing` first matches share the characters."""
@@ -376,7 +376,7 @@ class Page:
         self.quoted, self.listed = list[Match](), list[Match]()
 
     def add(self, match: Match) -> None:
-        """Quote the match, widened, if it fits and no match is listed yet."""
+        """Quote the widened match if it fits before any listed match."""
         if any(each.has(match) for each in (*self.quoted, *self.listed)):
             return
         sharing = self.sharing - len(self.quoted)
@@ -391,13 +391,13 @@ class Page:
         self.table_chars -= len(quoted.text)
 
     def _share(self, match: Match, share: int) -> Match:
-        """Return the match within its share, or a block that ends soon after."""
+        """Return the match within its share, or its slightly longer block."""
         most = min(share, MAX_BLOCK_CHARS)
         narrow = match.narrow(share) if self.sharing > 1 else match
         return narrow.widen(most, self.table_chars)
 
     def _fill(self, match: Match, left: int) -> Match | None:
-        """Return a further match within what is left, None if it does not fit."""
+        """Return a further match that fits the remaining room, else None."""
         if match.source.table and self.table_chars > 0:
             return match.widen(self.table_chars, self.table_chars)
         if left < MIN_FILLING_CHARS:

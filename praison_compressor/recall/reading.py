@@ -158,7 +158,7 @@ class Reading:
     def _pool(
         self, reference: Reference, originals: Sequence[Message], places: range
     ) -> dict[int, Message]:
-        """Return the named messages or lines by ordinal, a single message with its pairs."""
+        """Return the named messages by ordinal; a single one with its pairs."""
         pool = {n: _keep_lines(reference, originals[n]) for n in places if originals[n] != DROPPED}
         if len(places) == 1 and reference.line is None:
             around = self.archive.around(reference.segment, places)
@@ -166,7 +166,7 @@ class Reading:
         return pool
 
     def _is_short(self, reference: Reference, messages: Iterable[Message]) -> bool:
-        """Return whether the messages, or named lines, are short enough to be read whole."""
+        """Return whether the named messages or lines can be read whole."""
         texts = map(message_as_text, messages)
         sizes = (self.fitting.count(table_of(text) or text.strip("\n")) for text in texts)
         return sum(sizes) <= (SHORT_TOKENS if reference.line is None else SHORT_LINES_TOKENS)
@@ -267,7 +267,7 @@ def _search_pool(about: str, pool: Mapping[int, Message]) -> list[Hit]:
 
 
 def _as_message_lines(reference: Reference, originals: Sequence[Message]) -> Reference:
-    """Return the reference, a listing's own line numbers as lines of its message.
+    """Turn a listing's own line numbers into lines of its message.
 
     Only lines after the message's last one can be a listing's.
     """

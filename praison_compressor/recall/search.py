@@ -143,7 +143,7 @@ def _chars_for(room: int) -> int:
 def _rank(
     query: str, found: Sequence[FoundMessage], archive: SessionArchive, most: int
 ) -> list[Match]:
-    """Return the passages, best first, `most` of a message; at least first lines."""
+    """Return up to `most` passages a message, best first; else first lines."""
     ranked = rank_passages(found, query_terms(query), archive.endings, most)
     # The words of a name may stand apart.
     words = [Term(word, 1.0) for word in distinct_words(query)]
@@ -292,7 +292,7 @@ def _missing_part(match: Match, around: Around, at: int) -> Match:
 
 
 def _size(match: Match) -> str:
-    """Return a message's length beside a part of it, and a listing's own numbers."""
+    """Say a partly quoted message's length, and a listing's own numbers."""
     length = max(match.source.end, match.passage.last)
     size = f"of {length} lines" if match.where.line is not None else ""
     listed = f"numbered {match.numbers}" if match.numbers else ""
