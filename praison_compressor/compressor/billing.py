@@ -11,7 +11,7 @@ from ..concurrency import run_off_loop
 from ..ledger.segments import Session
 from ..ledger.stores import Store
 from .account import Account
-from .bills import Bill, uncompressed_usage, usage_reported
+from .bills import Bill, read_whole_usage, uncompressed_usage
 from .prices import is_cold
 from .request import Request, RequestReader
 from .result import CompressResult
@@ -40,7 +40,7 @@ class Billing:
 
     def record(self, answer: Any, session_id: str | None) -> Bill:
         """Add the usage of a provider's answer; return the bill."""
-        usage = usage_reported(answer)
+        usage = read_whole_usage(answer)
         state = self._state(session_id)
         account = state.account
         if usage is not None:

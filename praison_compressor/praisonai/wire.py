@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from ..compressor.bills import RequestUsage, field_of, usage_in
+from ..compressor.bills import RequestUsage, field_of, read_usage
 from ..concurrency import run
 from ..errors import InvalidMessages, NothingShorter
 from ..messages import Message, responses, to_plain
@@ -105,7 +105,7 @@ class RoundTrip:
             await self._requests.on_calls(self._sent.request, self._calls.message)
 
     def _learn(self, answer: Any) -> None:
-        reported = usage_in(answer)
+        reported = read_usage(answer)
         before = self._usage
         if reported is not None:
             self._usage = before.merge(reported)

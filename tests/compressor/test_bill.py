@@ -16,8 +16,8 @@ from praison_compressor import (
 from praison_compressor.compressor.bills import (
     Bill,
     RequestUsage,
+    read_whole_usage,
     uncompressed_usage,
-    usage_reported,
 )
 from praison_compressor.ledger import Session
 from tests.helpers.compressing import PAID, SMALL, paid
@@ -123,7 +123,7 @@ HOUR = {"cache_creation": {"ephemeral_1h_input_tokens": 10}}
 )
 def test_each_clients_usage_is_read(answer, found):
     """Responses and usages of OpenAI's and Anthropic's clients give the whole input."""
-    assert usage_reported(answer) == found
+    assert read_whole_usage(answer) == found
 
 
 def compressor(store: Any, clock: Any = None) -> ContextCompressor:
