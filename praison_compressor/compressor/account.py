@@ -89,7 +89,7 @@ class Account:
         with self._lock:
             self._written, self._due = self._due, Bill()
             due, requested = self._written, self.requested
-        if due == Bill() and requested <= self._stored_request:
+        if due == Bill() and requested <= self._written_until():
             return
 
         def change(note: str) -> str:
@@ -117,9 +117,12 @@ class Account:
 
     def _is_write_due(self) -> bool:
         with self._lock:
-            last = self._stored_request or self._opened_at
-            is_late = self.requested - last >= PACE_SECONDS
+            is_late = self.requested - self._written_until() >= PACE_SECONDS
             return is_late or self._due.requests > YOUNG_SHARE * self._stored.requests
+
+    def _written_until(self) -> float:
+        """Return the time after which requests are not in the store."""
+        return self._stored_request or self._opened_at
 
     def _apply_note(self, note: str) -> None:
         requested, stored = _parse_note(note)
