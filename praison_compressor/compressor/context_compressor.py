@@ -25,6 +25,7 @@ from .background import Background
 from .billing import Billing
 from .bills import Bill
 from .commit import Committer
+from .decider import Decider
 from .pipeline import Pipeline
 from .plan_texts import PlanTexts
 from .preview import ContextUse, Preview
@@ -93,11 +94,13 @@ class ContextCompressor:
 
     def _wire(self, projector: Projector, writer: SummaryWriter, hook: Hook | None) -> Pipeline:
         plan_texts = PlanTexts(writer, projector.renderer, self.tokens)
+        decider = Decider(self.tokens, self.sessions, projector, writer.emit)
         committer = Committer(
             store=self.store,
             tokens=self.tokens,
             sessions=self.sessions,
             projector=projector,
+            decider=decider,
             plan_texts=plan_texts,
             emit=writer.emit,
             hook=hook,
@@ -107,6 +110,7 @@ class ContextCompressor:
             sessions=self.sessions,
             projector=projector,
             stored=self._stored,
+            decider=decider,
             plan_texts=plan_texts,
             committer=committer,
             background=self.background,
