@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ..compressor.bills import Bill, short_count
 from ..compressor.context_compressor import ContextCompressor
+from ..compressor.decision import SKIP_WORDS
 from ..compressor.preview import ContextUse, Part, Preview
 from ..compressor.result import CompressResult
 from ..errors import CompressorError
@@ -112,13 +113,6 @@ def status_of(
 # ------------------------------------------------------------ reports
 
 
-_SKIP_REASONS = {
-    "veto": "a hook refused it",
-    "no gain": "it would free too little",
-    "price": "it costs more than it saves yet",
-}
-
-
 def describe_event(event: Event) -> str:
     """Return an event's words for the screen, or ""."""
     data = event.data
@@ -128,9 +122,8 @@ def describe_event(event: Event) -> str:
         return ""
     if data["reason"] == "cooldown":
         return f"{one_line(str(data['model']))} rests after a failure and is not asked"
-    skipped = f"not compressed at {short_count(data['tokens'])} tokens"
-    too_small = f"what cannot be dropped takes more than {short_count(data.get('trigger', 0))}"
-    return f"{skipped}: {_SKIP_REASONS.get(data['reason'], too_small)}"
+    sizes = f"{short_count(data['tokens'])} tokens (trigger {short_count(data['trigger'])})"
+    return f"not compressed at {sizes}: {SKIP_WORDS[data['reason']]}"
 
 
 def describe_committed(event: Event) -> str:
