@@ -17,6 +17,7 @@ from ..events import Hook, Listener
 from ..ledger.segments import Segment
 from ..ledger.stores import Store, redacts_secrets
 from ..messages import Message
+from ..recall.answers import TURN_TOKENS
 from ..summaries.protocol import as_summarizer
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
@@ -292,7 +293,7 @@ class ContextCompressor:
         return self._stored.save(messages, session_id)
 
     def recall_tools(
-        self, session_id: str | None = None, *, turn_tokens: int | None = 4_000
+        self, session_id: str | None = None, *, turn_tokens: int | None = TURN_TOKENS
     ) -> list[Callable[..., str]]:
         """Return two tools by which an agent searches and reads the archive.
 

@@ -23,6 +23,7 @@ from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from ..tokens.refusals import Overflow
 from ..tokens.windows import LearnedWindow
+from ..view.budget import usual_reserve
 from .agent_ledger import agent_title, open_agent_ledger
 from .notices import Notices
 from .request_shapes import HostRequest, SentRequest
@@ -299,4 +300,4 @@ def _usable_reserve(reserve: int | None, window: int) -> int | None:
 
 def _reserve(reserve: int | None, window: int) -> int:
     usable = _usable_reserve(reserve, window)
-    return min(8_000, window // 4) if usable is None else usable
+    return usual_reserve(window) if usable is None else usable
