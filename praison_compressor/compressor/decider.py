@@ -1,4 +1,4 @@
-"""`Decider`: look and decide by the ledger and by what a session remembers."""
+"""`Decider`: look and decide by ledger and by what a session remembers."""
 
 from __future__ import annotations
 
