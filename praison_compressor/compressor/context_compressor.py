@@ -21,7 +21,6 @@ from ..recall.answers import TURN_TOKENS
 from ..summaries.protocol import as_summarizer
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
-from .account import Account
 from .background import Background
 from .billing import Billing
 from .bills import Bill
@@ -87,7 +86,8 @@ class ContextCompressor:
         self._requests = RequestReader(self.config, self.tokens, self.session_id, summarizer)
         projector = Projector(self.config, self.store, self.tokens)
         self._stored = StoredSessions(self.store, self._requests, projector)
-        self._billing = Billing(self.store, self._requests, self.sessions, clock or time.time)
+        self.billing = Billing(self.store, self._requests, self.sessions, clock or time.time)
+        """Charges sessions; an adapter of a host adds to their accounts."""
         report = functools.partial(emit, telemetry or Telemetry(), on_event)
         on_disk = redacts_secrets(self.store)
         writer = SummaryWriter(self.config, summarizer, self.tokens, report, on_disk=on_disk)
@@ -115,7 +115,7 @@ class ContextCompressor:
             plan_texts=plan_texts,
             committer=committer,
             background=self.background,
-            billing=self._billing,
+            billing=self.billing,
         )
 
     # -------------------------------------------------------------- views
@@ -232,15 +232,11 @@ class ContextCompressor:
         `answer` is a response, or its usage, of OpenAI's, Anthropic's or litellm's client, or a
         dictionary of its shape. The store gets the bill at `close`, and before at a bounded pace.
         """
-        return self._billing.record(answer, session_id)
+        return self.billing.record(answer, session_id)
 
     def bill(self, session_id: str | None = None) -> Bill:
         """Return what the session has cost, in other processes too."""
-        return self._billing.bill(session_id)
-
-    def account(self, session_id: str | None = None) -> Account:
-        """Return the account to which a session's requests are added."""
-        return self._billing.account(session_id)
+        return self.billing.bill(session_id)
 
     # -------------------------------------------------------------- transcripts
 

@@ -137,7 +137,7 @@ class AgentRequests:
             return
         with self._log_failure("the turn's answer is not recorded"):
             engine = self._compressors.for_model(None)
-            engine.account(conversation.session_id).save(engine.store)
+            engine.billing.account(conversation.session_id).save(engine.store)
             conversation.journal.record(engine)
             self._finder.conversations.bound_journals()
 
@@ -302,7 +302,7 @@ class AgentRequests:
             if conversation is not None and usage != previous:
                 engine = self._compressors.for_model(request.model)
                 bill = self._bill_report(request, conversation, usage, previous)
-                engine.account(conversation.session_id).add(bill)
+                engine.billing.account(conversation.session_id).add(bill)
                 messages = engine.tokens.cache.all(request.messages)
                 conversation.record_host_digests([message.digest for message in messages])
 
