@@ -155,20 +155,6 @@ class ContextCompressor:
         """Call `compress` from anywhere, also from inside a running event loop."""
         return self._pipeline.compress_sync(self._requests.read(messages, options))
 
-    def best_view(
-        self,
-        messages: Sequence[Any],
-        *,
-        logged: Exception | None = None,
-        **options: Unpack[Options],
-    ) -> list[Message]:
-        """Return the best valid view without model and write; never raise.
-
-        Messages that cannot fit are shortened. Unreadable messages come back unchanged.
-        The failure `logged` is not logged again.
-        """
-        return self.best(messages, logged=logged, **options).messages
-
     def best(
         self,
         messages: Sequence[Any],
@@ -176,7 +162,11 @@ class ContextCompressor:
         logged: Exception | None = None,
         **options: Unpack[Options],
     ) -> CompressResult:
-        """Return `best_view` with its counts and status; never raise."""
+        """Return the best valid view without model and write; never raise.
+
+        Messages that cannot fit are shortened. Unreadable messages come back unchanged.
+        The failure `logged` is not logged again.
+        """
         try:
             request = self._requests.read(messages, options, Mode.READ_ONLY)
             return self._pipeline.best(request, logged)
