@@ -133,9 +133,14 @@ def erase(ledger: Store, namespace: str, target: str, host: Any = None) -> Forgo
             "the ledger is in memory: nothing of it is kept, and it ends with this process"
         )
     erased = ledger.forget(namespace, target)
-    left = [name for name in erased.sessions if host is not None and _is_stored(host, name)]
+    return Forgotten(erased, () if host is None else host_leftovers(host, erased.sessions))
+
+
+def host_leftovers(host: Any, sessions: Sequence[str]) -> tuple[str, ...]:
+    """Return a sentence for each of the sessions that the host has."""
+    left = [name for name in sessions if _is_stored(host, name)]
     sentence = "the host's own session {} has its transcript; delete it there"
-    return Forgotten(erased, tuple(map(sentence.format, left)))
+    return tuple(map(sentence.format, left))
 
 
 def _is_stored(host: Any, session_id: str) -> bool:
@@ -146,7 +151,7 @@ def _is_stored(host: Any, session_id: str) -> bool:
         return True
 
 
-def default_host() -> Any:
+def default_host_store() -> Any:
     """Return the host's session store of this user, or None."""
     try:
         from praisonaiagents.paths import get_sessions_dir
