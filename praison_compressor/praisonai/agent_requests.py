@@ -39,6 +39,9 @@ from .running_turn import Turn, running_turn
 
 logger = logging.getLogger(__name__)
 
+_requests_of: weakref.WeakKeyDictionary[Turn, AgentRequests] = weakref.WeakKeyDictionary()
+"""Turn -> its agent's requests, which `Turn`, of a lower layer, cannot name."""
+
 
 class AgentRequests:
     """Handle one agent's requests; no error of ours ends a turn.
@@ -104,7 +107,8 @@ class AgentRequests:
     def _unrecorded_turn(self) -> Iterator[Turn]:
         """Run a turn; remember its answer; warn if no request passed."""
         before = self.request_count
-        turn = self._finder.new_turn(self)
+        turn = self._finder.new_turn()
+        _requests_of[turn] = self
         has_failed = False
         try:
             yield turn
@@ -181,10 +185,8 @@ class AgentRequests:
                 *(agent_title(agent), len(messages), request.model),
             )
             return None, replace(request, messages=messages)
-        running = running_turn()
-        finder = self._finder
-        turn = running if running is not None and running.requests is self else None
-        conversation = finder.match_request(messages, turn or finder.new_turn(self))
+        turn = running_turn() if running_requests() is self else None
+        conversation = self._finder.match_request(messages, turn or self._finder.new_turn())
         with self._log_failure("sent without the steps of earlier turns"):
             engine = self._compressors.for_model(None)
             whole = conversation.journal.complete(messages, engine, turn)
@@ -383,8 +385,7 @@ class AgentRequests:
 def running_requests() -> AgentRequests | None:
     """Return the requests of the agent whose turn runs here, or None."""
     turn = running_turn()
-    requests = None if turn is None else turn.requests
-    return requests if isinstance(requests, AgentRequests) else None
+    return None if turn is None else _requests_of.get(turn)
 
 
 def _charge(agent: Any, usage: Usage) -> None:
