@@ -1,6 +1,6 @@
 """Hold the state of an agent's conversations between requests.
 
-Only this module changes a `Conversation`; the others call its methods.
+Only this module changes a `Conversation`, except its `journal`, which changes itself.
 """
 
 from __future__ import annotations
