@@ -212,7 +212,7 @@ class AgentCompressor:
             result = await engine.compress(request.messages, **options)
         conversation.choose(Choices(), None)
         conversation.remember_next(result, request.restored, engine)
-        self.requests.on_compressed(conversation, result, engine)
+        self.requests.report_compression(conversation, result, engine)
         return result
 
     def compress(self, focus: str | None = None) -> CompressResult:

@@ -215,10 +215,10 @@ class AgentRequests:
             result = await engine.compress(request.messages, **options, overhead_tokens=overhead)
         conversation.drop_kept(len(kept.keep))
         conversation.remember_sent(result, request, engine)
-        self.on_compressed(conversation, result, engine)
+        self.report_compression(conversation, result, engine)
         return result.messages
 
-    def on_compressed(
+    def report_compression(
         self, conversation: Conversation, result: CompressResult, engine: ContextCompressor
     ) -> None:
         """Give the recall tools; charge the agent; report a compression."""
@@ -281,7 +281,7 @@ class AgentRequests:
             return self._recall.add_to_request(self._agent(), params)
         return params
 
-    async def on_calls(self, request: HostRequest, message: Message) -> None:
+    async def record_calls(self, request: HostRequest, message: Message) -> None:
         """Record an answer's calls: the turn may stop before their results."""
         conversation = self._finder.running
         if conversation is None or not self._compressors.config.keep_tool_steps:
@@ -291,14 +291,14 @@ class AgentRequests:
                 engine = self._compressors.for_model(request.model)
                 await asyncio.to_thread(conversation.journal.add_calls, message, engine)
 
-    def on_usage(self, sent: SentRequest, usage: RequestUsage, previous: RequestUsage) -> None:
+    def record_usage(self, sent: SentRequest, usage: RequestUsage, previous: RequestUsage) -> None:
         """Learn from a provider's report of usage, and bill it.
 
         `previous` is the report's state before its newest part: a stream reports in parts.
         """
         with self._log_failure("nothing learned from the usage"):
             if not previous.input:
-                self._compressors.on_usage(sent, usage.input)
+                self._compressors.learn_usage(sent, usage.input)
             conversation = self._finder.running
             request = sent.request
             if conversation is not None and usage != previous:
@@ -337,10 +337,10 @@ class AgentRequests:
         all_tokens = sum(sizes) + request.schema_tokens(tokens)
         return RequestUsage(all_tokens, sum(sizes[:common]) if is_warm else 0)
 
-    def on_accepted(self, sent: SentRequest) -> None:
+    def learn_from_answer(self, sent: SentRequest) -> None:
         """Learn from a request that the provider took."""
         with self._log_failure("nothing learned from an answer"):
-            self._compressors.on_passed(sent)
+            self._compressors.learn_pass(sent)
 
     # ------------------------------------------------------------ refusals
 

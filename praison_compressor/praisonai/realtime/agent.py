@@ -150,7 +150,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     async def adisconnect(self) -> bool:
         """Disconnect and cancel a running fold; return whether it worked."""
         closed: bool = await super().adisconnect()
-        await self._on_disconnect()
+        await self._clear_connection()
         return closed
 
     async def _open(self) -> None:
@@ -182,7 +182,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             audio_input.setdefault("transcription", {"model": self.transcription_model})
         return session
 
-    async def _on_disconnect(self) -> None:
+    async def _clear_connection(self) -> None:
         self._connected = False
         self._ws = None
         await self._folding.stop()
@@ -242,7 +242,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             self._report(error)
         # A cancelled task skips this: its connection stays usable.
         if self._ws is socket:
-            await self._on_disconnect()
+            await self._clear_connection()
 
     async def _receive(self, message: str | bytes) -> None:
         try:
