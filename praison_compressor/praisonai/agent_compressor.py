@@ -102,13 +102,13 @@ class AgentCompressor:
     @property
     def context_status(self) -> str:
         """Return "full", "masked" or "summarized", for the conversation's last request."""
-        last = self.conversation.last_request.result
-        return "full" if last is None else last.context_status
+        result = self.last_result
+        return "full" if result is None else result.context_status
 
     @property
     def last_result(self) -> CompressResult | None:
         """Return the result of the conversation's last request."""
-        return self.conversation.last_request.result
+        return self.conversation.current_request.result
 
     @property
     def notice(self) -> str | None:
@@ -126,7 +126,7 @@ class AgentCompressor:
     def status(self) -> Status:
         """Return the conversation's tokens, window and session as of its last request."""
         conversation = self.conversation
-        engine = self.engine(conversation.last_request.model)
+        engine = self.engine(conversation.current_request.model)
         return status_of(conversation, engine, engine.bill(conversation.session_id))
 
     def kept_steps(self) -> KeptSteps:
@@ -136,8 +136,9 @@ class AgentCompressor:
     def context_use(self) -> ContextUse:
         """Return the window's parts, in tokens, for a request sent now."""
         conversation = self.conversation
-        options = {**conversation.options, "overhead_tokens": conversation.last_request.tool_tokens}
-        return self.engine().context_use(self._next_request().messages, **options)
+        options, tools = conversation.options, conversation.current_request.tool_tokens
+        messages = self._next_request().messages
+        return self.engine().context_use(messages, **options, overhead_tokens=tools)
 
     def next_messages(self) -> list[Message]:
         """Return the messages that a request would carry now, before compression."""
@@ -228,8 +229,8 @@ class AgentCompressor:
         count = 0
         for conversation in self._conversations.newest():
             if messages := conversation.journal.transcript or conversation.last_messages:
-                engine = self.engine(conversation.last_request.model)
-                overhead = conversation.last_request.tool_tokens
+                engine = self.engine(conversation.current_request.model)
+                overhead = conversation.current_request.tool_tokens
                 count += engine.idle(messages, **conversation.options, overhead_tokens=overhead)
         return count
 

@@ -320,7 +320,7 @@ class AgentRequests:
         host_usage = self._host_usage(request, conversation, usage) if is_new else RequestUsage()
         host_usage = replace(host_usage, output=usage.output - previous.output)
         bill = Bill.of(usage - previous, host_usage, request.model, is_new=is_new)
-        kept = conversation.last_request.kept_steps
+        kept = conversation.current_request.kept_steps
         return replace(bill, kept_steps=kept.steps, kept_tokens=kept.tokens) if is_new else bill
 
     def _host_usage(

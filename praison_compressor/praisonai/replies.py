@@ -83,12 +83,12 @@ def status_of(
 ) -> Status:
     """Return the status of the last request, with zeros before the first."""
     config = engine.config
-    last = conversation.last_request
-    result = last.result
+    request = conversation.current_request
+    result = request.result
     messages, segments = (result.messages, result.segments) if result else ((), ())
     system = sum(map(engine.tokens.message, filter(is_system, messages)))
     summaries = sum(segment.tokens for segment in segments)
-    before = result.tokens_before + last.overhead_tokens if result else 0
+    before = result.tokens_before + request.overhead_tokens if result else 0
     return Status(
         session_id=conversation.session_id,
         epoch=result.session_id if result else conversation.session_id,
@@ -99,11 +99,11 @@ def status_of(
         system_tokens=system,
         summary_tokens=summaries,
         kept_tokens=max(0, result.tokens_after - system - summaries) if result else 0,
-        tool_tokens=last.overhead_tokens,
+        tool_tokens=request.overhead_tokens,
         summaries=len(segments),
         store=store_place(engine.store),
-        earlier=last.kept_steps,
-        is_sent=last.is_sent,
+        earlier=request.kept_steps,
+        is_sent=request.is_sent,
         bill=bill,
         pinned=tuple(dict.fromkeys((*config.pinned, *conversation.pinned))),
     )
