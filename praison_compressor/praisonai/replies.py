@@ -135,8 +135,8 @@ def describe_event(event: Event) -> str:
 
 def describe_committed(event: Event) -> str:
     """Return the report of a compression in the background."""
-    sizes = [short_count(event.data[name]) for name in ("tokens_after", "tokens_before")]
-    return f"Compressed: the next request has {' instead of '.join(sizes)}, in the background"
+    after, before = (short_count(event.data[f"tokens_{when}"]) for when in ("after", "before"))
+    return f"Compressed in the background: the next request has {after} tokens instead of {before}"
 
 
 def describe_compressed(status: Status) -> str:
@@ -246,8 +246,8 @@ def _describe_outcomes(result: CompressResult) -> Iterator[str]:
     models = [text.model or "a model" for text in result.written if text.method == "model"]
     if by_model := result.summarized_by_model:
         yield f"{pluralize(by_model, 'message')} summarized by {models[0]}"
-    if by_rules := result.newly_summarized - by_model:
-        yield f"{pluralize(by_rules, 'message')} summarized without a model"
+    if static := result.newly_summarized - by_model:
+        yield f"{pluralize(static, 'message')} summarized without a model"
     if result.newly_masked:
         yield f"{pluralize(result.newly_masked, 'output')} masked"
 
@@ -289,8 +289,10 @@ def describe_undo(
     tokens = sum(sizes[name] * times for name, times in restored.items())
     dropped = (runs - restored).total()
     after = short_count(sum(segment.tokens for segment in segments))
-    messages_back = f"{pluralize(restored.total(), 'message')} ({short_count(tokens)})"
-    text = f"Taken back: {messages_back} that stood in {after}."
+    text = (
+        f"Undone: restored {pluralize(restored.total(), 'message')} ({short_count(tokens)} tokens) "
+        f"in place of {after} tokens."
+    )
     if dropped:
         text += f" {dropped} more are no longer in the conversation."
     used = short_count(use.used)
