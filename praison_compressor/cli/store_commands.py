@@ -264,13 +264,12 @@ _PAGES_LEFT = "Freed pages could not be cleared yet; run `forget` without a targ
 
 
 def _host_leftovers(sessions: Sequence[str]) -> tuple[str, ...]:
-    """Return a sentence for each of the sessions that the host has."""
+    """Return a sentence for each of the sessions in the host's store."""
     try:
         from ..praisonai.agent_ledger import default_host_store, host_leftovers
     except HostMoved as error:
         return (f"the host's own sessions, which were not looked up: {error}",)
-    host = default_host_store()
-    return () if host is None else host_leftovers(host, sessions)
+    return host_leftovers(default_host_store(), sessions)
 
 
 def _erasure_lines(erased: Erased, left: Sequence[str]) -> Iterator[Block]:

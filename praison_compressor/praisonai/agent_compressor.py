@@ -21,7 +21,7 @@ from ..ledger.stores import DurableStore, SessionInfo, Store
 from ..messages import Message, content_digest, leading_count
 from ..messages.dropped_steps import CompletedRequest, history_from
 from ..recall.tools import recall_tools
-from .agent_ledger import Forgotten, erase, host_session
+from .agent_ledger import Forgotten, host_leftovers, host_session
 from .agent_requests import AgentRequests
 from .context_param import HostSettings, RequestedContext
 from .conversation_finder import ConversationFinder, is_under, new_session_id
@@ -309,9 +309,8 @@ class AgentCompressor:
         self.engine().sessions.save_bills(self.ledger)
         if self.config.keep_tool_steps and isinstance(self.ledger, DurableStore):
             conversations = self._conversations.newest()
-            engine = self.engine()
             for conversation in conversations:
-                conversation.journal.record(engine)
+                conversation.journal.record(self.engine())
             return sum(conversation.journal.is_recorded for conversation in conversations)
         return self.engine().save_all()
 
@@ -325,9 +324,13 @@ class AgentCompressor:
             SessionNotFound: the store has none of that name in this namespace.
             StoreUnavailable: it cannot be reached, or it is this process's memory.
         """
-        session = host_session(self._agent())
-        host_store = None if session is None else session[0]
-        return erase(self.ledger, self.config.namespace, target or self.session_id, host_store)
+        if not isinstance(self.ledger, DurableStore):
+            raise StoreUnavailable(
+                "the ledger is in memory: nothing of it is kept, and it ends with this process"
+            )
+        erased = self.ledger.forget(self.config.namespace, target or self.session_id)
+        host_store, _ = host_session(self._agent()) or (None, "")
+        return Forgotten(erased, host_leftovers(host_store, erased.sessions))
 
 
 def _locate(shown: Preview, reference: str | None) -> ChosenMessage | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..compressor.stored_sessions import default_store
 from ..config import CompressorConfig
-from ..errors import ConfigError, LedgerError, StoreUnavailable
+from ..errors import ConfigError, LedgerError
 from ..ledger.memory_store import MemoryStore
 from ..ledger.segments import Session
 from ..ledger.sql.database import default_path
@@ -115,30 +115,13 @@ class Forgotten:
     """What was removed from the ledger, and what the host still has."""
 
     erased: Erased
-    left: tuple[str, ...] = ()
+    left: tuple[str, ...]
     """One sentence for each session that the host still has."""
 
 
-def erase(ledger: Store, namespace: str, target: str, host: Any = None) -> Forgotten:
-    """Remove a session or a message (by its digest) from the ledger.
-
-    `host` is the host's session store, whose sessions are only reported.
-
-    Raises:
-        SessionNotFound: no such session or message in this namespace.
-        StoreUnavailable: the ledger cannot be reached, or it is this process's memory.
-    """
-    if not isinstance(ledger, DurableStore):
-        raise StoreUnavailable(
-            "the ledger is in memory: nothing of it is kept, and it ends with this process"
-        )
-    erased = ledger.forget(namespace, target)
-    return Forgotten(erased, () if host is None else host_leftovers(host, erased.sessions))
-
-
 def host_leftovers(host: Any, sessions: Sequence[str]) -> tuple[str, ...]:
-    """Return a sentence for each of the sessions that the host has."""
-    left = [name for name in sessions if _is_stored(host, name)]
+    """Return a sentence for each of the sessions in the host's store, if any."""
+    left = [name for name in sessions if host is not None and _is_stored(host, name)]
     sentence = "the host's own session {} has its transcript; delete it there"
     return tuple(map(sentence.format, left))
 
