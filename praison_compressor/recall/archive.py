@@ -39,12 +39,13 @@ class Archive(Protocol):
         self,
         namespace: str,
         query: str,
-        session_id: str | None = None,
-        limit: int = 10,
+        session: str,
+        limit: int,
+        /,
         *,
         archived_only: bool = False,
     ) -> list[Hit]:
-        """Return messages that match, as `Store.search` does."""
+        """Return at most `most` messages that match, as `Store.search` does."""
 
 
 @dataclass(frozen=True)
