@@ -264,7 +264,7 @@ _PAGES_LEFT = "Freed pages could not be cleared yet; run `forget` without a targ
 
 
 def _host_leftovers(sessions: Sequence[str]) -> tuple[str, ...]:
-    """Return a sentence for each of the sessions in the host's store."""
+    """Return a sentence for each session that the host has."""
     try:
         from ..praisonai.agent_ledger import default_host_store, host_leftovers
     except HostMoved as error:

@@ -120,7 +120,7 @@ class Forgotten:
 
 
 def host_leftovers(host: Any, sessions: Sequence[str]) -> tuple[str, ...]:
-    """Return a sentence for each of the sessions in the host's store, if any."""
+    """Return a sentence for each session that the host has."""
     left = [name for name in sessions if host is not None and _is_stored(host, name)]
     sentence = "the host's own session {} has its transcript; delete it there"
     return tuple(map(sentence.format, left))
