@@ -186,7 +186,8 @@ def _method_sentence(
     if result.summary_method is None:
         is_requested = request.force or request.target
         why = "nothing to gain" if is_requested else "it fits, so nothing was compressed"
-        return f"Method: none; {why}. --target or --window ask for less, --force for it anyway."
+        remedy = "--target or --window lowers the limit; --force compresses anyway"
+        return f"Method: none; {why}. {remedy}."
     if result.summary_method == "reused":
         return "Method: reused from the store; nothing was summarized again."
     if result.summary_method == "model":

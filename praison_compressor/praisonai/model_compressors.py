@@ -226,7 +226,7 @@ class ModelCompressors:
             self._resize(model, window, reserve)
             return True
 
-    def on_passed(self, sent: SentRequest) -> None:
+    def learn_pass(self, sent: SentRequest) -> None:
         """Learn from a request that passed; log a changed window."""
         with self._lock:
             model = self._model(sent.request.model)
@@ -259,7 +259,7 @@ class ModelCompressors:
         """Return whether a smaller window is tried after an uncertain refusal."""
         return self._model(model).is_trial_uncertain
 
-    def on_usage(self, sent: SentRequest, reported: int) -> None:
+    def learn_usage(self, sent: SentRequest, reported: int) -> None:
         """Learn from reported prompt tokens; log a truncating server's window."""
         request, view = sent
         with self._lock:
