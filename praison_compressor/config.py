@@ -187,10 +187,10 @@ class CompressorConfig:
     tool_policies: Mapping[str, str] = _option(
         {},
         _check_policies,
-        'Old outputs by tool or pattern: "mask", "summarize", "keep". {}: mask, with a model.',
+        'Old outputs by tool or pattern: "mask", "summarize", "keep". Unnamed: mask, with a model.',
     )
     recall: bool | None = _option(
-        None, SWITCH, "Offer the archive as tools. None: in the host, to agents that call tools."
+        None, SWITCH, "Offer the archive as tools. None: in the host, to agents with tools."
     )
     background: bool = _option(False, SWITCH, "Write summaries off the request path.")
     keep_tool_steps: bool = _option(
@@ -223,7 +223,7 @@ class CompressorConfig:
     )
     timeout_seconds: float = _option(60.0, _SECONDS, "Seconds for one call of a model.")
     store_url: str | None = _option(
-        None, _PATH, "Where the ledger is kept: SQLite, PostgreSQL or a path. None: memory."
+        None, _PATH, f"SQLite, PostgreSQL or a path. None: {STORE_VARIABLE}, or memory."
     )
     store_key: str | None = _option(
         None, TEXT, f"Fernet key of an encrypted store. None: {KEY_VARIABLE}.", secret=True

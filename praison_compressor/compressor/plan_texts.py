@@ -102,8 +102,9 @@ class PlanTexts:
             return
         masks = {index: references[index] for index in plan.masks}
         excerpts = {index: references[index] for index in plan.excerpted}
-        lines = self.renderer.shorten_results(view, decision.request.budget.large, excerpts)
-        lines |= self.renderer.mask_outputs(view, masks)
+        budget = decision.request.budget
+        lines = self.renderer.shorten_results(view, budget.large, excerpts)
+        lines |= self.renderer.mask_outputs(view, budget, masks)
         for index in references:  # in their order
             if index in lines:
                 yield ("mask" if index in masks else "excerpt"), index, lines[index]

@@ -34,7 +34,7 @@ class Reference:
     last_message: int | None = None
     """The last of several messages; None: only `message`."""
     line: int | None = None
-    """The first line; None: line 1."""
+    """The first line; None: the whole message."""
     last_line: int | None = None
     """The last line; None with a `line`: as much as fits, or lines around it (`around`)."""
     around: bool = False

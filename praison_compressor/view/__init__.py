@@ -1,4 +1,4 @@
-"""Make the view, a pure function of transcript and ledger.
+"""Make the view, a pure function of transcript, ledger, options and window.
 
 Nothing here calls a model or writes.
 

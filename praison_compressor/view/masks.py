@@ -82,20 +82,23 @@ def _result_ids(message: Message) -> list[str]:
 
 
 def maskable_results(
-    messages: Sequence[Message], tokens: Sequence[int], config: CompressorConfig
+    messages: Sequence[Message],
+    tokens: Sequence[int],
+    config: CompressorConfig,
+    default: str = MASK,
 ) -> dict[int, CallsById]:
     """Return the calls with maskable results, by message index.
 
-    Such a result is large, and its tool's policy allows it.
+    Such a result is large, and its tool's policy is "mask"; a tool without one has the default.
     """
     policies = config.tool_policies
-    if "*" in policies and MASK not in policies.values():
+    if MASK not in (*policies.values(), "" if "*" in policies else default):
         return {}
     maskable: dict[int, CallsById] = {}
     for index, calls in results_with_calls(messages):
         if tokens[index] > LEAST_MASKED:
-            free = {id: call for id, call in calls.items() if policy_of(call.name, config) == MASK}
-            if free:
+            policy = {id: policy_of(call.name, config, default) for id, call in calls.items()}
+            if free := {id: call for id, call in calls.items() if policy[id] == MASK}:
                 maskable[index] = free
     return maskable
 
@@ -108,11 +111,9 @@ def mask_by_policy(
     Outputs of tools that no policy names stay: the summarizer reads them.
     """
     shown = list(messages)
-    for index, calls in maskable_results(messages, tokens, config).items():
-        named = {id: call for id, call in calls.items() if policy_of(call.name, config, "")}
-        if named:
-            # No reference here: the summary's frame names the whole segment.
-            shown[index] = mask_results(named, messages[index])
+    for index, calls in maskable_results(messages, tokens, config, default="").items():
+        # No reference here: the summary's frame names the whole segment.
+        shown[index] = mask_results(calls, messages[index])
     return tuple(shown)
 
 

@@ -15,7 +15,7 @@ from ..tokens.counter import TokenCounter
 from .budget import Budget
 from .excerpts import excerpt_results, large_results
 from .frame import frame_summary
-from .masks import SAMPLE_REFERENCE, mask_results, maskable_results
+from .masks import MASK, SAMPLE_REFERENCE, mask_results, maskable_results
 from .tiles import Run
 from .view import View
 
@@ -37,10 +37,14 @@ class Texts:
 
     # ---------------------------------------------------------- rendered
 
-    def mask_outputs(self, view: View, names: Names | None = None) -> dict[int, Message]:
+    def mask_outputs(
+        self, view: View, budget: Budget, names: Names | None = None
+    ) -> dict[int, Message]:
         """Return each maskable output as its line; with `names` only these."""
         messages = view.transcript.messages
-        calls = maskable_results(messages, view.tokens, self._config)
+        # A static summary is as cheap as masks, and keeps more than unasked masks do.
+        default = MASK if budget.has_model else ""
+        calls = maskable_results(messages, view.tokens, self._config, default)
         if names is None:
             names = dict.fromkeys(calls, SAMPLE_REFERENCE)
         lines = {
@@ -92,16 +96,9 @@ class Texts:
         }
 
     def masks(self, view: View, budget: Budget) -> dict[int, int]:
-        """Return the tokens of each maskable output once it is masked.
-
-        Without a model a static summary is as cheap, and keeps more than masks do: then only a
-        policy masks.
-        """
-        if not (budget.has_model or self._config.tool_policies):
-            return {}
-        return {
-            index: self._tokens.message(line) for index, line in self.mask_outputs(view).items()
-        }
+        """Return the tokens of each maskable output once it is masked."""
+        lines = self.mask_outputs(view, budget)
+        return {index: self._tokens.message(line) for index, line in lines.items()}
 
     def quotes(self, view: View, run: Run, room: int, budget: Budget) -> int:
         """Return the tokens of a run's framed quotes and carried prose."""

@@ -123,12 +123,18 @@ def test_a_result_asked_for_again_is_shown():
     assert ours.compress_sync(again).messages[-1] == messages[11]
 
 
-def test_without_a_model_the_static_summary_keeps_more():
-    """Without a model masks are made only where a policy asks for them."""
-    messages = outputs(20)
-    assert ContextCompressor(config()).compress_sync(messages).context_status == "summarized"
-    by_policy = ContextCompressor(config(tool_policies="keep_none"))
-    assert by_policy.compress_sync(messages).context_status == "masked"
+@pytest.mark.parametrize("policies", ["keep_none", {"read_*": "mask", "bash": "keep"}])
+def test_without_a_model_the_named_tools_are_masked(policies):
+    """Without a model a tool that a policy masks is masked."""
+    ours = ContextCompressor(config(tool_policies=policies))
+    assert ours.compress_sync(outputs(20)).context_status == "masked"
+
+
+@pytest.mark.parametrize("policies", [{}, {"bash": "keep"}, {"bash": "mask"}])
+def test_without_a_model_an_unnamed_tool_is_not_masked(policies):
+    """Without a model no output of a tool that no policy names is masked."""
+    result = ContextCompressor(config(tool_policies=policies)).compress_sync(outputs(20))
+    assert (result.context_status, result.masked) == ("summarized", 0)
 
 
 def test_the_summarizer_reads_originals_not_masks():
