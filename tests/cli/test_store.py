@@ -33,11 +33,15 @@ def test_a_stored_session_is_listed_with_its_lineage(run, view):
     assert run("lineage", epochs[1]["id"], "--json").json[-1]["id"] == epochs[1]["id"]
 
 
-def test_an_undo_counts_as_no_compression(run, view, tmp_path):
+@pytest.fixture
+def undone(view, tmp_path):
+    """Undo the session's compression."""
+    with closing(open_store(f"sqlite:///{tmp_path / 'ledger.db'}")) as store:
+        ContextCompressor(CompressorConfig(), store=store).undo(SESSION)
+
+
+def test_an_undo_counts_as_no_compression(run, undone):
     """An epoch that `undo` made counts as no compression."""
-    store = open_store(f"sqlite:///{tmp_path / 'ledger.db'}")
-    ContextCompressor(CompressorConfig(), store=store).undo(SESSION)
-    store.close()
     hows = [line.partition("(")[2] for line in run("lineage", SESSION).out.splitlines()]
     assert [how.partition(" 2")[0] for how in hows] == ["began", "compressed", "undo"]
     assert "1, 1 undone" in run("sessions").out
@@ -46,13 +50,16 @@ def test_an_undo_counts_as_no_compression(run, view, tmp_path):
     assert run("show", SESSION, "--live").out == f"{SESSION}: 2 segments, none of this kind.\n"
     [listed] = run("sessions", "--json").json
     assert (listed["compressions"], listed["taken_back"]) == (1, 1)
-    assert run("report", SESSION, "--out", tmp_path / "page.html").code == 0
+
+
+def test_a_page_says_what_was_undone(run, undone, tmp_path):
+    """`report` and its page count an undone compression as undone."""
+    value = run("report", SESSION, "--out", "page.html", "--json").json
+    assert (value["compressions"], value["taken_back"]) == (1, 1)
+    assert "; 1 compression, 1 undone\n" in run("report", SESSION, "--out", "page.html").out
     page = (tmp_path / "page.html").read_text("utf-8")
     assert ">undo<" in page
     assert "<dt>compressions</dt><dd>1, 1 undone</dd>" in page
-    value = run("report", SESSION, "--out", tmp_path / "page.html", "--json").json
-    assert (value["compressions"], value["taken_back"]) == (1, 1)
-    assert "; 1 compression, 1 undone\n" in run("report", SESSION, "--out", "page.html").out
     assert "Undone compressions are not drawn" in page
 
 
@@ -84,7 +91,7 @@ def test_compressed_messages_can_be_read_and_searched(run, view):
 
 
 def test_show_reads_the_references_that_search_prints(run, view, tmp_path):
-    """The answer is that of the agent's tool; its references are read as the library reads them."""
+    """`search` answers as the agent's tool, with references that `show` reads."""
     store = open_store(f"sqlite:///{tmp_path / 'ledger.db'}")
     ours = ContextCompressor(CompressorConfig(), store=store)
     found = run("search", "FACT-3").out
@@ -125,14 +132,25 @@ def test_a_person_reads_on_by_the_command(run, tmp_path):
     assert "conversation_archive" not in "".join([*pages, several])
 
 
-def test_a_list_of_segments_is_short(run, file):
-    """Neighbouring masks share a row; `--summaries` and `--live` leave some out."""
-    masked = ("--keep-tokens", 500, "--set", "tool_policies=keep_none")
+def masked(run, file):
+    """Mask the session's outputs, and return the beginning of another `compress`."""
+    options = ("--target", "6k", "--keep-tokens", 500, "--set", "tool_policies=keep_none")
     given = ("compress", file, "--session", SESSION)
-    assert run(*given, "--target", "6k", *masked).code == 0
+    assert run(*given, *options).code == 0
+    return given
+
+
+def test_neighbouring_masks_share_a_row(run, file):
+    """Neighbouring masks share a row of `show`."""
+    masked(run, file)
     rows = run("show", SESSION, "--json").json
     assert {row["kind"] for row in rows} == {"mask"}
     assert len(run("show", SESSION).out.splitlines()) == 2 < len(rows)
+
+
+def test_a_list_of_segments_can_leave_some_out(run, file):
+    """`--summaries` lists summaries alone, and `--live` the segments of the view."""
+    given = masked(run, file)
     assert run(*given, "--window", "8k", "--force").code == 0
     summaries = run("show", SESSION, "--summaries", "--json").json
     assert {row["kind"] for row in summaries} == {"summary"}
@@ -182,11 +200,15 @@ def test_a_sound_ledger_verifies_and_a_damaged_one_does_not(run, view, tmp_path)
     assert run("verify").code == 1
 
 
-def test_forget_removes_words_and_the_chain_still_verifies(run, view, monkeypatch):
-    """Forgotten words are found nowhere; without a yes nothing is forgotten."""
+def test_nothing_is_forgotten_without_a_yes(run, view, monkeypatch):
+    """Without a yes nothing is forgotten."""
     monkeypatch.setattr("sys.stdin", io.StringIO())
     assert run("forget", SESSION).code != 0
     assert "FACT-3" in run("search", "FACT-3").out
+
+
+def test_forget_removes_words_and_the_chain_still_verifies(run, view):
+    """Forgotten words are found nowhere, and the chain still verifies."""
     done = run("forget", SESSION, "--yes")
     assert done.code == 0, done.err
     assert run("search", "FACT-3").out == "Nothing found.\n"
@@ -214,12 +236,16 @@ def test_forget_asks_only_about_what_is_there(run, view):
     assert (run("forget", "sha256:" + "0" * 64).code, "Erase" in missing.err) == (4, False)
 
 
-def test_forget_says_what_a_message_is_named_by(run, view):
-    """A malformed digest gives exit code 2; for an entry's hash the error names the right field."""
-    for malformed in ("sha256:zz", "sha256:1f", "sha256:"):
-        done = run("forget", malformed, "--yes")
-        assert (done.code, len(done.err.splitlines())) == (2, 1)
-        assert "expected sha256: and 64 hexadecimal digits" in done.err
+@pytest.mark.parametrize("malformed", ["sha256:zz", "sha256:1f", "sha256:"])
+def test_forget_refuses_a_malformed_digest(run, view, malformed):
+    """A malformed digest gives code 2 and the expected form."""
+    done = run("forget", malformed, "--yes")
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert "expected sha256: and 64 hexadecimal digits" in done.err
+
+
+def test_forget_asks_for_a_digest_instead_of_an_entrys_hash(run, view):
+    """For an entry's hash the error names the field with the digest."""
     hit = run("search", "FACT-3", "--json").json[0]
     entry = run("forget", hit["entry"], "--yes")
     assert entry.code == 4
@@ -247,7 +273,7 @@ def test_a_session_that_is_not_there_is_exit_code_4(run, view):
 
 
 def test_reading_leaves_no_trace(run, tmp_path):
-    """A missing store is an error and is not created; a foreign database stays as it is."""
+    """A missing store or a foreign database is an error, and stays as it is."""
     with closing(sqlite3.connect("photos.db")) as theirs:
         theirs.execute("CREATE TABLE photos (name)")
     before = {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")}
@@ -261,19 +287,23 @@ def test_reading_leaves_no_trace(run, tmp_path):
 
 
 def test_a_look_at_a_file_creates_no_store(run, file, tmp_path):
-    """`inspect` creates no store; `report` takes no missing file for a session."""
+    """`inspect` creates no store."""
     seen = run("inspect", file, "--window", "8k", "--store", "new/ledger.db")
     assert (seen.code, seen.err) == (0, "")
     assert "new/ledger.db yet: no segment is found again" in seen.out
-    for name in ("nosuch.jsonl", "folder/nosuch"):
-        done = run("report", name)
-        assert (done.code, len(done.err.splitlines())) == (2, 1)
-        assert f"{name}: there is no such file" in done.err
     assert list(tmp_path.iterdir()) == [file]
 
 
+@pytest.mark.parametrize("name", ["nosuch.jsonl", "folder/nosuch"])
+def test_a_missing_file_is_no_session(run, name):
+    """`report` takes no missing file for a session."""
+    done = run("report", name)
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert f"{name}: there is no such file" in done.err
+
+
 def test_an_encrypted_store_opens_only_with_its_key(run, file, monkeypatch):
-    """An encrypted store opens with its key only; otherwise one line and code 4."""
+    """An encrypted store opens with its key, and refuses another in one line."""
     store = "secret.db"
     monkeypatch.setenv("PRAISONAI_SESSION_KEY", Fernet.generate_key().decode())
     arguments = ("--window", 8_000, "--session", SESSION, "--store", store, "--out", "v")
@@ -315,7 +345,7 @@ def test_restore_says_what_is_not_as_it_came(run, view, file):
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("colour", [{}, {"FORCE_COLOR": "1", "TERM": "xterm"}])
 def test_a_pipe_that_closes_is_no_error(run, view, colour, unbuffered):
-    """`show ... | head` ends with code 0 and prints no error."""
+    """`show | head` ends with code 0 and prints no error."""
     command = [sys.executable, "-m", "praison_compressor", "show", SESSION, "s1", "--full"]
     pipe, environment = subprocess.PIPE, {**os.environ, "PYTHONUNBUFFERED": unbuffered, **colour}
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment) as piped:
