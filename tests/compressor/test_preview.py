@@ -19,38 +19,62 @@ def compressor(summarizer: Any = None, **options: Any) -> tuple[ContextCompresso
     return compressing.compressor(summarizer, events.append, **given), events
 
 
-@pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}])
+BOTH = pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}])
+
+
+@BOTH
 def test_context_use_adds_up_to_the_request(options):
-    """`context_use` has the tokens of the request, part by part, and asks no model."""
+    """`context_use` has the tokens of the request, part by part."""
     made, events = compressor(Model(BALANCE), **options)
     messages = audit(40)
     result = made.compress_sync(messages, session_id=SESSION)
     heard = len(events)
     use = made.context_use(messages, session_id=SESSION, overhead_tokens=300)
+    assert len(events) == heard
     assert sum(use.parts.values()) == use.window == 8_000
     assert use.used == result.tokens_after + 300
     assert use.parts["summaries"] == sum(segment.tokens for segment in result.segments)
     assert use.messages["masked outputs"] == result.masked
     assert sum(use.messages.values()) == len(result.messages)
     assert use.parts["reserve"] == 2_000
+
+
+@BOTH
+def test_context_use_has_the_largest_messages(options):
+    """`context_use` has the largest messages of the view."""
+    made, _ = compressor(Model(BALANCE), **options)
+    messages = audit(40)
+    result = made.compress_sync(messages, session_id=SESSION)
+    use = made.context_use(messages, session_id=SESSION)
     for large in use.largest:
         assert messages[large.index]["role"] == large.role
         assert messages[large.index] in result.messages
     assert [large.tokens for large in use.largest] == sorted(
         (made.tokens.message(m) for m in result.messages[1:] if m in messages), reverse=True
     )[: len(use.largest)]
-    assert len(events) == heard
 
 
-@pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}])
-@pytest.mark.parametrize("turns", [2, 30, 60])
-def test_compress_does_what_preview_showed(turns, options):
-    """`compress` does what `preview` showed; `preview` asks and writes nothing."""
+TURNS = pytest.mark.parametrize("turns", [2, 30, 60])
+
+
+@BOTH
+@TURNS
+def test_preview_asks_and_writes_nothing(turns, options):
+    """`preview` asks no model, and changes neither ledger nor messages."""
     made, events = compressor(Model(BALANCE), **options)
     messages = audit(turns)
-    seen = made.preview(messages, session_id=SESSION)
+    made.preview(messages, session_id=SESSION)
     assert (events, made.store.open("default", SESSION).entries) == ([], ())
     assert messages == audit(turns)
+
+
+@BOTH
+@TURNS
+def test_compress_does_what_preview_showed(turns, options):
+    """`compress` does what `preview` showed."""
+    made, _ = compressor(Model(BALANCE), **options)
+    messages = audit(turns)
+    seen = made.preview(messages, session_id=SESSION)
     result = made.compress_sync(messages, session_id=SESSION)
     assert seen.would_compress == bool(result.written or result.masked)
     assert seen.tokens == result.tokens_before
@@ -60,6 +84,15 @@ def test_compress_does_what_preview_showed(turns, options):
     assert previewed == [len(segment.run) for segment in result.segments]
     kept = [index for index, fate in seen.fates() if fate == "keep"]
     assert [m for m in messages if m in result.messages] == [messages[i] for i in kept]
+
+
+@BOTH
+@TURNS
+def test_a_preview_after_a_compression_has_nothing_to_do(turns, options):
+    """A preview after a compression reuses what the compression wrote."""
+    made, _ = compressor(Model(BALANCE), **options)
+    messages = audit(turns)
+    result = made.compress_sync(messages, session_id=SESSION)
     after = made.preview(messages, session_id=SESSION)
     assert (after.would_compress, after.tokens) == (False, result.tokens_after)
     found = [part.why for part in after.parts if part.segment is not None]
@@ -68,7 +101,7 @@ def test_compress_does_what_preview_showed(turns, options):
 
 
 def test_every_message_has_one_fate_and_every_part_a_reason():
-    """The parts cover the transcript once; their tokens are the transcript's."""
+    """The parts cover the transcript and its tokens once, each with a reason."""
     made, _ = compressor()
     seen = made.preview(audit(60))
     fates = list(seen.fates())
