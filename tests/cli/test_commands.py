@@ -214,13 +214,6 @@ def test_the_parts_add_up_to_the_librarys_view(file, run):
     assert parts[-1]["name"] == "tail"
 
 
-def test_no_view_is_written_over_its_transcript(file, run):
-    """`--out` refuses the transcript's own file."""
-    before = file.read_bytes()
-    assert run("compress", file, "--window", 8_000, "--out", file).code == 2
-    assert file.read_bytes() == before
-
-
 def test_the_view_is_written_valid_in_both_formats(file, tmp_path, run):
     """The view is written as JSON or JSON Lines."""
     alone = run("compress", file, "--window", 8_000, "--out", "-")

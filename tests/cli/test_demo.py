@@ -1,5 +1,6 @@
 """`demo` and `doctor` do what they show."""
 
+import json
 import os
 import re
 import socket
@@ -15,6 +16,7 @@ from praison_compressor.ledger.sql import default_path, open_store
 from praison_compressor.praisonai import installed
 from praison_compressor.testing import Failure, Reply
 from tests.helpers.command import runner
+from tests.helpers.processes import own_environment, python
 from tests.helpers.talks import NAMESPACE, committed, talk
 
 
@@ -54,10 +56,17 @@ def test_the_demo_needs_no_network_and_leaves_no_trace(run, no_network, tmp_path
     assert list(tmp_path.rglob("*.py")) == []
 
 
-def test_the_demos_agent_finds_a_fact_that_its_view_lacks(run):
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """Return the demo's answer, from a process of its own."""
+    given = {"folder": tmp_path_factory.mktemp("demo"), "environment": own_environment()}
+    done = python("-m", "praison_compressor", "demo", "--json", **given)
+    return json.loads(done.stdout)
+
+
+def test_the_demos_agent_finds_a_fact_that_its_view_lacks(demo):
     """The demo's agent outgrows its window and finds the answer in its archive."""
-    done = run("demo", "--json")
-    turns = done.json["turns"]
+    turns = demo["turns"]
     requests = [request for turn in turns for request in turn["requests"]]
     assert {request["refused"] for request in requests} == {None}
     assert max(request["sent_tokens"] for request in requests) < WINDOW
@@ -65,14 +74,18 @@ def test_the_demos_agent_finds_a_fact_that_its_view_lacks(run):
     assert turns[-1]["answer"] == f"The log says: {FACT}."
     last = turns[-1]["requests"][0]
     assert (FACT in str(last["view"]), last["transcript_tokens"] > WINDOW) == (False, True)
-    assert done.json["check"] == {
+    assert demo["check"] == {
         "fact": FACT,
         "in_view": False,
         "in_transcript": True,
         "found_by": "search_conversation_archive",
         "right": True,
     }
-    totals = done.json["totals"]
+
+
+def test_the_demos_totals_show_the_saving(demo):
+    """The demo's totals have summaries, saved money and cached tokens."""
+    totals = demo["totals"]
     assert totals["summary_requests"] > 0
     assert totals["cost_saved"] > totals["cost"] > 0
     assert totals["cached_tokens"] > totals["sent_tokens"] / 2

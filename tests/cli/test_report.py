@@ -259,16 +259,6 @@ def test_forgotten_words_are_not_on_the_page(view, page, run):
     assert "FACT-3" not in text
 
 
-@pytest.mark.parametrize(
-    ("session", "out", "code"),
-    [("nobody", "page.html", 4), (SESSION, "no/such/folder.html", 2)],
-    ids=["no session", "no folder"],
-)
-def test_report_ends_with_the_code_of_its_error(view, run, session, out, code):
-    """`report` ends with code 4 without the session, and 2 without the folder."""
-    assert run("report", session, "--out", out).code == code
-
-
 def test_a_store_that_has_only_what_was_compressed_says_so(tmp_path):
     """Without the whole transcript the page has summaries and no chart."""
     ours = made(store_url=f"sqlite:///{tmp_path / 'ledger.db'}")

@@ -34,10 +34,16 @@ def test_a_stored_session_is_listed_with_its_lineage(run, view):
 
 
 @pytest.fixture
-def undone(view, tmp_path):
-    """Undo the session's compression."""
+def ours(view, tmp_path):
+    """Return a compressor on the session's store."""
     with closing(open_store(f"sqlite:///{tmp_path / 'ledger.db'}")) as store:
-        ContextCompressor(CompressorConfig(), store=store).undo(SESSION)
+        yield ContextCompressor(CompressorConfig(), store=store)
+
+
+@pytest.fixture
+def undone(ours):
+    """Undo the session's compression."""
+    ours.undo(SESSION)
 
 
 def test_an_undo_counts_as_no_compression(run, undone):
@@ -90,15 +96,19 @@ def test_compressed_messages_can_be_read_and_searched(run, view):
         assert (run("search", empty).code, run("search", empty).out) == (2, "")
 
 
-def test_show_reads_the_references_that_search_prints(run, view, tmp_path):
-    """`search` answers as the agent's tool, with references that `show` reads."""
-    store = open_store(f"sqlite:///{tmp_path / 'ledger.db'}")
-    ours = ContextCompressor(CompressorConfig(), store=store)
+def test_search_answers_as_the_agents_tool(run, ours):
+    """`search` prints what the agent's tool answers, and messages not yet compressed."""
     found = run("search", "FACT-3").out
     by_tool = ours.recall_tools(SESSION)[0]("FACT-3", limit=10, tokens=2_000)
     assert found.startswith(f"{SESSION}\n{by_tool.rpartition('(')[0]}")
     assert re.findall(r"FACT-\d+", found) == ["FACT-3"]  # no part of another name
-    (message, *_) = re.findall(r"^\[(s\d+\.\d+)\]", found, re.M)
+    assert run("search", "FACT-29", "--json").json[0]["reference"] is None
+    assert "(not compressed)" in run("search", "FACT-29").out
+
+
+def test_show_reads_the_references_that_search_prints(run, ours):
+    """`show` reads the references of `search` as the library does."""
+    (message, *_) = re.findall(r"^\[(s\d+\.\d+)\]", run("search", "FACT-3").out, re.M)
     where = f"{message}:1-9"
     assert run("search", "FACT-3", "--json").json[0]["reference"] == message
     assert "FACT-3\n" in run("show", SESSION, message).out
@@ -108,9 +118,6 @@ def test_show_reads_the_references_that_search_prints(run, view, tmp_path):
         text = ours.read(reference, session_id=SESSION)
         assert run("show", SESSION, reference, "--json").json["text"] == text
         assert run("show", SESSION, reference).out == text + "\n"
-    ours.close()
-    assert run("search", "FACT-29", "--json").json[0]["reference"] is None
-    assert "(not compressed)" in run("search", "FACT-29").out
 
 
 def test_a_person_reads_on_by_the_command(run, tmp_path):
@@ -175,6 +182,7 @@ def test_a_wrong_reference_is_one_line_and_exit_code_2(run, view):
 def test_no_command_writes_over_a_ledger(run, view):
     """No command overwrites a ledger or the transcript that it reads."""
     for command in ("restore", "report"):
+        assert run(command, SESSION, "--out", "no/such/folder").code == 2
         refused = run(command, SESSION, "--out", "ledger.db")
         assert (refused.code, refused.out) == (2, "")
         assert "is a database" in refused.err
@@ -265,7 +273,7 @@ SEARCHED = ("search", "FACT-3", "--session", SESSION)
 
 def test_a_session_that_is_not_there_is_exit_code_4(run, view):
     """An unknown session gives one line and code 4, and is not created."""
-    for command in NAMED:
+    for command in (*NAMED, ("report", SESSION)):
         missing = run(*("nobody" if word == SESSION else word for word in command))
         assert (missing.code, missing.out, len(missing.err.splitlines())) == (4, "", 1), command
         assert "nobody" in missing.err
@@ -302,15 +310,24 @@ def test_a_missing_file_is_no_session(run, name):
     assert f"{name}: there is no such file" in done.err
 
 
-def test_an_encrypted_store_opens_only_with_its_key(run, file, monkeypatch):
-    """An encrypted store opens with its key, and refuses another in one line."""
-    store = "secret.db"
+@pytest.fixture
+def store(run, file, monkeypatch):
+    """Return the name of an encrypted store, with its key in the environment."""
     monkeypatch.setenv("PRAISONAI_SESSION_KEY", Fernet.generate_key().decode())
-    arguments = ("--window", 8_000, "--session", SESSION, "--store", store, "--out", "v")
+    arguments = ("--window", 8_000, "--session", SESSION, "--store", "secret.db", "--out", "v")
     assert run("compress", file, *arguments).code == 0
+    return "secret.db"
+
+
+def test_an_encrypted_store_opens_with_its_key(run, store):
+    """An encrypted store opens with its key."""
     assert json.loads(run("restore", SESSION, "--store", store).out) == audit()
     assert "FACT-3" in run("search", "FACT-3", "--store", store).out
     assert run("verify", "--store", store).code == 0
+
+
+def test_an_encrypted_store_refuses_another_key(run, store, monkeypatch):
+    """Another key, or none, gives one line that names it."""
     monkeypatch.setenv("PRAISONAI_SESSION_KEY", Fernet.generate_key().decode())
     refused = run("restore", SESSION, "--store", store)
     assert (refused.code, len(refused.err.splitlines())) == (4, 1)
@@ -345,7 +362,7 @@ def test_restore_says_what_is_not_as_it_came(run, view, file):
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("colour", [{}, {"FORCE_COLOR": "1", "TERM": "xterm"}])
 def test_a_pipe_that_closes_is_no_error(run, view, colour, unbuffered):
-    """`show | head` ends with code 0 and prints no error."""
+    """`show ... | head` ends with code 0 and prints no error."""
     command = [sys.executable, "-m", "praison_compressor", "show", SESSION, "s1", "--full"]
     pipe, environment = subprocess.PIPE, {**os.environ, "PYTHONUNBUFFERED": unbuffered, **colour}
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment) as piped:

@@ -80,33 +80,24 @@ def kind(attack: Attack) -> tuple[str, str]:
 
 
 @pytest.fixture(scope="module", params=dict.fromkeys(map(kind, attacks())), ids="-".join)
-def found(request):
-    """Return all attacks of one kind."""
-    return [attack for attack in attacks() if kind(attack) == request.param]
-
-
-@pytest.fixture(scope="module")
-def model(found):
-    """Return a model that repeats the attacks."""
-    return Recorder("\n".join(attack.text for attack in found))
-
-
-@pytest.fixture(scope="module")
-def ours(found, model):
-    """Return a compressor whose summary repeats the attacks."""
+def attacked(request):
+    """Return all attacks of one kind, a model that repeats them, a compressor and its result."""
+    found = [attack for attack in attacks() if kind(attack) == request.param]
+    model = Recorder("\n".join(attack.text for attack in found))
     ours = ContextCompressor(SMALL, summarizer=model)
-    ours.compress_sync(transcript(*found))
-    return ours
+    return found, model, ours, ours.compress_sync(transcript(*found))
 
 
-def test_content_stays_inside_a_summarys_frame(found, ours):
+def test_content_stays_inside_a_summarys_frame(attacked):
     """In a summary that repeats it, content stays in one frame, and is no user's words."""
-    texts = framed(ours.compress_sync(transcript(*found)))
+    found, _, _, result = attacked
+    texts = framed(result)
     assert (CANARY in said_by_the_user(texts)) <= found[0].by_user
 
 
-def test_content_stays_inside_a_requests_frame(found, ours, model):
+def test_content_stays_inside_a_requests_frame(attacked):
     """In a request content stays in one frame, below the instructions."""
+    found, model, *_ = attacked
     first, *again = [text_of(messages[1]) for messages in model.requests]
     assert {*again} <= {first}
     assert first.count(CANARY) >= 2 * len(found)
@@ -119,8 +110,9 @@ def test_content_stays_inside_a_requests_frame(found, ours, model):
     assert CONTROL.findall(first) == []
 
 
-def test_content_never_poses_as_a_message(ours, model):
+def test_content_never_poses_as_a_message(attacked):
     """In a request each message, and nothing else, begins a line with its role."""
+    _, model, ours, _ = attacked
     first = text_of(model.requests[0][1])
     session = ours.store.open("default", ours.session_id)
     kept = [m for each in session.entries for m in ours.store.originals(session, each) or ()]
