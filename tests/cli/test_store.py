@@ -139,6 +139,7 @@ def test_a_person_reads_on_by_the_command(run, tmp_path):
     assert "conversation_archive" not in "".join([*pages, several])
 
 
+@pytest.fixture
 def masked(run, file):
     """Mask the session's outputs, and return the beginning of another `compress`."""
     options = ("--target", "6k", "--keep-tokens", 500, "--set", "tool_policies=keep_none")
@@ -147,21 +148,19 @@ def masked(run, file):
     return given
 
 
-def test_neighbouring_masks_share_a_row(run, file):
+def test_neighbouring_masks_share_a_row(run, masked):
     """Neighbouring masks share a row of `show`."""
-    masked(run, file)
     rows = run("show", SESSION, "--json").json
     assert {row["kind"] for row in rows} == {"mask"}
     assert len(run("show", SESSION).out.splitlines()) == 2 < len(rows)
 
 
-def test_a_list_of_segments_can_leave_some_out(run, file):
+def test_a_list_of_segments_can_leave_some_out(run, masked):
     """`--summaries` lists summaries alone, and `--live` the segments of the view."""
-    given = masked(run, file)
-    assert run(*given, "--window", "8k", "--force").code == 0
+    assert run(*masked, "--window", "8k", "--force").code == 0
     summaries = run("show", SESSION, "--summaries", "--json").json
     assert {row["kind"] for row in summaries} == {"summary"}
-    assert run(*given, "--window", "8k", "--force", "--keep", len(audit()) - 9).code == 0
+    assert run(*masked, "--window", "8k", "--force", "--keep", len(audit()) - 9).code == 0
     assert re.search(r"s\d+ +keep +user", run("show", SESSION).out)
     live = run("show", SESSION, "--live", "--json").json
     assert all(row["in_view"] for row in live)

@@ -208,6 +208,7 @@ def test_a_text_that_lost_a_race_is_on_the_bill():
     assert next(e.data["cost"] for e in events if e.name == "committed") == 1.0
 
 
+@pytest.fixture
 def in_parts():
     """Return a compressor, its model and events, and the result of a summary in parts."""
     events = []
@@ -216,9 +217,9 @@ def in_parts():
     return ours, model, events, ours.compress_sync(session(60), session_id="s")
 
 
-def test_the_bill_is_in_the_result_the_event_and_the_ledger():
+def test_the_bill_is_in_the_result_the_event_and_the_ledger(in_parts):
     """Result, event and ledger have the bill of all parts."""
-    ours, model, events, result = in_parts()
+    ours, model, events, result = in_parts
     calls = len(model.requests)
     committed = next(event.data for event in events if event.name == "committed")
     assert calls > 3
@@ -228,9 +229,9 @@ def test_the_bill_is_in_the_result_the_event_and_the_ledger():
     assert 1 < [event.name for event in events].count("part_summarized") <= calls
 
 
-def test_the_money_saved_is_in_the_result_and_the_event():
+def test_the_money_saved_is_in_the_result_and_the_event(in_parts):
     """Each result and the event have the money saved, at the model's price."""
-    ours, _, events, result = in_parts()
+    ours, _, events, result = in_parts
     assert result.tokens_saved > 1_000
     assert result.cost_saved == result.tokens_saved * 2.5e-6  # gpt-4o: $2.50 for a million
     assert result.cost_saved_cached == result.cost_saved / 2
