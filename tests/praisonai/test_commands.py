@@ -124,7 +124,7 @@ def test_after_an_undo_the_messages_are_sent_again(host, talk):
     """After `/undo` the messages are sent again, instead of the summary."""
     (heard, _) = talk.say("/compact", turn(8))
     summarized = re.search(r"(\d+) messages summarized", heard)[1]
-    assert talk.say("/undo")[0].startswith(f"Taken back: {summarized} messages (")
+    assert talk.say("/undo")[0].startswith(f"Undone: restored {summarized} messages (")
     talk.say(turn(9), turn(10))
     sent = of_agent(host)[-1].messages
     assert [message["role"] for message in sent].count("user") == 11
