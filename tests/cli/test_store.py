@@ -180,18 +180,22 @@ def test_a_wrong_reference_is_one_line_and_exit_code_2(run, view):
 
 
 def test_no_command_writes_over_a_ledger(run, view):
-    """No command overwrites a ledger or the transcript that it reads."""
+    """No command overwrites a ledger."""
     for command in ("restore", "report"):
         assert run(command, SESSION, "--out", "no/such/folder").code == 2
         refused = run(command, SESSION, "--out", "ledger.db")
         assert (refused.code, refused.out) == (2, "")
         assert "is a database" in refused.err
     assert run("verify", SESSION).code == 0
+    assert [info["id"] for info in run("sessions", "--json").json] == [SESSION]
+
+
+def test_no_command_writes_over_its_transcript(run, file):
+    """No command overwrites the transcript that it reads."""
     assert run("report", "transcript.json", "--out", "transcript.json").code == 2
     assert run("report", "transcript.json", "--out", "page.html").code == 0
     for out in ("transcript.json", "no/such/folder.json"):
         assert run("compress", "transcript.json", "--window", "8k", "--out", out).code == 2
-    assert [info["id"] for info in run("sessions", "--json").json] == [SESSION]
     assert json.loads(Path("transcript.json").read_text()) == audit()
 
 
