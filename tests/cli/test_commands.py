@@ -95,7 +95,7 @@ def test_any_option_of_the_configuration_is_set(file, run):
     ],
 )
 def test_a_wrong_option_is_named(given, said, file, run):
-    """A wrong option ends with code 2; the error names what was expected."""
+    """A wrong option ends with code 2 and an error that names what was expected."""
     refused = run("compress", file, *given)
     assert (refused.code, refused.out, said in refused.err) == (2, "", True), refused.err
     assert "Traceback" not in refused.err
@@ -190,14 +190,18 @@ def test_odd_names_and_paths_are_one_line(file, view, run):
 # ---------------------------------------------------------------- what comes out
 
 
-def test_the_table_adds_up_and_agrees_with_the_library(file, run):
-    """The table has every message in one part; view and totals are the library's own."""
+def test_the_table_has_a_row_for_each_part(file, run):
+    """The table has a row for each part, and the total."""
     shown = run("compress", file, "--window", 8_000).out
     for word in ("head", "summary s1", "tail", "tokens", "after", "total", "% saved"):
         assert word in shown
     assert "Method: static (no model was given" in shown
     assert ("\x1b" in shown, "│" in shown) == (False, False)
     assert shown.splitlines()[0].split()[0] == "part"  # one line a row, for a program
+
+
+def test_the_parts_add_up_to_the_librarys_view(file, run):
+    """Every message is in one part, and the parts add up to the library's view."""
     done = run("compress", file, "--window", 8_000, "--json").json
     compressor = ContextCompressor(CompressorConfig(context_window=8_000))
     assert done["messages"] == compressor.compress_sync(audit()).messages
@@ -211,22 +215,19 @@ def test_the_table_adds_up_and_agrees_with_the_library(file, run):
 
 
 def test_the_view_is_written_valid_in_both_formats(file, tmp_path, run):
-    """The view is written as JSON or JSON Lines; the transcript stays as it is."""
-    before = file.read_bytes()
+    """The view is written as JSON or JSON Lines."""
     alone = run("compress", file, "--window", 8_000, "--out", "-")
     assert "Method" in alone.err
-    assert run("compress", file, "--window", 8_000, "--out", file).code == 2
     for name in ("view.json", "view.jsonl"):
         assert run("compress", file, "--window", 8_000, "--out", tmp_path / name).code == 0
     whole = json.loads((tmp_path / "view.json").read_text())
     lines = [json.loads(line) for line in (tmp_path / "view.jsonl").read_text().splitlines()]
     assert whole == lines == json.loads(alone.out)
     assert find_repairs(whole) == []
-    assert file.read_bytes() == before
 
 
 def test_a_transcript_that_fits_is_left_alone(file, run):
-    """A transcript that fits is returned as it is; the output says how to ask for less."""
+    """A transcript that fits is returned as it is, with the way to ask for less."""
     done = run("compress", file)
     assert done.code == 0
     assert "it fits" in done.out
@@ -234,18 +235,21 @@ def test_a_transcript_that_fits_is_left_alone(file, run):
     assert run("compress", file, "--json").json["messages"] == audit()
 
 
-def test_a_model_writes_the_summary_where_one_is_named(file, run, writer, provider):
-    """A named model writes the summary; if it fails, the static summary has the reason once."""
+def test_a_model_writes_the_summary_where_one_is_named(file, run, writer):
+    """A named model writes the summary."""
     summary = "The agent read the ledgers with read_ledger: FACT-3 and FACT-4 balance."
-    options = (*SUMMARIZE, *writer(summary))
-    given = ("compress", file, "--window", 8_000, *options)
-    done = run(*given, "--json")
+    done = run("compress", file, "--window", 8_000, *SUMMARIZE, *writer(summary), "--json")
     assert done.code == 0, done.err
     assert done.json["summary_method"] == "model"
     assert done.json["usage"]["prompt_tokens"] > 0
     assert summary in json.dumps(done.json["messages"])
+
+
+def test_a_failed_models_reason_is_printed_once(file, run, writer, provider):
+    """A static summary has the reason why the model's failed, once."""
+    options = (*SUMMARIZE, *writer("unused"))
     provider.answer_with(lambda asked: Failure(401, "Incorrect API key provided."))
-    failed = run(*given)
+    failed = run("compress", file, "--window", 8_000, *options)
     assert failed.code == 0
     assert "static, because writer gave no usable summary" in failed.out
     assert (failed.out + failed.err).count("Incorrect API key") == 1
@@ -281,10 +285,10 @@ def test_inspect_shows_what_compressing_now_costs(file, run):
 
 
 def test_compress_does_what_inspect_showed(file, run):
-    """`compress` writes what `inspect` showed; `--keep` and `--until` take its references."""
+    """`compress` writes what `inspect` showed."""
     given = (file, "--window", 8_000, *SUMMARIZE)
-    said = run("inspect", *given, "--json").json
-    (shown,) = (part for part in said["parts"] if part["to_write"])
+    parts = run("inspect", *given, "--json").json["parts"]
+    (shown,) = (part for part in parts if part["to_write"])
     assert shown["reference"] == "s1"
     assert shown["summary"] in run("inspect", *given).out
     done = run("compress", *given, "--json").json
@@ -293,10 +297,16 @@ def test_compress_does_what_inspect_showed(file, run):
         shown["summary"],
         shown["tokens_after"],
     )
-    inside = next(m for m in said["messages"] if "FACT-4" in m["text"])
+
+
+def test_references_of_inspect_are_taken_by_compress(file, run):
+    """`--keep` and `--until` take the references that `inspect` showed."""
+    given = (file, "--window", 8_000, *SUMMARIZE)
+    messages = run("inspect", *given, "--json").json["messages"]
+    inside = next(m for m in messages if "FACT-4" in m["text"])
+    assert audit()[inside["index"]] not in run("compress", *given, "--json").json["messages"]
     kept = run("compress", *given, "--keep", inside["reference"], "--json").json
     assert audit()[inside["index"]] in kept["messages"]
-    assert audit()[inside["index"]] not in done["messages"]
     ended = run("compress", *given, "--until", inside["reference"], "--json").json
     assert sum(part["to_write"] for part in ended["parts"]) == 0
     assert audit()[inside["index"] :] == ended["messages"][-len(audit()[inside["index"] :]) :]
@@ -327,7 +337,7 @@ def test_a_size_that_was_asked_for_is_no_window(file, run):
 
 
 def test_compress_says_where_the_view_is(file, run):
-    """A summary is written now; the view goes to a file, or nowhere."""
+    """The output says how the summary was written, and where the view is."""
     alone = run("compress", file, "--window", "8k").out
     assert "summarized now (static)" in alone
     assert alone.endswith("\nView written nowhere; --out FILE writes it.\n")

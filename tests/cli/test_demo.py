@@ -1,5 +1,6 @@
 """`demo` and `doctor` do what they show."""
 
+import json
 import os
 import re
 import socket
@@ -15,6 +16,7 @@ from praison_compressor.ledger.sql import default_path, open_store
 from praison_compressor.praisonai import installed
 from praison_compressor.testing import Failure, Reply
 from tests.helpers.command import runner
+from tests.helpers.processes import own_environment, python
 from tests.helpers.talks import NAMESPACE, committed, talk
 
 
@@ -43,35 +45,50 @@ def no_network(monkeypatch):
     return asked
 
 
-def test_the_demo_needs_no_network_and_refuses_nothing(run, no_network):
-    """The demo's agent outgrows its window offline, and finds the answer in its archive."""
+def test_the_demo_needs_no_network_and_leaves_no_trace(run, no_network, tmp_path):
+    """The demo looks up no name, and leaves no file, patch or variable."""
     before = dict(os.environ)
-    done = run("demo", "--json")
-    assert done.code == 0, done.err
-    turns = done.json["turns"]
+    assert run("demo").code == 0
+    assert no_network == []
+    changed = {name for name, value in os.environ.items() if before.get(name) != value}
+    assert changed <= {"TIKTOKEN_CACHE_DIR"}  # litellm sets it, where it had not been imported yet
+    assert installed() is None
+    assert list(tmp_path.rglob("*.py")) == []
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """Return the demo's answer, from a process of its own."""
+    given = {"folder": tmp_path_factory.mktemp("demo"), "environment": own_environment()}
+    done = python("-m", "praison_compressor", "demo", "--json", **given)
+    return json.loads(done.stdout)
+
+
+def test_the_demos_agent_finds_a_fact_that_its_view_lacks(demo):
+    """The demo's agent outgrows its window and finds the answer in its archive."""
+    turns = demo["turns"]
     requests = [request for turn in turns for request in turn["requests"]]
-    assert [request["refused"] for request in requests if request["refused"]] == []
-    assert max(request["transcript_tokens"] for request in requests) > WINDOW
+    assert {request["refused"] for request in requests} == {None}
     assert max(request["sent_tokens"] for request in requests) < WINDOW
     assert {request["compressed"] for request in requests} >= {None, "summarized"}
     assert turns[-1]["answer"] == f"The log says: {FACT}."
     last = turns[-1]["requests"][0]
     assert (FACT in str(last["view"]), last["transcript_tokens"] > WINDOW) == (False, True)
-    assert done.json["check"] == {
+    assert demo["check"] == {
         "fact": FACT,
         "in_view": False,
         "in_transcript": True,
         "found_by": "search_conversation_archive",
         "right": True,
     }
-    assert done.json["totals"]["summary_requests"] > 0
-    assert done.json["totals"]["cost_saved"] > done.json["totals"]["cost"] > 0
-    assert done.json["totals"]["cached_tokens"] > done.json["totals"]["sent_tokens"] / 2
-    assert TokenCounter(MODEL).exact  # its figures are counts
-    assert no_network == []
-    changed = {name for name, value in os.environ.items() if before.get(name) != value}
-    assert changed <= {"TIKTOKEN_CACHE_DIR"}  # litellm sets it, where it had not been imported yet
-    assert installed() is None
+
+
+def test_the_demos_totals_show_the_saving(demo):
+    """The demo's totals have summaries, saved money and cached tokens."""
+    totals = demo["totals"]
+    assert totals["summary_requests"] > 0
+    assert totals["cost_saved"] > totals["cost"] > 0
+    assert totals["cached_tokens"] > totals["sent_tokens"] / 2
 
 
 @pytest.mark.parametrize("columns", [60, 80])
@@ -87,8 +104,8 @@ def test_the_demos_picture_fits_the_terminal(columns):
 # ---------------------------------------------------------------- doctor
 
 
-def test_doctor_tries_each_thing(run, tmp_path, provider, monkeypatch):
-    """`doctor` ends with code 0 and changes nothing; a model that refuses has a remedy."""
+def test_doctor_tries_each_thing(run, tmp_path, provider):
+    """`doctor` tries each part of a working installation, and changes nothing."""
     provider.answer_with(lambda asked: Reply("ready"))
     model = ("--auxiliary-model", "writer", "--set", f"auxiliary_api_base={provider.base_url}")
     given = ("--model", "gpt-4o", "--window", "8_000", "--store", "new.db", *model)
@@ -101,30 +118,51 @@ def test_doctor_tries_each_thing(run, tmp_path, provider, monkeypatch):
     assert re.search(r"all [1-9]\d* names that we replace exist", done.out)
     assert list(tmp_path.rglob("*.db*")) == []
     assert installed() is None
+
+
+def test_doctor_has_a_remedy_for_a_model_that_refuses(provider):
+    """`doctor` names the variable that a refused key is read from."""
     provider.answer_with(lambda asked: Failure(401, "no such key"))
-    monkeypatch.setattr(checks, "DOCTOR_CHECKS", {"summaries": checks.DOCTOR_CHECKS["summaries"]})
-    refused = run("doctor", *given)
-    assert (refused.code, "fail" in refused.out, "OPENAI_API_KEY" in refused.out) == (1, True, True)
+    config = CompressorConfig(auxiliary_model="writer", auxiliary_api_base=provider.base_url)
+    refused = checks.DOCTOR_CHECKS["summaries"](config)
+    assert (refused.state, "OPENAI_API_KEY" in f"{refused}") == ("fail", True)
 
 
-def test_doctor_names_the_ledger_of_an_agents_session(tmp_path, monkeypatch):
-    """`doctor` names the ledger that an agent's own session has, and does not create it."""
+@pytest.fixture
+def check_store(tmp_path, monkeypatch):
+    """Return the check of a store, and keep an agent's own in an empty folder."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    the_store = checks.DOCTOR_CHECKS["store"]
-    away = the_store(CompressorConfig(store_url="postgresql://user:secret@127.0.0.1:1/db"))
+    return lambda **options: checks.DOCTOR_CHECKS["store"](CompressorConfig(**options))
+
+
+def test_doctor_hides_a_stores_password(check_store):
+    """`doctor` names an unreachable store without its password."""
+    away = check_store(store_url="postgresql://user:secret@127.0.0.1:1/db")
     assert (away.state, "secret" in away.found) == ("fail", False)
-    asked = the_store(CompressorConfig())
+
+
+def test_doctor_names_the_ledger_of_an_agents_session(check_store):
+    """`doctor` names the ledger of an agent's own session, and does not create it."""
+    asked = check_store()
     assert (asked.state, str(default_path()) in asked.found) == ("ok", True)
     assert not default_path().exists()
-    (tmp_path / "file").touch()
-    below = the_store(CompressorConfig(store_url=str(tmp_path / "file" / "ledger.db")))
-    assert (below.state, "check the path and its rights" in below.found) == ("fail", True)
     committed(open_store(), "s", talk(4))
-    found = the_store(CompressorConfig(namespace=NAMESPACE)).found
+    found = check_store(namespace=NAMESPACE).found
     assert f"sqlite:{default_path()}: 1 session in namespace" in found
-    for file in default_path().parent.iterdir():
-        file.write_bytes(b"no database, " * 1_000)
-    assert the_store(CompressorConfig()).state == "fail"
+
+
+def test_doctor_has_a_remedy_for_a_stores_bad_path(check_store, tmp_path):
+    """`doctor` asks to check a path below a file."""
+    (tmp_path / "file").touch()
+    below = check_store(store_url=str(tmp_path / "file" / "ledger.db"))
+    assert (below.state, "check the path and its rights" in below.found) == ("fail", True)
+
+
+def test_doctor_fails_on_a_damaged_store(check_store):
+    """`doctor` fails on a file that is no database."""
+    default_path().parent.mkdir(parents=True)
+    default_path().write_bytes(b"no database, " * 1_000)
+    assert check_store().state == "fail"
 
 
 @pytest.mark.parametrize(

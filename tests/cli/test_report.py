@@ -1,6 +1,5 @@
 """The report: one page, complete in itself, that shows what happened and executes nothing."""
 
-import json
 import re
 import shutil
 import subprocess
@@ -115,46 +114,72 @@ def lived(messages: list[dict[str, Any]], **options: Any) -> ReportData:
     return data_of_transcript(messages, compressor, title="An audit")
 
 
-def test_the_page_loads_nothing_and_escapes_messages():
-    """The page loads nothing from the network, and messages in it are text."""
+@pytest.fixture(scope="module")
+def evil():
+    """Return the page of messages that hold elements, scripts and control characters."""
     messages = audit()
     for message in messages[2:]:
         message["content"] = f"{message['content'] or ''} {EVIL}"
-    html = render(lived(messages))
-    page = Page(html)
-    assert page.open == []
+    return render(lived(messages))
+
+
+def test_the_page_loads_nothing(evil):
+    """The page loads nothing from the network."""
+    page = Page(evil)
     assert [address for address in page.addresses if not address.startswith("#")] == []
     assert page.handlers == []
-    assert "default-src 'none'" in html
+    assert "default-src 'none'" in evil
     assert page.tags.count("script") == 3
+
+
+def test_messages_of_the_page_are_text(evil):
+    """Elements, scripts and templates in messages are text."""
+    page = Page(evil)
+    assert page.open == []
     assert "img" not in page.tags
     assert "alert(1)" in page.text
     assert "{{ 7 * 7 }}" in page.text
-    assert "\x1b" not in html
+    assert "\x1b" not in evil
 
 
-def test_a_replayed_transcript_shows_growth_and_cuts():
-    """A replayed transcript grows; what is sent falls at each compression and fits the window."""
-    data = lived(audit(60))
-    assert (data.messages, data.points[-1].messages) == (len(audit(60)), 3 + 4 * 59 + 2 - 1)
-    assert [point.request for point in data.points] == [*range(1, 121)]
-    wholes = [point.whole for point in data.points]
+@pytest.fixture(scope="module")
+def long():
+    """Return a transcript of sixty turns, lived again."""
+    return lived(audit(60))
+
+
+def test_a_replayed_transcript_grows_and_its_views_fit(long):
+    """A replayed transcript grows from request to request while the views fit the window."""
+    assert (long.messages, long.points[-1].messages) == (len(audit(60)), 3 + 4 * 59 + 2 - 1)
+    assert [point.request for point in long.points] == [*range(1, 121)]
+    wholes = [point.whole for point in long.points]
     assert wholes == sorted(wholes)
-    assert max(point.view for point in data.points) < 8_000 < wholes[-1]
-    cuts = [index for index, point in enumerate(data.points) if point.compressed]
-    assert len(cuts) == data.compressions > 1
-    assert all(data.points[cut].view < data.points[cut - 1].view for cut in cuts)
-    assert data.tokens_not_sent == sum(wholes) - sum(point.view for point in data.points)
-    assert data.dollars_not_paid == pytest.approx(data.tokens_not_sent * data.price)
-    text = Page(render(data)).text
-    assert "at the listed price" in text
-    standing = [card for card in data.cards if card.in_view]
-    assert standing
+    assert max(point.view for point in long.points) < 8_000 < wholes[-1]
+
+
+def test_each_compression_cuts_the_view(long):
+    """The view falls at each compression."""
+    cuts = [index for index, point in enumerate(long.points) if point.compressed]
+    assert len(cuts) == long.compressions > 1
+    assert all(long.points[cut].view < long.points[cut - 1].view for cut in cuts)
+
+
+def test_what_was_not_sent_is_priced(long):
+    """Tokens not sent are the difference of transcripts and views, at the listed price."""
+    assert long.tokens_not_sent == sum(point.whole - point.view for point in long.points)
+    assert long.dollars_not_paid == pytest.approx(long.tokens_not_sent * long.price)
+    assert "at the listed price" in Page(render(long)).text
+
+
+def test_each_summary_has_a_card(long):
+    """Each summary has its text, request and originals, and those in the view come first."""
+    text = Page(render(long)).text
+    standing = [card for card in long.cards if card.in_view]
+    assert 0 < len(standing) < len(long.cards)
     assert all(len([*card.originals()]) == len(card.segment.run) > 0 for card in standing)
-    assert all(card.text.splitlines()[0] in text for card in data.cards)
-    assert len(standing) < len(data.cards)
+    assert all(card.text.splitlines()[0] in text for card in long.cards)
     assert text.index(standing[0].text.splitlines()[0]) < text.index("folded into later ones")
-    assert all(f"at request {data.epoch_requests[card.epoch]}" in text for card in data.cards)
+    assert all(f"at request {long.epoch_requests[card.epoch]}" in text for card in long.cards)
 
 
 def test_window_and_trigger_are_drawn_where_they_are_known():
@@ -192,36 +217,46 @@ def test_a_browser_draws_both_panels(tmp_path):
     assert "CONSOLE" not in done.stderr
 
 
-def test_the_command_writes_a_transcripts_and_a_sessions_page(tmp_path, run):
-    """`report` takes a file or a session's id; forgotten words are not on the page."""
-    path, page = tmp_path / "transcript.json", tmp_path / "page.html"
-    path.write_text(json.dumps(audit()))
-    options = ("--window", 8_000, "--keep-tokens", 1_000)
-    assert run("compress", path, *options, "--session", SESSION).code == 0
-    done = run("report", path, *options, "--out", page, "--json")
+@pytest.fixture
+def page(tmp_path):
+    """Return the path of a page."""
+    return tmp_path / "page.html"
+
+
+def test_report_writes_a_transcripts_page(file, page, run):
+    """`report` writes the page of a transcript's file."""
+    done = run("report", file, "--window", 8_000, "--out", page, "--json")
     assert done.code == 0, done.err
     assert done.json["compressions"] >= 1
-    assert "transcript.json" in Page(page.read_text("utf-8")).text
-    printed = run("report", path, *options, "--out", "-")
+    assert file.name in Page(page.read_text("utf-8")).text
+
+
+def test_report_prints_a_page(file, run):
+    """`--out -` prints the page, and the summary to stderr."""
+    printed = run("report", file, "--window", 8_000, "--out", "-")
     assert (printed.code, printed.out[:15]) == (0, "<!doctype html>")
     assert "compression" in printed.err
+
+
+def test_report_writes_a_sessions_family(view, page, run, tmp_path):
+    """`report` writes the page of a session with its compressions and forks."""
+    with closing(open_store(f"sqlite:///{tmp_path / 'ledger.db'}")) as store:
+        store.open("default", "the-fork", SESSION)
     stored = run("report", SESSION, "--out", page)
     assert stored.code == 0, stored.err
     assert SESSION in Page(page.read_text("utf-8")).text
-    with closing(open_store(f"sqlite:///{tmp_path / 'ledger.db'}")) as store:
-        store.open("default", "the-fork", SESSION)
-    assert run("report", SESSION, "--out", page).code == 0
     family = page.read_text("utf-8").partition('<ol class="family">')[2]
     assert [f'"{how}"' in family for how in ("began", "compressed", "fork")] == [True] * 3
-    run("forget", "the-fork", "--yes")
+
+
+def test_forgotten_words_are_not_on_the_page(view, page, run):
+    """Forgotten words are not on the page, which says so."""
     digests = [hit["digest"] for hit in run("search", "FACT-3", "--json").json]
     assert {run("forget", digest, "--yes").code for digest in digests} == {0}
     assert run("report", SESSION, "--out", page).code == 0
     text = Page(page.read_text("utf-8")).text
     assert "forgotten; the chain keeps the link" in text
     assert "FACT-3" not in text
-    assert run("report", "nobody", "--out", page).code == 4
-    assert run("report", SESSION, "--out", tmp_path / "no" / "such" / "folder.html").code == 2
 
 
 def test_a_store_that_has_only_what_was_compressed_says_so(tmp_path):

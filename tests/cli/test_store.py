@@ -34,11 +34,21 @@ def test_a_stored_session_is_listed_with_its_lineage(run, view):
     assert run("lineage", epochs[1]["id"], "--json").json[-1]["id"] == epochs[1]["id"]
 
 
-def test_an_undo_counts_as_no_compression(run, view, tmp_path):
+@pytest.fixture
+def ours(view, tmp_path):
+    """Return a compressor on the session's store."""
+    with closing(open_store(f"sqlite:///{tmp_path / 'ledger.db'}")) as store:
+        yield ContextCompressor(CompressorConfig(), store=store)
+
+
+@pytest.fixture
+def undone(ours):
+    """Undo the session's compression."""
+    ours.undo(SESSION)
+
+
+def test_an_undo_counts_as_no_compression(run, undone):
     """An epoch that `undo` made counts as no compression."""
-    store = open_store(f"sqlite:///{tmp_path / 'ledger.db'}")
-    ContextCompressor(CompressorConfig(), store=store).undo(SESSION)
-    store.close()
     hows = [line.partition("(")[2] for line in run("lineage", SESSION).out.splitlines()]
     assert [how.partition(" 2")[0] for how in hows] == ["began", "compressed", "undo"]
     assert "1, 1 undone" in run("sessions").out
@@ -47,13 +57,16 @@ def test_an_undo_counts_as_no_compression(run, view, tmp_path):
     assert run("show", SESSION, "--live").out == f"{SESSION}: 2 segments, none of this kind.\n"
     [listed] = run("sessions", "--json").json
     assert (listed["compressions"], listed["taken_back"]) == (1, 1)
-    assert run("report", SESSION, "--out", tmp_path / "page.html").code == 0
+
+
+def test_a_page_says_what_was_undone(run, undone, tmp_path):
+    """`report` and its page count an undone compression as undone."""
+    value = run("report", SESSION, "--out", "page.html", "--json").json
+    assert (value["compressions"], value["taken_back"]) == (1, 1)
+    assert "; 1 compression, 1 undone\n" in run("report", SESSION, "--out", "page.html").out
     page = (tmp_path / "page.html").read_text("utf-8")
     assert ">undo<" in page
     assert "<dt>compressions</dt><dd>1, 1 undone</dd>" in page
-    value = run("report", SESSION, "--out", tmp_path / "page.html", "--json").json
-    assert (value["compressions"], value["taken_back"]) == (1, 1)
-    assert "; 1 compression, 1 undone\n" in run("report", SESSION, "--out", "page.html").out
     assert "Undone compressions are not drawn" in page
 
 
@@ -84,15 +97,19 @@ def test_compressed_messages_can_be_read_and_searched(run, view):
         assert (run("search", empty).code, run("search", empty).out) == (2, "")
 
 
-def test_show_reads_the_references_that_search_prints(run, view, tmp_path):
-    """The answer is that of the agent's tool; its references are read as the library reads them."""
-    store = open_store(f"sqlite:///{tmp_path / 'ledger.db'}")
-    ours = ContextCompressor(CompressorConfig(), store=store)
+def test_search_answers_as_the_agents_tool(run, ours):
+    """`search` prints what the agent's tool answers, and messages not yet compressed."""
     found = run("search", "FACT-3").out
     by_tool = ours.recall_tools(SESSION)[0]("FACT-3", limit=10, tokens=2_000)
     assert found.startswith(f"{SESSION}\n{by_tool.rpartition('(')[0]}")
     assert re.findall(r"FACT-\d+", found) == ["FACT-3"]  # no part of another name
-    (message, *_) = re.findall(r"^\[(s\d+\.\d+)\]", found, re.M)
+    assert run("search", "FACT-29", "--json").json[0]["reference"] is None
+    assert "(not compressed)" in run("search", "FACT-29").out
+
+
+def test_show_reads_the_references_that_search_prints(run, ours):
+    """`show` reads the references of `search` as the library does."""
+    (message, *_) = re.findall(r"^\[(s\d+\.\d+)\]", run("search", "FACT-3").out, re.M)
     where = f"{message}:1-9"
     assert run("search", "FACT-3", "--json").json[0]["reference"] == message
     assert "FACT-3\n" in run("show", SESSION, message).out
@@ -102,9 +119,6 @@ def test_show_reads_the_references_that_search_prints(run, view, tmp_path):
         text = ours.read(reference, session_id=SESSION)
         assert run("show", SESSION, reference, "--json").json["text"] == text
         assert run("show", SESSION, reference).out == text + "\n"
-    ours.close()
-    assert run("search", "FACT-29", "--json").json[0]["reference"] is None
-    assert "(not compressed)" in run("search", "FACT-29").out
 
 
 def test_a_person_reads_on_by_the_command(run, tmp_path):
@@ -126,18 +140,28 @@ def test_a_person_reads_on_by_the_command(run, tmp_path):
     assert "conversation_archive" not in "".join([*pages, several])
 
 
-def test_a_list_of_segments_is_short(run, file):
-    """Neighbouring masks share a row; `--summaries` and `--live` leave some out."""
-    masked = ("--keep-tokens", 500, "--set", "tool_policies=keep_none")
+@pytest.fixture
+def masked(run, file):
+    """Mask the session's outputs, and return the beginning of another `compress`."""
+    options = ("--target", "6k", "--keep-tokens", 500, "--set", "tool_policies=keep_none")
     given = ("compress", file, "--session", SESSION)
-    assert run(*given, "--target", "6k", *masked).code == 0
+    assert run(*given, *options).code == 0
+    return given
+
+
+def test_neighbouring_masks_share_a_row(run, masked):
+    """Neighbouring masks share a row of `show`."""
     rows = run("show", SESSION, "--json").json
     assert {row["kind"] for row in rows} == {"mask"}
     assert len(run("show", SESSION).out.splitlines()) == 2 < len(rows)
-    assert run(*given, "--window", "8k", "--force").code == 0
+
+
+def test_a_list_of_segments_can_leave_some_out(run, masked):
+    """`--summaries` lists summaries alone, and `--live` the segments of the view."""
+    assert run(*masked, "--window", "8k", "--force").code == 0
     summaries = run("show", SESSION, "--summaries", "--json").json
     assert {row["kind"] for row in summaries} == {"summary"}
-    assert run(*given, "--window", "8k", "--force", "--keep", len(audit()) - 9).code == 0
+    assert run(*masked, "--window", "8k", "--force", "--keep", len(audit()) - 9).code == 0
     assert re.search(r"s\d+ +keep +user", run("show", SESSION).out)
     live = run("show", SESSION, "--live", "--json").json
     assert all(row["in_view"] for row in live)
@@ -156,17 +180,22 @@ def test_a_wrong_reference_is_one_line_and_exit_code_2(run, view):
 
 
 def test_no_command_writes_over_a_ledger(run, view):
-    """No command overwrites a ledger or the transcript that it reads."""
+    """No command overwrites a ledger."""
     for command in ("restore", "report"):
+        assert run(command, SESSION, "--out", "no/such/folder").code == 2
         refused = run(command, SESSION, "--out", "ledger.db")
         assert (refused.code, refused.out) == (2, "")
         assert "is a database" in refused.err
     assert run("verify", SESSION).code == 0
+    assert [info["id"] for info in run("sessions", "--json").json] == [SESSION]
+
+
+def test_no_command_writes_over_its_transcript(run, file):
+    """No command overwrites the transcript that it reads."""
     assert run("report", "transcript.json", "--out", "transcript.json").code == 2
     assert run("report", "transcript.json", "--out", "page.html").code == 0
     for out in ("transcript.json", "no/such/folder.json"):
         assert run("compress", "transcript.json", "--window", "8k", "--out", out).code == 2
-    assert [info["id"] for info in run("sessions", "--json").json] == [SESSION]
     assert json.loads(Path("transcript.json").read_text()) == audit()
 
 
@@ -183,11 +212,15 @@ def test_a_sound_ledger_verifies_and_a_damaged_one_does_not(run, view, tmp_path)
     assert run("verify").code == 1
 
 
-def test_forget_removes_words_and_the_chain_still_verifies(run, view, monkeypatch):
-    """Forgotten words are found nowhere; without a yes nothing is forgotten."""
+def test_nothing_is_forgotten_without_a_yes(run, view, monkeypatch):
+    """Without a yes nothing is forgotten."""
     monkeypatch.setattr("sys.stdin", io.StringIO())
     assert run("forget", SESSION).code != 0
     assert "FACT-3" in run("search", "FACT-3").out
+
+
+def test_forget_removes_words_and_the_chain_still_verifies(run, view):
+    """Forgotten words are found nowhere, and the chain still verifies."""
     done = run("forget", SESSION, "--yes")
     assert done.code == 0, done.err
     assert run("search", "FACT-3").out == "Nothing found.\n"
@@ -234,12 +267,16 @@ def test_forget_needs_no_host(run, view, tmp_path):
     assert run("search", "FACT-3").out == "Nothing found.\n"
 
 
-def test_forget_says_what_a_message_is_named_by(run, view):
-    """A malformed digest gives exit code 2; for an entry's hash the error names the right field."""
-    for malformed in ("sha256:zz", "sha256:1f", "sha256:"):
-        done = run("forget", malformed, "--yes")
-        assert (done.code, len(done.err.splitlines())) == (2, 1)
-        assert "expected sha256: and 64 hexadecimal digits" in done.err
+@pytest.mark.parametrize("malformed", ["sha256:zz", "sha256:1f", "sha256:"])
+def test_forget_refuses_a_malformed_digest(run, view, malformed):
+    """A malformed digest gives code 2 and the expected form."""
+    done = run("forget", malformed, "--yes")
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert "expected sha256: and 64 hexadecimal digits" in done.err
+
+
+def test_forget_asks_for_a_digest_instead_of_an_entrys_hash(run, view):
+    """For an entry's hash the error names the field with the digest."""
     hit = run("search", "FACT-3", "--json").json[0]
     entry = run("forget", hit["entry"], "--yes")
     assert entry.code == 4
@@ -259,7 +296,7 @@ SEARCHED = ("search", "FACT-3", "--session", SESSION)
 
 def test_a_session_that_is_not_there_is_exit_code_4(run, view):
     """An unknown session gives one line and code 4, and is not created."""
-    for command in NAMED:
+    for command in (*NAMED, ("report", SESSION)):
         missing = run(*("nobody" if word == SESSION else word for word in command))
         assert (missing.code, missing.out, len(missing.err.splitlines())) == (4, "", 1), command
         assert "nobody" in missing.err
@@ -267,7 +304,7 @@ def test_a_session_that_is_not_there_is_exit_code_4(run, view):
 
 
 def test_reading_leaves_no_trace(run, tmp_path):
-    """A missing store is an error and is not created; a foreign database stays as it is."""
+    """A missing store or a foreign database is an error, and stays as it is."""
     with closing(sqlite3.connect("photos.db")) as theirs:
         theirs.execute("CREATE TABLE photos (name)")
     before = {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")}
@@ -281,26 +318,39 @@ def test_reading_leaves_no_trace(run, tmp_path):
 
 
 def test_a_look_at_a_file_creates_no_store(run, file, tmp_path):
-    """`inspect` creates no store; `report` takes no missing file for a session."""
+    """`inspect` creates no store."""
     seen = run("inspect", file, "--window", "8k", "--store", "new/ledger.db")
     assert (seen.code, seen.err) == (0, "")
     assert "new/ledger.db yet: no segment is found again" in seen.out
-    for name in ("nosuch.jsonl", "folder/nosuch"):
-        done = run("report", name)
-        assert (done.code, len(done.err.splitlines())) == (2, 1)
-        assert f"{name}: there is no such file" in done.err
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_an_encrypted_store_opens_only_with_its_key(run, file, monkeypatch):
-    """An encrypted store opens with its key only; otherwise one line and code 4."""
-    store = "secret.db"
+@pytest.mark.parametrize("name", ["nosuch.jsonl", "folder/nosuch"])
+def test_a_missing_file_is_no_session(run, name):
+    """`report` takes no missing file for a session."""
+    done = run("report", name)
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert f"{name}: there is no such file" in done.err
+
+
+@pytest.fixture
+def store(run, file, monkeypatch):
+    """Return the name of an encrypted store, with its key in the environment."""
     monkeypatch.setenv("PRAISONAI_SESSION_KEY", Fernet.generate_key().decode())
-    arguments = ("--window", 8_000, "--session", SESSION, "--store", store, "--out", "v")
+    arguments = ("--window", 8_000, "--session", SESSION, "--store", "secret.db", "--out", "v")
     assert run("compress", file, *arguments).code == 0
+    return "secret.db"
+
+
+def test_an_encrypted_store_opens_with_its_key(run, store):
+    """An encrypted store opens with its key."""
     assert json.loads(run("restore", SESSION, "--store", store).out) == audit()
     assert "FACT-3" in run("search", "FACT-3", "--store", store).out
     assert run("verify", "--store", store).code == 0
+
+
+def test_an_encrypted_store_refuses_another_key(run, store, monkeypatch):
+    """Another key, or none, gives one line that names it."""
     monkeypatch.setenv("PRAISONAI_SESSION_KEY", Fernet.generate_key().decode())
     refused = run("restore", SESSION, "--store", store)
     assert (refused.code, len(refused.err.splitlines())) == (4, 1)

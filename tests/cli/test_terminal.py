@@ -4,6 +4,7 @@ import io
 import json
 import re
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -99,17 +100,18 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(
-    ("stream", "wait", "drawn"),
-    [(Terminal(), 0.0, True), (Terminal(), 60.0, False), (io.StringIO(), 0.0, False)],
+    ("stream", "seconds", "drawn"),
+    [(Terminal(), 0.2, True), (Terminal(), 0.01, False), (io.StringIO(), 0.2, False)],
     ids=["terminal", "short", "pipe"],
 )
-def test_a_long_wait_has_a_bar_in_a_terminal(stream, wait, drawn, monkeypatch):
+def test_a_long_wait_has_a_bar_in_a_terminal(stream, seconds, drawn, monkeypatch):
     """A bar is drawn in a terminal after two seconds, and never in a pipe."""
+    timer = threading.Timer  # of a time that passes forty times as fast
+    monkeypatch.setattr(threading, "Timer", lambda wait, draw: timer(wait / 40, draw))
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(terminal, "SECONDS_BEFORE_BAR", wait)
     with terminal.progress_bar("Counting tokens"):
-        time.sleep(0.2)
+        time.sleep(seconds)
     assert ("Counting tokens" in stream.getvalue()) == drawn
 
 

@@ -55,7 +55,7 @@ def test_a_background_summary_is_reused_at_the_trigger():
 
 
 def test_the_next_result_has_the_usage_of_the_background_once():
-    """The next recording result has the usage of the background, once; so has the ledger."""
+    """The next recording result and the ledger have the background's usage once."""
     paid = Usage(prompt_tokens=900, completion_tokens=80, cost=0.5)
 
     gate = Gate()
@@ -117,7 +117,7 @@ def test_force_waits_for_the_model_in_the_background_mode(options):
 
 
 def test_a_head_edited_meanwhile_harms_nothing():
-    """A summary of edited messages matches nothing; the archive has the summarized ones."""
+    """A summary of messages edited meanwhile replaces and archives only their originals."""
     gate = Gate()
     ours = compressor(gate)
     messages = session(20)

@@ -148,7 +148,7 @@ def test_another_process_has_the_sessions_bill(store):
 
 
 def test_a_long_bill_is_written_at_a_bounded_pace(sql_store, statements):
-    """Of 200 reports within a minute the store gets a few; a compressor that closes writes all."""
+    """Of 200 reports within a minute few are written before the compressor closes."""
     now = [1e9]
     ours = compressor(sql_store, lambda: now[0])
     ours.compress_sync(session(2), session_id="s")
@@ -162,7 +162,7 @@ def test_a_long_bill_is_written_at_a_bounded_pace(sql_store, statements):
 
 
 def test_a_store_that_cannot_be_written_stops_no_report():
-    """While the store is down the bill is in the process; nothing raises."""
+    """While the store is down the bill is kept in the process."""
     ours = compressor(MemoryStore())
     ours.compress_sync(session(2), session_id="s")
     away = open_store("postgresql://nobody@localhost:1/nothing")
@@ -210,7 +210,7 @@ def test_a_forgotten_session_has_no_bill(sql_store):
 
 
 def test_without_compression_only_new_tokens_are_uncached():
-    """A warm cache would have had the whole transcript before; a cold one has nothing."""
+    """Without compression only a warm cache would have had the transcript before."""
     used = RequestUsage(4_000, 1_000, 3_000, 0, 50)
     warm, cold = (
         uncompressed_usage(used, 10_000, 500, is_warm=is_warm) for is_warm in (True, False)

@@ -17,7 +17,7 @@ from praison_compressor import (
 from praison_compressor.messages import text_of
 from tests.helpers.compressing import PAID, Model, compressor, paid
 from tests.helpers.stores import bytes_of
-from tests.helpers.transcripts import find_repairs, session, transcripts
+from tests.helpers.transcripts import find_repairs, said, session, transcripts, user
 
 NO_MASKS = {"tool_policies": {"*": "summarize"}}
 LONG = session(30)
@@ -43,37 +43,39 @@ def words_in(message: dict[str, Any]) -> str:
 @pytest.mark.parametrize("model", [None, Model()])
 @pytest.mark.parametrize("options", [NO_MASKS, {}])
 def test_the_text_that_was_shown_is_committed_and_paid_once(model, options):
-    """`compress` commits the texts of the preview; no model is asked again."""
+    """`compress` commits the texts of the preview without asking a model again."""
     ours = ours_of(model, **options)
     shown = ours.preview(LONG, write=True, session_id="s", force=True)
     asked = len(model.requests) if model else 0
     assert ours.store.open("default", "s").entries == ()
     result = ours.compress_sync(LONG, session_id="s", force=True)
     assert (len(model.requests) if model else 0) == asked
+    assert result.written or result.masked
     assert [part.text for part in shown.parts if part.to_write] == [
         text_of(segment.rendered) for segment in result.segments
     ]
     assert all(line in words(result.messages) for line in shown.lines.values())
     assert len(shown.lines) == result.masked
     assert shown.tokens_after == result.tokens_after
-    assert result.written or result.masked
 
 
 def test_a_second_preview_of_a_plan_is_not_paid_again():
-    """Previews of one plan ask the model once; another wish asks again; the commit asks nothing."""
+    """Previews of one plan ask the model once."""
     model = Model()
     ours = ours_of(model)
+    shown = [ours.preview(LONG, write=write, force=True) for write in (True, True, False)]
+    texts = {part.text for each in shown for part in each.parts if part.to_write}
+    assert (len(texts), "" in texts, len(model.requests)) == (1, False, 1)
 
-    def text(write: bool, **options: Any) -> str:
-        shown = ours.preview(LONG, write=write, session_id="s", force=True, **options)
-        return next(part.text for part in shown.parts if part.to_write)
 
-    first = text(True)
-    assert [text(True), text(False)] == [first, first] != ["", ""]
-    assert len(model.requests) == 1
-    text(True, summary_target_tokens=300)
+def test_a_preview_for_another_size_is_written_again():
+    """A preview with another target asks the model again, and is committed as shown."""
+    model = Model()
+    ours = ours_of(model)
+    ours.preview(LONG, write=True, force=True)
+    ours.preview(LONG, write=True, force=True, summary_target_tokens=300)
     assert len(model.requests) == 2
-    result = ours.compress_sync(LONG, session_id="s", force=True, summary_target_tokens=300)
+    result = ours.compress_sync(LONG, force=True, summary_target_tokens=300)
     assert (result.summary_method, len(model.requests)) == ("model", 2)
 
 
@@ -98,20 +100,23 @@ def test_each_reference_of_a_preview_reads_back_its_message(store):
             assert said[:40] in ours.read(reference, session_id="s", tokens=4_000)
 
 
-def test_a_longer_or_edited_transcript_changes_what_is_committed():
-    """A transcript that only grew commits the preview; an edited one is planned again."""
-    more = [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "/compact"}]
-    for messages, times in (([*LONG, *more], 1), ([*LONG[:6], *LONG[10:]], 2)):
-        model = Model()
-        ours = ours_of(model)
-        ours.preview(LONG, write=True, force=True)
-        result = ours.compress_sync(messages, force=True)
-        assert len(model.requests) == times
-        assert find_repairs(result.messages) == []
+@pytest.mark.parametrize(
+    ("messages", "times"),
+    [([*LONG, said("Done."), user("/compact")], 1), ([*LONG[:6], *LONG[10:]], 2)],
+    ids=["grown", "edited"],
+)
+def test_an_edited_transcript_is_planned_again(messages, times):
+    """A preview is planned again if its transcript was edited, not if it only grew."""
+    model = Model()
+    ours = ours_of(model)
+    ours.preview(LONG, write=True, force=True)
+    result = ours.compress_sync(messages, force=True)
+    assert len(model.requests) == times
+    assert find_repairs(result.messages) == []
 
 
 def test_a_discarded_preview_is_on_the_next_bill():
-    """The usage of a discarded text is in the next result; a committed one is there once."""
+    """The next result has the usage of its own text and of a discarded one."""
     ours = ours_of(paid)
     first = ours.preview(LONG, write=True, session_id="s", force=True)
     second = ours.preview(LONG, write=True, session_id="s", force=True, keep=(20,))
@@ -212,7 +217,7 @@ def test_a_kept_message_can_be_forgotten(tmp_path):
 @pytest.mark.parametrize("model", [None, Model()])
 @pytest.mark.parametrize(("since", "until"), [(20, 50), (None, 40), (60, None)])
 def test_a_range_is_summarized_and_nothing_else(model, since, until):
-    """Messages outside the range stay; those inside are summarized."""
+    """The messages inside a range are summarized, and no others."""
     ours = ours_of(model)
     result = ours.compress_sync(LONG, session_id="s", since=since, until=until)
     assert find_repairs(result.messages) == []
@@ -225,7 +230,7 @@ def test_a_range_is_summarized_and_nothing_else(model, since, until):
 
 
 def test_references_of_a_preview_name_a_range():
-    """`since` and `until` take references of the newest preview; `compress` commits its range."""
+    """`since` and `until` take references of the newest preview, which `compress` commits."""
     ours = ours_of()
     first, last = (place_of(LONG, name, ours) for name in ("s1.9", "s1.61"))
     shown = ours.preview(LONG, session_id="s", since="s1.9", until="s1.61")

@@ -105,7 +105,7 @@ def test_a_request_after_a_save_keeps_the_cache_warm():
 
 
 def test_a_cold_cache_begins_the_summary_in_the_background():
-    """In the background mode a request after the cache's life is sent whole; the next is short."""
+    """In background mode the summary after the cache's life is in the next request."""
     ours, clock = clocked(Model(), background=True, tool_policies={"*": "summarize"})
     ours.compress_sync(MIDDLE, session_id="s")
     clock.now += 301

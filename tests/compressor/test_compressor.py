@@ -20,7 +20,7 @@ from praison_compressor import (
     Usage,
 )
 from praison_compressor.messages import text_of
-from tests.helpers.compressing import SMALL, Model, compressor, requests_of
+from tests.helpers.compressing import SMALL, Model, compressor, paid, requests_of
 from tests.helpers.transcripts import find_repairs, session
 
 # ---------------------------------------------------------------- summarized once
@@ -61,19 +61,23 @@ def test_a_result_reports_tokens_status_method_lineage_and_usage():
     assert result.usage == usage
     assert result.parent_session_id == "research-42" != result.session_id
     assert "gpt-4o-mini" in text_of(result.segments[0].rendered)
-    again = ours.compress_sync(messages, session_id="research-42")
-    assert again.summary_method == "reused"
-    assert again.usage == Usage()
-    assert again.messages == result.messages
-    by_child = ours.compress_sync(messages, session_id=result.session_id)
-    assert by_child.session_id == result.session_id
+
+
+def test_a_summary_is_reused_under_each_id_of_its_session():
+    """The session's id and its epoch's give the recorded view, at no cost."""
+    ours, messages = compressor(paid), session(20)
+    result = ours.compress_sync(messages, session_id="research-42")
+    for name in ("research-42", result.session_id):
+        again = ours.compress_sync(messages, session_id=name)
+        assert (again.summary_method, again.usage) == ("reused", Usage())
+        assert (again.messages, again.session_id) == (result.messages, result.session_id)
 
 
 # ---------------------------------------------------------------- edits, forks, tenants
 
 
 def test_an_edit_of_a_result_changes_no_ledger():
-    """An application may edit the texts and the list of a result; the next view is the same."""
+    """An application's edit of a result's texts and list changes no later view."""
     ours, messages = compressor(), session(26)
     for _ in range(3):  # new, found in the ledger, and remembered
         result = ours.compress_sync(messages)
@@ -152,7 +156,7 @@ def test_no_segment_of_another_session_is_used():
 
 
 async def test_a_cancelled_turn_cancels_its_summary():
-    """A cancelled turn cancels its summary; the next turn does not wait."""
+    """A cancelled turn's summary is cancelled, so that the next turn does not wait."""
     started = asyncio.Event()
 
     async def slow(messages):

@@ -35,7 +35,7 @@ async def taken(store: Store) -> bool:
 
 
 def test_a_killed_process_keeps_its_lease_for_seconds_only(tmp_path):
-    """A live process keeps its lease; a killed one's ends within the seconds of a lease."""
+    """A process keeps its lease while it lives, and for seconds after it was killed."""
     url = str(tmp_path / "ledger.db")
     command = [sys.executable, "-c", HOLDER, url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:

@@ -19,39 +19,61 @@ def compressor(summarizer: Any = None, **options: Any) -> tuple[ContextCompresso
     return compressing.compressor(summarizer, events.append, **given), events
 
 
-@pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}])
-def test_context_use_adds_up_to_the_request(options):
-    """`context_use` has the tokens of the request, part by part, and asks no model."""
-    made, events = compressor(Model(BALANCE), **options)
+@pytest.fixture(params=[{}, {"tool_policies": {"*": "summarize"}}])
+def made(request):
+    """Return a compressor whose model summarizes, of masks or of everything."""
+    return compressor(Model(BALANCE), **request.param)
+
+
+def test_context_use_adds_up_to_the_request(made):
+    """`context_use` has the tokens of the request, part by part."""
+    ours, events = made
     messages = audit(40)
-    result = made.compress_sync(messages, session_id=SESSION)
+    result = ours.compress_sync(messages, session_id=SESSION)
     heard = len(events)
-    use = made.context_use(messages, session_id=SESSION, overhead_tokens=300)
+    use = ours.context_use(messages, session_id=SESSION, overhead_tokens=300)
+    assert len(events) == heard
     assert sum(use.parts.values()) == use.window == 8_000
     assert use.used == result.tokens_after + 300
     assert use.parts["summaries"] == sum(segment.tokens for segment in result.segments)
     assert use.messages["masked outputs"] == result.masked
     assert sum(use.messages.values()) == len(result.messages)
     assert use.parts["reserve"] == 2_000
+
+
+def test_context_use_has_the_largest_messages(made):
+    """`context_use` has the largest messages of the view."""
+    ours, _ = made
+    messages = audit(40)
+    result = ours.compress_sync(messages, session_id=SESSION)
+    use = ours.context_use(messages, session_id=SESSION)
     for large in use.largest:
         assert messages[large.index]["role"] == large.role
         assert messages[large.index] in result.messages
     assert [large.tokens for large in use.largest] == sorted(
-        (made.tokens.message(m) for m in result.messages[1:] if m in messages), reverse=True
+        (ours.tokens.message(m) for m in result.messages[1:] if m in messages), reverse=True
     )[: len(use.largest)]
-    assert len(events) == heard
 
 
-@pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}])
-@pytest.mark.parametrize("turns", [2, 30, 60])
-def test_compress_does_what_preview_showed(turns, options):
-    """`compress` does what `preview` showed; `preview` asks and writes nothing."""
-    made, events = compressor(Model(BALANCE), **options)
+TURNS = pytest.mark.parametrize("turns", [2, 30, 60])
+
+
+@TURNS
+def test_preview_asks_and_writes_nothing(made, turns):
+    """`preview` asks no model, and changes neither ledger nor messages."""
+    ours, events = made
     messages = audit(turns)
-    seen = made.preview(messages, session_id=SESSION)
-    assert (events, made.store.open("default", SESSION).entries) == ([], ())
+    ours.preview(messages, session_id=SESSION)
+    assert (events, ours.store.open("default", SESSION).entries) == ([], ())
     assert messages == audit(turns)
-    result = made.compress_sync(messages, session_id=SESSION)
+
+
+@TURNS
+def test_compress_does_what_preview_showed(made, turns):
+    """`compress` does what `preview` showed."""
+    (ours, _), messages = made, audit(turns)
+    seen = ours.preview(messages, session_id=SESSION)
+    result = ours.compress_sync(messages, session_id=SESSION)
     assert seen.would_compress == bool(result.written or result.masked)
     assert seen.tokens == result.tokens_before
     assert seen.would_write == len(result.written)
@@ -60,7 +82,14 @@ def test_compress_does_what_preview_showed(turns, options):
     assert previewed == [len(segment.run) for segment in result.segments]
     kept = [index for index, fate in seen.fates() if fate == "keep"]
     assert [m for m in messages if m in result.messages] == [messages[i] for i in kept]
-    after = made.preview(messages, session_id=SESSION)
+
+
+@TURNS
+def test_a_preview_after_a_compression_has_nothing_to_do(made, turns):
+    """A preview after a compression reuses what the compression wrote."""
+    (ours, _), messages = made, audit(turns)
+    result = ours.compress_sync(messages, session_id=SESSION)
+    after = ours.preview(messages, session_id=SESSION)
     assert (after.would_compress, after.tokens) == (False, result.tokens_after)
     found = [part.why for part in after.parts if part.segment is not None]
     assert len(found) == len(result.segments)
@@ -68,7 +97,7 @@ def test_compress_does_what_preview_showed(turns, options):
 
 
 def test_every_message_has_one_fate_and_every_part_a_reason():
-    """The parts cover the transcript once; their tokens are the transcript's."""
+    """The parts cover the transcript and its tokens once, each with a reason."""
     made, _ = compressor()
     seen = made.preview(audit(60))
     fates = list(seen.fates())

@@ -31,10 +31,14 @@ def test_the_sum_is_one_line():
 
 
 def test_a_compression_costs_its_summary_and_what_is_read_again():
-    """With a warm cache the new view is written again; with a cold one the mark decides."""
+    """With a warm cache a compression costs its summary and the new view, written again."""
     warm = SONNET.balance(freed=40_000, reread=50_000, read=60_000, prose=750)
     assert warm.cost == pytest.approx(60_000 * 3e-6 + 750 * 15e-6 + 50_000 * 3.45e-6)
     assert warm.saving == pytest.approx(40_000 * 0.3e-6)
+
+
+def test_with_a_cold_cache_a_compression_saves_what_it_frees():
+    """With a cold cache a compression saves the price of the freed tokens, and pays."""
     cold = Costs(0.3e-6, 3.75e-6, is_cold=True).balance(freed=40_000, reread=50_000)
     assert cold.cost == pytest.approx(-40_000 * 3.75e-6)
     dear = replace(SONNET, growth=9_000.0, is_cold=True).balance(4_000, 9_000, 60_000, 750)
@@ -97,7 +101,7 @@ def grown(ours: ContextCompressor, words: int) -> list[tuple[int, str]]:
 
 @pytest.mark.parametrize(("model", "waits"), [("claude-sonnet-4-5", True), ("unlisted-1", False)])
 def test_a_compression_that_pays_too_late_waits(model, waits):
-    """A compression that pays too late waits, with one event; without prices the mark stands."""
+    """A compression waits, with one event, if its prices say that it pays too late."""
     events: list[Event] = []
     sizes = grown(ContextCompressor(priced(model).config, on_event=events.append), 150)
     assert [e.data["reason"] for e in events if e.name == "skipped"] == ["price"] * waits
@@ -158,7 +162,7 @@ def test_a_requested_compression_asks_for_no_price(asked):
 
 
 def test_a_preview_shows_the_sum():
-    """`preview` has the balance of its plan; without a price or a plan there is none."""
+    """`preview` has a balance where it has a plan and a price."""
     ours = priced("claude-sonnet-4-5")
     assert "compressing now" in str(ours.preview(session(30), force=True).balance)
     assert ours.preview(session(2)).balance is None

@@ -4,6 +4,7 @@ import json
 import pickle
 import random
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -49,7 +50,7 @@ def test_a_results_tools_find_and_read_what_its_view_lacks(ours):
 
 
 def test_recall_tools_come_when_configured_or_compressed(ours):
-    """With `recall=True` the first result has tools; else the first compressed one."""
+    """Tools come with the first result, or the first compressed one without `recall=True`."""
     result = ours.compress_sync(session(2), session_id="short")
     assert [len(result.recall_tools), len(result.recall_schemas)] == [2, 2]
     assert "Nothing of this conversation" in result.recall_tools[0]("END-1-1")
@@ -102,36 +103,55 @@ def long_work(turns: int) -> list[dict[str, Any]]:
     return messages[:-1]
 
 
-def test_the_tools_name_what_a_full_archive_dropped():
-    """A full archive changes no view; the tools name what is gone."""
+WORK = long_work(36)
+
+
+@pytest.fixture
+def full():
+    """Return a compressor whose archive is full before the end of a long session."""
     store = MemoryStore()
     store.limit_mb = 0.03
     small = replace(CONFIG, context_window=12_000, protect_last_n_tokens=1_000)
-    ours = ContextCompressor(small, store=store)
-    messages = long_work(36)
-    pointing: list[str] = []
-    for end in range(4, len(messages) + 1, 4):
-        result = ours.compress_sync(messages[:end], session_id=SESSION)
+    return ContextCompressor(small, store=store)
+
+
+def requests(ours: ContextCompressor) -> Iterator[CompressResult]:
+    """Send the long session turn by turn; yield each result."""
+    for end in range(4, len(WORK) + 1, 4):
+        yield ours.compress_sync(WORK[:end], session_id=SESSION)
+
+
+def test_a_full_archive_changes_no_view(full):
+    """With a full archive each view comes again, and points to nothing that is gone."""
+    for turn, result in enumerate(requests(full), 1):
         written = " ".join(str(text.message["content"]) for text in result.written)
         for reference in re.findall(r"\[(s\d+\.\d+)\]", written):
-            answer = ours.read(reference, session_id=SESSION)
-            pointing += [reference] if "no longer archived" in answer else []
-        assert ours.compress_sync(messages[:end], session_id=SESSION).messages == result.messages
-    held = store.open("default", SESSION)
-    first = store.originals(held, held.entries[0])
-    gone = first.index(DROPPED) + 1
-    assert pointing == []
+            assert "no longer archived" not in full.read(reference, session_id=SESSION)
+        again = full.compress_sync(WORK[: 4 * turn], session_id=SESSION)
+        assert again.messages == result.messages
+
+
+def test_the_tools_name_what_a_full_archive_dropped(full):
+    """The tools read and find what is left, and name what a full archive dropped."""
+    *_, result = requests(full)
+    held = full.store.open("default", SESSION)
+    gone = full.store.originals(held, held.entries[0]).index(DROPPED) + 1
     search, read = result.recall_tools
     assert f"s1.{gone} is no longer archived: the archive's memory limit" in read(f"s1.{gone}")
     assert "Look at part 1, port 8001." in read("s1.1-6")
     assert "archive has a limit" not in read("s1", about="part archive limit")
     assert "matches 'needle0'" in search("needle0")
     assert "needle30" in search("needle30")
-    assert ours.verbatim(messages, session_id=SESSION) == messages
-    assert ours.save(messages, session_id=SESSION)
-    resumed = ContextCompressor(small, store=store).resume(SESSION).messages
+
+
+def test_a_session_with_a_full_archive_is_saved_and_resumed(full):
+    """A session whose archive is full resumes at its newest message."""
+    assert list(requests(full))
+    assert full.verbatim(WORK, session_id=SESSION) == WORK
+    assert full.save(WORK, session_id=SESSION)
+    resumed = ContextCompressor(full.config, store=full.store).resume(SESSION).messages
     assert [message["role"] for message in resumed[:2]] == ["system", "user"]
-    assert resumed[-1] == messages[-1]
+    assert resumed[-1] == WORK[-1]
 
 
 def test_a_fork_of_an_older_compression_ends_where_that_ended():
@@ -164,7 +184,7 @@ def test_a_fork_of_an_older_compression_ends_where_that_ended():
 
 
 def test_memory_is_limited_and_databases_are_not():
-    """A namespace has 256 MB in memory; a database drops nothing."""
+    """Only memory is limited, to 256 MB a namespace."""
     assert MemoryStore.limit_mb == 256
     assert not issubclass(SqlStore, BoundedStore)
 

@@ -76,7 +76,7 @@ def refuses(event: Event) -> bool:
 @pytest.mark.parametrize("hook", [refuses, refuses_later])
 @pytest.mark.parametrize("background", [False, True])
 def test_a_veto_is_reported_once_and_never_bursts_the_window(hook, background):
-    """A veto is one event; the view fits the window and nothing is recorded."""
+    """A veto is one event, records nothing, and leaves a view that fits the window."""
     events: list[Event] = []
     ours = compressor(Model(), events.append, before_compression=hook, background=background)
     turns = [session(count) for count in range(4, 9)]

@@ -179,7 +179,7 @@ def test_a_models_view_keeps_the_users_words(window, grows, prose):
 
 
 def test_the_same_view_comes_again():
-    """Room that a summary leaves goes to the tail; the next view is the same."""
+    """The tail gets the room that a summary leaves, again in the next view."""
     messages = session(30, words=120)
     ours = ContextCompressor(CompressorConfig(model="gpt-4o"), tokens=TOKENS)
     target = TOKENS.messages(messages) // 2

@@ -30,7 +30,7 @@ def sent(ours: ContextCompressor, messages: Any = TURNS, name: str = "s", **more
 
 @pytest.mark.parametrize("background", [False, True])
 def test_undo_sends_the_originals_again(store, background):
-    """After `undo` the originals are sent until a forced compression."""
+    """After `undo` every process sends the originals, and asks no model."""
     ours, model = over(store)
     before = sent(ours)
     assert ours.undo("s") == before.segments != ()
@@ -42,12 +42,26 @@ def test_undo_sends_the_originals_again(store, background):
     assert sent(again, more).messages == more
     assert again.background.wait(10)
     assert again.resume("s", 10**6).messages == again.verbatim(session_id="s") == TURNS
-    assert again.read("s2", session_id="s").startswith("Segment s2 takes others back")
-    assert (ours.undo("s"), again.undo("never heard of")) == ((), ())
     assert (len(model.requests), other.requests) == (1, [])
+
+
+def test_a_second_undo_changes_nothing(store):
+    """`undo` undoes nothing a second time, or in an unknown session."""
+    ours, _ = over(store)
+    assert sent(ours).segments
+    assert ours.undo("s")
+    assert (ours.undo("s"), ours.undo("never heard of")) == ((), ())
+    assert ours.read("s2", session_id="s").startswith("Segment s2 takes others back")
+
+
+def test_a_forced_compression_uses_an_undone_summary(store):
+    """A forced compression after `undo` sends the undone summary again, at no cost."""
+    ours, model = over(store)
+    sent(ours)
+    ours.undo("s")
     forced = sent(ours, force=True)
     assert (forced.summary_method, len(model.requests)) == ("reused", 1)
-    assert sent(again, forced.messages).messages == forced.messages
+    assert sent(over(store)[0], forced.messages).messages == forced.messages
     verify(store.open("default", "s").entries)
 
 

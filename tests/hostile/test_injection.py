@@ -79,14 +79,25 @@ def kind(attack: Attack) -> tuple[str, str]:
     return attack.technique, attack.carrier
 
 
-@pytest.mark.parametrize(("how", "where"), dict.fromkeys(map(kind, attacks())))
-def test_content_stays_inside_its_frame(how, where):
-    """In a request and in a summary that repeats it, content stays in one frame as content."""
-    found = [attack for attack in attacks() if kind(attack) == (how, where)]
+@pytest.fixture(scope="module", params=dict.fromkeys(map(kind, attacks())), ids="-".join)
+def attacked(request):
+    """Return all attacks of one kind, a model that repeats them, a compressor and its result."""
+    found = [attack for attack in attacks() if kind(attack) == request.param]
     model = Recorder("\n".join(attack.text for attack in found))
     ours = ContextCompressor(SMALL, summarizer=model)
-    texts = framed(ours.compress_sync(transcript(*found)))
+    return found, model, ours, ours.compress_sync(transcript(*found))
+
+
+def test_content_stays_inside_a_summarys_frame(attacked):
+    """In a summary that repeats it, content stays in one frame, and is no user's words."""
+    found, _, _, result = attacked
+    texts = framed(result)
     assert (CANARY in said_by_the_user(texts)) <= found[0].by_user
+
+
+def test_content_stays_inside_a_requests_frame(attacked):
+    """In a request content stays in one frame, below the instructions."""
+    found, model, *_ = attacked
     first, *again = [text_of(messages[1]) for messages in model.requests]
     assert {*again} <= {first}
     assert first.count(CANARY) >= 2 * len(found)
@@ -97,6 +108,12 @@ def test_content_stays_inside_its_frame(how, where):
     for name in ("conversation-summary", "partial-summaries", "earlier-summaries"):
         assert tags(first, name) == (0, 0)
     assert CONTROL.findall(first) == []
+
+
+def test_content_never_poses_as_a_message(attacked):
+    """In a request each message, and nothing else, begins a line with its role."""
+    _, model, ours, _ = attacked
+    first = text_of(model.requests[0][1])
     session = ours.store.open("default", ours.session_id)
     kept = [m for each in session.entries for m in ours.store.originals(session, each) or ()]
     shown = read_transcript(kept).messages

@@ -136,7 +136,7 @@ def test_hashes_urls_and_names_are_not_masked():
 
 
 def test_messages_keep_their_structure():
-    """Masked messages keep ids and calls; others are the same objects."""
+    """Masking changes only messages with a secret, and keeps their ids and calls."""
     secret = SECRETS["github-token"]
     given = [*step("call_1", f"token {secret}", "bash", command=f"curl -H {secret}"), *session(1)]
     masked, count = Redactor().redact(given)

@@ -5,6 +5,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from praison_compressor import (
     CompressorConfig,
     ContextCompressor,
     Event,
+    Store,
     SummarizerUnavailable,
     SummaryRejected,
     SummaryReply,
@@ -75,9 +77,14 @@ FAULTS = (
 )
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
-def test_a_summarizer_that_misbehaves_gives_a_valid_view(fault, provider):
-    """A misbehaving model gives a static text, or the next model's; no bad text is stored."""
+@pytest.fixture(params=FAULTS, ids=lambda fault: fault.name)
+def fault(request):
+    return request.param
+
+
+@pytest.fixture
+def ours(fault, provider):
+    """Return a maker of compressors whose model misbehaves."""
     provider.set_window(128_000)
     provider.route("aux", fault.answerer())
     provider.route("backup", lambda asked: Reply(GOOD))
@@ -85,13 +92,25 @@ def test_a_summarizer_that_misbehaves_gives_a_valid_view(fault, provider):
     # litellm's first call loads modules for seconds, which are not the model's.
     hello = [{"role": "user", "content": "hello"}]
     asyncio.run(aux.summarize(hello, max_tokens=100, model="backup"))
+    limits = {"summary_max_retries": fault.retries, "timeout_seconds": fault.seconds}
+    return partial(compressor, aux, auxiliary_model="aux", **limits)
+
+
+def are_valid(views: list[list[Message]]) -> bool:
+    """Return whether every view is accepted by the providers."""
+    return all(find_repairs(view) == refusals(view) == [] for view in views)
+
+
+def poisoned(store: Store) -> list[str]:
+    """Return the stored texts that have a bad answer's words."""
+    texts = [text_of(entry.segment.rendered) for entry in store.open("default", "s").entries]
+    return [text for text in texts if POISON in text]
+
+
+def test_a_summarizer_that_misbehaves_gives_a_static_text(fault, ours, provider):
+    """A misbehaving model gives a static text, with the reason, and rests."""
     events: list[Event] = []
-
-    def ours(**options: Any) -> ContextCompressor:
-        limits = {"summary_max_retries": fault.retries, "timeout_seconds": fault.seconds}
-        return compressor(aux, events.append, auxiliary_model="aux", **limits, **options)
-
-    alone = ours()
+    alone = ours(on_event=events.append)
     first = alone.compress_sync(session(20), session_id="s")
     calls = len(provider.for_model("aux"))
     # Not by force: who asks for it himself asks the model again, whatever it did before.
@@ -102,19 +121,18 @@ def test_a_summarizer_that_misbehaves_gives_a_valid_view(fault, provider):
     assert fault.reason.lower() in " ".join(reasons[:1]).lower()
     assert bool(reasons) == bool(fault.reason)
     assert later.written
+    assert poisoned(alone.store) == []
+    assert are_valid([first.messages, later.messages])
 
-    provider.route("aux", fault.answerer())
+
+def test_the_next_model_writes_for_one_that_misbehaves(fault, ours):
+    """The next model's summary takes the place of a misbehaving one's."""
     helped = ours(fallback_models=("backup",))
-    second = helped.compress_sync(session(20), session_id="s")
+    result = helped.compress_sync(session(20), session_id="s")
     by = "aux" if fault.method == "model" else "backup"
-    assert (second.summary_method, second.segments[0].model) == ("model", by)
-
-    stores = (alone.store, helped.store)
-    kept = [entry.segment for store in stores for entry in store.open("default", "s").entries]
-    assert [text for segment in kept if POISON in (text := text_of(segment.rendered))] == []
-    for view in (first.messages, later.messages, second.messages):
-        assert find_repairs(view) == []
-        assert refusals(view) == []
+    assert (result.summary_method, result.segments[0].model) == ("model", by)
+    assert poisoned(helped.store) == []
+    assert are_valid([result.messages])
 
 
 # ---------------------------------------------------------------- odd answers and exceptions
@@ -333,7 +351,7 @@ def test_a_summarizer_that_ignores_cancelling_delays_no_turn(caught):
 
 
 def test_a_loop_ends_that_had_an_endless_summarizer():
-    """`asyncio.run` waits for every task; the abandoned one has ended."""
+    """`asyncio.run` ends, for the abandoned summarizer's task has ended."""
     ours = ContextCompressor(CONFIG, summarizer=swallowing(asyncio.CancelledError))
     began = time.monotonic()
     assert asyncio.run(ours.compress(session(9))).summary_method == "static"

@@ -112,7 +112,7 @@ def talked(host: LocalProvider, made: Any, turns: range) -> None:
 
 
 def test_an_unusable_store_ends_no_turn(host, caplog, tmp_path, monkeypatch):
-    """Turns go on with a ledger in memory; the log has cause and remedy once, no password."""
+    """Turns go on in memory, and the log has cause and remedy once, without a password."""
     for url, place, remedy in (
         (UNREACHABLE, "127.0.0.1", "check"),
         (below_a_file(tmp_path), str(tmp_path / "file"), "check"),
@@ -146,7 +146,7 @@ def test_a_store_damaged_under_way_ends_no_turn(host, tmp_path, caplog):
 def test_a_store_that_another_keeps_locked_is_waited_for_once(
     background, host, tmp_path, statements, caplog
 ):
-    """An agent waits once in twenty seconds for a locked store; the log has it once."""
+    """An agent waits for a locked store, and logs it, once in twenty seconds."""
     path = tmp_path / "ledger.db"
     made = agent(host, OPENAI, context(host, store_url=str(path), background=background))
     talked(host, made, range(TURNS))

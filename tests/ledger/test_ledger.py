@@ -78,7 +78,7 @@ def test_each_commit_opens_a_child_epoch(store):
 
 
 def test_a_fork_shares_its_parents_entries(store):
-    """A fork reads its parent's entries; later commits of one do not change the other."""
+    """A fork shares its parent's entries up to the fork, and no later ones."""
     parent = committed(store, "s", talk(3, "a"))
     fork = store.open(NAMESPACE, "f", "s")
     assert fork.entries == parent.entries
@@ -103,40 +103,66 @@ def test_namespaces_share_nothing(store):
         store.lineage("another tenant", session.tip)
 
 
-def test_an_archive_above_its_limit_drops_what_is_large_and_old():
-    """Large originals are dropped, the oldest first; entries, small ones and other tenants stay."""
+LARGE = [{"role": "tool", "tool_call_id": f"c{n}", "content": noise(n)} for n in range(12)]
+SMALL = talk(12)
+RUNS = [[*pair] for pair in zip(LARGE, SMALL, strict=True)]
+
+
+@pytest.fixture
+def full():
+    """Return a store that dropped originals for room, its session before, and their digests."""
     store = MemoryStore()
-    large = [{"role": "tool", "tool_call_id": f"c{n}", "content": noise(n)} for n in range(12)]
-    small = talk(12)
-    runs = [[large[n], small[n]] for n in range(12)]
     session = store.open(NAMESPACE, "s")
-    for run in runs:
+    for run in RUNS:
         session = store.commit(session, [(segment(run), run)], (*range(len(session.entries) + 1),))
-    other = store.commit(store.open("other", "s"), [(segment(runs[0]), runs[0])])
-    fork = store.open(NAMESPACE, "f", "s")
-    early = store.open(NAMESPACE, "s")
-    digests = [content_digest(message) for message in large]
+    store.commit(store.open("other", "s"), [(segment(RUNS[0]), RUNS[0])])
+    store.open(NAMESPACE, "f", "s")
+    digests = [content_digest(message) for message in LARGE]
     assert store.make_room(NAMESPACE, 0, digests) == frozenset()
-    size = len(large[0]["content"])
+    size = len(LARGE[0]["content"])
     store.limit_mb = 5 * size / 1_000_000
-    gone = len(store.make_room(NAMESPACE, 2 * size, digests))
-    assert 3 <= gone <= 11
+    gone = store.make_room(NAMESPACE, 2 * size, digests)
+    assert store.make_room(NAMESPACE, 2 * size, digests) == gone
+    return store, session, gone
+
+
+def test_an_archive_above_its_limit_drops_what_is_large_and_old(full):
+    """Large originals are dropped, the oldest first, also for forks and older snapshots."""
+    store, session, gone = full
+    assert 3 <= len(gone) <= 11
+    assert gone == {content_digest(message) for message in LARGE[: len(gone)]}
+    for seen in (session, store.open(NAMESPACE, "s"), store.open(NAMESPACE, "f")):
+        kept = [store.originals(seen, entry) for entry in seen.entries]
+        assert [each[0] == DROPPED for each in kept] == [n < len(gone) for n in range(12)]
+        assert [each[1] for each in kept] == SMALL
+
+
+def test_a_full_archive_keeps_entries_and_other_tenants(full):
+    """A full archive changes no entry, and no other tenant's originals."""
+    store, session, _ = full
     after = store.open(NAMESPACE, "s")
-    for entries in (session.entries, early.entries, after.entries, fork.entries):
-        kept = [store.originals(after, entry) for entry in entries]
-        assert [each[0] == DROPPED for each in kept] == [n < gone for n in range(12)]
-        assert [each[1] for each in kept] == small
     assert [e.segment for e in after.entries] == [e.segment for e in session.entries]
-    assert store.originals(other, other.entries[0]) == runs[0]
-    assert store.make_room(NAMESPACE, 2 * size, digests) == frozenset(digests[:gone])
     verify(after.entries)
+    other = store.open("other", "s")
+    assert store.originals(other, other.entries[0]) == RUNS[0]
+
+
+def test_dropped_originals_leave_search_and_transcript(full):
+    """A dropped original is not found, and its summary takes its place in the transcript."""
+    store, session, _ = full
     assert store.search(NAMESPACE, "needle0", "s") == []
-    assert store.search(NAMESPACE, "needle11", "s")[0].message == large[11]
-    assert store.transcript(after)[:2] == [e.segment.rendered for e in after.entries[:2]]
-    assert store.transcript(after)[-2:] == runs[11]
-    again = store.commit(after, [(segment(runs[0]), runs[0])])
-    assert store.originals(again, again.entries[-1]) == runs[0]
-    assert store.search(NAMESPACE, "needle0", "s")[0].message == large[0]
+    assert store.search(NAMESPACE, "needle11", "s")[0].message == LARGE[11]
+    transcript = store.transcript(store.open(NAMESPACE, "s"))
+    assert transcript[:2] == [e.segment.rendered for e in session.entries[:2]]
+    assert transcript[-2:] == RUNS[11]
+
+
+def test_a_dropped_original_can_be_archived_again(full):
+    """A dropped original that is committed again is read and found again."""
+    store, _, _ = full
+    again = committed(store, "s", RUNS[0])
+    assert store.originals(again, again.entries[-1]) == RUNS[0]
+    assert store.search(NAMESPACE, "needle0", "s")[0].message == LARGE[0]
 
 
 # ---------------------------------------------------------------- any history

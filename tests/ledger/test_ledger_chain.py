@@ -85,7 +85,7 @@ def test_each_part_of_an_entry_is_under_a_hash():
     ],
 )
 def test_segments_are_laid_along_a_transcript(digests, ledger, laid):
-    """A segment is laid once, where its whole run matches; longer segments come first."""
+    """Each segment is laid once, the longest first, where its whole run matches."""
     found = tiles(digests, [standing_for(*run) for run in ledger], forbidden="X")
     assert [text or digests[start:end] for start, end, text in found] == laid
 
@@ -94,7 +94,7 @@ def test_segments_are_laid_along_a_transcript(digests, ledger, laid):
 
 
 def test_memory_holds_the_sessions_used_last():
-    """Of 1,025 sessions the least recently used is dropped whole; a commit to it fails."""
+    """Of 1,025 sessions the least recently used is dropped whole."""
     store = MemoryStore()
     run = talk(2)
     first, second = (

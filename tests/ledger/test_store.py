@@ -41,7 +41,7 @@ def test_a_quiet_turn_asks_once(sql_store, statements):
 
 
 def test_equal_messages_are_archived_once_in_a_namespace(sql_store, execute):
-    """Two sessions share equal originals; two tenants never do."""
+    """All sessions of one tenant share equal originals."""
     committed(sql_store, "s", talk(8))
     committed(sql_store, "t", talk(8), talk(10))
     assert execute("SELECT count(*) FROM compressor_messages") == [(10,)]
@@ -128,13 +128,18 @@ def test_a_key_encrypts_new_stores_only(store_url):
 
 
 def test_a_plain_store_stays_plain(sql_store, store_url, caplog):
-    """A plain store stays plain despite a key, which the log says; a codec is refused."""
+    """A plain store stays plain despite a key, and the log says so once."""
     committed(sql_store, "s", talk(3))
     assert "is not encrypted" not in caplog.text
     committed(open_store(store_url, key=Fernet.generate_key().decode()), "t", talk(6, "other"))
     assert caplog.text.count("is not encrypted and stays so: the key is not used") == 1
     assert sql_store.search(NAMESPACE, "other number3")[0].session_id == "t"
     assert sql_store.verify() == []
+
+
+def test_a_plain_store_refuses_a_codec(sql_store, store_url):
+    """A plain store refuses a codec."""
+    committed(sql_store, "s", talk(3))
     with pytest.raises(StoreUnavailable, match="is not encrypted"):
         open_store(store_url, codec=Fernet(Fernet.generate_key())).open(NAMESPACE, "s")
 

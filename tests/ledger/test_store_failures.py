@@ -102,7 +102,7 @@ def test_a_driver_waits_for_two_seconds(store_url, connections):
 
 
 def test_a_locked_store_is_waited_for_once(store_url, statements):
-    """A write waits once per cooldown; reads and openings go on."""
+    """A locked store delays one write per cooldown, and no read or opening."""
     store = open_store(store_url)
     session = committed(store, "s", talk(3, "a"))
     with locked(store_url):

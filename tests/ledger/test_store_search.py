@@ -25,7 +25,7 @@ NOTHING = ("", "  ", "!!! ---", '"', "'", "NOT", "zz OR q", "x*", "\\", ":")
 
 
 def test_a_message_is_found_by_its_words(sql_store):
-    """Words, paths, arguments and other scripts are found; operators of a database are words."""
+    """Words, paths, arguments, other scripts and a database's operators are found as words."""
     session = committed(sql_store, "s", talk(8))
     for query, ordinal in FOUND.items():
         best = sql_store.search(NAMESPACE, query, "s")[0]
@@ -33,13 +33,17 @@ def test_a_message_is_found_by_its_words(sql_store):
         assert best.message == talk(8)[ordinal]
         assert best.digest == content_digest(best.message)
     assert [query for query in NOTHING if sql_store.search(NAMESPACE, query, "s")] == []
-    for limit in (0, -1):
-        with pytest.raises(ConfigError, match=f"limit={limit}"):
-            sql_store.search(NAMESPACE, "hello", limit=limit)
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_search_without_a_result_is_refused(sql_store, limit):
+    """A limit below one is an error."""
+    with pytest.raises(ConfigError, match=f"limit={limit}"):
+        sql_store.search(NAMESPACE, "hello", limit=limit)
 
 
 def test_a_search_stays_in_its_session(sql_store):
-    """A search reaches no other session or namespace; a fork finds its parent's words."""
+    """A search reaches its session and that session's parent, and no others."""
     committed(sql_store, "s", talk(4, "secret"))
     sql_store.open(NAMESPACE, "f", "s")
     committed(sql_store, "s", talk(4, "later"))

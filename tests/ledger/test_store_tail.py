@@ -29,7 +29,7 @@ def test_a_commit_without_a_transcript_appends_its_originals(store):
 
 
 def test_messages_are_appended(sql_store, store_url):
-    """Only new ones are written; another process reads them behind the others."""
+    """New messages are appended, and another process reads them behind the others."""
     session = sql_store.open(NAMESPACE, "s")
     assert not sql_store.extend_transcript(session, 0, talk(2, "a"))
     assert sql_store.record_transcript(session, (SYSTEM, *talk(4, "a")))
@@ -43,16 +43,23 @@ def test_messages_are_appended(sql_store, store_url):
 
 
 def test_appended_messages_can_be_replaced(sql_store):
-    """An edit of new messages takes the place of what stood there; an older one is refused."""
+    """An edit of appended messages, or a whole transcript, replaces what stood there."""
     session = sql_store.open(NAMESPACE, "s")
     sql_store.record_transcript(session, talk(4, "a"))
     sql_store.extend_transcript(session, 4, talk(4, "b"))
     assert sql_store.extend_transcript(session, 5, talk(1, "c"))
     assert sql_store.transcript(session) == [*talk(4, "a"), *talk(4, "b")[:1], *talk(1, "c")]
-    assert not sql_store.extend_transcript(session, 3, talk(1, "d"))
-    assert not sql_store.extend_transcript(session, 9, talk(1, "d"))
     assert sql_store.record_transcript(session, talk(2, "e"))
     assert sql_store.transcript(session) == talk(2, "e")
+
+
+@pytest.mark.parametrize("start", [3, 9], ids=["older", "behind a gap"])
+def test_only_appended_messages_can_be_replaced(sql_store, start):
+    """Messages before the appended ones, and behind a gap, are refused."""
+    session = sql_store.open(NAMESPACE, "s")
+    sql_store.record_transcript(session, talk(4, "a"))
+    sql_store.extend_transcript(session, 4, talk(4, "b"))
+    assert not sql_store.extend_transcript(session, start, talk(1, "d"))
 
 
 def test_a_commit_of_an_older_transcript_loses_no_newer_message(sql_store):

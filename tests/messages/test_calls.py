@@ -44,7 +44,7 @@ def test_a_call_larger_than_the_window_is_no_dead_end(shape, given, kept):
 
 
 def test_a_short_name_has_no_more_folders_than_tell_paths_apart():
-    """Paths of one name keep their folders; commands and other arguments are as given."""
+    """Only paths that share a name keep a folder."""
     given: list[tuple[str, dict[str, Any]]] = [
         ("read", {"path": "/srv/app/one/models.py"}),
         ("read", {"path": "/srv/app/two/models.py"}),

@@ -289,7 +289,7 @@ def test_a_deletion_from_a_bounded_list_stays_deleted():
 
 
 def test_a_summary_of_the_host_takes_the_place_of_a_front():
-    """Messages that the host compacted are not restored; the others keep their steps."""
+    """Only messages that the host left uncompacted get their steps back."""
     host = three_turns()
     host.history[:4] = [user("[Summary of the conversation so far] …")]
     request = host.turn("end")

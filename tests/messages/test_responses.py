@@ -126,7 +126,7 @@ OF_EACH_KIND = [
 
 @pytest.mark.parametrize("made", OF_EACH_KIND, ids=lambda made: made[0]["type"])
 def test_every_item_is_counted_read_and_comes_back(made):
-    """Outputs become results, other items stay beside the answer; none is free or unseen."""
+    """Each item is counted, read, and comes back as it was."""
     before = [{"role": "user", "content": "go"}, *made]
     messages = to_messages(None, before)
     counter = TokenCounter("gpt-4o")

@@ -98,7 +98,7 @@ HOLDING_WORDS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("said", HOLDING_WORDS.values(), ids=HOLDING_WORDS)
 def test_every_word_of_a_message_is_read_and_counted(said):
-    """One function reads the words of every shape; the count, the summarizer and search use it."""
+    """The count, the summarizer and search read the words of every shape."""
     message = {"role": "assistant", **said}
     counter = TokenCounter("gpt-4o")
     words = counter.text(WORDS)

@@ -35,8 +35,9 @@ print(json.dumps([answer, typed, history]))
 """
 
 
-def test_the_terminals_compaction_is_ours(host, tmp_path):
-    """With the plugin on the history stays whole, requests fit, and typed commands are answered."""
+@pytest.fixture
+def terminal(host, tmp_path):
+    """Return the last answer, the answers to commands and the history, with the plugin on."""
     # The host's own compaction would overwrite the history before each turn, from 8k tokens on.
     pytest.importorskip("praisonai_code")
     (tmp_path / ".praisonai").mkdir()
@@ -45,10 +46,20 @@ def test_the_terminals_compaction_is_ours(host, tmp_path):
     more = {"PYTHONPATH": str(ROOT), "PRAISONAI_PLUGINS": "praison-compressor"}
     done = python("-c", TERMINAL, folder=tmp_path, environment={**os.environ, **more})
     assert done.returncode == 0, done.stderr
-    answer, typed, history = json.loads(done.stdout.strip().splitlines()[-1])
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def test_the_terminals_compaction_is_ours(host, terminal):
+    """With the plugin on the terminal's history stays whole, and requests fit."""
+    answer, _, history = terminal
     assert "Noted." in answer
     assert [m["content"] for m in history if m["role"] == "user"] == [*map(turn, range(24))]
     assert host.refused == []
+
+
+def test_the_terminals_commands_are_ours(terminal):
+    """With the plugin on typed commands are answered, before the terminal's own answer."""
+    _, typed, _ = terminal
     status, runtime = typed["/status"][0]
     assert "summary" in status
     assert runtime == "Runtime not initialized."
@@ -143,7 +154,7 @@ def test_a_bots_saved_history_is_not_compacted(host, is_ours):
 
 
 def test_a_moved_place_is_left_out_and_logged(host, monkeypatch, caplog):
-    """One log line names the moved name; the other names are replaced."""
+    """A moved name is logged, and only it is left out."""
     server = pytest.importorskip("praisonai_bot.gateway.server")
     from praison_compressor import uninstall
 

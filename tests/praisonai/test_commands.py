@@ -83,9 +83,9 @@ def talk(host, request):
     return Talk(agent(host, path, context(host)), mode)
 
 
-def test_compact_reports_what_became_of_the_messages(host, talk):
-    """`/compact` reports sizes and counts; the focus goes to the summarizer."""
-    (heard,) = talk.say("/compact the harbour dues")
+def test_compact_reports_what_became_of_the_messages(talk):
+    """`/compact` reports sizes and counts."""
+    (heard,) = talk.say("/compact")
     line, became, sizes = heard.split("\n")
     assert LINE.fullmatch(line)
     assert "(system 0," not in line
@@ -95,6 +95,11 @@ def test_compact_reports_what_became_of_the_messages(host, talk):
         became,
     )
     assert re.fullmatch(r"The next request has [\d.]+k instead of [\d.]+k\.", sizes)
+
+
+def test_the_focus_of_compact_goes_to_the_summarizer(host):
+    """The focus of `/compact` goes to the summarizer."""
+    talked(host).chat("/compact the harbour dues")
     (asked,) = host.for_model("aux")
     assert "the harbour dues" in asked.text
 
@@ -107,13 +112,18 @@ def test_commands_send_nothing_to_the_agents_model(host, talk):
     assert (len(of_agent(host)), len(talk.made.chat_history)) == (sent, recorded)
 
 
-def test_the_summary_is_sent_until_it_is_undone(host, talk):
-    """The next turn sends the summary of `/compact`; after `/undo` it sends the messages again."""
-    (heard,) = talk.say("/compact")
-    summarized = re.search(r"(\d+) messages summarized", heard)[1]
-    talk.say(turn(8))
+def test_the_summary_is_sent_in_the_next_turn(host, talk):
+    """The next turn sends the summary of `/compact`."""
+    talk.say("/compact", turn(8))
     assert talk.ours.context_status == "summarized"
     assert any(map(is_framed, of_agent(host)[-1].messages))
+    assert host.refused == []
+
+
+def test_after_an_undo_the_messages_are_sent_again(host, talk):
+    """After `/undo` the messages are sent again, instead of the summary."""
+    (heard, _) = talk.say("/compact", turn(8))
+    summarized = re.search(r"(\d+) messages summarized", heard)[1]
     assert talk.say("/undo")[0].startswith(f"Undone: restored {summarized} messages (")
     talk.say(turn(9), turn(10))
     sent = of_agent(host)[-1].messages
@@ -137,10 +147,16 @@ def test_new_begins_an_empty_session(talk):
 
 
 def test_resume_returns_to_a_session_by_its_id(talk):
-    """`/resume` returns to a session; an unknown id is answered and changes nothing."""
+    """`/resume` returns to a session."""
     before = talk.ours.session_id
     talk.say("/compact", "/new")
     assert talk.say(f"/resume {before}") == [f"Session {before}"]
+    assert talk.ours.session_id == before
+
+
+def test_resume_answers_an_unknown_id(talk):
+    """`/resume` answers an unknown id, and changes nothing."""
+    before = talk.ours.session_id
     (unknown,) = talk.say("/resume nowhere")
     assert "nowhere" in unknown
     assert talk.ours.session_id == before
@@ -246,7 +262,7 @@ def test_status_and_undo_count_what_is_sent_next(host):
 
 
 def test_pinned_texts_outlive_compressions_and_are_listed(host):
-    """Each view keeps the pinned texts word for word; `/status` and `status()` list them."""
+    """Each view and the status have the pinned texts word for word."""
     pins = ("Write British English.", "Never deploy on Fridays.")
     made = agent(host, OPENAI, context(host, pinned=pins[:1]))
     events: list[str] = []
@@ -289,7 +305,7 @@ def test_the_context_and_the_status_count_the_same_tool_schemas(host):
 
 @pytest.mark.parametrize("mode", ["chat", "achat"])
 def test_compacting_by_masks_alone_is_reported(host, mode):
-    """`/compact` by masks alone reports the freed tokens; a second one has nothing to report."""
+    """`/compact` by masks alone reports the masked outputs."""
 
     def read_page(topic: str, part: int) -> str:
         """Read a page.

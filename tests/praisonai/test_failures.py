@@ -74,7 +74,7 @@ def test_a_message_larger_than_the_window_is_shortened(host, caplog):
 
 
 def test_an_agent_in_an_unknown_state_is_left_to_the_host(host, caplog):
-    """The host handles a state that we cannot read; the log says so once."""
+    """A state that we cannot read is left to the host, and logged once."""
     made = agent(host, OPENAI, context(host))
     made._context_manager_initialized = False
     del made._context_manager
@@ -127,7 +127,7 @@ def test_the_agents_own_model_at_its_own_endpoint(host, path):
 
 
 def test_the_hosts_variable_names_the_auxiliary_model(host, monkeypatch):
-    """The variable sets `auxiliary_model` in agent and library; a given model overrides it."""
+    """The variable names the auxiliary model of agent and library where no option does."""
     monkeypatch.setenv("PRAISONAI_AUXILIARY_MODEL", "gpt-4.1-nano")
     made = agent(host, LITELLM, context(host, auxiliary_model=None))
     chat(made, OUTGROWING)

@@ -70,7 +70,7 @@ def test_the_page_lists_what_is_replaced():
 
 @pytest.mark.parametrize("place", ESSENTIAL, ids=name_of)
 def test_a_moved_name_is_refused(clean, monkeypatch, place):
-    """A host without a place that we replace stays unchanged; the error names the place."""
+    """A host without a place that we replace stays unchanged, and the error names it."""
     monkeypatch.delattr(place.holder, place.row.name)
     before = everything()
     with pytest.raises(HostMoved, match=rf"{place.row.name}\b"):

@@ -149,7 +149,7 @@ def test_a_hook_of_the_host_refuses_a_compression(host, path, refusal):
 
 
 def test_a_hook_of_the_host_adds_to_the_request_for_a_summary(host):
-    """A hook's context reaches the summarizer; a failed command adds nothing; a hook may chat."""
+    """A hook knows the sizes, may chat, and adds its context to the request."""
     heard: list[Any] = []
 
     def hook(data: Any) -> HookResult:
@@ -158,18 +158,24 @@ def test_a_hook_of_the_host_adds_to_the_request_for_a_summary(host):
 
     registry = HookRegistry()
     registry.register_function(BEFORE, hook)
-    registry.register_command(BEFORE, "echo Name no ship; exit 1")
     made = agent(host, OPENAI, context(host, summary_instructions="Keep codes."), hooks=registry)
     chat(made, OUTGROWING)
     asked = host.for_model("aux")
     assert len(asked) == len(heard) > 0
     assert all("Keep codes.\nName every berth." in one.text for one in asked)
-    assert "Name no ship" not in asked[0].text
     assert all(answer for _, answer in heard)
     (numbers, _), *_ = heard
     assert numbers["tokens"] > numbers["trigger"] > numbers["target"]
     assert (numbers["to_summarize"] > 0, numbers["forced"]) == (True, False)
     assert host.refused == []
+
+
+def test_a_failed_command_of_a_hook_adds_nothing(host):
+    """The output of a hook's command that failed is not in the request."""
+    registry = HookRegistry()
+    registry.register_command(BEFORE, "echo Name no ship; exit 1")
+    chat(agent(host, OPENAI, context(host), hooks=registry), OUTGROWING)
+    assert "Name no ship" not in host.for_model("aux")[0].text
 
 
 # ---------------------------------------------------------------- on the screen

@@ -139,7 +139,7 @@ HOSTS = {
 
 @pytest.mark.parametrize("how", ["dictionary", "ours"])
 def test_options_reach_the_compressor(here, how):
-    """A dictionary's or context's options override the installation's; host fields count too."""
+    """Options and host fields of a dictionary or context override the installation's."""
     install({"auxiliary_model": "other", "fold_ratio": 0.3})
     given = {**OPTIONS, **HOSTS}
     asked = (
@@ -177,7 +177,7 @@ def test_a_bad_option_in_a_dictionary_ends_no_turn(here, caplog, given, named):
     ],
 )
 def test_the_host_cuts_results_only_at_a_users_limit(here, options, set_to, limit):
-    """The host cuts results at a user's limit or if nothing is archived; `uninstall` restores."""
+    """The host cuts results only at a user's limit, or where nothing is archived."""
     agent = made(CompressorContext(**options))
     assert agent.tool_output_limit == 16_000
     agent.tool_output_limit, body = set_to, "one word, " * 20_000
@@ -185,5 +185,13 @@ def test_the_host_cuts_results_only_at_a_users_limit(here, options, set_to, limi
     assert agent.tool_output_limit == limit
     whole = agent._truncate_tool_output("read_file", body, "call_1") == body
     assert whole is (limit == sys.maxsize)
+
+
+@pytest.mark.parametrize("set_to", [16_000, 5_000])
+def test_uninstall_restores_the_hosts_limit(here, set_to):
+    """After `uninstall` an agent has its own limit of results again."""
+    agent = made(CompressorContext())
+    agent.tool_output_limit = set_to
+    assert agent.context_compressor is not None
     uninstall()
     assert agent.tool_output_limit == set_to

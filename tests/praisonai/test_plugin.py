@@ -82,7 +82,7 @@ DEFAULT = {"auxiliary_model": None, "protect_last_n_tokens": 20_000}
     ids=["another", "forbidden"],
 )
 def test_the_plugin_is_off_unless_it_is_named(elsewhere, environment):
-    """The plugin is off if only another is named or plugins are forbidden; no name is suggested."""
+    """The plugin is off, without a hint, where it is not named or plugins are forbidden."""
     done = ran(elsewhere, SAY + 'print(asked("summarize"))', **environment)
     assert done.stdout.strip().splitlines()[-1] == "None"
     assert "did you mean" not in done.stderr
@@ -259,20 +259,24 @@ def diagnosed(folder: Path, **environment: str) -> tuple[int, dict[str, tuple[st
     return done.returncode, lines
 
 
-def test_doctor_proves_that_a_plain_agent_is_compressed(elsewhere, provider):
-    """`doctor` tries a plain agent with the file's options, and leaves no file."""
-    options = {"context_window": 20_000, "auxiliary_model": "openai/aux"}
-    options |= {"auxiliary_api_base": provider.base_url, "store_url": f"{elsewhere}/by-file.db"}
+OPTIONS = {"context_window": 20_000, "auxiliary_model": "openai/aux"}
+
+
+@pytest.fixture
+def checks(elsewhere, provider):
+    """Return what `doctor` finds with a model and options in the host's file."""
+    urls = {"auxiliary_api_base": provider.base_url, "store_url": f"{elsewhere}/by-file.db"}
     defaults = {"model": "gpt-4.1", "base_url": provider.base_url, "memory": True}
-    configured(elsewhere, json.dumps({"plugins": {NAME: options}, "defaults": defaults}))
+    configured(elsewhere, json.dumps({"plugins": {NAME: OPTIONS | urls}, "defaults": defaults}))
     before = sorted(elsewhere.rglob("*"))
     store = {"PRAISON_COMPRESSOR_STORE": str(elsewhere / "by-environment.db")}
     code, checks = diagnosed(elsewhere, OPENAI_BASE_URL=provider.base_url, **store)
-    state, plugin = checks["plugin"]
-    assert (code, state) == (0, "ok")
-    file = elsewhere / ".praisonai" / "config.yaml"
-    assert f"switched on, with {', '.join(options)}" in plugin
-    assert str(file) in plugin
+    assert (code, sorted(elsewhere.rglob("*"))) == (0, before)
+    return checks
+
+
+def test_doctor_proves_that_a_plain_agent_is_compressed(checks, provider):
+    """`doctor` compresses a plain agent's request with the file's options."""
     state, agents = checks["agents"]
     assert state == "ok"
     assert "that names no other strategy is compressed: with model gpt-4.1, above 12,000" in agents
@@ -280,12 +284,20 @@ def test_doctor_proves_that_a_plain_agent_is_compressed(elsewhere, provider):
     whole, sent = re.findall(r"of ([\d,]+) tokens was sent as ([\d,]+)", agents)[0]
     assert int(whole.replace(",", "")) > 20_000 > 2 * int(sent.replace(",", ""))
     assert [record.model for record in provider.requests] == ["aux"]
+
+
+def test_doctor_names_the_file_of_the_options(checks, elsewhere):
+    """`doctor` names the options in use, and the file that they come from."""
+    file = elsewhere / ".praisonai" / "config.yaml"
+    options = [*OPTIONS, "auxiliary_api_base", "store_url"]
+    state, plugin = checks["plugin"]
+    assert (state, str(file) in plugin) == ("ok", True)
+    assert f"switched on, with {', '.join(options)}" in plugin
     named = ", ".join(sorted([*options, "model"]))
     assert checks["options"] == ("ok", f"{named}: {file} -> ")
     assert checks["window"] == ("ok", "20,000 tokens (context_window) -> ")
     assert "gpt-4.1: counted with" in checks["tokenizer"][1]
     assert str(elsewhere / "by-file.db") in checks["store"][1]
-    assert sorted(elsewhere.rglob("*")) == before
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_no_text_of_a_command_is_paid_twice(host):
 
 
 def test_a_preview_sizes_and_names_what_would_go(host):
-    """Each replaced message has its reference; the sizes are those of `/status`."""
+    """A preview has the references of the replaced messages, and the sizes of `/status`."""
     made = talked(host)
     shown = made.chat("/compact preview")
     after, before = re.findall(r"next request has ([\d.]+k) instead of ([\d.]+k);", shown)[0]
@@ -170,7 +170,7 @@ def test_the_focus_reaches_the_summarizer_once(host):
 
 
 def test_an_answer_taken_back_drops_the_choices(host):
-    """Taking back the newest messages drops the choices; a new turn alone does not."""
+    """Choices outlive a new turn, until the newest messages are taken back."""
     made = talked(host)
     made.chat("/compact focus the harbour dues")
     host.answer_with(Worker(answer="It is done."))
@@ -210,7 +210,7 @@ def test_a_range_that_lost_an_end_is_refused_with_the_remedy(host):
 
 
 def test_a_range_that_does_not_fit_is_answered_with_the_remedy(host):
-    """Preview and `/compact` say that a range leaves more than the trigger; "from" clears it."""
+    """A range that leaves more than the trigger is answered with the ways to clear it."""
     host.answer_with(Worker(1, parallel=2, arguments=numbered, answer="Noted. " * 12))
     made = agent(host, OPENAI, context(host), tools=[look_up])
     chat(made, [turn(n) for n in range(14)])

@@ -56,7 +56,7 @@ def found_by_search(provider: LocalProvider) -> list[str]:
     ("path", "mode"), [*zip(EVERY_PATH, ("stream", "chat", "achat", "stream"), strict=True)]
 )
 def test_a_detail_of_turn_3_is_found_in_turn_30(host, path, mode):
-    """By default a search in turn 30 finds a detail of turn 3; no request is refused."""
+    """By default a search in turn 30 finds a detail of turn 3."""
     host.answer_with(Searcher("Turn 29:", "L-003"))
     made = agent(host, path, context(host), tools=[look_up])
     MODES[mode](made, [turn(n) for n in range(30)])

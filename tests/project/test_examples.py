@@ -185,7 +185,7 @@ def test_the_recall_example_reads_the_original_back(capsys):
 
 @pytest.mark.parametrize("name", ["own_loop", "anthropic_loop", "responses_loop"])
 def test_a_loop_on_an_api_finds_what_its_view_lacks(home, tmp_path, monkeypatch, name):
-    """Both recall tools are offered, called and answered in the API's form; one is restarted."""
+    """A loop, also a restarted one, finds by the API's tool calls what its view lacks."""
     monkeypatch.setenv("ANTHROPIC_BASE_URL", home.url)
     home.set_window(WINDOW + 1_000)  # the example reserves 1,000 tokens, and asks for 2,000
     module, folder = example(name), texts(tmp_path / "texts")
@@ -273,7 +273,7 @@ def say(address: str, number: int) -> dict[str, Any]:
 
 
 def test_two_workers_share_one_ledger(postgres, tmp_path):
-    """Two processes serve one session at once; each summary that was asked for is in the ledger."""
+    """Two processes serve one session at once, and the ledger has each paid summary."""
     database = postgres.empty()
     with LocalProvider(window=SERVICE_WINDOW) as provider:
         provider.set_window(128_000, "aux")

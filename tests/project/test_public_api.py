@@ -43,13 +43,22 @@ def test_all_is_sorted_and_true(name):
 
 
 def test_every_public_thing_exists_and_has_a_docstring():
-    """Every public name exists, has a docstring and stays; every error is a CompressorError."""
+    """Every public name exists and has a docstring."""
     assert set(praison_compressor.__all__) >= PUBLIC
     things = [getattr(praison_compressor, name) for name in praison_compressor.__all__]
     assert [thing for thing in things if not isinstance(thing, str) and not thing.__doc__] == []
+
+
+def test_every_error_is_a_compressor_error():
+    """Every public error is a `CompressorError`."""
+    things = [getattr(praison_compressor, name) for name in praison_compressor.__all__]
     errors = [t for t in things if isinstance(t, type) and issubclass(t, Exception)]
     assert len(errors) >= 12
     assert [e for e in errors if not issubclass(e, praison_compressor.CompressorError)] == []
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    """A name that is not public is an AttributeError, as in any module."""
     with pytest.raises(AttributeError, match="no_such_thing"):
         praison_compressor.no_such_thing  # noqa: B018
 

@@ -59,9 +59,13 @@ def test_the_sdist_can_be_tested(built):
 
 
 def test_an_index_would_take_both(built):
-    """The description renders; the metadata have the package's version and its extras."""
+    """Both descriptions render."""
     said = run(sys.executable, "-m", "twine", "check", "--strict", *built, cwd=built[0].parent)
     assert said.count("PASSED") == 2
+
+
+def test_the_metadata_are_those_of_the_package(built):
+    """The metadata have the package's version, Python and extras."""
     with zipfile.ZipFile(built[0]) as archive:
         (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
         metadata = Parser().parsestr(archive.read(name).decode())
@@ -81,7 +85,7 @@ print(json.dumps([praison_compressor.__file__, plugin.load()().info.name]))
 
 
 def test_the_wheel_works_in_an_environment_of_its_own(built, tmp_path):
-    """The installed wheel offers its plugin; its command compresses and writes a page."""
+    """The installed wheel offers its plugin, and a command that compresses and reports."""
     home = tmp_path / "venv"
     venv.create(home, with_pip=False, symlinks=True)
     python = home / "bin" / "python"

@@ -27,7 +27,7 @@ def test_the_words_that_decide_are_quoted(output, words):
 
 @pytest.mark.parametrize("row", OUTPUTS, ids=[row[0] for row in OUTPUTS])
 def test_nothing_is_said_in_words_of_our_own(row):
-    """Every part of the line stands in the output; ours are the ellipsis and the exit code."""
+    """Every part of the line but ellipsis and exit code is in the output."""
     output = " ".join(row[1].replace("\\n", " ").split())
     line = re.sub(r"^exit code -?\d+(?:: )?", "", deciding_line(RUN, row[1]))
     parts = [part.strip(' ,"') for whole in line.split(" … ") for part in whole.split('", "')]

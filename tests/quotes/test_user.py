@@ -48,13 +48,17 @@ def test_bans_lifted_and_remarks_are_both_quoted(turns):
         assert claim not in text.lower().replace("\n".join(turns).lower(), "")
 
 
-def test_a_long_message_gives_its_middle_first():
-    """A long message keeps its beginning, end and size; a pasted block is cut before words."""
+def test_a_pasted_block_is_cut_before_words():
+    """A pasted block is cut before the words around it."""
     log = "\n".join(f"2026-01-02 10:00:{n:02d} GET /cart/{n} 200" for n in range(59))
     text = quoted([user(f"Why is this slow?\n{log}\nI need it by Monday.")], 200)
     assert "Why is this slow?" in text
     assert "I need it by Monday." in text
     assert "lines …]" in text
+
+
+def test_a_long_message_gives_its_middle_first():
+    """A long message keeps its beginning, end and size."""
     prose = " ".join(f"Sentence {n} about the harbour." for n in range(400))
     cut = quoted([user(prose)], 200)
     assert "Sentence 0 about the harbour." in cut

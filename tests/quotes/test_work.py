@@ -256,7 +256,7 @@ def test_reports_are_what_ends_a_turn():
 
 
 def test_long_texts_beside_calls_follow_the_reports():
-    """A long text beside a call is quoted if reports leave room; a short one is counted."""
+    """A long text beside a call is quoted where the reports leave room."""
     report, reason = "The cache is mended. " * 10, "The key of the cache lacks the tenant. " * 5
     calls = [*talking(reason), *talking("Let me look.")]
     messages = [user("Go."), said(report), user("Why?"), *calls, user("Ok.")]
@@ -267,7 +267,7 @@ def test_long_texts_beside_calls_follow_the_reports():
 
 
 def test_a_small_room_has_the_users_words_instead_of_reports():
-    """In a small room the user's words are whole; reports and calls are counted."""
+    """In a small room the user's words are whole, and all others counted."""
     wishes = [f"Please move seat number {n} of row {n} to the aisle." for n in range(6)]
     turns = [
         (user(wish), *step(f"c{n}", "seat " * 300, "move", seat=n), said("It is moved. " * 9))

@@ -55,7 +55,7 @@ def test_a_printed_reference_parses_to_itself(reference):
     ],
 )
 def test_references_are_read_in_other_spellings(written, meant):
-    """Quotes, capitals and a repeated segment are accepted; invalid text is not guessed."""
+    """A reference is read in other spellings, and an invalid one is not guessed."""
     assert parse_reference(written) == meant
 
 

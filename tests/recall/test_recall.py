@@ -176,7 +176,7 @@ def test_of_similar_lines_in_one_message_the_best_are_shown():
 
 
 def test_a_search_for_all_of_a_list_shows_its_table():
-    """A match at the top of JSON shows its table; a match of one row and a text stay smaller."""
+    """A match at the top of JSON shows its table, and a match of one row is smaller."""
     made = {
         f"61{n}": {"item": f"61{n}", "size": {"head": n, "brim": 7}, "here": n % 2 == 0}
         for n in range(12)
@@ -226,7 +226,7 @@ def test_a_lone_match_is_shown_with_more_lines_around_it():
 
 
 def test_the_best_match_is_quoted_with_its_block():
-    """The function around the best match is quoted; other matches have a row each."""
+    """The best match is quoted with the function around it, above a row for each other."""
     body = "".join(f"    step {n} of the gauge\n" for n in range(9))
     page = f"before = 1\n\ndef read_gauge(pier):\n{body}    return pier\n\nafter = 2\n" * 2
     search, _ = holding(

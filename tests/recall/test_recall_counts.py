@@ -253,13 +253,11 @@ def test_a_view_without_recall_tools_does_not_mention_them(shape):
     assert "read_conversation_archive" in str(result.messages)
     without = ContextCompressor(SMALL, store=store)
     view = without.compress_sync(messages, session_id="s")
-    assert (view.context_status, view.written) == (result.context_status, ())
-    assert view.context_status == "summarized"
+    assert (view.context_status, view.written) == ("summarized", ())
     assert len(view.messages) == len(result.messages)
     assert "read_conversation_archive" not in str(view.messages)
-    assert without.compress_sync(messages, session_id="s").messages == view.messages
-    for sent in (result.messages, view.messages):
-        assert having.compress_sync(sent, session_id="s").messages == result.messages
+    assert having.compress_sync(view.messages, session_id="s").messages == result.messages
+    for sent in (messages, result.messages, view.messages):
         assert without.compress_sync(sent, session_id="s").messages == view.messages
         assert without.verbatim(sent, session_id="s") == messages
 
@@ -285,11 +283,15 @@ def test_schemas_have_the_form_of_each_api(api, first):
 
 
 def test_schemas_follow_the_form_of_the_list():
-    """The calls in a list decide; a list without calls is one of chat messages."""
+    """Schemas follow the calls of a list, or are those of chat without any."""
     call = {"type": "function_call", "id": "i", "call_id": "c", "name": "f", "arguments": "{}"}
     items = [{"role": "user", "content": "Go."}, call]
     lists = [outputs(2), to_native(outputs(2)), to_messages(None, items), outputs(2)[:1]]
     assert [api_of(each) for each in lists] == ["chat", "messages", "responses", "chat"]
+
+
+def test_schemas_of_an_unknown_api_are_refused():
+    """An unknown API is an error that names the known ones."""
     with pytest.raises(ConfigError, match="expected one of chat, messages, responses"):
         schemas_for("other")
 

@@ -64,22 +64,35 @@ def test_an_object_of_json_is_not_cut_in_its_middle():
     )
 
 
-def test_reading_about_something_gives_those_passages_alone():
-    """With `about` long messages give matching passages; short ones are returned whole."""
+@pytest.fixture
+def read():
+    """Return the tool that reads a long page with one line about a pier, and a short talk."""
     page = "\n".join(f"{n}: filler of a long page, {n * n}" for n in range(300))
     long = page.replace("150: filler", "150: the gauge of the pier")
     first = [{"role": "user", "content": "Look."}, *step("c1", long), *step("c2", page)]
-    _, read = holding(first, talk(3, "beta"))
-    for reference in ("s1.1-5", "s1.3", "s1"):
-        answer = read(reference, about="pier gauge")
-        assert re.search(r"\[s1\.3:\d+-\d+\] \(of 300 lines\) tool, of \[s1\.2\]", answer)
-        assert "150: the gauge of the pier" in answer
-        assert count(answer) < 300
-    assert "Nothing in s1.5 matches 'pier guage'" in read("s1.5", about="pier guage")
-    assert "matches 'zebra'.\n[Quoted" in read("s2.1", about="zebra")
+    return holding(first, talk(3, "beta"))[1]
+
+
+@pytest.mark.parametrize("reference", ["s1.1-5", "s1.3", "s1"])
+def test_reading_about_something_gives_those_passages_alone(read, reference):
+    """With `about` long messages give matching passages alone."""
+    answer = read(reference, about="pier gauge")
+    assert re.search(r"\[s1\.3:\d+-\d+\] \(of 300 lines\) tool, of \[s1\.2\]", answer)
+    assert "150: the gauge of the pier" in answer
+    assert count(answer) < 300
+
+
+def test_reading_about_something_returns_what_is_short(read):
+    """With `about` short messages and ranges of lines are returned whole."""
     assert "beta number0" in read("s2.1", about="zebra")
     assert read("s2.1-3", about="number0") == read("s2.1-3")
     assert read("s1.3:148-160", about="pier gauge") == read("s1.3:148-160")
+
+
+def test_reading_about_something_says_what_does_not_match(read):
+    """With `about` the answer names what was not found, or was found beside the call."""
+    assert "Nothing in s1.5 matches 'pier guage'" in read("s1.5", about="pier guage")
+    assert "matches 'zebra'.\n[Quoted" in read("s2.1", about="zebra")
     assert "150: the gauge of the pier" in read("s1.2", about="pier gauge")
     assert "(not in s1.3: zebra)" in read("s1.3", about="pier zebra")
 
@@ -100,17 +113,28 @@ def test_a_named_call_is_quoted_before_its_result():
     assert re.search(r"\n\[s1\.2:\d+-\d+\] .*\n(.*\n)*plank 150 of the pier\n", answer)
 
 
-def test_reading_about_something_names_the_other_lines():
-    """Matching lines that are not quoted are named; only many named lines are searched."""
+@pytest.fixture
+def piers():
+    """Return the lines of a message about piers, and the tool that reads it."""
     lines = [f"{n}: filler of a long page, {n * n}" for n in range(1, 301)]
     piers = [20, 50, 80, 120, 220, 270]
     for number in piers:
         lines[number - 1] = f"the gauge of pier {number}"
-    _, read = holding([{"role": "user", "content": "\n".join(lines)}])
+    return piers, holding([{"role": "user", "content": "\n".join(lines)}])[1]
+
+
+def test_reading_about_something_names_the_other_lines(piers):
+    """Matching lines that are not quoted are named."""
+    numbers, read = piers
     answer = read("s1.1", about="gauge")
     quoted = {int(number) for number in re.findall(r"the gauge of pier (\d+)", answer)}
     (named,) = re.findall(r"more matching lines? of s1\.1: ([\d, ]+)", answer)
-    assert sorted([*quoted, *map(int, named.split(", "))]) == piers
+    assert sorted([*quoted, *map(int, named.split(", "))]) == numbers
+
+
+def test_reading_about_something_searches_only_many_lines(piers):
+    """With `about` a range of many lines is searched, and a short one returned whole."""
+    _, read = piers
     answer = read("s1.1:100-200", about="gauge")
     assert re.findall(r"the gauge of pier (\d+)", answer) == ["120"]
     assert len(re.findall("filler", answer)) < 50
@@ -214,10 +238,12 @@ def test_a_range_gives_short_messages_whole():
     assert "(go on: s1.2-12)" in several
 
 
-def test_a_long_message_is_read_to_its_end_or_by_its_lines():
-    """Cut answers end with a whole line and the next reference; together they are the message."""
-    text = "\n".join(f"line {n}" for n in range(1, 2_000))
-    _, read = holding([{"role": "user", "content": text}])
+TEXT = "\n".join(f"line {n}" for n in range(1, 2_000))
+
+
+def test_a_long_message_is_read_to_its_end():
+    """Cut answers, each with the next reference, are together the message."""
+    _, read = holding([{"role": "user", "content": TEXT}])
     pieces, reference = [], "s1.1:1-"
     while reference:
         answer = read(reference)
@@ -226,7 +252,12 @@ def test_a_long_message_is_read_to_its_end_or_by_its_lines():
         pieces.append(piece)
         reference = "".join(re.findall(r"go on: (.*)\)", rest))
     assert len(pieces) > 3
-    assert "\n".join(pieces) == text
+    assert "\n".join(pieces) == TEXT
+
+
+def test_a_long_message_is_read_by_its_lines():
+    """A range has those lines, and one line its neighbours, to the message's end."""
+    _, read = holding([{"role": "user", "content": TEXT}])
     assert "lines 900-940 of 1999\nline 900\n" in read("s1.1:900-940")
     assert "\nline 940\n(" in read("s1.1:900-940")
     assert "line 922" in read("s1.1:922")

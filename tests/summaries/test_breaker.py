@@ -34,20 +34,39 @@ def test_each_failure_in_a_row_rests_longer(kind, rests):
     assert breaker.allows("s", "m", 1_000)
 
 
-def test_a_success_or_growth_releases_and_others_are_not_held():
-    """A success, or growth by half, releases a model; other sessions and models are not held."""
+@pytest.fixture
+def tripped():
+    """Return a breaker after one failure."""
     breaker = CircuitBreaker(lambda: 0.0)
     breaker.record_failure("s", "m", 1_000, "timeout")
-    assert not breaker.allows("s", "m", 1_499)
-    assert breaker.allows("s", "m", 1_500)
-    assert breaker.allows("other", "m", 1_000)
-    assert breaker.allows("s", "other", 1_000)
-    breaker.record_success("s", "m")
-    assert breaker.allows("s", "m", 1_000)
-    assert breaker.record_failure("s", "m", 1_000, "timeout") == 60
-    for number in range(MAX_FAILURES):  # a process that serves many sessions does not grow
-        breaker.record_failure(f"s{number}", "m", 1, "auth")
-    assert breaker.allows("s", "m", 1_000)
+    return breaker
+
+
+def test_growth_by_half_releases_a_model(tripped):
+    """A model is asked again when there is half as much more to summarize."""
+    assert not tripped.allows("s", "m", 1_499)
+    assert tripped.allows("s", "m", 1_500)
+
+
+def test_a_success_releases_a_model(tripped):
+    """A success releases a model, whose next failure is a first one."""
+    tripped.record_success("s", "m")
+    assert tripped.allows("s", "m", 1_000)
+    assert tripped.record_failure("s", "m", 1_000, "timeout") == 60
+
+
+def test_a_failure_holds_no_other_session_or_model(tripped):
+    """A failure holds no other session and no other model."""
+    assert tripped.allows("other", "m", 1_000)
+    assert tripped.allows("s", "other", 1_000)
+
+
+def test_a_breaker_remembers_a_bounded_number_of_failures(tripped):
+    """A process that serves many sessions forgets the oldest failure."""
+    assert not tripped.allows("s", "m", 1_000)
+    for number in range(MAX_FAILURES):
+        tripped.record_failure(f"s{number}", "m", 1, "auth")
+    assert tripped.allows("s", "m", 1_000)
 
 
 REFUSALS = [
@@ -58,7 +77,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.status)
 def test_a_refusal_that_stays_is_asked_for_once(refusal, caplog):
-    """A model with a lasting refusal is asked once; the next model writes all texts."""
+    """A model with a lasting refusal is asked once, and the next one from then on."""
     with LocalProvider(lambda asked: refusal) as provider:
         provider.route("there", lambda asked: Reply("## Done\nThe modules so far are in order."))
         options = {"auxiliary_model": "openai/gone", "fallback_models": ["openai/there"]}
@@ -73,7 +92,7 @@ def test_a_refusal_that_stays_is_asked_for_once(refusal, caplog):
 
 
 def test_force_asks_a_resting_model_once_more():
-    """`force` asks a resting model once more; an event has its failure, and it rests again."""
+    """`force` asks a resting model once more, and reports its failure."""
     asked = []
 
     async def down(messages):

@@ -111,5 +111,5 @@ def test_a_tag_in_backticks_is_text(opening, closing):
     ],
 )
 def test_only_reasoning_is_stripped(answer, left):
-    """Wrappers and fences around the answer go too; other tags and quotations stay."""
+    """Reasoning, wrappers and fences go, but no other tags or quotations."""
     assert strip_reasoning(answer) == left

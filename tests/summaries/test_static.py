@@ -48,24 +48,34 @@ def test_a_static_text_quotes_and_carries_earlier_prose_on():
 
 
 def test_a_models_prose_stands_beside_quotes():
-    """Prose first, then quotes of at most their share; a reader with recall gets references."""
+    """Prose comes before quotes, which take at most their share."""
     found = written(PROSE, brief(2_000, references=NAMES, reference="s3"))
     quotes = text_of(found.message).partition(QUOTES_OPEN)[2]
     assert (found.method, prose_in(found)) == ("model", PROSE)
     assert 100 < TOKENS.text(quotes) <= 400
-    assert "s3." in quotes
+
+
+def test_only_a_reader_with_recall_gets_references():
+    """Only a reader with recall tools gets references."""
+    found = written(PROSE, brief(2_000, references=NAMES, reference="s3"))
+    assert "s3." in text_of(found.message).partition(QUOTES_OPEN)[2]
     assert "s3." not in text_of(written(PROSE, brief(2_000)).message)
 
 
+LONG = " ".join(f"Module {n} is in order, its port stays V-{n:04d}." for n in range(30))
+FITS = TOKENS.text(LONG) + 60
+
+
 def test_prose_that_was_paid_for_takes_the_room_of_quotes():
-    """Paid prose displaces quotes; prose above the room gives a static text."""
-    lines = (f"Module {n} is in order, its port stays V-{n:04d}." for n in range(30))
-    long = " ".join(lines)
-    fits = TOKENS.text(long) + 60
-    found = written(long, brief(fits))
-    assert (found.method, prose_in(found)) == ("model", long)
-    assert TOKENS.message(found.message) <= fits
-    assert written(long, brief(fits - 60)).method == "static"
+    """Paid prose displaces quotes."""
+    found = written(LONG, brief(FITS))
+    assert (found.method, prose_in(found)) == ("model", LONG)
+    assert TOKENS.message(found.message) <= FITS
+
+
+def test_prose_above_the_room_gives_a_static_text():
+    """Prose above the room gives a static text."""
+    assert written(LONG, brief(FITS - 60)).method == "static"
 
 
 def test_prose_that_is_no_smaller_than_its_segment_is_refused():

@@ -176,7 +176,7 @@ async def test_a_deployment_is_asked_for_what_it_takes(provider):
 
 
 async def test_a_key_is_sent_and_never_shown(provider):
-    """The given key reaches the endpoint; neither the summarizer nor its errors spell it."""
+    """The given key reaches the endpoint, and no error or repr shows it."""
     provider.answer_with([Failure(401, "Incorrect API key provided: secret-123.", "auth")])
     summarizer = at(provider, api_key="secret-123")
     error = await failure(summarizer)

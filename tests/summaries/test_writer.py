@@ -92,17 +92,16 @@ def test_the_stretches_of_one_compression_share_its_calls():
     assert result.usage.prompt_tokens == 900 * len(model.requests)
 
 
-def test_earlier_summaries_never_crowd_out_the_transcript():
-    """Summaries that stay are left out for lack of room; folded ones are read in parts."""
-    counter = TOKENS
+@pytest.mark.parametrize(("kind", "seen"), [("earlier", 0), ("folded", 1)])
+def test_earlier_summaries_never_crowd_out_the_transcript(kind, seen):
+    """Above the room earlier summaries are left out, and folded ones read in parts."""
     long = tuple(" ".join(f"earlier-{n}" for n in range(at, at + 70)) for at in range(0, 700, 70))
     messages = session(10)[1:]
-    for changes, seen in (({"earlier": long}, 0), ({"folded": long}, 1)):
-        model = Paid(quoting, window=2_000)
-        write(model, brief(messages, **changes))
-        asked = "\n".join(text_of(request[-1]) for request in model.requests)
-        assert max(counter.messages(request) + 400 for request in model.requests) <= 2_000
-        assert [asked.count(f"earlier-{n} ") for n in (10, 350, 698)] == [seen, seen, seen]
+    model = Paid(quoting, window=2_000)
+    write(model, brief(messages, **{kind: long}))
+    asked = "\n".join(text_of(request[-1]) for request in model.requests)
+    assert max(TOKENS.messages(request) + 400 for request in model.requests) <= 2_000
+    assert [asked.count(f"earlier-{n} ") for n in (10, 350, 698)] == [seen, seen, seen]
 
 
 @pytest.mark.parametrize("ratio", [0.3, 2.0])
@@ -209,12 +208,18 @@ def test_a_text_that_lost_a_race_is_on_the_bill():
     assert next(e.data["cost"] for e in events if e.name == "committed") == 1.0
 
 
-def test_the_bill_is_in_the_result_the_event_and_the_ledger():
-    """Result, event and ledger have the bill of all parts, and the money saved."""
+@pytest.fixture
+def in_parts():
+    """Return a compressor, its model and events, and the result of a summary in parts."""
     events = []
     model = Paid(window=3_000)
     ours = compressor(model, on_event=events.append, context_window=20_000)
-    result = ours.compress_sync(session(60), session_id="s")
+    return ours, model, events, ours.compress_sync(session(60), session_id="s")
+
+
+def test_the_bill_is_in_the_result_the_event_and_the_ledger(in_parts):
+    """Result, event and ledger have the bill of all parts."""
+    ours, model, events, result = in_parts
     calls = len(model.requests)
     committed = next(event.data for event in events if event.name == "committed")
     assert calls > 3
@@ -222,9 +227,15 @@ def test_the_bill_is_in_the_result_the_event_and_the_ledger():
     assert (committed["prompt_tokens"], committed["cost"]) == (900 * calls, 0.5 * calls)
     assert ours.store.open("default", "s").entries[-1].segment.usage == result.usage
     assert 1 < [event.name for event in events].count("part_summarized") <= calls
+
+
+def test_the_money_saved_is_in_the_result_and_the_event(in_parts):
+    """Each result and the event have the money saved, at the model's price."""
+    ours, _, events, result = in_parts
     assert result.tokens_saved > 1_000
     assert result.cost_saved == result.tokens_saved * 2.5e-6  # gpt-4o: $2.50 for a million
     assert result.cost_saved_cached == result.cost_saved / 2
+    committed = next(event.data for event in events if event.name == "committed")
     assert committed["cost_saved"] == result.cost_saved
     again = ours.compress_sync(session(60), session_id="s")
     assert (again.summary_method, again.cost_saved) == ("reused", result.cost_saved)

@@ -218,18 +218,30 @@ def test_a_user_after_a_result_can_be_refused():
     check_messages([USER, USER, STEP, RESULT, ASSISTANT, USER], Rules(answered_results=True))
 
 
-def test_the_window_is_enforced_in_the_words_of_the_api():
-    """Each model's window is enforced with exact numbers, tools and completion included."""
+ABOVE = [{"role": "user", "content": "word " * 100}]
+
+
+def test_the_window_counts_tools_and_completion():
+    """Each model's window is enforced, tools and completion included."""
     with LocalProvider(window=9_000) as provider:
         provider.set_window(100, "gpt-4o")
-        long = post(provider, messages=[{"role": "user", "content": "word " * 100}])
-        capped = post(provider, max_tokens=99)
+        post(provider, messages=ABOVE)
+        post(provider, max_tokens=99)
         post(provider, tools=[{**TOOL, "function": {"name": "a", "description": "word " * 120}}])
         assert post(provider).status_code == 200
         assert post(provider, model="other", max_tokens=99).status_code == 200
         provider.set_window(200, "gpt-4o")
         assert post(provider, max_tokens=99).status_code == 200
-    error, tokens = long.json()["error"], provider.requests[0].prompt_tokens
+    assert provider.refused == provider.requests[:3]
+    assert provider.over_window == [provider.requests[0], provider.requests[2]]
+
+
+def test_the_window_is_enforced_in_the_words_of_the_api():
+    """A refusal has the API's code, words and numbers."""
+    with LocalProvider(window=100) as provider:
+        error = post(provider, messages=ABOVE).json()["error"]
+        capped = post(provider, max_tokens=99)
+    tokens = provider.requests[0].prompt_tokens
     assert error["code"] == "context_length_exceeded"
     assert error["message"] == (
         "This model's maximum context length is 100 tokens. However, your messages resulted in "
@@ -237,8 +249,6 @@ def test_the_window_is_enforced_in_the_words_of_the_api():
     )
     assert 100 < tokens < 120
     assert "99 in the completion" in capped.json()["error"]["message"]
-    assert provider.refused == provider.requests[:3]
-    assert provider.over_window == [provider.requests[0], provider.requests[2]]
 
 
 # ---------------------------------------------------------------- thinking

@@ -54,7 +54,7 @@ def test_a_repeated_prefix_is_reported_as_cached(provider):
 
 
 def test_a_list_is_answered_in_order_and_its_end_is_loud(provider):
-    """A list is answered in order; its end, or a fault in a model, is a 500."""
+    """A list is answered in order, and its end is a 500."""
     provider.answer_with(["one", Failure(503, "busy"), Reply("two", finish="content_filter")])
     assert ask(provider).choices[0].message.content == "one"
     with pytest.raises(openai.InternalServerError, match="busy"):
@@ -62,6 +62,10 @@ def test_a_list_is_answered_in_order_and_its_end_is_loud(provider):
     assert ask(provider).choices[0].finish_reason == "content_filter"
     with pytest.raises(openai.InternalServerError, match="no answer left for request 4"):
         ask(provider)
+
+
+def test_a_fault_in_a_model_is_loud(provider):
+    """An exception of the answering model is a 500 with its words."""
     provider.answer_with(lambda asked: {}["my mistake"])
     with pytest.raises(openai.InternalServerError, match="my mistake"):
         ask(provider)

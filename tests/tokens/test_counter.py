@@ -40,11 +40,12 @@ def test_openais_own_example_has_the_count_that_its_api_reported(model, reported
     assert sum(map(counter.message, EXAMPLE)) == reported - REPLY_TOKENS
 
 
+BARE = {"role": "assistant", "content": "Done."}
+
+
 def test_a_message_is_more_than_its_text():
-    """Calls, thinking, refusals, images and unknown parts count; private keys do not."""
+    """Calls, thinking, refusals, images and unknown parts count."""
     counter = TokenCounter("gpt-4o")
-    bare = {"role": "assistant", "content": "Done."}
-    plain = counter.message(bare)
     function = {"name": "read_file", "arguments": '{"path": "src/app.py"}'}
     additions: list[dict[str, Any]] = [
         {"tool_calls": [{"id": "c1", "type": "function", "function": function}]},
@@ -55,14 +56,21 @@ def test_a_message_is_more_than_its_text():
         {"content": [{"type": "text", "text": "Done."}, {"type": "new", "thing": [1, 2]}]},
         {"content": [{"type": "text", "text": "Done."}, {"type": "image_url", "image_url": "u"}]},
     ]
-    assert [a for a in additions if counter.message({**bare, **a}) <= plain] == []
+    plain = counter.message(BARE)
+    assert [a for a in additions if counter.message({**BARE, **a}) <= plain] == []
+
+
+def test_what_no_model_reads_is_not_counted():
+    """Private keys, call ids and cache marks do not count."""
+    counter = TokenCounter("gpt-4o")
     silent: list[dict[str, Any]] = [
         {"_private": "x" * 999},
         {"tool_calls": None},
         {"tool_call_id": "call_" + "9" * 40},
         {"content": [{"type": "text", "text": "Done.", "cache_control": {"type": "ephemeral"}}]},
     ]
-    assert [a for a in silent if counter.message({**bare, **a}) != plain] == []
+    plain = counter.message(BARE)
+    assert [a for a in silent if counter.message({**BARE, **a}) != plain] == []
 
 
 @pytest.mark.parametrize("model", ["gpt-4o", "gpt-4", "some-model"])
@@ -243,7 +251,7 @@ def test_an_unknown_tokenizer_converges_in_three_turns(ratio):
 
 
 def test_an_exact_counter_stays_exact():
-    """A report within 2 % changes nothing; a larger difference does."""
+    """An exact counter follows only a report that differs by more than 2 %."""
     counter = TokenCounter("gpt-4o")
     exact = counter.messages(EXAMPLE)
     counter.calibrate(EXAMPLE, round(exact * 1.01))
@@ -281,7 +289,7 @@ LOW = {
 @pytest.mark.parametrize("model", ["gpt-4o", "some-model"])
 @pytest.mark.parametrize("report", LOW.values(), ids=LOW)
 def test_a_report_that_is_too_low_changes_no_count(model, report):
-    """Reports that are too low leave the count; those of a truncating server name its window."""
+    """Reports that are too low change no count, but can name a truncating server's window."""
     counter, truth = TokenCounter(model), TokenCounter(model)
     turns = [{"role": "user", "content": prose(250, seed)} for seed in range(20)]
     found: list[int | None] = []

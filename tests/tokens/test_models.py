@@ -80,7 +80,7 @@ def names(wordings: tuple[Wording, ...]) -> list[str]:
 
 @pytest.mark.parametrize("said", TOO_LONG, ids=names(TOO_LONG))
 def test_every_wording_means_length(said):
-    """A wording that names the window teaches it; no other number is read as one."""
+    """A wording that names the window teaches it, and no other number does."""
     error = said.error(said.said(asked=SENT, window=WINDOW, chars=4 * SENT))
     found = overflow_of(error, SENT)
     assert found.window in ((WINDOW,) if said.names_window else (None,))
@@ -167,14 +167,14 @@ def test_no_window_is_smaller_than_the_floor():
     assert sizes[-1] == SMALLEST_WINDOW
 
 
-def test_a_window_that_is_not_confirmed_is_tried_upward_later():
-    """After many requests twice the window is tried; a confirmed one stays."""
-    for confirmed, after in ((False, 12_000), (True, 6_000)):
-        window = LearnedWindow(32_000)
-        window.learn_refusal(Overflow(6_000, 6_400, confirmed=confirmed), 6_400)
-        for _ in range(UPWARD_AFTER + 1):
-            window.learn_pass(4_000)
-        assert window.window == after
+@pytest.mark.parametrize(("confirmed", "after"), [(False, 12_000), (True, 6_000)])
+def test_a_window_that_is_not_confirmed_is_tried_upward_later(confirmed, after):
+    """After many requests twice the window is tried, unless it was confirmed."""
+    window = LearnedWindow(32_000)
+    window.learn_refusal(Overflow(6_000, 6_400, confirmed=confirmed), 6_400)
+    for _ in range(UPWARD_AFTER + 1):
+        window.learn_pass(4_000)
+    assert window.window == after
 
 
 def test_each_upward_try_waits_four_times_longer():
@@ -203,7 +203,7 @@ def test_throttling_teaches_no_window(host, path):
 
 @pytest.mark.parametrize("path", [OPENAI, LITELLM])
 def test_a_refusal_of_something_else_teaches_no_window(host, path):
-    """A refusal that may mean length is answered once; the window stays when that is in vain."""
+    """A refusal that may mean length is answered once, and in vain leaves the window."""
     host.forget()
     host.set_window(10**9)
     refusal = Failure(400, "this value exceeds what is allowed", "invalid_request_error")
@@ -251,5 +251,5 @@ def test_two_vague_refusals_teach_the_window(host, path, words, status):
 @pytest.mark.parametrize("path", [OPENAI, LITELLM])
 @pytest.mark.parametrize(("name", "most"), [(name, 3 * (n == 0)) for n, name in enumerate(REPORTS)])
 def test_low_reports_keep_compression_on(host, path, name, most):
-    """A truncating server's window is found in three requests; other low reports change nothing."""
+    """Low reports let at most three requests pass, and only of a truncating server."""
     assert reported(host, path, name, turns=19).over <= most

@@ -62,21 +62,27 @@ def test_a_masks_line_names_call_size_and_reference(printed, call, line):
 
 
 def test_masks_that_suffice_cost_no_model_call():
-    """Old outputs become lines that name tool, arguments, size and the way back; newest stay."""
+    """Masks that suffice cost no model call, and keep the newest output."""
     model = Model()
     ours = ContextCompressor(config(), summarizer=model)
     messages = outputs(20)
     result = ours.compress_sync(messages)
-    lines = masks_of(result.messages)
     assert (result.context_status, result.summary_method, model.requests) == ("masked", None, [])
-    assert result.masked == len(lines) >= 10
+    assert result.masked == len(masks_of(result.messages)) >= 10
     assert result.usage.prompt_tokens == 0
     assert result.tokens_after <= 0.8 * 6_000
     assert len(result.messages) == len(messages)
     assert find_repairs(result.messages) == []
     assert result.messages[-1] == messages[-1]
+
+
+def test_a_mask_says_what_it_replaces():
+    """A mask names tool, arguments, size and reference."""
+    masks = masks_of(
+        ContextCompressor(config(), summarizer=Model()).compress_sync(outputs(20)).messages
+    )
     for words in ("read_file", "src/part_2.py", "characters", "s3.1"):
-        assert words in text_of(lines[2])
+        assert words in text_of(masks[2])
 
 
 def test_a_recorded_mask_stays_and_the_prefix_with_it():
@@ -221,30 +227,51 @@ def left_out(text: str) -> str:
     return next(line for line in text.split("\n") if line.startswith("[… lines "))
 
 
-@pytest.mark.parametrize(
+LARGE = pytest.mark.parametrize(
     "body",
     [lines(4_000), json.dumps(lines(4_000)), "words of one line, " * 8_000, "x" * 200_000],
     ids=["lines", "a JSON literal, as hosts send it", "one line", "one word"],
 )
-def test_a_result_that_is_too_large_is_archived_at_once(body):
-    """A large result keeps its ends, a reference reads the middle, and the view stays the same."""
+
+
+def excerpt(result: Any) -> tuple[str, str, str]:
+    """Return the newest output's beginning, the line that replaces its middle, and its end."""
+    text = text_of(result.messages[-1])
+    return text.partition(left_out(text))
+
+
+@LARGE
+def test_a_result_that_is_too_large_is_cut_at_once(body):
+    """A large result keeps its ends, without a model's call."""
     whole = json.loads(body) if body.startswith('"') else body
     ours = ContextCompressor(config(recall=True), summarizer=(model := Model()))
-    messages = asked(body)
-    result = ours.compress_sync(messages)
-    head, line, tail = text_of(result.messages[-1]).partition(
-        left_out(text_of(result.messages[-1]))
-    )
+    result = ours.compress_sync(asked(body))
+    head, _, tail = excerpt(result)
     assert (result.context_status, result.newly_masked, model.requests) == ("masked", 1, [])
     assert whole.startswith(head.rstrip("\n"))
     assert whole.endswith(tail.lstrip("\n"))
     assert 700 < len(head) + len(tail) < 5_000
     assert result.tokens_after < 600
+
+
+@LARGE
+def test_the_middle_of_a_large_result_is_archived(body):
+    """An excerpt's reference reads the middle of a large result."""
+    whole = json.loads(body) if body.startswith('"') else body
+    ours = ContextCompressor(config(recall=True))
+    head, line, _ = excerpt(ours.compress_sync(asked(body)))
     reference, _, last = line.partition('archive("')[2].partition('"')[0].rpartition("-")
     read = "".join(ours.read(f"{reference}-{last}").split("\n")[2:4])
     middle = whole[len(head.rstrip("\n")) :].lstrip("\n")
     assert middle.replace("\n", "").startswith(read[:60])
     assert len(read) > 20
+
+
+@LARGE
+def test_an_excerpt_stays_in_the_next_view(body):
+    """An excerpt stays in the next view, and its original in the transcript."""
+    ours, messages = ContextCompressor(config(recall=True)), asked(body)
+    result = ours.compress_sync(messages)
     assert ours.verbatim(result.messages) == messages
     talk = [said("Seen."), user("And now?")]
     assert ours.compress_sync([*messages, *talk]).messages == [*result.messages, *talk]
@@ -335,7 +362,7 @@ def test_a_large_result_is_no_burden_in_a_preview():
 
 @pytest.mark.parametrize("options", [{"background": True}, {"extends": False}])
 def test_a_large_result_is_no_burden_whichever_way_it_is_asked(options):
-    """A large result fits in every mode; only a recorded excerpt names the archive."""
+    """A large result fits in every mode, and names the archive where it was recorded."""
     background = options.pop("background", False)
     ours = ContextCompressor(config(recall=True, background=background), summarizer=Model())
     messages = [*outputs(14), *asked(lines(4_000))]

@@ -121,7 +121,7 @@ def test_in_a_loop_thinking_behind_a_compression_is_left_out(policy, binding):
 
 
 def test_in_a_loop_only_a_nearly_full_window_is_compressed(binding):
-    """A loop above the trigger is sent whole; the next turn begins with the compression."""
+    """A loop that is compressed at a nearly full window is accepted by the API."""
     binding.answer_with(reads(6))
     ours = compressor(Model(), context_window=8_000, output_reserve=1_000)
     results = play(binding, ours, turns=6, words=110)
