@@ -15,7 +15,7 @@ from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from ..view.frame import prose_of
 from ..view.jobs import Job
-from ..view.texts import Texts
+from ..view.renderer import ResultRenderer
 from ..view.view import View
 from .choices import new_keeps
 from .decision import Decision
@@ -26,7 +26,7 @@ class PlanTexts:
     """Write the texts of plans and make their segments; thread-safe."""
 
     writer: SummaryWriter
-    renderer: Texts
+    renderer: ResultRenderer
     tokens: TokenCounter
 
     async def write(
@@ -102,8 +102,9 @@ class PlanTexts:
             return
         masks = {index: references[index] for index in plan.masks}
         excerpts = {index: references[index] for index in plan.excerpted}
-        lines = self.renderer.shorten_results(view, decision.request.budget.large, excerpts)
-        lines |= self.renderer.mask_outputs(view, masks)
+        most = decision.request.budget.most_result_tokens
+        lines = self.renderer.render_excerpts(view, most, excerpts)
+        lines |= self.renderer.render_masks(view, masks)
         for index in references:  # in their order
             if index in lines:
                 yield ("mask" if index in masks else "excerpt"), index, lines[index]
