@@ -9,8 +9,8 @@ from ..config import CompressorConfig
 from ..ledger.segments import Segment
 from ..messages import Message
 from ..messages.secrets import Redactor
+from ..messages.speakers import spoken_parts
 from ..quotes import read_quotes
-from ..quotes.speakers import spoken_parts
 from ..tokens.counter import TokenCounter
 from .budget import Budget
 from .excerpts import excerpt_results, large_results
