@@ -1,4 +1,4 @@
-"""Read a tool's result: its exit code and its output; find its call."""
+"""Read a tool's result: its exit code, output and call."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def acts_first(record: CallRecord) -> tuple[bool, int]:
 
 
 class CallPairing:
-    """Find the call that a result answers, even if ids repeat or are missing."""
+    """Find the call that a result answers, whatever its ids."""
 
     def __init__(self) -> None:
         self.calls: list[CallRecord] = []
@@ -123,7 +123,7 @@ class CallPairing:
         return self._answer(key, result_text(result), at, result)
 
     def add_part(self, part: SpokenPart, at: int) -> CallRecord | None:
-        """Add a text in the user's role; return the call that it answers."""
+        """Add a part in the user's role; return its call."""
         if part.block is not None:
             return self._answer(str(part.block.get("tool_use_id") or ""), part.text, at, part.block)
         last, record = self.last_text, None

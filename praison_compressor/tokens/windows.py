@@ -38,7 +38,8 @@ class LearnedWindows:
         return self._windows.get(model)
 
     def learn(self, model: str | None, window: int) -> None:
-        """Lower the model's window: two summaries of one model may be refused at once."""
+        """Lower the model's window to this one, if it is smaller."""
+        # Two summaries of one model may be refused at once.
         self._windows[model] = min(window, self._windows.get(model, window))
 
 
@@ -107,7 +108,7 @@ class LearnedWindow:
         return self.window
 
     def lower_until(self, refuses: Callable[[int], bool]) -> None:
-        """Halve the window until it refuses what was refused, down to the floor."""
+        """Halve the window until it refuses the request, or is the floor."""
         while self.window > self.floor and not refuses(self.window):
             self.window = max(self.window // 2, self.floor)
 

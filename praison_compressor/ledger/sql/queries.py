@@ -154,7 +154,7 @@ def list_sessions(archive: SqlArchive, namespace: str) -> list[SessionInfo]:
 
 # ---------------------------------------------------------------- the chain of entries
 def _run_query() -> Select[Any]:
-    """Return the query for the head and its session's older entries, newest first."""
+    """Return the query for a session's entries up to the head."""
     head, last = entries.alias("head"), entries.alias("last")
     named = last.c.namespace == bindparam("namespace"), last.c.hash == bindparam("after")
     return (
