@@ -7,15 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .calls import ACTS, kind_of
-from .shapes import (
-    Message,
-    ToolCall,
-    is_result,
-    parse_json,
-    result_text,
-    text_of,
-    tool_calls_of,
-)
+from .shapes import Message, ToolCall, is_result, parse_json, result_text, text_of, tool_calls_of
 from .speakers import SHELL_PROMPT, SpokenPart, spoken_parts
 
 AGENT_TEXT = "assistant"  # the name of a call that an agent without native calls wrote in its text

@@ -7,16 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..messages import (
-    Message,
-    calls,
-    changed_files,
-    is_result,
-    results,
-    shapes,
-    speakers,
-    text_of,
-)
+from ..messages import Message, calls, changed_files, results, shapes, speakers
 from ..messages.shortening import cut_line
 from . import user, work
 from .rendering import CountText, Renderer
@@ -91,11 +82,11 @@ class Quotes:
         """Read the message at a position."""
         role = str(message.get("role"))
         self.roles[role] += 1
-        if is_result(message):
+        if shapes.is_result(message):
             record = self.pairs.add_result(message, at)
-            self._read_result(record, shapes.result_text(message), at, message)
+            self._read_result(record, shapes.result_text(message), message)
         elif role == "assistant":
-            text = text_of(message)
+            text = shapes.text_of(message)
             self.pairs.add_calls(message, at)
             self.texts |= {at: text} if text.strip() else {}
         elif role == "user":
@@ -106,22 +97,18 @@ class Quotes:
         before = self.pairs.last_text
         record = self.pairs.add_part(part, at)
         if part.block is not None:
-            self._read_result(record, part.text, at, part.block)
+            self._read_result(record, part.text, part.block)
         elif record is not None:  # an agent without native calls: its text is the call
             del self.texts[record.at]
         elif part.source == "user":
-            self._end_turn(before)
+            self.reports |= {before[0]} if before else set()
             question = before or (-1, "")
             self.user_texts.append(user.with_question(at, part.text, part.origin, *question))
         elif part.source == "host" and _ANY_TAG.sub("", part.text).strip():
             self.user_texts.append(UserText(at, part.text, part.origin, by_user=False))
 
     def _read_result(
-        self,
-        record: results.CallRecord | None,
-        text: str,
-        at: int,
-        result: Mapping[str, object],
+        self, record: results.CallRecord | None, text: str, result: Mapping[str, object]
     ) -> None:
         """Read the user's words in a call's result."""
         if record is None:
@@ -136,14 +123,11 @@ class Quotes:
                 return
         if words.strip():
             line = cut_line(calls.call_text(record.call), most)
-            self.user_texts.append(UserText(at, words, f"{origin} {line}"))
-
-    def _end_turn(self, last_text: tuple[int, str] | None) -> None:
-        self.reports |= {last_text[0]} if last_text else set()
+            self.user_texts.append(UserText(record.answered_at, words, f"{origin} {line}"))
 
     def finish(self, rule_sources: tuple[str, ...]) -> None:
         """Sort the calls into sections."""
-        self._end_turn(self.pairs.last_text)
+        self.reports |= {self.pairs.last_text[0]} if self.pairs.last_text else set()
         for record in self.pairs.calls:
             self._sort_call(record, rule_sources)
 

@@ -153,21 +153,19 @@ def list_sessions(archive: SqlArchive, namespace: str) -> list[SessionInfo]:
 
 
 # ---------------------------------------------------------------- the chain of entries
-def _run_query() -> Select[Any]:
-    """Return the query for a session's entries up to the head."""
-    head, last = entries.alias("head"), entries.alias("last")
-    named = last.c.namespace == bindparam("namespace"), last.c.hash == bindparam("after")
-    return (
-        select(entries)
-        .join(head, head.c.session_key == entries.c.session_key)
-        .where(head.c.namespace == bindparam("namespace"), head.c.hash == bindparam("head"))
-        .where(head.c.key < bindparam("before"), entries.c.key <= head.c.key)
-        .where(entries.c.key > func.coalesce(select(last.c.key).where(*named).scalar_subquery(), 0))
-        .order_by(entries.c.key.desc())
-    )
-
-
-_RUN = _run_query()
+_head, _last = entries.alias("head"), entries.alias("last")
+_LAST_KEY = select(_last.c.key).where(
+    _last.c.namespace == bindparam("namespace"), _last.c.hash == bindparam("after")
+)
+# A session's own entries, from the head back to the last known entry.
+_RUN = (
+    select(entries)
+    .join(_head, _head.c.session_key == entries.c.session_key)
+    .where(_head.c.namespace == bindparam("namespace"), _head.c.hash == bindparam("head"))
+    .where(_head.c.key < bindparam("before"), entries.c.key <= _head.c.key)
+    .where(entries.c.key > func.coalesce(_LAST_KEY.scalar_subquery(), 0))
+    .order_by(entries.c.key.desc())
+)
 
 
 def read_chain(
