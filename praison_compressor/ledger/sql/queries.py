@@ -174,7 +174,7 @@ def read_chain(
     """Return the entries after a hash up to the head, oldest first."""
     chain: list[Row[Any]] = []
     values = {"namespace": namespace, "after": after, "head": head, "before": EVERY_KEY}
-    # One query for each fork: a recursive one takes PostgreSQL three times as long.
+    # One query for each fork; a recursive one has a step for each entry.
     while values["head"] != after and (run := archive.execute(_RUN, values).all()):
         for row in run:
             if row.hash == values["head"]:
