@@ -25,22 +25,27 @@ from .errors import (
 from .events import Event
 
 if TYPE_CHECKING:
+    from .compressor.bills import Bill, RequestUsage
     from .compressor.context_compressor import ContextCompressor
     from .compressor.preview import ContextUse, Part, Preview
     from .compressor.result import CompressResult
     from .compressor.telemetry import Telemetry
     from .ledger.memory_store import MemoryStore
-    from .ledger.segments import Segment, Usage
+    from .ledger.segments import Epoch, Segment, Session, Usage
     from .ledger.sql.store import open_store
     from .ledger.stores import Store
+    from .ledger.words import Hit
     from .messages.responses import to_items, to_messages
     from .praisonai.install import install, uninstall
     from .summaries.protocol import Summarizer, SummaryReply
     from .tokens.counter import TokenCounter
+    from .view.costs import Balance
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Balance",
+    "Bill",
     "BudgetTooSmall",
     "CompressResult",
     "CompressorConfig",
@@ -48,7 +53,9 @@ __all__ = [
     "ConfigError",
     "ContextCompressor",
     "ContextUse",
+    "Epoch",
     "Event",
+    "Hit",
     "HostMoved",
     "InvalidMessages",
     "LedgerConflict",
@@ -58,7 +65,9 @@ __all__ = [
     "NothingShorter",
     "Part",
     "Preview",
+    "RequestUsage",
     "Segment",
+    "Session",
     "SessionNotFound",
     "Store",
     "StoreUnavailable",
@@ -80,18 +89,21 @@ __all__ = [
 
 
 _ROOMS = {
+    "compressor.bills": ("Bill", "RequestUsage"),
     "compressor.context_compressor": ("ContextCompressor",),
     "compressor.preview": ("ContextUse", "Part", "Preview"),
     "compressor.result": ("CompressResult",),
     "compressor.telemetry": ("Telemetry",),
     "ledger.memory_store": ("MemoryStore",),
-    "ledger.segments": ("Segment", "Usage"),
+    "ledger.segments": ("Epoch", "Segment", "Session", "Usage"),
     "ledger.sql.store": ("open_store",),
     "ledger.stores": ("Store",),
+    "ledger.words": ("Hit",),
     "messages.responses": ("to_items", "to_messages"),
     "praisonai.install": ("install", "uninstall"),
     "summaries.protocol": ("Summarizer", "SummaryReply"),
     "tokens.counter": ("TokenCounter",),
+    "view.costs": ("Balance",),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -148,7 +148,8 @@ class CompressorConfig:
     protect_last_n_tokens: int = _option(
         20_000,
         _COUNT,
-        "Newest tokens kept verbatim where they fit. 20,000 or more: at least half of the target.",
+        "Newest tokens kept verbatim, where they fit. From 20,000 on, the tail gets at least half "
+        "of the target less the head.",
     )
     keep_recent_turns: int | None = _option(
         None, _COUNT, "Newest turns kept verbatim too, where they fit."
@@ -165,7 +166,8 @@ class CompressorConfig:
     quotes_budget_tokens: int | None = _option(
         None,
         _COUNT,
-        "Tokens of quotes. None: 10 % of the target, at least 3,000 or an eighth if less.",
+        "Tokens of quotes. None: 10 % of the target, but at least the smaller of 3,000 and an "
+        "eighth of it.",
     )
     pinned: tuple[str, ...] = _option(
         (), check_texts, "Texts that stand in every compressed view, word for word."

@@ -1,20 +1,4 @@
-"""Define the package's errors: fact, numbers and remedy in each message.
-
-CompressorError
-├ ConfigError(ValueError)
-├ InvalidMessages(ValueError)    index, what is wrong, what was expected
-├ BudgetTooSmall                 what cannot be dropped exceeds the budget
-├ HostMoved                      a name of praisonaiagents that we build on is gone
-├ NothingShorter                 a provider refuses the shortest view there is
-├ SummaryError
-│ ├ SummarizerUnavailable        timeout, refusal by the provider, network
-│ └ SummaryRejected              empty, echo, loop, cut off, unrelated, or no smaller
-└ LedgerError
-  ├ SessionNotFound(LookupError)
-  ├ LedgerConflict               another writer moved the tip
-  ├ LedgerCorrupt                a digest disagrees
-  └ StoreUnavailable
-"""
+"""Define the package's errors: fact, numbers and remedy in each message."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from dataclasses import astuple, dataclass, replace
 from typing import Any, NamedTuple
 
 from ..compressor.context_compressor import ContextCompressor
+from ..compressor.decision import SKIP_WORDS
 from ..compressor.preview import Part, Preview
 from ..compressor.result import CompressResult
 from ..config import CompressorConfig
@@ -185,7 +186,8 @@ def _method_sentence(
     if result.summary_method is None:
         is_requested = request.force or request.target
         why = "nothing to gain" if is_requested else "it fits, so nothing was compressed"
-        return f"Method: none; {why}. --target or --window ask for less, --force for it anyway."
+        remedy = "--target or --window lowers the limit; --force compresses anyway"
+        return f"Method: none; {why}. {remedy}."
     if result.summary_method == "reused":
         return "Method: reused from the store; nothing was summarized again."
     if result.summary_method == "model":
@@ -356,18 +358,10 @@ def _size_line(preview: Preview, request: TranscriptArguments, config: Compresso
     )
 
 
-SKIP_REASONS = {
-    "fixed part": "what cannot be dropped takes more than the trigger",
-    "no gain": "a compression would not gain enough to be worth it",
-    "price": "a compression would cost more than it saves yet",
-}
-"""Why nothing is compressed, in words."""
-
-
 def _verdict(preview: Preview) -> str:
     if not preview.would_compress:
         left = number(preview.budget.trigger - preview.tokens + preview.opening)
-        why = SKIP_REASONS.get(preview.reason, f"it fits, {left} tokens below the trigger")
+        why = SKIP_WORDS.get(preview.reason, f"it fits, {left} tokens below the trigger")
         return f"Nothing would be done: {why}."
     if preview.new_masks:
         masks = pluralize(preview.new_masks, "tool output")

@@ -110,11 +110,7 @@ class TranscriptArguments:
     @property
     def arguments(self) -> dict[str, Any]:
         """Return session, target and force as arguments of `compress`."""
-        return {
-            "session_id": self.session,
-            "target_tokens": self.target,
-            "force": self.force,
-        }
+        return {"session_id": self.session, "target_tokens": self.target, "force": self.force}
 
     @property
     def selection(self) -> dict[str, Any]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import click
 
 from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
+from ..errors import HostMoved
 from ..ledger.segments import Epoch, Session
-from ..ledger.stores import SessionInfo
+from ..ledger.stores import Erased, SessionInfo
 from ..ledger.words import Hit, distinct_words
 from ..messages import Message
 from ..messages.display import message_as_text, one_line, pluralize, utc_time
@@ -34,9 +34,6 @@ from .terminal import (
     undone_note,
 )
 from .transcripts import load_transcript, write_messages
-
-if TYPE_CHECKING:
-    from ..praisonai.agent_ledger import Forgotten
 
 
 @command
@@ -258,23 +255,30 @@ def forget(target: str | None, yes: bool, tenant: Tenant, as_json: bool) -> None
     question = f"Erase {one_line(target)} for good, and with it what its forks inherited?"
     if not yes and not click.confirm(question, err=True):
         raise Unusable("nothing was erased")
-    from ..praisonai.agent_ledger import default_host, erase
-
-    erasure = erase(tenant.store, tenant.namespace, target, default_host())
-    print_answer({**asdict(erasure.erased), "left": erasure.left}, _erasure_lines(erasure), as_json)
+    erased = tenant.store.forget(tenant.namespace, target)
+    left = _host_leftovers(erased.sessions)
+    print_answer({**asdict(erased), "left": left}, _erasure_lines(erased, left), as_json)
 
 
 _PAGES_LEFT = "Freed pages could not be cleared yet; run `forget` without a target later."
 
 
-def _erasure_lines(erasure: Forgotten) -> Iterator[Block]:
-    erased = erasure.erased
+def _host_leftovers(sessions: Sequence[str]) -> tuple[str, ...]:
+    """Return a sentence for each session that the host has."""
+    try:
+        from ..praisonai.agent_ledger import default_host_store, host_leftovers
+    except HostMoved as error:
+        return (f"the host's own sessions, which were not looked up: {error}",)
+    return host_leftovers(default_host_store(), sessions)
+
+
+def _erasure_lines(erased: Erased, left: Sequence[str]) -> Iterator[Block]:
     messages = pluralize(erased.messages, "message")
     yield f"Erased: {messages}, {pluralize(erased.segments, 'segment')}."
     for name in erased.still_in:
         reason = "holds some of the same messages itself, or was forked from it and lacks them now"
         yield Line(f"Session {name} {reason}.", "yellow")
-    for sentence in erasure.left:
+    for sentence in left:
         yield Line(f"Left: {sentence}.", "yellow")
     if not erased.pages_cleared:
         yield Line(_PAGES_LEFT, "yellow")

@@ -8,6 +8,7 @@
 - `quiet_turn`: `LastTurn`, which a turn that only adds messages extends
 - `projection`: look: a transcript's view by its session's ledger
 - `choices`: messages that a user keeps, and ranges
+- `decider`: look and decide by the ledger and by what a session remembers
 - `decision`: whether a view is compressed now, by what plan, and why
 - `prices`: what requests and compressions cost; whether the provider's cache is cold
 - `commit`: the hook, then one compression of a session at a time; its events; lost races

@@ -40,9 +40,10 @@ class Account:
         self._at_store = renew_after_fork(threading.Lock())  # one thread reads or writes the store
         self._stored = self._written = self._due = Bill()
         """Parts of the bill: in the store; being written to it; not yet written."""
-        self._noted = 0.0
-        """Time of the store's newest request; before the first request, time of the last look."""
-        self._read_at = 0.0
+        self._stored_request = 0.0
+        """Time of the newest request in the store; 0: none."""
+        self._opened_at = self._read_at = 0.0
+        """Times of the first and the last look at the store."""
         renew_after_fork(self)
 
     def _at_fork_reinit(self) -> None:
@@ -74,7 +75,7 @@ class Account:
             if is_alone:
                 self._session = opener()
                 self._apply_note(store.note(self._session))
-                self._read_at, self._noted = now, self._noted or now
+                self._read_at, self._opened_at = now, self._opened_at or now
 
     def save(self, store: Store, *, always: bool = False) -> None:
         """Write what the store lacks: if much, else every `PACE_SECONDS`."""
@@ -88,7 +89,7 @@ class Account:
         with self._lock:
             self._written, self._due = self._due, Bill()
             due, requested = self._written, self.requested
-        if due == Bill() and requested <= self._noted:
+        if due == Bill() and requested <= self._written_until():
             return
 
         def change(note: str) -> str:
@@ -116,15 +117,19 @@ class Account:
 
     def _is_write_due(self) -> bool:
         with self._lock:
-            is_late = self.requested - self._noted >= PACE_SECONDS
+            is_late = self.requested - self._written_until() >= PACE_SECONDS
             return is_late or self._due.requests > YOUNG_SHARE * self._stored.requests
+
+    def _written_until(self) -> float:
+        """Return the time after which requests are not in the store."""
+        return self._stored_request or self._opened_at
 
     def _apply_note(self, note: str) -> None:
         requested, stored = _parse_note(note)
         with self._lock:
             self._stored, self._written = stored, Bill()
             self.requested = max(self.requested, requested)
-            self._noted = requested or self._noted
+            self._stored_request = requested
 
 
 def stored_bill(store: Store, session: Session) -> Bill:

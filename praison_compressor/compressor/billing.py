@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..concurrency import run_off_loop
 from ..ledger.segments import Session
 from ..ledger.stores import Store
 from .account import Account
-from .bills import Bill, uncompressed_usage, usage_reported
+from .bills import Bill, read_whole_usage, uncompressed_usage
 from .prices import is_cold
 from .request import Request, RequestReader
 from .result import CompressResult
@@ -40,25 +40,26 @@ class Billing:
 
     def record(self, answer: Any, session_id: str | None) -> Bill:
         """Add the usage of a provider's answer; return the bill."""
-        usage = usage_reported(answer)
+        usage = read_whole_usage(answer)
         state = self._state(session_id)
         account = state.account
         if usage is not None:
             is_warm = not state.is_cold and bool(usage.cached or account.bill.usage.cached)
-            whole = uncompressed_usage(usage, state.saved, state.added, is_warm=is_warm)
+            sizes = state.last_saved_tokens, state.last_added_tokens
+            whole = uncompressed_usage(usage, *sizes, is_warm=is_warm)
             account.add(Bill.of(usage, whole, self.requests.config.model))
             run_off_loop(functools.partial(account.save, self.store))
         return account.bill
 
     def _state(self, session_id: str | None) -> SessionState:
         key = self.requests.key(session_id)
-        return self.sessions.state(self.sessions.stable_key(key))
+        return self.sessions.touch(self.sessions.stable_key(key))
 
     # -------------------------------------------------------------- one request
 
     def last_request(self, session: Session) -> float:
         """Return the time of the session's last request; 0: unknown."""
-        account = self.sessions.state(session.key).account
+        account = self.sessions.touch(session.key).account
         account.refresh(self.store, lambda: session, self.clock())
         return max(account.requested, session.updated)
 
@@ -72,10 +73,12 @@ class Billing:
         self.sessions.save_evicted_bills(self.store)
         self.sessions.state(session.key).account.save(self.store)
 
-    def finish(self, session: Session, result: CompressResult) -> CompressResult:
+    def charge_result(self, session: Session, result: CompressResult) -> CompressResult:
         """Return the result with unreported cost and bill; write a changed bill."""
-        result = self.sessions.finish_request(session.key, result)
+        self.sessions.record_sizes(session.key, result)
+        usage = result.usage + self.sessions.take_unreported_usage(session.key)
+        account = self.sessions.touch(session.key).account
+        account.add(Bill(summaries=usage))
         if result.written or result.newly_masked:
-            save = self.sessions.state(session.key).account.save
-            run_off_loop(functools.partial(save, self.store, always=True))
-        return result
+            run_off_loop(functools.partial(account.save, self.store, always=True))
+        return replace(result, usage=usage, bill=account.bill)

@@ -154,7 +154,7 @@ def field_of(holder: Any, name: str) -> Any:
     return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
 
 
-def usage_in(answer: Any) -> RequestUsage | None:
+def read_usage(answer: Any) -> RequestUsage | None:
     """Return the usage in an answer or its piece, or None.
 
     The last event of a response carries the whole response, and so does the host's stream of it.
@@ -169,9 +169,12 @@ def usage_in(answer: Any) -> RequestUsage | None:
     return None
 
 
-def usage_reported(answer: Any) -> RequestUsage | None:
-    """Return the usage in an answer or a usage object, or None."""
-    usage = usage_in(answer) or usage_in({"usage": answer})
+def read_whole_usage(answer: Any) -> RequestUsage | None:
+    """Return the usage with the cached input counted, or None.
+
+    `answer` may be the usage itself.
+    """
+    usage = read_usage(answer) or read_usage({"usage": answer})
     raw = field_of(answer, "usage") or answer
     if not usage or any(field_of(raw, n) for n in ("prompt_tokens", "input_tokens_details")):
         return usage

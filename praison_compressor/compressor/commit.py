@@ -24,12 +24,12 @@ from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
 from ..view.jobs import Plan
 from ..view.view import View
-from .decision import FIXED, Decision, decide
+from .decider import Decider
+from .decision import VETO, Decision
 from .lease import hold_lease
 from .plan_texts import PlanTexts
 from .projection import Projector, skeleton_of
-from .quiet_turn import last_turn_of
-from .request import Request, SessionKey
+from .request import SessionKey
 from .result import CompressResult, add_cost, result_of, usage_of
 from .session_state import SessionStates
 
@@ -37,9 +37,6 @@ logger = logging.getLogger(__name__)
 
 MOST_CONFLICTS = 8
 """Most commit conflicts in one call; with a damaged tip every commit conflicts."""
-
-VETO = "veto"
-"""Reason of a compression that a hook refused."""
 
 
 @dataclass(frozen=True)
@@ -50,23 +47,10 @@ class Committer:
     tokens: TokenCounter
     sessions: SessionStates
     projector: Projector
+    decider: Decider
     plan_texts: PlanTexts
     emit: Callable[[Event], None]
     hook: Hook | None
-
-    # -------------------------------------------------------------- decide
-
-    def decide(self, request: Request, view: View, previewed: Decision | None = None) -> Decision:
-        """Return the decision about the view."""
-        return decide(request, view, self.projector.renderer, previewed)
-
-    def decide_again(self, request: Request, view: View) -> Decision:
-        """Return the decision about the view by the newest ledger and preview."""
-        session = self.projector.open(request)
-        previewed = self.sessions.state(session.key).previewed
-        return self.decide(request, self.projector.look_again(view, session), previewed)
-
-    # -------------------------------------------------------------- write and commit
 
     async def carry_out(self, decision: Decision) -> CompressResult:
         """Write and commit a compression, or take a faster writer's segments."""
@@ -86,14 +70,14 @@ class Committer:
                 self.sessions.leave(key)
         else:
             raise LedgerConflict(f"session {key[1]}: its tip moved {MOST_CONFLICTS} times")
-        return self.finish_turn(decision.request, decision.view)
+        return self.decider.remember_view(decision.request, decision.view)
 
     def _refresh(self, decision: Decision) -> Decision:
         """Decide again if another writer committed since our look."""
         request, view = decision.request, decision.view
         if self.projector.open(request).is_unchanged_since(view.session):
             return decision
-        return self.decide_again(request, view)
+        return self.decider.decide_again(request, view)
 
     async def commit(self, decision: Decision) -> CompressResult:
         """Ask the hook, write, commit; return the result, or raise LedgerConflict."""
@@ -144,36 +128,16 @@ class Committer:
         after = view.with_segments(segment for segment, _ in entries)
         return self.store.commit(view.session, entries, skeleton_of(after))
 
-    # -------------------------------------------------------------- without a commit
-
-    def finish_turn(self, request: Request, view: View) -> CompressResult:
-        """Remember the turn of a view without a commit; return its result."""
-        result = result_of(request, view, self.tokens)
-        turn = last_turn_of(request, view, result, self.tokens)
-        if turn is not None:
-            self.sessions.remember_turn(turn)
-        return result
-
     def refuse(self, decision: Decision) -> CompressResult:
         """Return the result without the refused compression.
 
         A view above the limit is shortened without a model.
         """
         request, view = decision.request, decision.view
-        self.report_skip(decision, VETO)
+        self.decider.report_skip(decision, VETO)
         fits = view.size() <= request.budget.limit
         shown = view if fits else self.plan_texts.apply_without_model(decision)
-        return replace(self.finish_turn(request, shown), vetoed=True)
-
-    def report_skip(self, decision: Decision, reason: str) -> bool:
-        """Emit "skipped" once per reason and epoch; return whether it was emitted."""
-        view = decision.view
-        epoch = "" if reason == FIXED else view.session.tip  # FIXED: once in a session
-        is_new = self.sessions.report_once(view.session.key, reason, epoch)
-        if is_new:
-            numbers = {"tokens": view.size(), "trigger": decision.request.budget.trigger}
-            self.emit(Event("skipped", view.session.id, {"reason": reason, **numbers}))
-        return is_new
+        return replace(self.decider.remember_view(request, shown), vetoed=True)
 
 
 def make_room(store: Store, view: View, plan: Plan) -> frozenset[int]:

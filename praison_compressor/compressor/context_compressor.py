@@ -17,14 +17,15 @@ from ..events import Hook, Listener
 from ..ledger.segments import Segment
 from ..ledger.stores import Store, redacts_secrets
 from ..messages import Message
+from ..recall.answers import TURN_TOKENS
 from ..summaries.protocol import as_summarizer
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
-from .account import Account
 from .background import Background
 from .billing import Billing
 from .bills import Bill
 from .commit import Committer
+from .decider import Decider
 from .pipeline import Pipeline
 from .plan_texts import PlanTexts
 from .preview import ContextUse, Preview
@@ -85,7 +86,8 @@ class ContextCompressor:
         self._requests = RequestReader(self.config, self.tokens, self.session_id, summarizer)
         projector = Projector(self.config, self.store, self.tokens)
         self._stored = StoredSessions(self.store, self._requests, projector)
-        self._billing = Billing(self.store, self._requests, self.sessions, clock or time.time)
+        self.billing = Billing(self.store, self._requests, self.sessions, clock or time.time)
+        """Charges sessions; an adapter of a host adds to their accounts."""
         report = functools.partial(emit, telemetry or Telemetry(), on_event)
         on_disk = redacts_secrets(self.store)
         writer = SummaryWriter(self.config, summarizer, self.tokens, report, on_disk=on_disk)
@@ -93,11 +95,13 @@ class ContextCompressor:
 
     def _wire(self, projector: Projector, writer: SummaryWriter, hook: Hook | None) -> Pipeline:
         plan_texts = PlanTexts(writer, projector.renderer, self.tokens)
+        decider = Decider(self.tokens, self.sessions, projector, writer.emit)
         committer = Committer(
             store=self.store,
             tokens=self.tokens,
             sessions=self.sessions,
             projector=projector,
+            decider=decider,
             plan_texts=plan_texts,
             emit=writer.emit,
             hook=hook,
@@ -107,10 +111,11 @@ class ContextCompressor:
             sessions=self.sessions,
             projector=projector,
             stored=self._stored,
+            decider=decider,
             plan_texts=plan_texts,
             committer=committer,
             background=self.background,
-            billing=self._billing,
+            billing=self.billing,
         )
 
     # -------------------------------------------------------------- views
@@ -150,20 +155,6 @@ class ContextCompressor:
         """Call `compress` from anywhere, also from inside a running event loop."""
         return self._pipeline.compress_sync(self._requests.read(messages, options))
 
-    def best_view(
-        self,
-        messages: Sequence[Any],
-        *,
-        logged: Exception | None = None,
-        **options: Unpack[Options],
-    ) -> list[Message]:
-        """Return the best valid view without model and write; never raise.
-
-        Messages that cannot fit are shortened. Unreadable messages come back unchanged.
-        The failure `logged` is not logged again.
-        """
-        return self.best(messages, logged=logged, **options).messages
-
     def best(
         self,
         messages: Sequence[Any],
@@ -171,7 +162,11 @@ class ContextCompressor:
         logged: Exception | None = None,
         **options: Unpack[Options],
     ) -> CompressResult:
-        """Return `best_view` with its counts and status; never raise."""
+        """Return the best valid view without model and write; never raise.
+
+        Messages that cannot fit are shortened. Unreadable messages come back unchanged.
+        The failure `logged` is not logged again.
+        """
         try:
             request = self._requests.read(messages, options, Mode.READ_ONLY)
             return self._pipeline.best(request, logged)
@@ -227,15 +222,11 @@ class ContextCompressor:
         `answer` is a response, or its usage, of OpenAI's, Anthropic's or litellm's client, or a
         dictionary of its shape. The store gets the bill at `close`, and before at a bounded pace.
         """
-        return self._billing.record(answer, session_id)
+        return self.billing.record(answer, session_id)
 
     def bill(self, session_id: str | None = None) -> Bill:
         """Return what the session has cost, in other processes too."""
-        return self._billing.bill(session_id)
-
-    def account(self, session_id: str | None = None) -> Account:
-        """Return the account to which a session's requests are added."""
-        return self._billing.account(session_id)
+        return self.billing.bill(session_id)
 
     # -------------------------------------------------------------- transcripts
 
@@ -288,7 +279,7 @@ class ContextCompressor:
         return self._stored.save(messages, session_id)
 
     def recall_tools(
-        self, session_id: str | None = None, *, turn_tokens: int | None = 4_000
+        self, session_id: str | None = None, *, turn_tokens: int | None = TURN_TOKENS
     ) -> list[Callable[..., str]]:
         """Return two tools by which an agent searches and reads the archive.
 

@@ -24,8 +24,16 @@ SOFT_RATIO = 0.85
 FITS, DUE, ASKED, COLD = "fits", "due", "asked", "cold cache"
 """Reasons for no compression, and for one."""
 
-FIXED, NO_GAIN, PRICE = "fixed part", "no gain", "price"
+FIXED, NO_GAIN, PRICE, VETO = "fixed part", "no gain", "price", "veto"
 """Reasons against a compression that is due."""
+
+SKIP_WORDS: Mapping[str, str] = {
+    FIXED: "what cannot be dropped takes more than the trigger",
+    NO_GAIN: "a compression would free too little",
+    PRICE: "a compression costs more than it saves yet",
+    VETO: "a hook refused the compression",
+}
+"""The same reasons in words."""
 
 
 @dataclass(frozen=True)

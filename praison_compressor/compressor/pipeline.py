@@ -22,7 +22,8 @@ from ..view.view import View
 from .background import Background
 from .billing import Billing
 from .commit import Committer, is_inside_hook
-from .decision import FIXED, NO_GAIN, PRICE, SOFT_RATIO, Decision, quiet_limit, trigger_of
+from .decider import Decider
+from .decision import SOFT_RATIO, Decision, quiet_limit, trigger_of
 from .plan_texts import PlanTexts
 from .preview import ContextUse, Preview, context_use_of, preview_of
 from .projection import Projector
@@ -46,6 +47,7 @@ class Pipeline:
     sessions: SessionStates
     projector: Projector
     stored: StoredSessions
+    decider: Decider
     plan_texts: PlanTexts
     committer: Committer
     background: Background
@@ -60,14 +62,14 @@ class Pipeline:
         session, started = await asyncio.to_thread(self._start, request)
         if isinstance(started, Decision):
             started = await self.committer.carry_out(started)
-        return self._finish(request, session, started)
+        return self._add_bill_and_tools(request, session, started)
 
     def compress_sync(self, request: Request) -> CompressResult:
         """Return the request's result, inside an event loop too."""
         session, started = self._start(request)
         if isinstance(started, Decision):
             started = run(self.committer.carry_out(started))
-        return self._finish(request, session, started)
+        return self._add_bill_and_tools(request, session, started)
 
     def _start(self, request: Request) -> tuple[Session, CompressResult | Decision]:
         """Return the request's session, and the result or the compression due."""
@@ -87,18 +89,17 @@ class Pipeline:
 
     def _start_in_full(self, request: Request, session: Session) -> CompressResult | Decision:
         """Read all messages; return the result or the compression due."""
-        previewed = self.sessions.state(session.key).previewed
-        view = self.projector.look(request, session, previewed)
+        view, previewed = self.decider.look(request, session)
         # Signed thinking is valid only behind its own prefix: no text may replace a part of that
         # prefix while a turn runs.
         if request.mode is Mode.BACKGROUND and not view.signed_tokens:
             return self._answer_now(request, view)
         if request.mode is Mode.READ_ONLY:
-            return self._finish_without_model(self.committer.decide(request, view))
-        decision = self.committer.decide(request, view, previewed)
-        self._report_missing(decision)
+            return self._apply_unrecorded(self.decider.decide(request, view))
+        decision = self.decider.decide(request, view, previewed)
+        self.decider.report_missing(decision)
         if not decision.is_compression:
-            return self.committer.finish_turn(request, view)
+            return self.decider.remember_view(request, view)
         # Inside the hook, waiting would deadlock.
         return self.committer.refuse(decision) if is_inside_hook(session.key) else decision
 
@@ -107,25 +108,12 @@ class Pipeline:
         costs = self.sessions.state(session.key).costs(request)
         return replace(request, budget=replace(request.budget, costs=costs))
 
-    def _report_missing(self, decision: Decision) -> None:
-        view, reason = decision.view, decision.reason
-        if reason not in (FIXED, NO_GAIN, PRICE):
-            return
-        is_new = self.committer.report_skip(decision, reason)
-        if is_new and reason == FIXED:
-            logger.warning(
-                "session %s: what cannot be dropped takes %d tokens, compression begins at %d: "
-                "views stay above it; raise context_window or trigger_ratio, or send fewer tools",
-                *(view.session.id, view.fixed_tokens(), decision.request.budget.trigger),
-            )
-        elif is_new:
-            why = "costs more than it saves yet" if reason == PRICE else "would free too little"
-            logger.info("session %s: compressing it now %s", view.session.id, why)
-
-    def _finish(self, request: Request, session: Session, result: CompressResult) -> CompressResult:
+    def _add_bill_and_tools(
+        self, request: Request, session: Session, result: CompressResult
+    ) -> CompressResult:
         """Return the result with bill and recall tools, if it has any."""
         if request.is_recorded:
-            result = self.billing.finish(session, result)
+            result = self.billing.charge_result(session, result)
         if not (result.segments or result.masked or request.config.recall):
             return result
         return replace(result, recall_tools=tuple(self.stored.recall_tools(session.id)))
@@ -134,14 +122,10 @@ class Pipeline:
 
     def context_use(self, request: Request) -> ContextUse:
         """Return the window's tokens by part."""
-        view = self._look(request, self.projector.open(request))
+        view, _ = self.decider.look(request, self.projector.open(request))
         return context_use_of(request, view, self.tokens)
 
-    def _look(self, request: Request, session: Session) -> View:
-        """Return the view of the request's messages by the session's ledger."""
-        return self.projector.look(request, session, self.sessions.state(session.key).previewed)
-
-    def _finish_without_model(self, decision: Decision) -> CompressResult:
+    def _apply_unrecorded(self, decision: Decision) -> CompressResult:
         """Return the view after the compression due, recorded nowhere."""
         view = self.plan_texts.apply_without_model(decision)
         return result_of(decision.request, view, self.tokens)
@@ -159,9 +143,8 @@ class Pipeline:
         session = self.projector.open(request)
         request = replace(request, is_cold=self.billing.is_cold(request, session))
         request = self._with_prices(request, session)
-        previewed = self.sessions.state(session.key).previewed
-        view = self.projector.look(request, session, previewed)
-        decision = replace(self.committer.decide(request, view), is_archived=True)
+        view, previewed = self.decider.look(request, session)
+        decision = replace(self.decider.decide(request, view), is_archived=True)
         jobs = decision.plan.jobs
         asking = [job for job in jobs if job.asks_model]
         paid = (self.plan_texts.find_paid(decision, job, previewed) for job in asking)
@@ -191,12 +174,12 @@ class Pipeline:
             self._prepare(request, view)
         if due is not None and not fits:
             placeholder = self._hold_placeholder(due)
-        return self.committer.finish_turn(request, placeholder or view)
+        return self.decider.remember_view(request, placeholder or view)
 
     def _find_due(self, request: Request, view: View) -> Decision | None:
         """Return the compression that is due; report once why one is missing."""
-        decision = self.committer.decide(request, view)
-        self._report_missing(decision)
+        decision = self.decider.decide(request, view)
+        self.decider.report_missing(decision)
         return decision if decision.is_compression else None
 
     def _commit_masks(self, decision: Decision) -> CompressResult:
@@ -212,7 +195,7 @@ class Pipeline:
                 pass  # a view without a commit is as short
             finally:
                 self.sessions.leave(key)
-        return self._finish_without_model(decision)
+        return self._apply_unrecorded(decision)
 
     def _prepare(self, request: Request, view: View) -> bool:
         """Begin a summary in the background; return whether it was begun."""
@@ -223,7 +206,7 @@ class Pipeline:
         """Write a summary before the view reaches the trigger."""
         soft = replace(request.budget, trigger=int(request.budget.trigger * SOFT_RATIO))
         early = replace(request, budget=soft, mode=Mode.COMMIT)
-        due = await asyncio.to_thread(self.committer.decide_again, early, view)
+        due = await asyncio.to_thread(self.decider.decide_again, early, view)
         if not due.is_compression:
             return
         if due.plan.jobs:  # a turn that needs the text earlier gets a static text
@@ -246,7 +229,7 @@ class Pipeline:
         if after.size() <= limit:
             return after
         with contextlib.suppress(BudgetTooSmall):
-            more = self.committer.decide(request, after)
+            more = self.decider.decide(request, after)
             if more.is_compression:
                 return self._hold_placeholder(more)
         return None
@@ -272,7 +255,7 @@ class Pipeline:
         last_turn = self.sessions.state(session.key).last_turn
         messages = request.messages or self.stored.newest_messages(session, last_turn)
         cold = replace(request, is_cold=True, messages=messages)
-        view = self._look(cold, session)
+        view, _ = self.decider.look(cold, session)
         return view.size() > trigger_of(cold, session) and self._prepare(cold, view)
 
     # -------------------------------------------------------------- after a failure
@@ -297,9 +280,9 @@ class Pipeline:
 
     def _best(self, request: Request, session: Session) -> CompressResult:
         """Return a view; shorten fixed messages that do not fit."""
-        view = self._look(request, session)
+        view, _ = self.decider.look(request, session)
         try:
-            return self._finish_without_model(self.committer.decide(request, view))
+            return self._apply_unrecorded(self.decider.decide(request, view))
         except BudgetTooSmall as error:
             logger.info("shortened to go on: %s", error)  # each request; the caller logs it once
         short = replace(self._shorten(request, view), given_tokens=view.given_tokens)
@@ -319,7 +302,7 @@ class Pipeline:
         with contextlib.suppress(BudgetTooSmall):
             shorter_request = replace(request, messages=messages)
             short = self.projector.look(shorter_request, view.session)
-            decision = self.committer.decide(shorter_request, short)
+            decision = self.decider.decide(shorter_request, short)
             return self.plan_texts.apply_without_model(decision)
         alone = replace(request, messages=shorten_messages(kept, limit, count))
         return replace(self.projector.look(alone, view.session), segments=())

@@ -83,6 +83,8 @@ class Request:
     writer: str | None = None
     """The model that writes summaries; None: unknown, or no model."""
     force: bool = False
+    is_requested: bool = False
+    """Whether the caller asks for a compression whatever it costs."""
     pinned: AddedMessage | None = None
     """The framed message of the pinned texts."""
     keep: tuple[Choice, ...] = ()
@@ -110,11 +112,6 @@ class Request:
     def is_recorded(self) -> bool:
         """Whether the session remembers this request."""
         return self.mode is not Mode.READ_ONLY
-
-    @property
-    def is_requested(self) -> bool:
-        """Whether the caller asks for a compression whatever it costs."""
-        return self.force or self.has_choices or not self.budget.window_limit
 
     @property
     def has_range(self) -> bool:
@@ -156,11 +153,13 @@ class RequestReader:
         config = self._config_with(options)
         writer = options.get("auxiliary_model") or config.auxiliary_model
         has_model = bool(self.summarizer or writer)
-        pinned = self._pinned_segment(options)
+        pinned = self._pinned_message(options)
         budget = self._budget(options, config, pinned)
-        request = Request(
+        is_requested = _is_requested(options)
+        in_background = config.background and has_model and not is_requested
+        return Request(
             messages=list(as_list(messages)),
-            mode=mode or Mode.COMMIT,
+            mode=mode or _choose_mode(options, in_background=in_background),
             config=config,
             budget=replace(budget, has_model=has_model),
             key=(config.namespace, options.get("session_id") or self.session_id),
@@ -168,13 +167,13 @@ class RequestReader:
             auxiliary_model=options.get("auxiliary_model"),
             writer=writer or _model_name(self.summarizer),
             force=options.get("force", False),
+            is_requested=is_requested,
             pinned=pinned,
             keep=tuple(options.get("keep") or ()),
             since=options.get("since"),
             until=options.get("until"),
             overhead_tokens=options.get("overhead_tokens", 0),
         )
-        return request if mode else replace(request, mode=_mode_of(request, options))
 
     def _config_with(self, options: Options) -> CompressorConfig:
         """Return the configuration with a call's own values, checked."""
@@ -182,7 +181,7 @@ class RequestReader:
         own: dict[str, Any] = {name: value for name, value in options.items() if name in names}
         return replace(self.config, **own) if own else self.config
 
-    def _pinned_segment(self, options: Options) -> AddedMessage | None:
+    def _pinned_message(self, options: Options) -> AddedMessage | None:
         """Return the framed message of all pinned texts, or None without any."""
         texts = tuple(dict.fromkeys((*self.config.pinned, *(options.get("pinned") or ()))))
         if not texts:
@@ -212,11 +211,15 @@ class RequestReader:
         return self.config.namespace, options.get("session_id") or self.session_id
 
 
-def _mode_of(request: Request, options: Options) -> Mode:
+def _choose_mode(options: Options, *, in_background: bool) -> Mode:
     if not options.get("extends", True):
         return Mode.READ_ONLY
-    has_background = request.config.background and request.budget.has_model
-    return Mode.BACKGROUND if has_background and not request.is_requested else Mode.COMMIT
+    return Mode.BACKGROUND if in_background else Mode.COMMIT
+
+
+def _is_requested(options: Options) -> bool:
+    names_part = bool({"since", "until", "target_tokens"} & options.keys())
+    return bool(options.get("force") or options.get("keep")) or names_part
 
 
 def _model_name(summarizer: Any) -> str | None:

@@ -21,7 +21,6 @@ from ..tokens.counter import TokenCounter
 from ..view.costs import Costs
 from ..view.view import View
 from .account import Account
-from .bills import Bill
 from .decision import Decision
 from .prices import costs_of
 from .quiet_turn import LastTurn
@@ -58,24 +57,25 @@ class SessionState:
     """Requests that found the provider's cache cold."""
     is_cold: bool = False
     """Whether the last request found the provider's cache cold."""
-    tokens: int = 0
+    last_tokens: int = 0
     """Tokens of the last request's messages."""
-    growth: float = 0.0
-    """Tokens that a request adds, as a moving average."""
-    added: int = 0
-    """Tokens that the last request added."""
-    saved: int = 0
+    last_added_tokens: int = 0
+    last_saved_tokens: int = 0
     """Tokens that compression saved in the last request."""
+    growth_tokens: float = 0.0
+    """Tokens that a request adds, as a moving average."""
 
     def costs(self, request: Request) -> Costs | None:
         """Return a request's prices, with the session's pace once that shows."""
         bill = self.account.bill
-        is_paced = self.requests >= LEAST_REQUESTS and self.growth > 0
+        is_paced = self.requests >= LEAST_REQUESTS and self.growth_tokens > 0
         is_cached = not is_paced or bill.requests < LEAST_REQUESTS or bill.usage.cached > 0
         costs = costs_of(request, is_cached=is_cached)
         if costs is None or not is_paced:
             return costs
-        return replace(costs, growth=self.growth, cold_share=self.cold_requests / self.requests)
+        return replace(
+            costs, growth=self.growth_tokens, cold_share=self.cold_requests / self.requests
+        )
 
     def extend_last_turn(
         self, request: Request, session: Session, limit: int, tokens: TokenCounter
@@ -108,15 +108,9 @@ class SessionStates:
     # -------------------------------------------------------------- read
 
     def state(self, key: SessionKey) -> SessionState:
-        """Return the state of a session, and mark the session the newest."""
+        """Return the state of a session, blank unless it is remembered."""
         with self._lock:
-            state = self._states.get(key) or SessionState(Account(key))
-            self._states[key] = state
-            self._states.move_to_end(key)
-            while len(self._states) > REMEMBERED_SESSIONS:
-                _, oldest = self._states.popitem(last=False)
-                self._evicted.append(oldest.account)
-            return state
+            return self._states.get(key) or SessionState(Account(key))
 
     def stable_key(self, key: SessionKey) -> SessionKey:
         """Return the key of the session that an epoch's id names."""
@@ -129,6 +123,16 @@ class SessionStates:
 
     # -------------------------------------------------------------- a request
 
+    def touch(self, key: SessionKey) -> SessionState:
+        """Remember the session as the newest; return its state."""
+        with self._lock:
+            state = self._states[key] = self.state(key)
+            self._states.move_to_end(key)
+            while len(self._states) > REMEMBERED_SESSIONS:
+                _, oldest = self._states.popitem(last=False)
+                self._evicted.append(oldest.account)
+            return state
+
     def begin_request(self, request: Request, session: Session, now: float) -> None:
         """Record the start of a request, and the session's id in it."""
         with self._lock:
@@ -137,7 +141,7 @@ class SessionStates:
                 self._stable.move_to_end(request.key)
             while len(self._stable) > REMEMBERED_SESSIONS:
                 self._stable.popitem(last=False)
-            state = self.state(session.key)
+            state = self.touch(session.key)
             cold = state.cold_requests + request.is_cold
             counts = {"requests": state.requests + 1, "cold_requests": cold}
             self._change(session.key, **counts, is_cold=request.is_cold)
@@ -147,20 +151,21 @@ class SessionStates:
         """Remember the newest view that needed no compression."""
         self._change(turn.session.key, last_turn=turn)
 
-    def finish_request(self, key: SessionKey, result: CompressResult) -> CompressResult:
-        """Record a result's sizes; return the result with unreported cost and bill."""
+    def record_sizes(self, key: SessionKey, result: CompressResult) -> None:
+        """Record a result's sizes, and the session's growth by them."""
         with self._lock:
             state = self.state(key)
-            unreported = self.take_unreported_usage(key)
-            added = result.tokens_before - state.tokens
-            growth = state.growth
-            if state.tokens and added > 0:  # neither the first request nor a shorter transcript
+            added = result.tokens_before - state.last_tokens
+            growth = state.growth_tokens
+            if state.last_tokens and added > 0:  # neither the first request nor a shorter one
                 growth += (added - growth) * (NEWEST_SHARE if growth else 1)
-            sizes = {"tokens": result.tokens_before, "saved": result.tokens_saved, "added": added}
-            self._change(key, **sizes, growth=growth)
-        usage = result.usage + unreported
-        state.account.add(Bill(summaries=usage))
-        return replace(result, usage=usage, bill=state.account.bill)
+            self._change(
+                key,
+                last_tokens=result.tokens_before,
+                last_added_tokens=added,
+                last_saved_tokens=result.tokens_saved,
+                growth_tokens=growth,
+            )
 
     def save_bills(self, store: Store) -> None:
         """Write the bills of all sessions to the store."""
@@ -221,7 +226,7 @@ class SessionStates:
 
     def _change(self, key: SessionKey, **changes: Any) -> None:
         with self._lock:
-            self._states[key] = replace(self.state(key), **changes)
+            self._states[key] = replace(self.touch(key), **changes)
 
     # -------------------------------------------------------------- at work
 

@@ -13,7 +13,7 @@ from ..ledger.memory_store import MemoryStore
 from ..ledger.segments import Segment, Session, undo_segment
 from ..ledger.stores import Store
 from ..messages import Message, to_plain
-from ..recall.answers import Recall
+from ..recall.answers import TURN_TOKENS, Recall
 from ..recall.tools import recall_tools
 from .projection import Projector, skeleton_of
 from .quiet_turn import LastTurn
@@ -87,7 +87,7 @@ class StoredSessions:
     # -------------------------------------------------------------- the archive
 
     def recall_tools(
-        self, session_id: str | None, turn_tokens: int | None = 4_000
+        self, session_id: str | None, turn_tokens: int | None = TURN_TOKENS
     ) -> list[Callable[..., str]]:
         """Return the two tools that search and read a session's archive."""
         most = None if turn_tokens is None else whole_number("turn_tokens", turn_tokens)

@@ -39,7 +39,7 @@ class Telemetry:
         self._providers = (tracers, meters)
         self._lock = renew_after_fork(threading.Lock())
         self._exporter: _Exporter | None = None
-        self._is_absent = False
+        self._was_tried = False
 
     def __call__(self, event: Event) -> None:
         """Export an event; log a failure."""
@@ -53,8 +53,8 @@ class Telemetry:
     def _open_exporter(self) -> _Exporter | None:
         """Return the exporter; make it at the first event."""
         with self._lock:
-            if self._exporter is None and not self._is_absent:
-                self._is_absent = True
+            if self._exporter is None and not self._was_tried:
+                self._was_tried = True
                 with contextlib.suppress(ImportError):
                     self._exporter = _Exporter(*self._providers)
             return self._exporter

@@ -21,7 +21,7 @@ from ..ledger.stores import DurableStore, SessionInfo, Store
 from ..messages import Message, content_digest, leading_count
 from ..messages.dropped_steps import CompletedRequest, history_from
 from ..recall.tools import recall_tools
-from .agent_ledger import Forgotten, erase, host_session
+from .agent_ledger import Forgotten, host_leftovers, host_session
 from .agent_requests import AgentRequests
 from .context_param import HostSettings, RequestedContext
 from .conversation_finder import ConversationFinder, is_under, new_session_id
@@ -102,13 +102,13 @@ class AgentCompressor:
     @property
     def context_status(self) -> str:
         """Return "full", "masked" or "summarized", for the conversation's last request."""
-        last = self.conversation.last_request.result
-        return "full" if last is None else last.context_status
+        result = self.last_result
+        return "full" if result is None else result.context_status
 
     @property
     def last_result(self) -> CompressResult | None:
         """Return the result of the conversation's last request."""
-        return self.conversation.last_request.result
+        return self.conversation.current_request.result
 
     @property
     def notice(self) -> str | None:
@@ -126,7 +126,7 @@ class AgentCompressor:
     def status(self) -> Status:
         """Return the conversation's tokens, window and session as of its last request."""
         conversation = self.conversation
-        engine = self.engine(conversation.last_request.model)
+        engine = self.engine(conversation.current_request.model)
         return status_of(conversation, engine, engine.bill(conversation.session_id))
 
     def kept_steps(self) -> KeptSteps:
@@ -136,8 +136,9 @@ class AgentCompressor:
     def context_use(self) -> ContextUse:
         """Return the window's parts, in tokens, for a request sent now."""
         conversation = self.conversation
-        options = {**conversation.options, "overhead_tokens": conversation.last_request.tool_tokens}
-        return self.engine().context_use(self._next_request().messages, **options)
+        options, tools = conversation.options, conversation.current_request.tool_tokens
+        messages = self._next_request().messages
+        return self.engine().context_use(messages, **options, overhead_tokens=tools)
 
     def next_messages(self) -> list[Message]:
         """Return the messages that a request would carry now, before compression."""
@@ -212,7 +213,7 @@ class AgentCompressor:
             result = await engine.compress(request.messages, **options)
         conversation.choose(Choices(), None)
         conversation.remember_next(result, request.restored, engine)
-        self.requests.on_compressed(conversation, result, engine)
+        self.requests.report_compression(conversation, result, engine)
         return result
 
     def compress(self, focus: str | None = None) -> CompressResult:
@@ -228,8 +229,8 @@ class AgentCompressor:
         count = 0
         for conversation in self._conversations.newest():
             if messages := conversation.journal.transcript or conversation.last_messages:
-                engine = self.engine(conversation.last_request.model)
-                overhead = conversation.last_request.tool_tokens
+                engine = self.engine(conversation.current_request.model)
+                overhead = conversation.current_request.tool_tokens
                 count += engine.idle(messages, **conversation.options, overhead_tokens=overhead)
         return count
 
@@ -308,9 +309,8 @@ class AgentCompressor:
         self.engine().sessions.save_bills(self.ledger)
         if self.config.keep_tool_steps and isinstance(self.ledger, DurableStore):
             conversations = self._conversations.newest()
-            engine = self.engine()
             for conversation in conversations:
-                conversation.journal.record(engine)
+                conversation.journal.record(self.engine())
             return sum(conversation.journal.is_recorded for conversation in conversations)
         return self.engine().save_all()
 
@@ -324,9 +324,13 @@ class AgentCompressor:
             SessionNotFound: the store has none of that name in this namespace.
             StoreUnavailable: it cannot be reached, or it is this process's memory.
         """
-        session = host_session(self._agent())
-        host_store = None if session is None else session[0]
-        return erase(self.ledger, self.config.namespace, target or self.session_id, host_store)
+        if not isinstance(self.ledger, DurableStore):
+            raise StoreUnavailable(
+                "the ledger is in memory: nothing of it is kept, and it ends with this process"
+            )
+        erased = self.ledger.forget(self.config.namespace, target or self.session_id)
+        host_store, _ = host_session(self._agent()) or (None, "")
+        return Forgotten(erased, host_leftovers(host_store, erased.sessions))
 
 
 def _locate(shown: Preview, reference: str | None) -> ChosenMessage | None:

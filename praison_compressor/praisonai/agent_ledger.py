@@ -9,7 +9,7 @@ from typing import Any
 
 from ..compressor.stored_sessions import default_store
 from ..config import CompressorConfig
-from ..errors import ConfigError, LedgerError, StoreUnavailable
+from ..errors import ConfigError, LedgerError
 from ..ledger.memory_store import MemoryStore
 from ..ledger.segments import Session
 from ..ledger.sql.database import default_path
@@ -115,27 +115,15 @@ class Forgotten:
     """What was removed from the ledger, and what the host still has."""
 
     erased: Erased
-    left: tuple[str, ...] = ()
+    left: tuple[str, ...]
     """One sentence for each session that the host still has."""
 
 
-def erase(ledger: Store, namespace: str, target: str, host: Any = None) -> Forgotten:
-    """Remove a session or a message (by its digest) from the ledger.
-
-    `host` is the host's session store, whose sessions are only reported.
-
-    Raises:
-        SessionNotFound: no such session or message in this namespace.
-        StoreUnavailable: the ledger cannot be reached, or it is this process's memory.
-    """
-    if not isinstance(ledger, DurableStore):
-        raise StoreUnavailable(
-            "the ledger is in memory: nothing of it is kept, and it ends with this process"
-        )
-    erased = ledger.forget(namespace, target)
-    left = [name for name in erased.sessions if host is not None and _is_stored(host, name)]
+def host_leftovers(host: Any, sessions: Sequence[str]) -> tuple[str, ...]:
+    """Return a sentence for each session that the host has."""
+    left = [name for name in sessions if host is not None and _is_stored(host, name)]
     sentence = "the host's own session {} has its transcript; delete it there"
-    return Forgotten(erased, tuple(map(sentence.format, left)))
+    return tuple(map(sentence.format, left))
 
 
 def _is_stored(host: Any, session_id: str) -> bool:
@@ -146,7 +134,7 @@ def _is_stored(host: Any, session_id: str) -> bool:
         return True
 
 
-def default_host() -> Any:
+def default_host_store() -> Any:
     """Return the host's session store of this user, or None."""
     try:
         from praisonaiagents.paths import get_sessions_dir

@@ -39,6 +39,9 @@ from .running_turn import Turn, running_turn
 
 logger = logging.getLogger(__name__)
 
+_requests_of: weakref.WeakKeyDictionary[Turn, AgentRequests] = weakref.WeakKeyDictionary()
+"""Turn -> its agent's requests, which `Turn`, of a lower layer, cannot name."""
+
 
 class AgentRequests:
     """Handle one agent's requests; no error of ours ends a turn.
@@ -104,7 +107,8 @@ class AgentRequests:
     def _unrecorded_turn(self) -> Iterator[Turn]:
         """Run a turn; remember its answer; warn if no request passed."""
         before = self.request_count
-        turn = self._finder.new_turn(self)
+        turn = self._finder.new_turn()
+        _requests_of[turn] = self
         has_failed = False
         try:
             yield turn
@@ -137,7 +141,7 @@ class AgentRequests:
             return
         with self._log_failure("the turn's answer is not recorded"):
             engine = self._compressors.for_model(None)
-            engine.account(conversation.session_id).save(engine.store)
+            engine.billing.account(conversation.session_id).save(engine.store)
             conversation.journal.record(engine)
             self._finder.conversations.bound_journals()
 
@@ -181,10 +185,8 @@ class AgentRequests:
                 *(agent_title(agent), len(messages), request.model),
             )
             return None, replace(request, messages=messages)
-        running = running_turn()
-        finder = self._finder
-        turn = running if running is not None and running.requests is self else None
-        conversation = finder.match_request(messages, turn or finder.new_turn(self))
+        turn = running_turn() if running_requests() is self else None
+        conversation = self._finder.match_request(messages, turn or self._finder.new_turn())
         with self._log_failure("sent without the steps of earlier turns"):
             engine = self._compressors.for_model(None)
             whole = conversation.journal.complete(messages, engine, turn)
@@ -213,10 +215,10 @@ class AgentRequests:
             result = await engine.compress(request.messages, **options, overhead_tokens=overhead)
         conversation.drop_kept(len(kept.keep))
         conversation.remember_sent(result, request, engine)
-        self.on_compressed(conversation, result, engine)
+        self.report_compression(conversation, result, engine)
         return result.messages
 
-    def on_compressed(
+    def report_compression(
         self, conversation: Conversation, result: CompressResult, engine: ContextCompressor
     ) -> None:
         """Give the recall tools; charge the agent; report a compression."""
@@ -279,7 +281,7 @@ class AgentRequests:
             return self._recall.add_to_request(self._agent(), params)
         return params
 
-    async def on_calls(self, request: HostRequest, message: Message) -> None:
+    async def record_calls(self, request: HostRequest, message: Message) -> None:
         """Record an answer's calls: the turn may stop before their results."""
         conversation = self._finder.running
         if conversation is None or not self._compressors.config.keep_tool_steps:
@@ -289,20 +291,20 @@ class AgentRequests:
                 engine = self._compressors.for_model(request.model)
                 await asyncio.to_thread(conversation.journal.add_calls, message, engine)
 
-    def on_usage(self, sent: SentRequest, usage: RequestUsage, previous: RequestUsage) -> None:
+    def record_usage(self, sent: SentRequest, usage: RequestUsage, previous: RequestUsage) -> None:
         """Learn from a provider's report of usage, and bill it.
 
         `previous` is the report's state before its newest part: a stream reports in parts.
         """
         with self._log_failure("nothing learned from the usage"):
             if not previous.input:
-                self._compressors.on_usage(sent, usage.input)
+                self._compressors.learn_usage(sent, usage.input)
             conversation = self._finder.running
             request = sent.request
             if conversation is not None and usage != previous:
                 engine = self._compressors.for_model(request.model)
                 bill = self._bill_report(request, conversation, usage, previous)
-                engine.account(conversation.session_id).add(bill)
+                engine.billing.account(conversation.session_id).add(bill)
                 messages = engine.tokens.cache.all(request.messages)
                 conversation.record_host_digests([message.digest for message in messages])
 
@@ -318,7 +320,7 @@ class AgentRequests:
         host_usage = self._host_usage(request, conversation, usage) if is_new else RequestUsage()
         host_usage = replace(host_usage, output=usage.output - previous.output)
         bill = Bill.of(usage - previous, host_usage, request.model, is_new=is_new)
-        kept = conversation.last_request.kept_steps
+        kept = conversation.current_request.kept_steps
         return replace(bill, kept_steps=kept.steps, kept_tokens=kept.tokens) if is_new else bill
 
     def _host_usage(
@@ -335,10 +337,10 @@ class AgentRequests:
         all_tokens = sum(sizes) + request.schema_tokens(tokens)
         return RequestUsage(all_tokens, sum(sizes[:common]) if is_warm else 0)
 
-    def on_accepted(self, sent: SentRequest) -> None:
+    def learn_from_answer(self, sent: SentRequest) -> None:
         """Learn from a request that the provider took."""
         with self._log_failure("nothing learned from an answer"):
-            self._compressors.on_passed(sent)
+            self._compressors.learn_pass(sent)
 
     # ------------------------------------------------------------ refusals
 
@@ -383,8 +385,7 @@ class AgentRequests:
 def running_requests() -> AgentRequests | None:
     """Return the requests of the agent whose turn runs here, or None."""
     turn = running_turn()
-    requests = None if turn is None else turn.requests
-    return requests if isinstance(requests, AgentRequests) else None
+    return None if turn is None else _requests_of.get(turn)
 
 
 def _charge(agent: Any, usage: Usage) -> None:

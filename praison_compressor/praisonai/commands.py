@@ -44,7 +44,7 @@ class TypedCommand(NamedTuple):
 
 def _describe_preview(preview: Preview, compressor: AgentCompressor) -> str:
     use = compressor.context_use()
-    tools = compressor.conversation.last_request.tool_tokens
+    tools = compressor.conversation.current_request.tool_tokens
     return replies.describe_preview(preview, use, tools, compressor.kept_steps())
 
 

@@ -83,10 +83,10 @@ class ConversationFinder:
         """Return the running turn's conversation, else the history's."""
         return self.running or self._conversation_at_rest()
 
-    def new_turn(self, requests: object) -> Turn:
+    def new_turn(self) -> Turn:
         """Return a turn that begins with the agent's history."""
         history, bound = self.history, bot_conversation(self._agent()).bound
-        return Turn(requests, history, digests_of(self._digest_messages(history)), bound)
+        return Turn(history, digests_of(self._digest_messages(history)), bound)
 
     def match_request(self, messages: Sequence[Message], turn: Turn) -> Conversation:
         """Return the conversation of a turn's request; remember the request in it."""

@@ -1,6 +1,6 @@
 """Hold the state of an agent's conversations between requests.
 
-Only this module changes a `Conversation`; the others call its methods.
+Only this module changes a `Conversation`, except its `journal`, which changes itself.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _index_now(chosen: ChosenMessage, messages: Sequence[Message]) -> int | str 
 
 
 @dataclass(frozen=True)
-class LastRequest:
+class CurrentRequest:
     """A conversation's last request, or after a command its next one."""
 
     result: CompressResult | None = None
@@ -127,7 +127,7 @@ class Conversation:
     """Sessions from which the user came here, by `/new` or `/resume`."""
     last_messages: tuple[Message, ...] = ()
     """Copies of the messages of its last request, system messages included."""
-    last_request: LastRequest = field(default_factory=LastRequest)
+    current_request: CurrentRequest = field(default_factory=CurrentRequest)
     """The last request, or after a command the next one."""
     pinned: tuple[str, ...] = ()
     """Texts that every compressed view keeps word for word."""
@@ -234,11 +234,11 @@ class Conversation:
     ) -> None:
         """Take the result whose view is sent for a request."""
         overhead = request.schema_tokens(engine.tokens)
-        self.last_request = LastRequest(
+        self.current_request = CurrentRequest(
             result=result,
             model=request.model,
             overhead_tokens=overhead,
-            tool_tokens=overhead or self.last_request.tool_tokens,
+            tool_tokens=overhead or self.current_request.tool_tokens,
             kept_steps=count_kept_steps(request.restored, engine, result.messages),
         )
 
@@ -246,8 +246,8 @@ class Conversation:
         self, result: CompressResult, restored: Sequence[Message], engine: ContextCompressor
     ) -> None:
         """Take the result of a command, whose view the next request has."""
-        self.last_request = replace(
-            self.last_request,
+        self.current_request = replace(
+            self.current_request,
             result=result,
             is_sent=False,
             kept_steps=count_kept_steps(restored, engine, result.messages),

@@ -99,10 +99,10 @@ def install(defaults: Mapping[str, Any] | None = None) -> Installation:
     Raises:
         HostMoved: this release of praisonaiagents lacks a name that we replace or read.
     """
-    return installation(defaults, in_code=True)
+    return configure_installation(defaults, in_code=True)
 
 
-def installation(
+def configure_installation(
     defaults: Mapping[str, Any] | None,
     *,
     in_code: bool = False,

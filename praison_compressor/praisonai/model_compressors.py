@@ -23,6 +23,7 @@ from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from ..tokens.refusals import Overflow
 from ..tokens.windows import LearnedWindow
+from ..view.budget import usual_reserve
 from .agent_ledger import agent_title, open_agent_ledger
 from .notices import Notices
 from .request_shapes import HostRequest, SentRequest
@@ -224,7 +225,7 @@ class ModelCompressors:
             self._resize(model, reserve)
             return True
 
-    def on_passed(self, sent: SentRequest) -> None:
+    def learn_pass(self, sent: SentRequest) -> None:
         """Learn from a request that passed; log a changed window."""
         with self._lock:
             model = self._model(sent.request.model)
@@ -258,7 +259,7 @@ class ModelCompressors:
         """Return whether a smaller window is tried after an uncertain refusal."""
         return self._model(model).is_trial_uncertain
 
-    def on_usage(self, sent: SentRequest, reported: int) -> None:
+    def learn_usage(self, sent: SentRequest, reported: int) -> None:
         """Learn from reported prompt tokens; log a truncating server's window."""
         request, view = sent
         with self._lock:
@@ -293,4 +294,4 @@ def _usable_reserve(reserve: int | None, window: int) -> int | None:
 
 def _reserve(reserve: int | None, window: int) -> int:
     usable = _usable_reserve(reserve, window)
-    return min(8_000, window // 4) if usable is None else usable
+    return usual_reserve(window) if usable is None else usable

@@ -19,7 +19,7 @@ from praisonaiagents.plugins.plugin import Plugin, PluginInfo
 from ..config import nearest_name, unknown_name
 from ..errors import ConfigError
 from .context_param import OUR_OPTIONS, valid_options
-from .install import installation
+from .install import configure_installation
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
 
         The host calls this when it loads any plugin, so a misspelled name of ours is seen here.
         """
-        installation(None, is_plugin_enabled=is_enabled)
+        configure_installation(None, is_plugin_enabled=is_enabled)
         # `plugins.enable([...])` in code fills this list of the host.
         names = getattr(plugins, "_enabled_plugin_names", None) or loader.get_enabled_plugins()
         written = [*(names or ()), *loader.get_plugin_options()]
@@ -67,7 +67,7 @@ class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
         options, faults = _read_options(config)
         for fault in faults:
             logger.warning("%s", fault)
-        installation(options, is_plugin_enabled=is_enabled)
+        configure_installation(options, is_plugin_enabled=is_enabled)
         return config
 
 

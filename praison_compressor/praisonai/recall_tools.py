@@ -10,12 +10,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from ..ledger.segments import Entry, Session
-from ..ledger.stores import ALL_MESSAGES, Store
+from ..ledger.stores import ALL_MESSAGES
 from ..ledger.words import Hit
 from ..messages import Message
+from ..recall.archive import Archive
 from ..recall.tools import SCHEMAS, recall_tools, schemas_for
 from .agent_ledger import agent_title
 
@@ -124,10 +125,10 @@ def tool_name(tool: Any) -> str | None:
 
 
 @dataclass(frozen=True)
-class FilteredStore:
-    """A store without the entries that the conversation took back."""
+class FilteredArchive:
+    """An archive without the entries that the conversation took back."""
 
-    store: Store
+    archive: Archive
     hidden: frozenset[str]
     """Hashes of those entries."""
 
@@ -135,15 +136,14 @@ class FilteredStore:
         self, session: Session, entry: Entry, wanted: slice = ALL_MESSAGES
     ) -> list[Message] | None:
         """Return an entry's archived messages; None if the entry is hidden."""
-        return None if entry.hash in self.hidden else self.store.originals(session, entry, wanted)
+        return None if entry.hash in self.hidden else self.archive.originals(session, entry, wanted)
 
     def search(self, *query: Any, **options: Any) -> list[Hit]:
         """Return the messages that match, best first."""
-        hits = self.store.search(*query, **options)
+        hits = self.archive.search(*query, **options)
         return [hit for hit in hits if hit.entry not in self.hidden]
 
 
-def readable_archive(store: Store, session: Session, reads: Callable[[Entry], bool]) -> Store:
+def readable_archive(archive: Archive, session: Session, reads: Callable[[Entry], bool]) -> Archive:
     """Return a session's archive, without the entries that recall may not read."""
-    archive = FilteredStore(store, frozenset(e.hash for e in session.entries if not reads(e)))
-    return cast("Store", archive)  # it has every method of a store that recall calls
+    return FilteredArchive(archive, frozenset(e.hash for e in session.entries if not reads(e)))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ..compressor.bills import Bill, short_count
 from ..compressor.context_compressor import ContextCompressor
+from ..compressor.decision import SKIP_WORDS
 from ..compressor.preview import ContextUse, Part, Preview
 from ..compressor.result import CompressResult
 from ..errors import CompressorError
@@ -83,12 +84,12 @@ def status_of(
 ) -> Status:
     """Return the status of the last request, with zeros before the first."""
     config = engine.config
-    last = conversation.last_request
-    result = last.result
+    request = conversation.current_request
+    result = request.result
     messages, segments = (result.messages, result.segments) if result else ((), ())
     system = sum(map(engine.tokens.message, filter(is_system, messages)))
     summaries = sum(segment.tokens for segment in segments)
-    before = result.tokens_before + last.overhead_tokens if result else 0
+    before = result.tokens_before + request.overhead_tokens if result else 0
     return Status(
         session_id=conversation.session_id,
         epoch=result.session_id if result else conversation.session_id,
@@ -99,24 +100,17 @@ def status_of(
         system_tokens=system,
         summary_tokens=summaries,
         kept_tokens=max(0, result.tokens_after - system - summaries) if result else 0,
-        tool_tokens=last.overhead_tokens,
+        tool_tokens=request.overhead_tokens,
         summaries=len(segments),
         store=store_place(engine.store),
-        earlier=last.kept_steps,
-        is_sent=last.is_sent,
+        earlier=request.kept_steps,
+        is_sent=request.is_sent,
         bill=bill,
         pinned=tuple(dict.fromkeys((*config.pinned, *conversation.pinned))),
     )
 
 
 # ------------------------------------------------------------ reports
-
-
-_SKIP_REASONS = {
-    "veto": "a hook refused it",
-    "no gain": "it would free too little",
-    "price": "it costs more than it saves yet",
-}
 
 
 def describe_event(event: Event) -> str:
@@ -128,15 +122,14 @@ def describe_event(event: Event) -> str:
         return ""
     if data["reason"] == "cooldown":
         return f"{one_line(str(data['model']))} rests after a failure and is not asked"
-    skipped = f"not compressed at {short_count(data['tokens'])} tokens"
-    too_small = f"what cannot be dropped takes more than {short_count(data.get('trigger', 0))}"
-    return f"{skipped}: {_SKIP_REASONS.get(data['reason'], too_small)}"
+    sizes = f"{short_count(data['tokens'])} tokens (trigger {short_count(data['trigger'])})"
+    return f"not compressed at {sizes}: {SKIP_WORDS[data['reason']]}"
 
 
 def describe_committed(event: Event) -> str:
     """Return the report of a compression in the background."""
-    sizes = [short_count(event.data[name]) for name in ("tokens_after", "tokens_before")]
-    return f"Compressed: the next request has {' instead of '.join(sizes)}, in the background"
+    after, before = (short_count(event.data[f"tokens_{when}"]) for when in ("after", "before"))
+    return f"Compressed in the background: the next request has {after} tokens instead of {before}"
 
 
 def describe_compressed(status: Status) -> str:
@@ -246,8 +239,8 @@ def _describe_outcomes(result: CompressResult) -> Iterator[str]:
     models = [text.model or "a model" for text in result.written if text.method == "model"]
     if by_model := result.summarized_by_model:
         yield f"{pluralize(by_model, 'message')} summarized by {models[0]}"
-    if by_rules := result.newly_summarized - by_model:
-        yield f"{pluralize(by_rules, 'message')} summarized without a model"
+    if static := result.newly_summarized - by_model:
+        yield f"{pluralize(static, 'message')} summarized without a model"
     if result.newly_masked:
         yield f"{pluralize(result.newly_masked, 'output')} masked"
 
@@ -289,8 +282,10 @@ def describe_undo(
     tokens = sum(sizes[name] * times for name, times in restored.items())
     dropped = (runs - restored).total()
     after = short_count(sum(segment.tokens for segment in segments))
-    messages_back = f"{pluralize(restored.total(), 'message')} ({short_count(tokens)})"
-    text = f"Taken back: {messages_back} that stood in {after}."
+    text = (
+        f"Undone: restored {pluralize(restored.total(), 'message')} ({short_count(tokens)} tokens) "
+        f"in place of {after} tokens."
+    )
     if dropped:
         text += f" {dropped} more are no longer in the conversation."
     used = short_count(use.used)

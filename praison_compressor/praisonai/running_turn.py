@@ -18,8 +18,6 @@ T = TypeVar("T")
 class Turn:
     """One turn of an agent, whose requests belong to one conversation."""
 
-    requests: object
-    """The agent's `AgentRequests`, a higher layer."""
     history: list[Any] | None
     """The host's list of messages when the turn began."""
     digests: tuple[str, ...]

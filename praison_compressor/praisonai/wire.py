@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from ..compressor.bills import RequestUsage, field_of, usage_in
+from ..compressor.bills import RequestUsage, field_of, read_usage
 from ..concurrency import run
 from ..errors import InvalidMessages, NothingShorter
 from ..messages import Message, responses, to_plain
@@ -74,13 +74,13 @@ class RoundTrip:
         self._attempts += 1
         return written.params
 
-    async def on_answer(self, answer: Any, pieces: type[_SyncStream | _AsyncStream]) -> Any:
+    async def take_answer(self, answer: Any, pieces: type[_SyncStream | _AsyncStream]) -> Any:
         """Learn from an answer; return it, a stream with its pieces read."""
-        self._requests.on_accepted(self._sent)
+        self._requests.learn_from_answer(self._sent)
         self._learn(answer)
         message = calls_of_answer(answer)
         if message is not None:
-            await self._requests.on_calls(self._sent.request, message)
+            await self._requests.record_calls(self._sent.request, message)
         # After the calls: a whole response can be iterated too, by its fields.
         elif hasattr(answer, pieces.NEXT):
             return pieces(answer, self)
@@ -96,20 +96,20 @@ class RoundTrip:
         self._calls.add_piece(piece)
         return not (self._asks_usage and field_of(piece, "choices") == [])
 
-    async def on_stream_end(self, stream: Any) -> None:
+    async def take_end(self, stream: Any) -> None:
         """Learn from a stream's end."""
         # litellm does not pass on the pieces after the last words.
         for chunk in getattr(stream, "chunks", None) or ():
             self._learn(chunk)
         if self._calls.message is not None:
-            await self._requests.on_calls(self._sent.request, self._calls.message)
+            await self._requests.record_calls(self._sent.request, self._calls.message)
 
     def _learn(self, answer: Any) -> None:
-        reported = usage_in(answer)
+        reported = read_usage(answer)
         before = self._usage
         if reported is not None:
             self._usage = before.merge(reported)
-            self._requests.on_usage(self._sent, self._usage, before)
+            self._requests.record_usage(self._sent, self._usage, before)
 
 
 def open_trip(requests: AgentRequests | None, shape: Shape, params: Params) -> RoundTrip | None:
@@ -131,7 +131,7 @@ def send(trip: RoundTrip, call_host: Callable[..., Any]) -> Any:
             break
         except (Exception, _TooLong) as error:
             params = run(trip.retry(error))
-    return run(trip.on_answer(answer, _SyncStream))
+    return run(trip.take_answer(answer, _SyncStream))
 
 
 async def asend(trip: RoundTrip, call_host: Callable[..., Any]) -> Any:
@@ -143,7 +143,7 @@ async def asend(trip: RoundTrip, call_host: Callable[..., Any]) -> Any:
             break
         except (Exception, _TooLong) as error:
             params = await trip.retry(error)
-    return await trip.on_answer(answer, _AsyncStream)
+    return await trip.take_answer(answer, _AsyncStream)
 
 
 class _Stream:
@@ -162,7 +162,7 @@ class _SyncStream(_Stream):
 
     def __iter__(self) -> Iterator[Any]:
         yield from filter(self._trip.read_piece, self._stream)
-        run(self._trip.on_stream_end(self._stream))
+        run(self._trip.take_end(self._stream))
 
 
 class _AsyncStream(_Stream):
@@ -172,7 +172,7 @@ class _AsyncStream(_Stream):
         async for piece in self._stream:
             if self._trip.read_piece(piece):
                 yield piece
-        await self._trip.on_stream_end(self._stream)
+        await self._trip.take_end(self._stream)
 
 
 # ------------------------------------------------------------ the calls of an answer

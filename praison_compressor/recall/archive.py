@@ -5,18 +5,19 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from ..concurrency import computed_once
 from ..errors import LedgerError
 from ..ledger.segments import DROPPED, Entry, Session
-from ..ledger.stores import Store
-from ..ledger.words import distinct_words
+from ..ledger.stores import ALL_MESSAGES
+from ..ledger.words import Hit, distinct_words
 from ..messages import Message
 from ..messages.display import message_as_text
 from .around import Around
 from .layout import shared_endings
 
-__all__ = ["SessionArchive"]
+__all__ = ["Archive", "SessionArchive"]
 
 NEIGHBOURS = 32
 """Messages before and after others, among which calls and results are paired."""
@@ -26,11 +27,32 @@ COMPARED_WORDS = 5_000
 """Words of the newest segments that a query without a match is compared with."""
 
 
+class Archive(Protocol):
+    """The methods of a `Store` that recall calls."""
+
+    def originals(
+        self, session: Session, entry: Entry, wanted: slice = ALL_MESSAGES
+    ) -> list[Message] | None:
+        """Return an entry's messages, as `Store.originals` does."""
+
+    def search(
+        self,
+        namespace: str,
+        query: str,
+        session: str,
+        limit: int,
+        /,
+        *,
+        archived_only: bool = False,
+    ) -> list[Hit]:
+        """Return at most `most` messages that match, as `Store.search` does."""
+
+
 @dataclass(frozen=True)
 class SessionArchive:
     """The messages that a session's segments replace."""
 
-    store: Store
+    store: Archive
     session: Session
 
     @property
@@ -38,7 +60,7 @@ class SessionArchive:
         """The session's entries; a reference counts them from 1."""
         return self.session.entries
 
-    def originals(self, entry: Entry, wanted: slice = slice(None)) -> list[Message] | None:
+    def originals(self, entry: Entry, wanted: slice = ALL_MESSAGES) -> list[Message] | None:
         """Return an entry's messages, unwanted ones perhaps blank; None if forgotten."""
         return self.store.originals(self.session, entry, wanted)
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from ..errors import CompressorError, ConfigError
 from ..ledger.segments import Session
-from ..ledger.stores import Store
 from ..messages import Message, tool_calls_of
 from ..messages.responses import ITEM_FIELDS
 from ..messages.shapes import ITEMS
 from .answers import READ, READ_TOKENS, SEARCH, SEARCH_TOKENS, TURN_TOKENS, Recall
+from .archive import Archive
 
 __all__ = ["APIS", "SCHEMAS", "api_of", "recall_tools", "schemas_for"]
 
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 def recall_tools(
-    store: Callable[[], Store],
+    store: Callable[[], Archive],
     session: Callable[[], Session],
     count: Callable[[str], int],
     *,

@@ -43,6 +43,11 @@ FORCED_SHARE = 0.6
 """A compression forced below the trigger leaves this share of the view."""
 
 
+def usual_reserve(window: int) -> int:
+    """Return the tokens left for an answer unless `output_reserve` is given."""
+    return min(8_000, window // 4)
+
+
 @dataclass(frozen=True)
 class Budget:
     """Tokens of a view and its parts."""
@@ -91,7 +96,7 @@ class Budget:
         """
         reserve = config.output_reserve
         if reserve is None:
-            reserve = min(8_000, window // 4)
+            reserve = usual_reserve(window)
         usable = window - reserve - overhead
         if usable <= 0:
             raise BudgetTooSmall(

@@ -16,6 +16,7 @@ from cryptography.fernet import Fernet
 
 from praison_compressor import CompressorConfig, ContextCompressor, open_store
 from tests.helpers.command import SESSION, SUMMARIZE
+from tests.helpers.processes import own_environment, python
 from tests.helpers.talks import NAMESPACE, committed
 from tests.helpers.transcripts import audit
 
@@ -212,6 +213,25 @@ def test_forget_asks_only_about_what_is_there(run, view):
     missing = run("forget", "audit")
     assert (missing.code, "did you mean 'audit-1'?" in missing.err) == (4, True)
     assert (run("forget", "sha256:" + "0" * 64).code, "Erase" in missing.err) == (4, False)
+
+
+WITHOUT_A_NAME_OF_THE_HOST = """
+from praisonaiagents.context import models
+del models.OptimizerStrategy
+from praison_compressor.cli import main
+main()
+"""
+
+
+def test_forget_needs_no_host(run, view, tmp_path):
+    """With a moved host `forget` erases, and says that it did not look into the host."""
+    words = ("forget", SESSION, "--yes", "--store", tmp_path / "ledger.db")
+    script = ("-c", WITHOUT_A_NAME_OF_THE_HOST, *map(str, words))
+    done = python(*script, folder=tmp_path, environment=own_environment())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Erased: ")
+    assert re.search("Left: .* not looked up: .*OptimizerStrategy", done.stdout)
+    assert run("search", "FACT-3").out == "Nothing found.\n"
 
 
 def test_forget_says_what_a_message_is_named_by(run, view):

@@ -16,8 +16,8 @@ from praison_compressor import (
 from praison_compressor.compressor.bills import (
     Bill,
     RequestUsage,
+    read_whole_usage,
     uncompressed_usage,
-    usage_reported,
 )
 from praison_compressor.ledger import Session
 from tests.helpers.compressing import PAID, SMALL, paid
@@ -45,11 +45,11 @@ def test_a_bill_is_whole_while_it_is_written():
     """The bill includes amounts being written to the store, so it never decreases."""
     store, bills = Observed(), list[Bill]()
     ours = ContextCompressor(SMALL, store=store)
-    store.seen = lambda: bills.append(ours.account("s").bill)
+    store.seen = lambda: bills.append(ours.billing.account("s").bill)
     for number in range(1, 4):
         assert ours.record_usage(usage(1_000), session_id="s").requests == number
     assert [bill.requests for bill in bills] == sorted(bill.requests for bill in bills)
-    assert bills[-1].requests == ours.account("s").bill.requests == 3
+    assert bills[-1].requests == ours.billing.account("s").bill.requests == 3
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ HOUR = {"cache_creation": {"ephemeral_1h_input_tokens": 10}}
 )
 def test_each_clients_usage_is_read(answer, found):
     """Responses and usages of OpenAI's and Anthropic's clients give the whole input."""
-    assert usage_reported(answer) == found
+    assert read_whole_usage(answer) == found
 
 
 def compressor(store: Any, clock: Any = None) -> ContextCompressor:

@@ -190,7 +190,7 @@ def test_a_window_that_takes_nothing_is_survived_inside_a_turn():
     ours = ContextCompressor(SMALL)
     with pytest.raises(BudgetTooSmall):
         ours.compress_sync(messages)
-    view = ours.best_view(messages)
+    view = ours.best(messages).messages
     assert find_repairs(view) == []
     assert ours.tokens.messages(view) <= 6_000 - 1_500
     assert "characters left out" in text_of(view[-1])
@@ -207,13 +207,13 @@ def test_a_ledger_that_is_gone_is_logged_once_until_it_is_back(caplog, logged):
     for times in (1, 2):
         store.is_gone = True
         for _ in range(2):
-            view = ours.best_view(messages, logged=logged)
+            view = ours.best(messages, logged=logged).messages
             assert find_repairs(view) == []
             assert ours.tokens.messages(view) < ours.tokens.messages(messages)
         said = [record for record in caplog.records if "without the ledger" in record.message]
         assert len(said) == (0 if logged else times)
         store.is_gone = False
-        ours.best_view(messages)
+        ours.best(messages)
 
 
 # ---------------------------------------------------------------- windows of different sizes

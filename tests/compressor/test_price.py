@@ -140,14 +140,21 @@ def test_at_the_mark_a_slow_session_is_compressed():
     assert [size for size, status in sizes if size > 3_700 and status == "full"] == []
 
 
-def test_a_first_request_and_a_forced_one_are_compressed_at_once():
-    """Without a pace the mark stands; `force` and `target_tokens` ask for no price."""
+def test_without_a_pace_a_compression_at_the_mark_is_done():
+    """A session's first request above the trigger is compressed."""
     ours = priced("claude-sonnet-4-5")
     assert ours.compress_sync(session(30), session_id="s").context_status == "summarized"
-    ours = priced("claude-sonnet-4-5")
-    for turns in range(2, 7):
-        ours.compress_sync(session(turns), session_id="s")
-    assert ours.compress_sync(session(7), session_id="s", force=True).written
+
+
+@pytest.mark.parametrize("asked", [{"force": True}, {"target_tokens": 3_000}])
+def test_a_requested_compression_asks_for_no_price(asked):
+    """`force` and `target_tokens` compress where a plain request waits for a better price."""
+    events: list[Event] = []
+    ours = ContextCompressor(priced("claude-sonnet-4-5").config, on_event=events.append)
+    requests = growing(150)
+    while not any(event.name == "skipped" for event in events):
+        ours.compress_sync(messages := next(requests), session_id="s")
+    assert ours.compress_sync(messages, session_id="s", **asked).written
 
 
 def test_a_preview_shows_the_sum():

@@ -192,5 +192,5 @@ def test_the_same_view_comes_again():
     assert TOKENS.messages(kept) > 0.5 * target
     assert again.summary_method == "reused"
     # Recorded nowhere it has no references, and the tail what they would take.
-    best = ours.best_view(messages, target_tokens=target, session_id="other")
+    best = ours.best(messages, target_tokens=target, session_id="other").messages
     assert 0.95 * target < TOKENS.messages(best) <= target

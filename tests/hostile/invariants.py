@@ -78,24 +78,24 @@ def _read_promises(case: Case, transcript: Transcript) -> Iterator[str]:
 
 
 class _Mistakes(logging.Handler):
-    """`best_view` raises nothing; what it caught is logged, and raised here."""
+    """`best` raises nothing; what it caught is logged, and raised here."""
 
     def emit(self, record: logging.LogRecord) -> None:
         raise AssertionError(record.getMessage())
 
 
-def _best_view(ours: ContextCompressor, case: Case) -> Any:
+def _best_messages(ours: ContextCompressor, case: Case) -> Any:
     logger = logging.getLogger("praison_compressor.compressor.context_compressor")
     logger.addHandler(mistakes := _Mistakes(logging.ERROR))
     try:
-        return ours.best_view(case.messages, target_tokens=case.target)
+        return ours.best(case.messages, target_tokens=case.target).messages
     finally:
         logger.removeHandler(mistakes)
 
 
 def _view_promises(case: Case, transcript: Transcript | None, pays: bool) -> Iterator[str]:
     ours = ContextCompressor(CONFIG, tokens=TOKENS)
-    best = _best_view(ours, case)
+    best = _best_messages(ours, case)
     if transcript is None:
         return  # unreadable: it came back as it is
     yield from _validity(case, best)
@@ -103,7 +103,7 @@ def _view_promises(case: Case, transcript: Transcript | None, pays: bool) -> Ite
         yield from _intact(transcript, best)
     if best and _kinds(best[-1]) != _kinds(transcript.messages[-1]):
         yield "the best view does not end as the transcript does"
-    if _best_view(ours, case) != best:
+    if _best_messages(ours, case) != best:
         yield "the best view of the same messages is another one"
     if pays:
         yield from _paid_promises(case, transcript, ours, best)

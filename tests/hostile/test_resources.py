@@ -90,7 +90,7 @@ def test_hostile_text_is_escaped_and_masked_in_one_pass():
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH * 2, 100_000])
 def test_too_deep_nesting_is_an_error_with_its_index(depth):
-    """Too deep nesting is an error with its index, and `best_view` sends it unchanged."""
+    """Too deep nesting is an error with its index, and `best` sends it unchanged."""
     value: Any = "core"
     for _ in range(depth):
         value = [value]
@@ -99,4 +99,4 @@ def test_too_deep_nesting_is_an_error_with_its_index(depth):
     ours = compressor()
     with pytest.raises(InvalidMessages, match=r"messages\[5\]: nested deeper"):
         ours.compress_sync(messages)
-    assert all(a is b for a, b in zip(ours.best_view(messages), messages, strict=True))
+    assert all(a is b for a, b in zip(ours.best(messages).messages, messages, strict=True))

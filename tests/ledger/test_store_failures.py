@@ -247,7 +247,7 @@ def test_an_agent_is_answered_while_the_server_is_away(postgres):
         try:
             with pytest.raises(LedgerError):
                 ours.compress_sync(coding_session(turns), session_id="s")
-            away = ours.best_view(coding_session(turns), session_id="s")
+            away = ours.best(coding_session(turns), session_id="s").messages
         finally:
             postgres.start()
         _wait_for_the_cooldown(store)

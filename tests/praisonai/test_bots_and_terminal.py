@@ -55,7 +55,7 @@ def test_the_terminals_compaction_is_ours(host, tmp_path):
     assert "tool schemas" in typed["/context"][0][0]
     assert "/undo takes it back" in typed["/compact the ledgers"][0][0]
     (taken,), (hosts,) = typed["/undo"]
-    assert taken.startswith("Taken back:")
+    assert taken.startswith("Undone:")
     assert hosts == "Nothing to undo."
 
 

@@ -114,7 +114,7 @@ def test_the_summary_is_sent_until_it_is_undone(host, talk):
     talk.say(turn(8))
     assert talk.ours.context_status == "summarized"
     assert any(map(is_framed, of_agent(host)[-1].messages))
-    assert talk.say("/undo")[0].startswith(f"Taken back: {summarized} messages (")
+    assert talk.say("/undo")[0].startswith(f"Undone: restored {summarized} messages (")
     talk.say(turn(9), turn(10))
     sent = of_agent(host)[-1].messages
     assert [message["role"] for message in sent].count("user") == 11

@@ -100,7 +100,7 @@ def test_each_compression_in_the_background_is_reported_once(host, path, mode):
     check_reports(heard, compressions)
     order = ["before_compaction", "started", "memory", "committed", "after_compaction"]
     assert [name for name, _ in heard] == order * compressions
-    assert made.context_compressor.notice.endswith("in the background")
+    assert made.context_compressor.notice.startswith("Compressed in the background: ")
     assert made.context_compressor.context_status == "summarized"
     assert host.refused == []
 

@@ -14,11 +14,12 @@ import pytest
 import praison_compressor
 
 PUBLIC = set(
-    """BudgetTooSmall CompressResult CompressorConfig CompressorError ConfigError ContextCompressor
-    Event HostMoved InvalidMessages LedgerConflict LedgerCorrupt LedgerError MemoryStore
-    NothingShorter Part Preview Segment SessionNotFound Store StoreUnavailable Summarizer
-    SummarizerUnavailable SummaryError SummaryRejected SummaryReply Telemetry TokenCounter Usage
-    __version__ install open_store to_items to_messages uninstall""".split()
+    """Balance Bill BudgetTooSmall CompressResult CompressorConfig CompressorError ConfigError
+    ContextCompressor Epoch Event Hit HostMoved InvalidMessages LedgerConflict LedgerCorrupt
+    LedgerError MemoryStore NothingShorter Part Preview RequestUsage Segment Session
+    SessionNotFound Store StoreUnavailable Summarizer SummarizerUnavailable SummaryError
+    SummaryRejected SummaryReply Telemetry TokenCounter Usage __version__ install open_store
+    to_items to_messages uninstall""".split()
 )
 SOURCES = sorted(Path(praison_compressor.__file__).parent.rglob("*.py"))
 MODULES = ["praison_compressor", "praison_compressor.praisonai", "praison_compressor.testing"]

@@ -84,7 +84,7 @@ async def use(compressor: ours.ContextCompressor, messages: list[Message]) -> li
     resumed: ours.CompressResult = compressor.resume("research-42", token_budget=4_000)
     saved: bool = compressor.save(messages, session_id="research-42")
     count: int = compressor.save_all()
-    view: list[Message] = compressor.best_view(messages, session_id="research-42")
+    view: list[Message] = compressor.best(messages, session_id="research-42").messages
     whole: list[Message] = compressor.verbatim(view, session_id="research-42")
     print(numbers, words, ids, cost, segments, resumed, saved, count)
     return whole

@@ -51,7 +51,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         transcription_model: model that transcribes the user's speech; without a transcript
             nothing is remembered. None: keep the session's setting.
         ack_timeout_seconds: longest wait for the server's answer to a change.
-        on_fold: receives the compressor's events.
+        on_compressor_event: receives the compressor's events.
 
     Raises:
         ConfigError: invalid marks, URL or options.
@@ -79,7 +79,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         session_id: str | None = None,
         transcription_model: str | None = "whisper-1",
         ack_timeout_seconds: float = 10.0,
-        on_fold: Listener | None = None,
+        on_compressor_event: Listener | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(name, llm, model, realtime, instructions, verbose, **kwargs)
@@ -91,7 +91,9 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         self.marks = Marks(max_history_items or 0, trigger_items or 0)
         self.transcription_model = transcription_model
         options = memory_options((config or CompressorConfig()).with_environment(), self.llm)
-        engine = ContextCompressor(options, summarizer=summarizer, store=store, on_event=on_fold)
+        engine = ContextCompressor(
+            options, summarizer=summarizer, store=store, on_event=on_compressor_event
+        )
         self.store = engine.store
         self._memory = VoiceMemory(engine, self.session_id)
         items = Items(bytes_per_ms(self._realtime_config.output_audio_format))
@@ -150,7 +152,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     async def adisconnect(self) -> bool:
         """Disconnect and cancel a running fold; return whether it worked."""
         closed: bool = await super().adisconnect()
-        await self._on_disconnect()
+        await self._clear_connection()
         return closed
 
     async def _open(self) -> None:
@@ -182,7 +184,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             audio_input.setdefault("transcription", {"model": self.transcription_model})
         return session
 
-    async def _on_disconnect(self) -> None:
+    async def _clear_connection(self) -> None:
         self._connected = False
         self._ws = None
         await self._folding.stop()
@@ -242,7 +244,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             self._report(error)
         # A cancelled task skips this: its connection stays usable.
         if self._ws is socket:
-            await self._on_disconnect()
+            await self._clear_connection()
 
     async def _receive(self, message: str | bytes) -> None:
         try:

@@ -201,7 +201,7 @@ class Folding:
             if self._task is task:  # cancelled before its first step
                 self._task = None
         self._resume_at = 0
-        self.items.on_disconnect()
+        self.items.keep_live()
 
     # ------------------------------------------------------------ a new connection
 

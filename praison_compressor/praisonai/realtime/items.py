@@ -266,7 +266,7 @@ class Items:
         item.fill(data)
         return item
 
-    def on_disconnect(self) -> None:
+    def keep_live(self) -> None:
         """Keep only the items of the live window, for the next connection."""
         self._items = self.live()
         for item in self._items:
