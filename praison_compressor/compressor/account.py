@@ -98,7 +98,7 @@ class Account:
             return json.dumps(values, separators=(",", ":"))
 
         with _log_failure(self._restore_due):
-            self._apply_note(store.note(self._session, change))
+            self._apply_note(store.change_note(self._session, change))
 
     @contextmanager
     def _hold_store(self, waits: bool) -> Iterator[bool]:

@@ -15,7 +15,7 @@ from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from ..view.frame import prose_of
 from ..view.jobs import Job
-from ..view.texts import Texts
+from ..view.renderer import ResultRenderer
 from ..view.view import View
 from .choices import new_keeps
 from .decision import Decision
@@ -26,7 +26,7 @@ class PlanTexts:
     """Write the texts of plans and make their segments; thread-safe."""
 
     writer: SummaryWriter
-    renderer: Texts
+    renderer: ResultRenderer
     tokens: TokenCounter
 
     async def write(
@@ -103,8 +103,8 @@ class PlanTexts:
         masks = {index: references[index] for index in plan.masks}
         excerpts = {index: references[index] for index in plan.excerpted}
         budget = decision.request.budget
-        lines = self.renderer.shorten_results(view, budget.large, excerpts)
-        lines |= self.renderer.mask_outputs(view, budget, masks)
+        lines = self.renderer.render_excerpts(view, budget.most_result_tokens, excerpts)
+        lines |= self.renderer.render_masks(view, budget, masks)
         for index in references:  # in their order
             if index in lines:
                 yield ("mask" if index in masks else "excerpt"), index, lines[index]

@@ -289,10 +289,10 @@ def _reason_for(part: Part, budget: Budget, view: View) -> str:
         return f"kept{also}"
     if part.name == "head":
         step = "first exchange" if view.head_end > view.transcript.leading + 1 else "task"
-        return f"kept: system prompt and {step} (head_tokens={budget.head:_}){also}"
+        return f"kept: system prompt and {step} (head_tokens={budget.head_tokens:_}){also}"
     if part.name == "tail":
-        newest = "the newest that fit" if part.tokens_before < budget.tail else "the newest"
-        return f"kept: {newest} (protect_last_n_tokens={budget.tail:_}){also}"
+        newest = "the newest that fit" if part.tokens_before < budget.tail_tokens else "the newest"
+        return f"kept: {newest} (protect_last_n_tokens={budget.tail_tokens:_}){also}"
     if chosen == part.messages:
         return f"kept{also}"
     only_users = all(view.transcript.messages[index].get("role") == "user" for index in inside)

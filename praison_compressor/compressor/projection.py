@@ -23,7 +23,7 @@ from ..messages.thinking import binds_thinking, signatures, without_thinking
 from ..tokens.counter import TokenCounter
 from ..view.frame import BRIDGE, is_framed, is_pinned, without_recall_tools
 from ..view.masks import messages_to_keep
-from ..view.texts import Texts
+from ..view.renderer import ResultRenderer
 from ..view.tiles import AddedMessage
 from ..view.view import View
 from .choices import apply_choices
@@ -35,7 +35,7 @@ class Projector:
     """Find a store's segments in transcripts, with one model's counts; thread-safe."""
 
     def __init__(self, config: CompressorConfig, store: Store, tokens: TokenCounter) -> None:
-        self.renderer = Texts(config, tokens, redacts_secrets=redacts_secrets(store))
+        self.renderer = ResultRenderer(config, tokens, redacts_secrets=redacts_secrets(store))
         self._store = store
         self._tokens = tokens
         self._cache = tokens.cache
@@ -91,7 +91,7 @@ class Projector:
             digests=tuple(aliases.get(item.digest, item.digest) for item in cached),
             tokens=tuple(tokens),
             segments=self._segments(session, request.budget.window_limit),
-            head_tokens=request.budget.head,
+            head_tokens=request.budget.head_tokens,
             kept_out=messages_to_keep(copies, transcript.steps, request.config),
             pinned=request.pinned,
             bridge=AddedMessage(BRIDGE, self._tokens.message(BRIDGE)),

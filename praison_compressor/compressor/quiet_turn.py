@@ -15,7 +15,7 @@ from ..messages import Message, is_result, read_transcript
 from ..messages.digests import CachedMessage, MessageCache
 from ..messages.thinking import signatures
 from ..tokens.counter import TokenCounter
-from ..view.tiles import AddedMessage, SentRun, lay_masks, lay_summaries, replace_runs
+from ..view.tiles import AddedMessage, SentRun, lay_results, lay_summaries, replace_runs
 from ..view.view import View
 from .projection import renderings
 from .request import Request
@@ -51,8 +51,8 @@ class LastTurn:
         if cached is None:
             return None
         added = sum(tokens.each(cached))
-        large = request.budget.large
-        if large is not None and added > large:
+        most = request.budget.most_result_tokens
+        if most is not None and added > most:
             return None
         result = replace(
             self.result,
@@ -118,7 +118,7 @@ def last_turn_of(
 
 
 def _basis(request: Request, tokens: TokenCounter) -> Basis:
-    return tokens, tokens.ratio, request.budget.head, request.pinned
+    return tokens, tokens.ratio, request.budget.head_tokens, request.pinned
 
 
 def _watched_digests(view: View, cache: MessageCache) -> frozenset[str] | None:
@@ -137,7 +137,7 @@ def _watched_digests(view: View, cache: MessageCache) -> frozenset[str] | None:
     ]
     if tuple(lay_summaries(view.digests, segments, later_replaceable)) != view.tiles:
         return None
-    if lay_masks(view.digests, segments, later_replaceable) != view.result_segments:
+    if lay_results(view.digests, segments, later_replaceable) != view.result_segments:
         return None
     applied = [tile.segment for tile in view.tiles]
     unapplied = {d for s in segments if s not in applied for d in (*s.run, *s.aliases())}

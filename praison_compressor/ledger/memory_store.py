@@ -328,15 +328,18 @@ class MemoryStore:
             if self._leases.get(key, ("", 0.0))[0] == holder:
                 del self._leases[key]
 
-    def note(self, session: Session, change: Callable[[str], str] | None = None) -> str:
+    def note(self, session: Session) -> str:
         """See `NoteStore.note`."""
-        key = session.key
         with self._lock:
-            if change is not None:
-                self._notes[key] = change(self._notes.pop(key, ""))
-                while len(self._notes) > MOST_SESSIONS:
-                    self._notes.popitem(last=False)
-            return self._notes.get(key, "")
+            return self._notes.get(session.key, "")
+
+    def change_note(self, session: Session, change: Callable[[str], str]) -> str:
+        """See `NoteStore.change_note`."""
+        with self._lock:
+            note = self._notes[session.key] = change(self._notes.pop(session.key, ""))
+            while len(self._notes) > MOST_SESSIONS:
+                self._notes.popitem(last=False)
+            return note
 
     def close(self) -> None:
         """See `Store.close`."""

@@ -111,8 +111,11 @@ class BoundedStore(Protocol):
 class NoteStore(Protocol):
     """A store with a short text beside each session, outside its chain."""
 
-    def note(self, session: Session, change: Callable[[str], str] | None = None) -> str:
-        """Return the session's text or ""; change it first if asked.
+    def note(self, session: Session) -> str:
+        """Return the session's text or ""."""
+
+    def change_note(self, session: Session, change: Callable[[str], str]) -> str:
+        """Replace the session's text by its change; return the new text.
 
         `change` may be called again, after a conflict.
         """

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from ..errors import ConfigError
 from ..messages import Message, result_text, tool_calls_of
 from ..messages.calls import arguments_of
-from ..quotes import read_calls
+from ..messages.results import pair_calls
 
 # Scripts without spaces: each character is a word.
 UNSPACED_SCRIPTS = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
@@ -163,7 +163,7 @@ def _partner_phrases(
     for run in runs:
         near = [digest for digest in run if digest in own]
         messages = [documents[digest].message for digest in near]
-        for pair in read_calls(messages) if near[1:] else ():
+        for pair in pair_calls(messages) if near[1:] else ():
             if pair.is_answered:
                 call, result = near[pair.at], near[pair.answered_at]
                 of_partner[call] |= own[result]

@@ -15,6 +15,7 @@ Calls and results stand beside the content (OpenAI's `tool_calls`, role `tool`),
 - `digests`: canonical and content digests; the cache of messages
 - `calls`: a call's arguments, command line and kind
 - `changed_files`: the files that a call names and changes
+- `speakers`: who wrote which text of a message; the user's words inside results
 - `results`: a result's exit code and output; its call
 - `thinking`: signed thinking of Anthropic's models, found and left out
 - `secrets`: keys and passwords masked

@@ -1,13 +1,16 @@
-"""Read a tool's result: its exit code, its output, and its call."""
+"""Read a tool's result: its exit code, output and call."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .calls import ACTS, kind_of
-from .shapes import Message, ToolCall, parse_json, tool_calls_of
+from .shapes import Message, ToolCall, is_result, parse_json, result_text, text_of, tool_calls_of
+from .speakers import SHELL_PROMPT, SpokenPart, spoken_parts
+
+AGENT_TEXT = "assistant"  # the name of a call that an agent without native calls wrote in its text
 
 _EXIT = re.compile(
     r"(?:exit(?:ed)?(?: with)?(?: \w+)?[ _-]?(?:code|status)|return ?code)[^\w-]{0,4}(-?\d+)"
@@ -84,16 +87,20 @@ def acts_first(record: CallRecord) -> tuple[bool, int]:
 
 
 class CallPairing:
-    """Find the call that a result answers, even if ids repeat."""
+    """Find the call that a result answers, whatever its ids."""
 
     def __init__(self) -> None:
         self.calls: list[CallRecord] = []
+        self.last_text: tuple[int, str] | None = None
+        """The assistant's newest text, unless a call, a result or the user follows it."""
         self._open: dict[str, list[CallRecord]] = {}
         self._newest: dict[str, CallRecord] = {}
 
-    def add_calls(self, message: Message, at: int) -> bool:
-        """Add a message's calls; return whether there are any."""
+    def add_calls(self, message: Message, at: int) -> None:
+        """Add the calls of the assistant's message."""
         records = [CallRecord(at, call) for call in tool_calls_of(message)]
+        text = text_of(message)
+        self.last_text = (at, text) if text.strip() and not records else None
         if records:
             self._open = {}
         for record in records:
@@ -101,12 +108,47 @@ class CallPairing:
                 self._open.setdefault(key, []).append(record)
                 self._newest[key] = record
         self.calls += records
-        return bool(records)
 
-    def add_result(self, key: str, text: str, at: int) -> CallRecord | None:
+    def add_result(self, result: Message, at: int) -> CallRecord | None:
+        """Add a message of a result; return its call."""
+        key = str(result.get("tool_call_id") or result.get("name") or "")
+        return self._answer(key, result_text(result), at, result)
+
+    def add_part(self, part: SpokenPart, at: int) -> CallRecord | None:
+        """Add a part in the user's role; return its call."""
+        if part.block is not None:
+            return self._answer(str(part.block.get("tool_use_id") or ""), part.text, at, part.block)
+        last, record = self.last_text, None
+        if last and (part.source == "result" or SHELL_PROMPT.search(part.text[-60:])):
+            # An agent without native calls: its text is the call.
+            record = CallRecord(last[0], ToolCall("", AGENT_TEXT, last[1]), part.text, at)
+            self.calls.append(record)
+        if record or part.source == "user":
+            self.last_text = None
+        return record
+
+    def _answer(
+        self, key: str, text: str, at: int, result: Mapping[str, object]
+    ) -> CallRecord | None:
         """Add a result to the key's first open, else newest, call."""
+        self.last_text = None
         waiting = (record for record in self._open.get(key, ()) if not record.is_answered)
         record = next(waiting, None) or self._newest.get(key)
         if record is not None:
-            record.text, record.answered_at = text, at
+            is_error = result.get("is_error") is True
+            record.text, record.answered_at = f"is_error: {text}" if is_error else text, at
         return record
+
+
+def pair_calls(messages: Sequence[Message]) -> list[CallRecord]:
+    """Return the calls of messages, each with its result."""
+    pairing = CallPairing()
+    for at, message in enumerate(messages):
+        if is_result(message):
+            pairing.add_result(message, at)
+        elif message.get("role") == "assistant":
+            pairing.add_calls(message, at)
+        elif message.get("role") == "user":
+            for part in spoken_parts(message):
+                pairing.add_part(part, at)
+    return pairing.calls

@@ -221,9 +221,8 @@ class ModelCompressors:
             reserve = min(answer, learned_window - 1) if answer > longest else reserve_before
             messages = model.engine.tokens.messages(sent.view)
             needed = messages + self.overhead(sent.request, learned_window)
-            window = _window_below(needed, reserve, learned_window, learned.floor)
-            learned.lower(window)
-            self._resize(model, window, reserve)
+            learned.lower_until(lambda window: needed > window - _reserve(reserve, window))
+            self._resize(model, reserve)
             return True
 
     def learn_pass(self, sent: SentRequest) -> None:
@@ -238,7 +237,7 @@ class ModelCompressors:
                 model.engine.tokens.calibrate(view, trial.prompt_tokens, request.tools)
             if window is None:
                 return
-            self._resize(model, window, model.engine.config.output_reserve)
+            self._resize(model, model.engine.config.output_reserve)
         logger.warning(
             "agent %s: the window of %s is now taken as %d tokens, by what it refused and took",
             *(agent_title(self._agent()), sent.request.model, window),
@@ -253,7 +252,8 @@ class ModelCompressors:
                 return
             if model.is_trial_uncertain:
                 model.vain_words.add(refused.words)
-            self._resize(model, model.learned.cancel_trial(), refused.reserve)
+            model.learned.cancel_trial()
+            self._resize(model, refused.reserve)
 
     def is_trial_uncertain(self, model: str | None) -> bool:
         """Return whether a smaller window is tried after an uncertain refusal."""
@@ -268,15 +268,16 @@ class ModelCompressors:
             if window is None or window >= _window_of(model.engine.config):
                 return
             model.learned.learn_truncation(window)
-            self._resize(model, window, model.engine.config.output_reserve)
+            self._resize(model, model.engine.config.output_reserve)
         logger.warning(
             "agent %s: %s silently reads at most %d tokens of a request: its window is now taken "
             "as that",
             *(agent_title(self._agent()), request.model, window),
         )
 
-    def _resize(self, model: _Model, window: int, reserve: int | None) -> None:
-        """Give a model a compressor with another window and output reserve."""
+    def _resize(self, model: _Model, reserve: int | None) -> None:
+        """Give a model a compressor with its learned window and a reserve."""
+        window = model.learned.window
         reserve = _usable_reserve(reserve, window)
         config = replace(model.engine.config, context_window=window, output_reserve=reserve)
         model.engine = self._make(config, model.engine.tokens)
@@ -284,13 +285,6 @@ class ModelCompressors:
 
 def _window_of(config: CompressorConfig) -> int:
     return model_limits(config.model, config.context_window).window
-
-
-def _window_below(needed: int, reserve: int | None, window: int, floor: int) -> int:
-    """Return a window below the refused tokens, at least the floor."""
-    while needed <= window - _reserve(reserve, window) and window > floor:
-        window = max(window // 2, floor)
-    return window
 
 
 def _usable_reserve(reserve: int | None, window: int) -> int | None:

@@ -2,14 +2,13 @@
 
 In the order in which data passes them:
 
-- `speakers`: who wrote which text of a message; the user's words inside results
 - `output_lines`: which words of an output are quoted
 - `user`, `todos`, `work`: the sections
 - `rendering`: sections within a budget, and the outline of the calls that no section quotes
-- `quoting`: `read_quotes`, one pass over the messages; `Quotes.render`; `read_calls`
+- `quoting`: `read_quotes`, one pass over the messages; `Quotes.render`
 """
 
 from .output_lines import deciding_line
-from .quoting import Quotes, read_calls, read_quotes
+from .quoting import Quotes, read_quotes
 
-__all__ = ["Quotes", "deciding_line", "read_calls", "read_quotes"]
+__all__ = ["Quotes", "deciding_line", "read_quotes"]

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..messages import Message, ToolCall, calls, changed_files, is_result, results, shapes, text_of
+from ..messages import Message, calls, changed_files, results, shapes, speakers
 from ..messages.shortening import cut_line
-from . import speakers, user, work
+from . import user, work
 from .rendering import CountText, Renderer
 from .todos import TODO_TOOLS, TodoList
 from .user import UserText
@@ -39,8 +39,6 @@ class Quotes:
     """Position -> text of the assistant, calls left out."""
     roles: Counter[str] = field(default_factory=Counter)
     pairs: results.CallPairing = field(default_factory=results.CallPairing)
-    _last_text: tuple[int, str] | None = None
-    """The assistant's newest text, unless a call or a result follows it."""
 
     def render(
         self,
@@ -84,40 +82,35 @@ class Quotes:
         """Read the message at a position."""
         role = str(message.get("role"))
         self.roles[role] += 1
-        if is_result(message):
-            id = str(message.get("tool_call_id") or message.get("name") or "")
-            self._read_result(id, shapes.result_text(message), at, message)
+        if shapes.is_result(message):
+            record = self.pairs.add_result(message, at)
+            self._read_result(record, shapes.result_text(message), message)
         elif role == "assistant":
-            text, makes_calls = text_of(message), self.pairs.add_calls(message, at)
-            self._last_text = (at, text) if text.strip() and not makes_calls else None
+            text = shapes.text_of(message)
+            self.pairs.add_calls(message, at)
             self.texts |= {at: text} if text.strip() else {}
         elif role == "user":
             for part in speakers.spoken_parts(message):
                 self._read_part(at, part)
 
     def _read_part(self, at: int, part: speakers.SpokenPart) -> None:
+        before = self.pairs.last_text
+        record = self.pairs.add_part(part, at)
         if part.block is not None:
-            self._read_result(str(part.block.get("tool_use_id") or ""), part.text, at, part.block)
-        elif self._last_text and (
-            part.source == "result" or speakers.SHELL_PROMPT.search(part.text[-60:])
-        ):
-            # An agent without native calls: its text is the call.
-            asked_at, text = self._last_text
-            call = ToolCall("", work.AGENT_TEXT, text)
-            self.pairs.calls.append(results.CallRecord(asked_at, call, part.text, at))
-            del self.texts[asked_at]
-            self._last_text = None
+            self._read_result(record, part.text, part.block)
+        elif record is not None:  # an agent without native calls: its text is the call
+            del self.texts[record.at]
         elif part.source == "user":
-            before = self._last_text or (-1, "")
-            self._end_turn()
-            self.user_texts.append(user.with_question(at, part.text, part.origin, *before))
+            self.reports |= {before[0]} if before else set()
+            question = before or (-1, "")
+            self.user_texts.append(user.with_question(at, part.text, part.origin, *question))
         elif part.source == "host" and _ANY_TAG.sub("", part.text).strip():
             self.user_texts.append(UserText(at, part.text, part.origin, by_user=False))
 
-    def _read_result(self, id: str, text: str, at: int, result: Mapping[str, object]) -> None:
-        self._last_text = None
-        is_error = result.get("is_error") is True
-        record = self.pairs.add_result(id, f"is_error: {text}" if is_error else text, at)
+    def _read_result(
+        self, record: results.CallRecord | None, text: str, result: Mapping[str, object]
+    ) -> None:
+        """Read the user's words in a call's result."""
         if record is None:
             return
         if calls.normalize_key(record.call.name) in speakers.ASKING_TOOLS:
@@ -125,19 +118,16 @@ class Quotes:
         else:
             words, origin, most = speakers.user_words_in(text), "in the result of", DECIDED_CHARS
             # What a fetched page or a file opens with is nobody's decision about a call.
+            is_error = result.get("is_error") is True
             if words and not is_error and calls.kind_of(record.call) != calls.ACTS:
                 return
         if words.strip():
             line = cut_line(calls.call_text(record.call), most)
-            self.user_texts.append(UserText(at, words, f"{origin} {line}"))
-
-    def _end_turn(self) -> None:
-        self.reports |= {self._last_text[0]} if self._last_text else set()
-        self._last_text = None
+            self.user_texts.append(UserText(record.answered_at, words, f"{origin} {line}"))
 
     def finish(self, rule_sources: tuple[str, ...]) -> None:
         """Sort the calls into sections."""
-        self._end_turn()
+        self.reports |= {self.pairs.last_text[0]} if self.pairs.last_text else set()
         for record in self.pairs.calls:
             self._sort_call(record, rule_sources)
 
@@ -179,8 +169,3 @@ def read_quotes(messages: Sequence[Message], rule_sources: tuple[str, ...] = ())
         quotes.read_message(at, message)
     quotes.finish(rule_sources)
     return quotes
-
-
-def read_calls(messages: Sequence[Message]) -> list[results.CallRecord]:
-    """Return the calls of messages, each with its result."""
-    return read_quotes(messages).pairs.calls

@@ -76,7 +76,7 @@ class Section(NamedTuple):
 
 NAMED_IN_NOTE = 4  # tools, or places, named in the line that counts what is left out
 NAME_CHARS = 48  # of what a call was given, in the outline
-CALL_TOKENS, NAMED_TOKENS = 13, 8  # of a call in the outline, as a rule and at least
+OUTLINE_CALL_TOKENS, NAMED_TOKENS = 13, 8  # of a call in the outline, as a rule and at least
 NOTE_TOKENS = 20  # tokens of the line that counts what is left out
 TRIES = 4  # to print a section within its room
 HEADING_TOKENS = 14
@@ -117,7 +117,7 @@ class Renderer:
 
         Use at most `budget` tokens; reserve `outline` of them for the outline if needed.
         """
-        reserved = min(outline, CALL_TOKENS * len(calls)) if self.references else 0
+        reserved = min(outline, OUTLINE_CALL_TOKENS * len(calls)) if self.references else 0
         text, shown, left_out = self._render_sections(sections, budget - reserved)
         quoted = {entry.record for entry in shown}
         others = [call for call in calls if call not in quoted]

@@ -8,9 +8,9 @@ from itertools import chain
 from typing import NamedTuple
 
 from ..messages.shortening import cut_line
+from ..messages.speakers import TYPED_COMMAND
 from . import rendering
 from .rendering import QuoteEntry, Section
-from .speakers import TYPED_COMMAND
 
 FIRST, STATES, ASKS, REPEATED = range(4)
 """Ranks: the first text, the newest and words in results; statements; questions; repetitions."""

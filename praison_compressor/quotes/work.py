@@ -9,12 +9,11 @@ from fnmatch import fnmatchcase
 from ..messages import ToolCall, calls, changed_files, results
 from ..messages.display import pluralize
 from ..messages.shortening import cut_line
+from ..messages.speakers import IN_USER_ROLE, without_notes
 from .output_lines import deciding_line, is_failure
 from .rendering import COMMANDS, FILES, INSTRUCTIONS_READ, QuoteEntry, Section
-from .speakers import IN_USER_ROLE, without_notes
 
 UNANSWERED = "no result was recorded"
-AGENT_TEXT = "assistant"  # the name of a call that an agent without native calls wrote in its text
 COMMAND_LINE_CHARS = 200
 LEAST_ENTRIES, ENTRY_TOKENS = 24, 150  # calls with results that a section is made from
 Records = Sequence[results.CallRecord]
@@ -40,7 +39,7 @@ def _entry(records: Records, rank: tuple[int, ...], title: str, path: str = "") 
 def _facts(record: results.CallRecord, output: str, words: str) -> Iterator[str]:
     """Yield a result's role, its size and its exit code of 0."""
     kind = calls.kind_of(record.call)
-    if record.call.name == AGENT_TEXT and not record.call.id:
+    if record.call.name == results.AGENT_TEXT and not record.call.id:
         yield f"{IN_USER_ROLE}:"
     if not words or (kind == calls.LISTS and "\n" in output.strip()):
         lines = pluralize(output.strip().count("\n") + 1, "line")

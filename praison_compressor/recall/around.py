@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ..messages import Message
 from ..messages.display import call_as_text, message_as_text
-from ..messages.results import CallRecord
-from ..quotes import read_calls
+from ..messages.results import CallRecord, pair_calls
 from .layout import length_without_ending, split_lines
 from .references import Reference
 
@@ -22,7 +21,7 @@ class Around:
     ) -> None:
         """Hold messages from ordinal `start`; `shared` lines end several messages."""
         self.segment, self.start, self.messages, self.shared = segment, start, messages, shared
-        self._calls = read_calls(messages)
+        self._calls = pair_calls(messages)
 
     def lines(self, at: int) -> list[str]:
         """Return a message's lines without an ending that other messages share."""

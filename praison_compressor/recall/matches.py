@@ -13,7 +13,7 @@ from ..concurrency import computed_once
 from ..ledger.words import Hit, distinct_words
 from ..messages import Message, ToolCall, tool_calls_of
 from ..messages.display import call_as_text, message_as_text, truncate_line
-from ..quotes import read_calls
+from ..messages.results import pair_calls
 from .layout import (
     block_around,
     chars_of,
@@ -102,7 +102,7 @@ def _answer_pairs(found: Sequence[FoundMessage]) -> list[tuple[int, int, ToolCal
     pairs = []
     for numbers in by_segment.values():
         numbers.sort(key=lambda number: found[number].place)
-        calls = read_calls([found[number].hit.message for number in numbers])
+        calls = pair_calls([found[number].hit.message for number in numbers])
         pairs += [
             (numbers[c.at], numbers[c.answered_at], c.call) for c in calls if c.answered_at > c.at
         ]

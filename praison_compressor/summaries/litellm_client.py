@@ -1,7 +1,7 @@
-"""Ask the auxiliary model through litellm; read answers, costs and errors.
+"""Ask the auxiliary model through litellm; find where the host's requests go.
 
-Only this module asks litellm anything, and imports it at the first summary. With an `api_base` all
-requests go there, so that an on-premises transcript stays on its premises.
+Only this module asks litellm anything; it imports litellm at the first summary. With an `api_base`
+all requests go there, so that an on-premises transcript stays on its premises.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from ..ledger.segments import Usage
 from ..messages import Message
 from ..tokens.counter import TokenCounter
 from ..tokens.refusals import SMALLEST_WINDOW, error_text, overflow_of
+from ..tokens.windows import LearnedWindows, taught_window
 from .litellm_client import failure_of, retry_after
 from .prompts import SummaryRequest
 from .protocol import SummaryReply
@@ -72,8 +73,7 @@ class ModelCaller:
     summarizer: Any
     emit: Callable[[Event], None]
     session_id: str
-    learned_windows: dict[str | None, int]
-    """Model -> the window that its refusals teach; only this class writes it."""
+    learned_windows: LearnedWindows
     model: str | None = None
     """The model to ask; None means the summarizer's own."""
 
@@ -85,7 +85,7 @@ class ModelCaller:
     @property
     def window(self) -> int | None:
         """Return the window in tokens, or None for any number."""
-        windows = (self.learned_windows.get(self.model_name), self._stated_window())
+        windows = (self.learned_windows.of(self.model_name), self._stated_window())
         return min((window for window in windows if window is not None), default=None)
 
     def _stated_window(self) -> int | None:
@@ -128,12 +128,12 @@ class ModelCaller:
         raise NoUsableAnswer(window_too_small(spent), tally)
 
     def _learn_window(self, error: Exception, sent: int, max_tokens: int) -> None:
-        window = window_from_refusal(error, sent, max_tokens)
-        if window is None:
+        refusal = overflow_of(error, sent)
+        window = 0 if refusal is None else taught_window(refusal, sent, max_tokens)
+        if window < SMALLEST_WINDOW:
             return
         name = self.model_name
-        # Another summary of this model may have learned a smaller window meanwhile.
-        self.learned_windows[name] = min(window, self.learned_windows.get(name, window))
+        self.learned_windows.learn(name, window)
         logger.warning(
             "%s refused a request of %d tokens as too long; its window counts as %d tokens now",
             *(name or "the auxiliary model", sent, window),
@@ -179,21 +179,6 @@ class ModelCaller:
             timeout_seconds=self.config.timeout_seconds,
         )
         return _check_reply(reply)
-
-
-def window_from_refusal(error: Exception, sent: int, max_tokens: int) -> int | None:
-    """Return the smaller window that a refusal for length teaches, or None.
-
-    The window is the refusal's number if that is below the request, else half of the request.
-    `sent` are the request's tokens, `max_tokens` those of its answer.
-    """
-    refusal = overflow_of(error, sent)
-    if refusal is None:
-        return None
-    window = refusal.window
-    if window is None or window >= sent + max_tokens:
-        window = sent // 2 + max_tokens
-    return window if window >= SMALLEST_WINDOW else None
 
 
 # -------------------------------------------------------------- a user's own summarizer

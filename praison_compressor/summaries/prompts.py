@@ -11,7 +11,7 @@ from typing import Any
 from ..messages import Message, is_result, text_of, tool_calls_of
 from ..messages.display import pluralize
 from ..messages.shapes import has_tool_part, is_result_block, media_count, result_blocks
-from ..quotes.speakers import is_tool_output
+from ..messages.speakers import is_tool_output
 from ..view.frame import EARLIER_TAG, PARTS_TAG, SOURCE_TAG, escape, is_framed
 
 # -------------------------------------------------------------- requests

@@ -18,6 +18,7 @@ from ..events import Event
 from ..ledger.segments import Usage
 from ..messages.secrets import Redactor, wants_redaction
 from ..tokens.counter import TokenCounter
+from ..tokens.windows import LearnedWindows
 from ..view.masks import MASK, mask_by_policy
 from .composition import Composition, mark_headings
 from .litellm_client import REFUSED, LiteLLMSummarizer
@@ -50,7 +51,7 @@ class SummaryWriter:
         self.tokens = tokens
         self.emit = emit
         self.breaker = CircuitBreaker()
-        self._learned_windows: dict[str | None, int] = {}
+        self._learned_windows = LearnedWindows()
         self._on_disk = on_disk
 
     def end_cooldowns(self, session_id: str) -> None:

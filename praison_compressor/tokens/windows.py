@@ -6,6 +6,7 @@ window; otherwise it teaches nothing. A window that no refusal confirmed is trie
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import isqrt
 
@@ -13,6 +14,33 @@ from .refusals import SMALLEST_WINDOW, Overflow
 
 UPWARD_AFTER = 50
 """Passing requests before a larger window is tried; quadrupled after each try."""
+
+
+def taught_window(refusal: Overflow, sent: int, answer_tokens: int = 0, passed: int = 0) -> int:
+    """Return the window that a refusal teaches, in tokens by our count.
+
+    It is the refusal's number; else the answer's tokens and half of the request, or the middle
+    between the request and `passed`, the largest that passed, if that is more than half.
+    """
+    if refusal.window is not None:
+        return round(refusal.window * sent / (refusal.prompt_tokens or sent))
+    return (sent + (passed if passed < sent < 2 * passed else 0)) // 2 + answer_tokens
+
+
+class LearnedWindows:
+    """The smallest window that refusals taught, by model."""
+
+    def __init__(self) -> None:
+        self._windows: dict[str | None, int] = {}
+
+    def of(self, model: str | None) -> int | None:
+        """Return the model's learned window, or None."""
+        return self._windows.get(model)
+
+    def learn(self, model: str | None, window: int) -> None:
+        """Lower the model's window to this one, if it is smaller."""
+        # Two summaries of one model may be refused at once.
+        self._windows[model] = min(window, self._windows.get(model, window))
 
 
 @dataclass(frozen=True)
@@ -49,14 +77,7 @@ class LearnedWindow:
         is_last_try = self.trial is not None and not refusal.certain
         if is_last_try and (self.window <= self.floor or sent < 2 * self._largest):
             return None
-        if is_last_try:
-            window = self.floor
-        elif refusal.window is not None:
-            window = round(refusal.window * sent / (refusal.prompt_tokens or sent))
-        elif self._largest < sent < 2 * self._largest:
-            window = (self._largest + sent) // 2
-        else:
-            window = sent // 2
+        window = self.floor if is_last_try else taught_window(refusal, sent, passed=self._largest)
         first = self.trial or Trial(self.window, refusal, sent, refusal.prompt_tokens)
         self.trial = replace(first, refusal=refusal, sent=sent)
         self.window = max(min(window, self.window), self.floor)
@@ -86,15 +107,15 @@ class LearnedWindow:
         self.window = max(min(window, self.listed), self.floor)
         return self.window
 
-    def lower(self, window: int) -> None:
-        """Try a smaller window than `learn_refusal` returned."""
-        self.window = window
+    def lower_until(self, refuses: Callable[[int], bool]) -> None:
+        """Halve the window until it refuses the request, or is the floor."""
+        while self.window > self.floor and not refuses(self.window):
+            self.window = max(self.window // 2, self.floor)
 
-    def cancel_trial(self) -> int:
+    def cancel_trial(self) -> None:
         """Return to the window before a trial that did not pass."""
         if self.trial is not None:
             self.window, self.trial = self.trial.former_window, None
-        return self.window
 
     def learn_truncation(self, window: int) -> None:
         """Take the size to which a server silently cuts its requests."""

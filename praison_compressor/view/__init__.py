@@ -9,7 +9,7 @@ Nothing here calls a model or writes.
 - `masks`: old tool outputs as one line each
 - `cuts`: messages too long for the window, cut in their middle
 - `excerpts`: results that are too large, as their first and last lines
-- `texts`: what replaces messages, rendered and measured
+- `renderer`: masks and excerpts rendered; the sizes of all texts that replace messages
 - `jobs`: `Plan` and `Job`: which runs are replaced, in which room
 - `splits`: where the tail starts, and which runs before it summaries replace
 - `plan`: what a compression does: excerpts, then masks or summaries

@@ -56,23 +56,23 @@ class Budget:
     """The provider refuses a view above it: window - reserve - overhead."""
     trigger: int
     target: int
-    tail: int
-    head: int
-    prose: int | None
+    tail_tokens: int
+    head_tokens: int
+    prose_tokens: int | None
     """Asked of the model; None: 5 % of the segment, 750 to 8,000."""
-    quotes: int
+    quote_tokens: int
     """Set aside for quotes."""
-    most_quotes: int
+    most_quote_tokens: int
     """Quotes, once the tail has all it asks for."""
-    fold: int
+    fold_tokens: int
     """Most for old summaries; above it they are folded into one of this size."""
-    per_user_message: int = 0
-    """Least quotes per user message; 0: `quotes` is the whole budget."""
+    user_quote_tokens: int = 0
+    """Least quotes per user message; 0: `quote_tokens` is the whole budget."""
     min_gain: float = 0.05
     recent_turns: int = 0
-    mask_recent: int = 0
+    mask_recent_tokens: int = 0
     """Newest tokens whose tool outputs are not masked."""
-    large: int | None = None
+    most_result_tokens: int | None = None
     """Most for one tool result; a larger one is archived at once. None: no bound."""
     tail_share: float = TAIL_SHARE
     has_model: bool = False
@@ -108,7 +108,7 @@ class Budget:
         # The overhead varies and is left out: a result sent whole must stay whole.
         room = window - reserve
         large = max(int(room * LARGE_SHARE), min(floor, room // 2))
-        return replace(cls._with_target(config, usable, trigger, target), large=large)
+        return replace(cls._with_target(config, usable, trigger, target), most_result_tokens=large)
 
     @classmethod
     def exactly(cls, config: CompressorConfig, target: int) -> Budget:
@@ -123,7 +123,7 @@ class Budget:
             budget,
             tail_share=EXACT_TAIL_SHARE,
             tiny_tail_share=TINY_TAIL_SHARE,
-            most_quotes=max(0, target),
+            most_quote_tokens=max(0, target),
         )
 
     @classmethod
@@ -139,27 +139,27 @@ class Budget:
             limit=limit,
             trigger=trigger,
             target=target,
-            tail=tail,
-            head=limit // 10 if head is None else head,
-            prose=config.summary_target_tokens,
-            quotes=quotes,
-            most_quotes=quotes,
-            per_user_message=user_quote,
-            fold=int(target * config.fold_ratio),
+            tail_tokens=tail,
+            head_tokens=limit // 10 if head is None else head,
+            prose_tokens=config.summary_target_tokens,
+            quote_tokens=quotes,
+            most_quote_tokens=quotes,
+            user_quote_tokens=user_quote,
+            fold_tokens=int(target * config.fold_ratio),
             min_gain=config.min_gain_ratio,
             recent_turns=config.keep_recent_turns or 0,
-            mask_recent=min(target // 2, tail),
+            mask_recent_tokens=min(target // 2, tail),
         )
 
     @property
     def window_limit(self) -> int:
         """Return the window's limit; 0 for a requested size."""
-        return 0 if self.large is None else self.limit
+        return 0 if self.most_result_tokens is None else self.limit
 
     def prose_for(self, source_tokens: int) -> int:
         """Return the tokens of prose for a segment of that size."""
-        if self.prose is not None:
-            return self.prose
+        if self.prose_tokens is not None:
+            return self.prose_tokens
         return min(8_000, max(750, source_tokens // 20))
 
     # ---------------------------------------------------------- the marks of one view

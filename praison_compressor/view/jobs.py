@@ -75,13 +75,13 @@ class Plan:
 class Measures(Protocol):
     """The rendered sizes of what replaces messages."""
 
-    def excerpts(self, view: View, budget: Budget) -> Mapping[int, Segment]:
-        """Return the shortened form of each result above `budget.large` tokens."""
+    def measure_excerpts(self, view: View, budget: Budget) -> Mapping[int, Segment]:
+        """Return the shortened form of each result above `budget.most_result_tokens` tokens."""
 
-    def masks(self, view: View, budget: Budget) -> Mapping[int, int]:
+    def measure_masks(self, view: View, budget: Budget) -> Mapping[int, int]:
         """Return the tokens of each maskable output once it is masked."""
 
-    def quotes(self, view: View, run: Run, room: int, budget: Budget) -> int:
+    def measure_quotes(self, view: View, run: Run, room: int, budget: Budget) -> int:
         """Return the tokens that the quotes of a run take of `room`."""
 
 

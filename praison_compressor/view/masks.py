@@ -12,8 +12,8 @@ from ..messages.calls import call_text
 from ..messages.display import pluralize
 from ..messages.shapes import MASK_OPENS, is_result_block, replace_surrogates, result_blocks
 from ..messages.shortening import cut_line
+from ..messages.speakers import without_notes
 from ..quotes import deciding_line
-from ..quotes.speakers import without_notes
 
 CALL_CHARS = 100
 DECIDING_CHARS = 80

@@ -45,12 +45,12 @@ def plan(view: View, budget: Budget, measures: Measures) -> Plan | None:
     Raises:
         BudgetTooSmall: what cannot be dropped exceeds the limit.
     """
-    excerpts = measures.excerpts(view, budget)
+    excerpts = measures.measure_excerpts(view, budget)
     view = view.with_segments(excerpts.values())
     budget = _adjust_marks(view, budget)
     chosen = None
     if view.size() > budget.trigger:
-        masking = _mask_plan(view, budget, measures.masks(view, budget))
+        masking = _mask_plan(view, budget, measures.measure_masks(view, budget))
         chosen = masking or _summary_plan(view, budget, measures)
     if chosen is None and excerpts:
         chosen = Plan(len(view.tokens), view.size())
@@ -76,14 +76,14 @@ def plan_range(view: View, budget: Budget, measures: Measures) -> Plan | None:
     runs = replaceable_runs(view, len(view.tokens), ALL)
     wanted = budget.prose_for(sum(view.original_tokens(*run) for run in runs))
     users = sum(start <= n < end for start, end in runs for n in view.transcript.users)
-    quotes = max(budget.most_quotes, budget.per_user_message * users)
+    quotes = max(budget.most_quote_tokens, budget.user_quote_tokens * users)
     shown = sum(view.shown_tokens(*run) for run in runs)
     room = min(wanted + quotes, int(shown * FORCED_SHARE))
     if room < SMALLEST_SUMMARY * max(1, len(runs)):
         return None
     prose = min(wanted, int(room * PROSE_SHARE)) if budget.has_model else 0
-    needs = [measures.quotes(view, run, room, budget) for run in runs]
-    rooms = Rooms(room, prose, room if budget.per_user_message else quotes)
+    needs = [measures.measure_quotes(view, run, room, budget) for run in runs]
+    rooms = Rooms(room, prose, room if budget.user_quote_tokens else quotes)
     range_plan = Plan(
         runs[-1][1], size_without(view, runs) + room, jobs_for(view, runs, needs, rooms)
     )
@@ -153,7 +153,7 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
     target if the freed tokens pay for the reread: the prefix cache ends at the first mask.
     Otherwise a summary frees more for the same price.
     """
-    recent = choose_cut(view, budget.mask_recent, 0)
+    recent = choose_cut(view, budget.mask_recent_tokens, 0)
     gains = {
         index: view.message_tokens(index) - tokens
         for index, tokens in masks.items()

@@ -143,8 +143,8 @@ class SummaryPlanner:
         full_start = self.view.longest_tail(full_tail)
         # A fold may fill its share, with prose of twice the request. The next summary must still
         # fit, or each one folds.
-        next_summary = max(self._prose + self.budget.quotes, 2 * self._prose)
-        must_fold = self._old_tokens > self.budget.fold + next_summary
+        next_summary = max(self._prose + self.budget.quote_tokens, 2 * self._prose)
+        must_fold = self._old_tokens > self.budget.fold_tokens + next_summary
         scopes: tuple[Scope, ...] = (FOLD_LARGE, ALL)
         if self._old_tokens and not must_fold:
             scopes = (NEW_LARGE, NEW, *scopes)
@@ -186,8 +186,8 @@ class SummaryPlanner:
         users = self.view.transcript.users
         turns = self.budget.recent_turns
         recent = self.view.tail_tokens(users[-turns:][0]) if turns and users else 0
-        least = self._tail_room(self.budget.target) if self.budget.tail >= LARGE_TAIL else 0
-        return max(self.budget.tail, recent, least)
+        least = self._tail_room(self.budget.target) if self.budget.tail_tokens >= LARGE_TAIL else 0
+        return max(self.budget.tail_tokens, recent, least)
 
     def _tail_room(self, goal: int) -> int:
         """Return the tail's share of the goal, in whole steps."""
@@ -215,12 +215,13 @@ class SummaryPlanner:
         """Return the tokens that quote the beginning of each user message."""
         view = self.view
         users = [n for n in view.transcript.users if view.replaceable[n] and n not in view.covered]
-        return self.budget.per_user_message * len(users)
+        return self.budget.user_quote_tokens * len(users)
 
     def _quote_room(self, scope: Scope, quotes: int) -> int:
-        """Return the tokens for quotes; a fold may fill `budget.fold`."""
-        folded = self.budget.fold - self._prose if scope.include_folds and self._old_tokens else 0
-        return max(quotes, self._least_quotes, folded if self.budget.per_user_message else 0)
+        """Return the tokens for quotes; a fold may fill `budget.fold_tokens`."""
+        folds = scope.include_folds and self._old_tokens and self.budget.user_quote_tokens
+        folded = self.budget.fold_tokens - self._prose if folds else 0
+        return max(quotes, self._least_quotes, folded)
 
     def _text_room(self, goal: int, scope: Scope, quotes: int) -> int:
         """Return the tokens that one text needs beside head and tail.
@@ -243,7 +244,7 @@ class SummaryPlanner:
         # Texts and tail share what is left.
         left = goal - size_without(self.view, replaceable_runs(self.view, last, scope))
         most = min(self._room_beside_tail(left + self.view.tail_tokens(last), goal), left)
-        return max(0, min(self._text_room(goal, scope, self.budget.most_quotes), most))
+        return max(0, min(self._text_room(goal, scope, self.budget.most_quote_tokens), most))
 
     def _has_room(self, goal: int, scope: Scope) -> bool:
         """Return whether the texts have half of the room they need.
@@ -251,7 +252,7 @@ class SummaryPlanner:
         Small runs that stay beside a tail may leave next to nothing for a summary of hundreds of
         messages (tests/compressor/test_tails.py).
         """
-        least = self._text_room(goal, scope, self.budget.quotes)
+        least = self._text_room(goal, scope, self.budget.quote_tokens)
         return not self.view.starts or 2 * self._reserved_room(goal, scope) >= least
 
     # ---------------------------------------------------------- measured quotes
@@ -259,20 +260,21 @@ class SummaryPlanner:
     def _measure_plan(self, split: Split) -> Plan:
         """Return the plan; give the room that quotes leave to the tail."""
         goal = split.goal
-        quotes = self._quote_room(split.scope, self.budget.most_quotes)
+        quotes = self._quote_room(split.scope, self.budget.most_quote_tokens)
         most = self._prose + quotes  # Larger texts would be folded soon.
         room = min(most, goal - split.kept_tokens)
         prose = min(self._prose, int(room * PROSE_SHARE)) if self.budget.has_model else 0
         needs = list[int]()
+        measure = self.measures.measure_quotes
         for _ in range(MOST_MEASURES):
-            needs = [self.measures.quotes(self.view, r, room, self.budget) for r in split.runs]
+            needs = [measure(self.view, run, room, self.budget) for run in split.runs]
             start = split.tail_start
             split = self._lengthen_tail(split, prose, min(most - prose, sum(needs)))
             room = min(most, goal - split.kept_tokens)
             if split.tail_start == start:
                 break
         # Where no budget is set, quotes take what the prose leaves.
-        quotes = room if self.budget.per_user_message else quotes
+        quotes = room if self.budget.user_quote_tokens else quotes
         # A model's text may also take half of the free tokens below the trigger.
         spare = max(0, self.budget.trigger - goal) // 2
         jobs = jobs_for(self.view, split.runs, needs, Rooms(room, prose, quotes, spare))

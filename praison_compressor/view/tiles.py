@@ -67,7 +67,7 @@ def lay_summaries(
     return tiles
 
 
-def lay_masks(
+def lay_results(
     digests: Sequence[str], segments: Sequence[Segment], replaceable: Sequence[bool]
 ) -> dict[int, Segment]:
     """Lay recorded masks and excerpts along a transcript, each once.

@@ -19,7 +19,7 @@ from ..messages import Message, Transcript, is_result
 from ..messages.digests import Originals
 from ..messages.thinking import without_thinking
 from .masks import results_with_calls
-from .tiles import AddedMessage, Run, SentRun, Tile, lay_masks, lay_summaries, replace_runs
+from .tiles import AddedMessage, Run, SentRun, Tile, lay_results, lay_summaries, replace_runs
 
 NO_SESSION = Session("", "", "", None)
 NO_ORIGINALS = Originals(())
@@ -114,7 +114,7 @@ class View:
     @computed_once
     def result_segments(self) -> dict[int, Segment]:
         """Return the recorded mask or excerpt of each message that has one."""
-        return lay_masks(self.digests, self.segments, self.replaceable)
+        return lay_results(self.digests, self.segments, self.replaceable)
 
     def summaries(self) -> tuple[Segment, ...]:
         """Return the summaries that the view shows, in order."""

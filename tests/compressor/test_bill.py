@@ -36,9 +36,9 @@ class Observed(MemoryStore):
         super().__init__()
         self.seen: Callable[[], object] = lambda: None
 
-    def note(self, session: Session, change: Callable[[str], str] | None = None) -> str:
+    def change_note(self, session: Session, change: Callable[[str], str]) -> str:
         self.seen()
-        return super().note(session, change)
+        return super().change_note(session, change)
 
 
 def test_a_bill_is_whole_while_it_is_written():

@@ -48,8 +48,8 @@ def laid(sketch: str, *segments: tuple[int, int, int], head: int = 0) -> View:
 
 def budget(limit: int, trigger: int, target: int, **numbers: object) -> Budget:
     """Return a budget whose other numbers are 0."""
-    nothing = {"tail": 0, "head": 0, "prose": 100, "quotes": 0, "most_quotes": 0}
-    nothing |= {"fold": 1_000_000, "min_gain": 0}
+    nothing = dict.fromkeys(("tail_tokens", "head_tokens", "quote_tokens", "most_quote_tokens"), 0)
+    nothing |= {"prose_tokens": 100, "fold_tokens": 1_000_000, "min_gain": 0}
     return Budget(limit, trigger, target, **{**nothing, **numbers})
 
 
@@ -59,13 +59,13 @@ class Sizes:
     def __init__(self, masks: Mapping[int, int] | None) -> None:
         self._masks = masks or {}
 
-    def excerpts(self, view: View, budget: Budget) -> dict[int, Segment]:
+    def measure_excerpts(self, view: View, budget: Budget) -> dict[int, Segment]:
         return {}
 
-    def masks(self, view: View, budget: Budget) -> Mapping[int, int]:
+    def measure_masks(self, view: View, budget: Budget) -> Mapping[int, int]:
         return self._masks
 
-    def quotes(self, view: View, run: tuple[int, int], room: int, budget: Budget) -> int:
+    def measure_quotes(self, view: View, run: tuple[int, int], room: int, budget: Budget) -> int:
         return room
 
 

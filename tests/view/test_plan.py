@@ -64,10 +64,10 @@ def test_the_marks_are_those_of_the_table():
     assert budget.limit == usable
     assert budget.trigger == int(usable * 0.8)
     assert budget.target == int(budget.trigger * 0.6)
-    assert budget.head == usable // 10
-    assert budget.quotes == budget.target // 10
-    assert budget.fold == int(budget.target * 0.28)
-    assert (budget.tail, budget.prose) == (20_000, 750)
+    assert budget.head_tokens == usable // 10
+    assert budget.quote_tokens == budget.target // 10
+    assert budget.fold_tokens == int(budget.target * 0.28)
+    assert (budget.tail_tokens, budget.prose_tokens) == (20_000, 750)
     # The reserve shrinks with the window; the floor holds the trigger up.
     small = Budget.of(CompressorConfig(), window=2_500)
     assert small.trigger == small.limit == 2_500 - 625
@@ -178,7 +178,7 @@ def test_the_first_answer_stays_with_the_task_where_both_fit():
 def test_recent_turns_widen_the_tail():
     """`keep_recent_turns` widens a tail that is shorter."""
     view = laid("s10 u20 a2000 u30 a200 u40 a300")
-    wide = budget(5_000, 2_000, 1_500, tail=10, recent_turns=2)
+    wide = budget(5_000, 2_000, 1_500, tail_tokens=10, recent_turns=2)
     assert planned(view, wide).tail_start == 3
     assert planned(view, replace(wide, recent_turns=1)).tail_start == 5
 
@@ -200,15 +200,15 @@ def test_a_model_writes_the_largest_then_newest_stretch(sizes, by_model):
 def test_summaries_are_folded_from_their_share_on():
     """Summaries are folded once they and the next one exceed their share."""
     view = laid("s10 u20 a5000 a5000 a5000 a5000 a3000 a40", (2, 4, 150), (4, 6, 150))
-    at = planned(view, budget(9_000, 3_000, 2_000, fold=300 - 200))
-    above = planned(view, budget(9_000, 3_000, 2_000, fold=300 - 201))
+    at = planned(view, budget(9_000, 3_000, 2_000, fold_tokens=300 - 200))
+    above = planned(view, budget(9_000, 3_000, 2_000, fold_tokens=300 - 201))
     assert [(job.start, len(job.folds)) for job in at.jobs] == [(6, 0)]
     assert [(job.start, len(job.folds)) for job in above.jobs] == [(2, 2)]
 
 
 def test_masks_free_three_quarters_of_what_is_read_again():
     """Masks that miss the target free three quarters of what is then read again."""
-    enough, masks = budget(9_000, 2_200, 2_150, mask_recent=100), {4: 20}
+    enough, masks = budget(9_000, 2_200, 2_150, mask_recent_tokens=100), {4: 20}
     # Read again: the masked result and what follows it, 20 + 40 + 30 + 40.
     views = [laid(f"u20 a2000 a10 c10 r{size} a40 u30 a40") for size in (118, 117)]
     assert planned(views[0], enough, masks=masks).masks == (4,)

@@ -153,31 +153,33 @@ def list_sessions(archive: SqlArchive, namespace: str) -> list[SessionInfo]:
 
 
 # ---------------------------------------------------------------- the chain of entries
-def _chain_query() -> Select[Any]:
-    """Return the query for entries after a hash up to the head."""
-    step = select(entries.c.hash, entries.c.parent).where(
-        entries.c.namespace == bindparam("namespace"), entries.c.hash != bindparam("after")
-    )
-    walk = step.where(entries.c.hash == bindparam("head")).cte("walk", recursive=True)
-    reached = select(walk.union(step.where(entries.c.hash == walk.c.parent)).c.hash)
-    return select(entries).where(
-        entries.c.namespace == bindparam("namespace"), entries.c.hash.in_(reached)
-    )
-
-
-_CHAIN = _chain_query()
+_head, _last = entries.alias("head"), entries.alias("last")
+_LAST_KEY = select(_last.c.key).where(
+    _last.c.namespace == bindparam("namespace"), _last.c.hash == bindparam("after")
+)
+# A session's own entries, from the head back to the last known entry.
+_RUN = (
+    select(entries)
+    .join(_head, _head.c.session_key == entries.c.session_key)
+    .where(_head.c.namespace == bindparam("namespace"), _head.c.hash == bindparam("head"))
+    .where(_head.c.key < bindparam("before"), entries.c.key <= _head.c.key)
+    .where(entries.c.key > func.coalesce(_LAST_KEY.scalar_subquery(), 0))
+    .order_by(entries.c.key.desc())
+)
 
 
 def read_chain(
     archive: SqlArchive, namespace: str, head: str, after: str = GENESIS
 ) -> list[Row[Any]]:
     """Return the entries after a hash up to the head, oldest first."""
-    values = {"namespace": namespace, "head": head, "after": after}
-    by_hash = {row.hash: row for row in archive.execute(_CHAIN, values)}
-    chain = []
-    while head in by_hash:
-        chain.append(by_hash.pop(head))
-        head = chain[-1].parent
+    chain: list[Row[Any]] = []
+    values = {"namespace": namespace, "after": after, "head": head, "before": EVERY_KEY}
+    # One query for each fork; a recursive one has a step for each entry.
+    while values["head"] != after and (run := archive.execute(_RUN, values).all()):
+        for row in run:
+            if row.hash == values["head"]:
+                chain.append(row)
+                values |= {"head": row.parent, "before": row.key}
     return chain[::-1]
 
 

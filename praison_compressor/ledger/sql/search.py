@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Row, Select, or_, select
 
 from ...messages import Message, content_digest, is_result, text_of, tool_calls_of
 from ...messages.shapes import result_blocks
-from ...quotes.speakers import SHELL_PROMPT, is_tool_output
+from ...messages.speakers import SHELL_PROMPT, is_tool_output
 from ..segments import skeleton_messages
 from ..words import (
     MOST_QUERY_WORDS,

@@ -125,10 +125,8 @@ class SqlStore:
             return False
         return self._database.write(lambda a: commits.claim_lease(a, session, holder, seconds))
 
-    def note(self, session: Session, change: Callable[[str], str] | None = None) -> str:
-        """See `NoteStore.note`."""
-        if change is None:
-            return self._database.read(lambda a: queries.read_note(a, session))
+    def change_note(self, session: Session, change: Callable[[str], str]) -> str:
+        """See `NoteStore.change_note`."""
         return self._database.write(lambda a: commits.change_note(a, session, change))
 
     def release(self, session: Session, holder: str) -> None:
@@ -138,6 +136,7 @@ class SqlStore:
     originals = _read_method(queries.originals)
     transcript = _read_method(queries.transcript)
     lineage = _read_method(queries.lineage)
+    note = _read_method(queries.read_note)
     search = _read_method(search)
 
     # -------------------------------------------------------------- for people

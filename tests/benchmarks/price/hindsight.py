@@ -48,7 +48,7 @@ def course_of(
         sizes=list(accumulate(_growth(session, like))),
         warm=[pause <= at.seconds for pause in pauses],
         head=session.size(range(session.head())),
-        summary=own + budget.quotes // 2,
+        summary=own + budget.quote_tokens // 2,
         words=own,
         budget=budget,
     )

@@ -1,4 +1,4 @@
-"""`Texts`: masks, excerpts and sizes of quotes that a plan measures."""
+"""`ResultRenderer`: render masks and excerpts; measure them and quotes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ..config import CompressorConfig
 from ..ledger.segments import Segment
 from ..messages import Message
 from ..messages.secrets import Redactor
+from ..messages.speakers import spoken_parts
 from ..quotes import read_quotes
-from ..quotes.speakers import spoken_parts
 from ..tokens.counter import TokenCounter
 from .budget import Budget
 from .excerpts import excerpt_results, large_results
@@ -19,13 +19,13 @@ from .masks import MASK, SAMPLE_REFERENCE, mask_results, maskable_results
 from .tiles import Run
 from .view import View
 
-CHARS_PER_TOKEN = 6  # at most, in prose of any language
+MOST_CHARS_PER_TOKEN = 6  # in prose of any language
 
 Names = Mapping[int, str]
 """References by the index of the message; "" where the archive has no room for the message."""
 
 
-class Texts:
+class ResultRenderer:
     """Renders what replaces tool results, as one model counts it; pure."""
 
     def __init__(
@@ -37,7 +37,7 @@ class Texts:
 
     # ---------------------------------------------------------- rendered
 
-    def mask_outputs(
+    def render_masks(
         self, view: View, budget: Budget, names: Names | None = None
     ) -> dict[int, Message]:
         """Return each maskable output as its line; with `names` only these."""
@@ -54,7 +54,7 @@ class Texts:
         }
         return dict(zip(lines, self._redact(list(lines.values())), strict=True))
 
-    def shorten_results(
+    def render_excerpts(
         self, view: View, most: int | None, names: Names | None = None
     ) -> dict[int, Message]:
         """Return results above `most` tokens as first and last lines."""
@@ -81,8 +81,8 @@ class Texts:
 
     # ---------------------------------------------------------- measured
 
-    def excerpts(self, view: View, budget: Budget) -> dict[int, Segment]:
-        """Return the shortened form of each result above `budget.large` tokens."""
+    def measure_excerpts(self, view: View, budget: Budget) -> dict[int, Segment]:
+        """Return the shortened form of each result above `budget.most_result_tokens` tokens."""
         return {
             index: Segment(
                 kind="excerpt",
@@ -92,15 +92,15 @@ class Texts:
                 source_tokens=view.tokens[index],
                 method="static",
             )
-            for index, short in self.shorten_results(view, budget.large).items()
+            for index, short in self.render_excerpts(view, budget.most_result_tokens).items()
         }
 
-    def masks(self, view: View, budget: Budget) -> dict[int, int]:
+    def measure_masks(self, view: View, budget: Budget) -> dict[int, int]:
         """Return the tokens of each maskable output once it is masked."""
-        lines = self.mask_outputs(view, budget)
+        lines = self.render_masks(view, budget)
         return {index: self._tokens.message(line) for index, line in lines.items()}
 
-    def quotes(self, view: View, run: Run, room: int, budget: Budget) -> int:
+    def measure_quotes(self, view: View, run: Run, room: int, budget: Budget) -> int:
         """Return the tokens of a run's framed quotes and carried prose."""
         messages = view.transcript.messages[slice(*run)]
         frame = frame_summary("", count=len(messages), method="model", reference="s99", recall=True)
@@ -128,4 +128,4 @@ def _user_words_exceed(messages: Sequence[Message], budget_tokens: int) -> bool:
     of_user = (message for message in messages if message.get("role") == "user")
     parts = (part for message in of_user for part in spoken_parts(message))
     sizes = accumulate(len(part.text) for part in parts if part.source == "user")
-    return any(size > budget_tokens * CHARS_PER_TOKEN for size in sizes)
+    return any(size > budget_tokens * MOST_CHARS_PER_TOKEN for size in sizes)

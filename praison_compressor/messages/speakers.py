@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..messages import Message, calls, text_of
-from ..messages.shapes import ORPHAN_OPENS, has_tool_part, is_result_block, parse_json
-from ..messages.shortening import is_machine_text
+from .calls import members_of
+from .shapes import ORPHAN_OPENS, Message, has_tool_part, is_result_block, parse_json, text_of
+from .shortening import is_machine_text
 
 
 class SpokenPart(NamedTuple):
@@ -185,7 +185,7 @@ def user_words_in(text: str) -> str:
 
 def _words_in_json(text: str) -> str:
     """Return the user's words in a host's JSON decision, or ""."""
-    members = calls.members_of(parse_json(text))
+    members = members_of(parse_json(text))
     if not members.keys() <= _ENVELOPE:
         return ""
     texts = [item for item in members.values() if isinstance(item, str)]
