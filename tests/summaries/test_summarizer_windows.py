@@ -12,7 +12,7 @@ from praison_compressor import (
     TokenCounter,
 )
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply
-from praison_compressor.tokens.refusals import overflow_of
+from praison_compressor.tokens.refusals import SMALLEST_WINDOW, overflow_of
 from praison_compressor.tokens.windows import taught_window
 from tests.helpers.compressing import at
 from tests.helpers.transcripts import rambling, session
@@ -125,3 +125,4 @@ def test_a_refusal_teaches_its_window_or_half_of_the_request(words, window):
     """A window that the request allows is learned, else half of the request."""
     error = SummarizerUnavailable(words, kind="context")
     assert taught_window(overflow_of(error, 9_000), 9_000, 1_000) == window
+    assert taught_window(overflow_of(error, 1_500), 1_500, 500) < SMALLEST_WINDOW
