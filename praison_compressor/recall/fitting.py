@@ -42,8 +42,8 @@ HALVINGS = 6
 LINES_AROUND = 12
 """Lines returned before and after a named line."""
 
-ENDING_MARK = "\n(end; below only a note that other messages have too)"
-"""What stands in place of an ending that other messages have too."""
+ENDING_MARK = "\n(end; left out: a closing note that other messages repeat)"
+"""Replaces an ending that other messages have too."""
 
 _SLACK_TOKENS = 12
 _CUT_TOKENS = 30

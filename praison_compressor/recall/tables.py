@@ -86,7 +86,7 @@ def best_rows(rows: Sequence[Row], scores: Sequence[float], most: int) -> str:
     """Return a table's best rows with their heads, up to `most` characters.
 
     Equal rows are shown once. Rows without a score, those beside the best one first, fill half of
-    the room beside ones with a score. A mark stands in each gap.
+    the room beside ones with a score. A mark counts the rows of each gap.
     """
     heads = {head for row in rows for head in row.heads}
     scores = [0.0 if n in heads else score for n, score in enumerate(scores)]
@@ -104,8 +104,12 @@ def best_rows(rows: Sequence[Row], scores: Sequence[float], most: int) -> str:
         if kept and size > (most if scores[number] else filled):
             break
         kept |= added
-    gaps = {n for n in kept if n + 1 < len(rows) and n + 1 not in kept}
-    return "\n".join(kept[n] + "\n…" * (n in gaps) for n in sorted(kept))
+    ends = zip(numbers := sorted(kept), [*numbers[1:], len(rows)], strict=True)
+    return "\n".join(kept[n] + _row_gap(end - n - 1) for n, end in ends)
+
+
+def _row_gap(omitted: int) -> str:
+    return f"\n… {omitted} row{'s' * (omitted > 1)} left out" if omitted else ""
 
 
 def _records(value: Any, path: str) -> Iterator[Record]:

@@ -178,7 +178,7 @@ def test_an_ending_of_several_messages_gives_way():
     search, read = holding(said)
     reads = [read("s1.5"), read("s1.1-9"), read("s1.5:1-6"), read("s1.5", about="gauge of pier")]
     for answer in reads:
-        assert "The gauge of pier 1 is red.\n(end; below" in answer
+        assert "The gauge of pier 1 is red.\n(end; left out" in answer
         assert "Mind what you read" not in answer
     for answer in (search("gauge of pier 1"), read("s1.4")):
         assert "The gauge of pier 1 is red." in answer
