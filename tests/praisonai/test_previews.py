@@ -1,6 +1,7 @@
 """A user sees a compression before it happens, changes it, and takes it back."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -167,6 +168,44 @@ def test_the_focus_reaches_the_summarizer_once(host):
     made.chat("/undo")
     made.chat("/compact")
     assert "the harbour dues" not in host.for_model("aux")[-1].text
+
+
+def shown_reference(preview: Any, number: int) -> str:
+    """Return a preview's reference of the user's message of that turn."""
+    found = zip(preview.references, preview.messages, strict=True)
+    return next(name for name, message in found if text_of(message) == turn(number))
+
+
+def test_keep_adds_to_the_messages_kept_before(host):
+    """`keep` returns a preview that keeps its messages and those of earlier calls verbatim."""
+    ours = talked(host).context_compressor
+    preview = ours.keep([shown_reference(ours.preview(), 2)])
+    preview = ours.keep([shown_reference(preview, n) for n in (4, 5)])
+    assert [text_of(preview.messages[n]) for n in sorted(preview.chosen)] == [
+        turn(n) for n in (2, 4, 5)
+    ]
+
+
+def test_choose_range_limits_the_next_compression_or_clears_the_limit(host):
+    """`choose_range` summarizes its range alone; without arguments it clears the range."""
+    ours = talked(host).context_compressor
+    shown = ours.preview()
+    ranged = ours.choose_range(shown_reference(shown, 2), shown_reference(shown, 4))
+    (summary,) = [part for part in ranged.parts if part.to_write]
+    assert text_of(ranged.messages[summary.start]) == turn(2)
+    assert text_of(ranged.messages[summary.start + summary.messages]) == turn(4)
+    assert ours.choose_range() == shown
+
+
+def test_set_focus_leaves_the_other_choices(host):
+    """`set_focus` sets or clears the focus, and changes neither kept messages nor the range."""
+    ours = talked(host).context_compressor
+    ours.keep([shown_reference(ours.preview(), 2)])
+    before = ours.conversation.choices
+    ours.set_focus("the harbour dues")
+    assert ours.conversation.choices == replace(before, focus="the harbour dues")
+    ours.set_focus("")
+    assert ours.conversation.choices == before
 
 
 def test_an_answer_taken_back_drops_the_choices(host):
