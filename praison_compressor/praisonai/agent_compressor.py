@@ -243,7 +243,7 @@ class AgentCompressor:
         return conversation.pinned
 
     def undo(self) -> tuple[Segment, ...]:
-        """Take the conversation's last compression back, as `ContextCompressor.undo` does."""
+        """Undo the conversation's last compression, as `ContextCompressor.undo` does."""
         conversation = self.conversation
         engine = self.engine()
         undone = engine.undo(conversation.session_id)

@@ -88,7 +88,7 @@ def _pin(compressor: AgentCompressor, argument: str) -> str:
 def _undo(compressor: AgentCompressor, argument: str) -> str:
     segments = compressor.undo()
     if not segments:
-        return "Nothing to take back."
+        return "Nothing to undo."
     use = compressor.context_use()
     count = compressor.engine().tokens.message
     return replies.describe_undo(segments, compressor.next_messages(), use, count)
@@ -134,7 +134,7 @@ _TABLE: tuple[Command, ...] = (
     ),
     Command("compact", "[WORDS]", "compress now, as shown; WORDS are a focus", _compact),
     Command("pin", "TEXT", "keep a text word for word in every compressed view", _pin),
-    Command("undo", "", "take the last compression back", _undo),
+    Command("undo", "", "undo the last compression", _undo),
     Command(
         "new",
         "",

@@ -1,4 +1,4 @@
-"""A user sees a compression before it happens, changes it, and takes it back."""
+"""A user sees a compression before it happens, changes it, and undoes it."""
 
 import re
 from dataclasses import replace
