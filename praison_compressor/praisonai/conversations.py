@@ -162,7 +162,7 @@ class Conversation:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Return a value that grows with each turn and in long ones."""
+        """Return the count of turns, and of whole runs of 40 messages."""
         users = sum(message.get("role") == "user" for message in self.last_messages)
         return users, len(self.last_messages) // TURN_MESSAGES
 
@@ -217,7 +217,7 @@ class Conversation:
             self.first_sent.pop(digest, None)
 
     def add_sent(self, sent: Sequence[str], length_before: int) -> None:
-        """Add a request's digests; `length_before`: of `digests`, before its turn."""
+        """Add a request's digests; `length_before`: length of `digests` before the turn."""
         for digest in sent:
             self.first_sent.setdefault(digest, length_before)
         while len(self.first_sent) > MOST_DIGESTS:
