@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
@@ -115,6 +115,16 @@ class CurrentRequest:
     """Steps of earlier turns in the view."""
 
 
+class TurnStart(NamedTuple):
+    """A turn's conversation, and its state at the turn's first request."""
+
+    conversation: Conversation
+    offset: int
+    """Messages of the conversation that the host dropped before the first one it sends."""
+    length: int
+    """Messages of the conversation before the turn."""
+
+
 @dataclass(eq=False)
 class Conversation:
     """The state that one conversation keeps between its requests."""
@@ -184,16 +194,13 @@ class Conversation:
 
     # ------------------------------------------------------------ its turns
 
-    def begin_turn(self, sent: Sequence[str]) -> tuple[int, int]:
-        """Take back the messages that a turn's first request lacks.
-
-        Return the request's offset in `digests`, and how many of these stay.
-        """
+    def begin_turn(self, sent: Sequence[str]) -> TurnStart:
+        """Take back what a turn's first request lacks; return the turn's start."""
         offset, length = self._align(sent)
         if length < len(self.digests):
             self._rewind(length, sent)
             self.choose(Choices(), None)
-        return offset, length
+        return TurnStart(self, offset, length)
 
     def _align(self, sent: Sequence[str]) -> tuple[int, int]:
         """Return the offset of `sent` in `digests`; how many digests stay."""
@@ -226,7 +233,7 @@ class Conversation:
 
     def receive(self, request: Sequence[CachedMessage], length_before: int) -> None:
         """Take a request's messages; `length_before` as in `add_sent`."""
-        self.add_sent(digests_of(request), length_before)
+        self.add_sent(digests_without_system(request), length_before)
         self.last_messages = tuple(message.plain for message in request)
 
     def remember_sent(
@@ -318,7 +325,7 @@ class Conversations:
         """Return a conversation with that id which has sent no request."""
         return next((c for c in self.with_host_id(host_id) if not c.first_sent), None)
 
-    def keep(self, conversation: Conversation) -> Conversation:
+    def remember(self, conversation: Conversation) -> Conversation:
         """Remember a conversation as the newest; forget the oldest."""
         with self.lock:
             self._by_session[conversation.session_id] = conversation
@@ -355,6 +362,6 @@ class Conversations:
                 conversation.journal = Journal(conversation.session_id)
 
 
-def digests_of(messages: Iterable[CachedMessage]) -> tuple[str, ...]:
+def digests_without_system(messages: Iterable[CachedMessage]) -> tuple[str, ...]:
     """Return the digests of messages, without those of system messages."""
     return tuple(message.digest for message in messages if not is_system(message.plain))
