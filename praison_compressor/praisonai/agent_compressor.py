@@ -54,7 +54,11 @@ class AgentCompressor:
         self._finder = ConversationFinder(self._agent, self._compressors, self._conversations)
         self._recall = RecallTools(_make_recall_tools(self._finder, self._compressors))
         self.requests = AgentRequests(
-            *(self._agent, self._compressors, self._finder, self._notices, self._recall),
+            self._agent,
+            self._compressors,
+            self._finder,
+            self._notices,
+            self._recall,
             automatic=requested.automatic,
         )
         if is_wanted:

@@ -182,7 +182,9 @@ class AgentRequests:
             logger.debug(
                 "agent %s: a request of %d messages to %s is no part of the conversation: not "
                 "recorded",
-                *(agent_title(agent), len(messages), request.model),
+                agent_title(agent),
+                len(messages),
+                request.model,
             )
             return None, replace(request, messages=messages)
         turn = running_turn() if running_requests() is self else None

@@ -135,7 +135,9 @@ class ModelCompressors:
                     logger.warning(
                         "output_reserve=%d leaves nothing of the %d tokens that %s takes: the "
                         "usual reserve is kept; lower output_reserve",
-                        *(reserve, _window_of(config), name or "the model"),
+                        reserve,
+                        _window_of(config),
+                        name or "the model",
                     )
                     config = replace(config, output_reserve=None)
                 self._models[name] = _Model(self._make(config, TokenCounter(name)))
@@ -241,7 +243,9 @@ class ModelCompressors:
             self._resize(model, model.engine.config.output_reserve)
         logger.warning(
             "agent %s: the window of %s is now taken as %d tokens, by what it refused and took",
-            *(agent_title(self._agent()), sent.request.model, window),
+            agent_title(self._agent()),
+            sent.request.model,
+            window,
         )
 
     def end_trial(self, request: HostRequest) -> None:
@@ -273,7 +277,9 @@ class ModelCompressors:
         logger.warning(
             "agent %s: %s silently reads at most %d tokens of a request: its window is now taken "
             "as that",
-            *(agent_title(self._agent()), request.model, window),
+            agent_title(self._agent()),
+            request.model,
+            window,
         )
 
     def _resize(self, model: _Model, reserve: int | None) -> None:

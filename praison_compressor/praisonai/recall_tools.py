@@ -62,7 +62,8 @@ class RecallTools:
             if tool.__name__ in names:
                 logger.warning(
                     "agent %s: its own tool %s is kept; the recall tool of that name is not given",
-                    *(agent_title(agent), tool.__name__),
+                    agent_title(agent),
+                    tool.__name__,
                 )
         return [tool for tool in self._tools if tool.__name__ not in names]
 
