@@ -133,10 +133,11 @@ def test_a_preview_has_the_sum_where_prices_are_known(host, auxiliary_model):
 
 
 def test_a_kept_message_is_never_summarized(host):
-    """A kept message stays after `/compact`, later compressions and a wrong reference."""
+    """Messages of two `keep` calls outlive `/compact`, later ones and a wrong reference."""
     made = talked(host)
     for number in (2, 4):
-        choose(made, "keep {}", number)
+        shown = made.chat("/compact preview")
+        made.context_compressor.keep([reference(shown, f"Turn {number}:")])
     assert "s9.9" in made.chat("/compact keep s9.9")
     assert made.chat("/compact keep") == "/compact keep: expected references, such as s2.14"
     made.chat("/compact")
@@ -148,9 +149,10 @@ def test_a_kept_message_is_never_summarized(host):
 
 
 def test_a_range_is_all_that_is_summarized(host):
-    """`/compact from REF to REF` summarizes nothing outside the range."""
+    """After `choose_range` nothing outside the range is summarized."""
     made = talked(host)
-    choose(made, "from {} to {}", 2, 4)
+    shown = made.chat("/compact preview")
+    made.context_compressor.choose_range(*(reference(shown, f"Turn {n}:") for n in (2, 4)))
     made.chat("/compact")
     made.chat("Go on.")
     last = said(of_agent(host)[-1])
@@ -170,37 +172,11 @@ def test_the_focus_reaches_the_summarizer_once(host):
     assert "the harbour dues" not in host.for_model("aux")[-1].text
 
 
-def shown_reference(preview: Any, number: int) -> str:
-    """Return a preview's reference of the user's message of that turn."""
-    found = zip(preview.references, preview.messages, strict=True)
-    return next(name for name, message in found if text_of(message) == turn(number))
-
-
-def test_keep_adds_to_the_messages_kept_before(host):
-    """`keep` returns a preview that keeps its messages and those of earlier calls verbatim."""
-    ours = talked(host).context_compressor
-    preview = ours.keep([shown_reference(ours.preview(), 2)])
-    preview = ours.keep([shown_reference(preview, n) for n in (4, 5)])
-    assert [text_of(preview.messages[n]) for n in sorted(preview.chosen)] == [
-        turn(n) for n in (2, 4, 5)
-    ]
-
-
-def test_choose_range_limits_the_next_compression_or_clears_the_limit(host):
-    """`choose_range` summarizes its range alone; without arguments it clears the range."""
-    ours = talked(host).context_compressor
-    shown = ours.preview()
-    ranged = ours.choose_range(shown_reference(shown, 2), shown_reference(shown, 4))
-    (summary,) = [part for part in ranged.parts if part.to_write]
-    assert text_of(ranged.messages[summary.start]) == turn(2)
-    assert text_of(ranged.messages[summary.start + summary.messages]) == turn(4)
-    assert ours.choose_range() == shown
-
-
-def test_set_focus_leaves_the_other_choices(host):
-    """`set_focus` sets or clears the focus, and changes neither kept messages nor the range."""
-    ours = talked(host).context_compressor
-    ours.keep([shown_reference(ours.preview(), 2)])
+def test_set_focus_leaves_the_kept_messages(host):
+    """`set_focus` sets or clears the focus, and changes no kept message."""
+    made = talked(host)
+    choose(made, "keep {}", 2)
+    ours = made.context_compressor
     before = ours.conversation.choices
     ours.set_focus("the harbour dues")
     assert ours.conversation.choices == replace(before, focus="the harbour dues")
