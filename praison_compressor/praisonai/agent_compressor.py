@@ -158,10 +158,8 @@ class AgentCompressor:
     def keep(self, references: Sequence[str]) -> Preview:
         """Keep messages verbatim from now on; return the next compression's preview.
 
-        A reference is one of the last preview. Messages kept before stay kept.
-
-        Raises:
-            CompressorError: as `preview` does; the choices are then as before.
+        A reference is one of the last preview. Messages kept before stay kept. After an error the
+        choices are as before.
         """
         choices = self.conversation.choices
         keep = dict.fromkeys((*choices.keep, *map(self._locate, references)))

@@ -180,10 +180,6 @@ class Conversation:
         """Return whether recall may read an entry: no message was taken back."""
         return self.taken_back.isdisjoint(entry.segment.run)
 
-    def without_own(self, digests: set[str]) -> set[str]:
-        """Return the digests of messages that it has not had."""
-        return digests.difference(self.first_sent, self.identifying)
-
     def is_continued_by(self, sent: Sequence[str]) -> bool:
         """Return whether `sent` contains the end of `digests` unbroken."""
         if not self.digests or self.digests[-1] not in sent:
@@ -350,7 +346,7 @@ class Conversations:
         hits = conversation.identifying.intersection(before)
         for other in self.newest() if hits else ():
             if other is not conversation:
-                hits = other.without_own(hits)
+                hits = hits.difference(other.first_sent, other.identifying)
         return len(hits)
 
     def bound_journals(self) -> None:

@@ -130,16 +130,16 @@ class ModelCompressors:
             if name not in self._models:
                 window = self.config.context_window if name == own_name else None
                 config = replace(self.config, model=name, context_window=window)
-                reserve = config.output_reserve
-                if _usable_reserve(reserve, _window_of(config)) != reserve:
+                reserve = _usable_reserve(config.output_reserve, _window_of(config))
+                if reserve != config.output_reserve:
                     logger.warning(
                         "output_reserve=%d leaves nothing of the %d tokens that %s takes: the "
                         "usual reserve is kept; lower output_reserve",
-                        reserve,
+                        config.output_reserve,
                         _window_of(config),
                         name or "the model",
                     )
-                    config = replace(config, output_reserve=None)
+                    config = replace(config, output_reserve=reserve)
                 self._models[name] = _Model(self._make(config, TokenCounter(name)))
             return self._models[name]
 

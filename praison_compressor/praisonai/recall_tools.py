@@ -1,4 +1,4 @@
-"""Give an agent the recall tools; hide undone messages from them.
+"""Give an agent the recall tools; hide messages that were taken back.
 
 An agent gets the tools with its first compression. That changes the request's prefix anyway, so the
 tools lose no cache. The host lists the tools of a turn when the turn begins: in the running turn
