@@ -79,7 +79,8 @@ def handle_command(call: HostCall) -> Any:
     name = str(call.argument("command")).split(maxsplit=1)[0].lower().lstrip("/")
     before = compressor.last_result
     compacted = vars(call.instance).pop(COMPACTED, None)
-    is_ours = name == "context" or (name == "undo" and compacted is before is not None)
+    undoes_ours = name == "undo" and compacted is not None and compacted is before
+    is_ours = name == "context" or undoes_ours
     if is_ours or name == "status":
         _answer_in(call.instance, compressor, name)
     if is_ours:

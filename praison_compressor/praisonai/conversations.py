@@ -60,7 +60,7 @@ class Choices:
     since: ChosenMessage | None = None
     """The first message to compress."""
     until: ChosenMessage | None = None
-    """The first message after them."""
+    """The first message after the range."""
     focus: str | None = None
     """A subject that the summary must keep."""
 
@@ -120,7 +120,7 @@ class TurnStart(NamedTuple):
 
     conversation: Conversation
     offset: int
-    """Messages of the conversation that the host dropped before the first one it sends."""
+    """Messages of the conversation before the first one that the host sends."""
     length: int
     """Messages of the conversation before the turn."""
 
@@ -151,7 +151,7 @@ class Conversation:
     digests: tuple[str, ...] = ()
     """Digests of the history after the last turn. Those that the host dropped stay in front."""
     identifying: set[str] = field(default_factory=set)
-    """Digests of long messages of its own turns, which identify it."""
+    """Digests of long messages of its own turns, which identify the conversation."""
     first_sent: dict[str, int] = field(default_factory=dict)
     """Digest of a message -> length of `digests` before the turn that first sent the message."""
     journal: Journal = field(init=False, repr=False)
@@ -269,7 +269,7 @@ class Conversation:
         self.history = None
 
     def identify_by(self, messages: Iterable[CachedMessage]) -> None:
-        """Let the long messages of its own turns identify it."""
+        """Let the long messages of its own turns identify the conversation."""
         self.identifying.update(m.digest for m in messages if len(text_of(m.plain)) >= LONG_CHARS)
 
     # ------------------------------------------------------------ its user
