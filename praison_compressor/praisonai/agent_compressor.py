@@ -174,7 +174,7 @@ class AgentCompressor:
         return self._show_preview(replace(self.conversation.choices, since=start, until=end))
 
     def set_focus(self, words: str) -> Preview:
-        """Set what the next summary must keep, "" for nothing; return the preview."""
+        """Set the next summary's subject, "" for none; return the preview."""
         return self._show_preview(replace(self.conversation.choices, focus=words or None))
 
     def _locate(self, reference: str) -> ChosenMessage:
