@@ -102,11 +102,11 @@ def decide(
     budget = _plan_budget(request, view)
     new_plan, plan_reason = _find_plan(request, view, budget, measures)
     has_keeps = new_plan is None and any(new_keeps(view))
-    has_excerpts = new_plan and new_plan.excerpts
-    is_fixed = view.fixed_tokens() > budget.trigger and not has_excerpts
+    is_compression = has_keeps or new_plan is not None
+    is_fixed = not is_compression and view.fixed_tokens() > budget.trigger
     reason = FIXED if is_fixed else ASKED if has_keeps else plan_reason
     empty = Plan(len(view.tokens), view.size())
-    return Decision(request, view, has_keeps or new_plan is not None, new_plan or empty, reason)
+    return Decision(request, view, is_compression, new_plan or empty, reason)
 
 
 def _plan_budget(request: Request, view: View) -> Budget:
