@@ -1,7 +1,8 @@
 """`Pipeline`: look, decide, write, commit and return the result.
 
-Each step returns the next step's argument: a view, a decision, texts, a session, a result. The mode
-of the request says what is recorded, and who waits for the model.
+Each step returns the next step's argument: a view, a decision, texts, a session, a result. What
+later turns need is written to `SessionStates`. The request's mode says what is recorded, and who
+waits for the model.
 """
 
 from __future__ import annotations
