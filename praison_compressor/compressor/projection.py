@@ -53,7 +53,7 @@ class Projector:
         view = self._read_view(request, session)
         if previewed is None:
             return apply_choices(request, view, {})
-        if previewed.is_taken_by(request, view):
+        if previewed.is_committed_by(request, view):
             own = previewed.request
             request = replace(request, keep=own.keep, since=own.since, until=own.until)
         return apply_choices(request, view, previewed.references_in(view))
