@@ -119,7 +119,7 @@ class Committer:
             cost = Usage() if decision.texts else usage_of(texts)
             self.sessions.add_unreported_usage(key, unreported + cost)
             raise
-        self.sessions.forget_drafts(key, texts)
+        self.sessions.end_preview_and_placeholder(key, texts)
         return session, charged
 
     def _append(self, decision: Decision, texts: Sequence[SegmentText]) -> Session:
