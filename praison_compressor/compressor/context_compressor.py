@@ -243,7 +243,7 @@ class ContextCompressor:
         """
         if messages is None:
             return self._stored.transcript(session_id)
-        return self._stored.unfold(messages, session_id)
+        return self._stored.verbatim(messages, session_id)
 
     def resume(
         self, session_id: str | None = None, token_budget: int | None = None

@@ -125,8 +125,8 @@ class Projector:
 
     # -------------------------------------------------------------- views that come back
 
-    def unfold(self, request: Request) -> list[Message] | None:
-        """Return the request's messages as `expand` does."""
+    def originals_of(self, request: Request) -> list[Message] | None:
+        """Return a view's transcript, or None for a transcript."""
         cached = self._cache.all(request.messages)
         return self.expand(request.messages, cached, self.open(request), request.pinned)
 

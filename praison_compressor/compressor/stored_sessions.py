@@ -52,10 +52,10 @@ class StoredSessions:
             return last_turn.messages
         return self.store.transcript(session)
 
-    def unfold(self, messages: Sequence[Any], session_id: str | None) -> list[Message]:
+    def verbatim(self, messages: Sequence[Any], session_id: str | None) -> list[Message]:
         """Return the transcript of a view."""
         request = self.requests.read_stored(messages, session_id)
-        originals = self.projector.unfold(request)
+        originals = self.projector.originals_of(request)
         return list(map(to_plain, request.messages if originals is None else originals))
 
     def save(self, messages: Sequence[Any], session_id: str | None) -> bool:
