@@ -1,4 +1,4 @@
-"""`ContextCompressor`: compress transcripts, read what was compressed, take it back."""
+"""`ContextCompressor`: compress transcripts, read originals, undo."""
 
 from __future__ import annotations
 

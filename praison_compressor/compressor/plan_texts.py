@@ -34,7 +34,7 @@ class PlanTexts:
     ) -> tuple[SegmentText, ...]:
         """Return the texts of the jobs; those with prose ask a model.
 
-        A text that the preview paid for, or that an undo took back, is not paid for again.
+        A text of the preview, or of an undone compression, is not paid for again.
         """
         briefs = await asyncio.to_thread(briefs_for, decision)
         model = decision.request.auxiliary_model
