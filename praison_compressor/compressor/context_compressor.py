@@ -31,7 +31,7 @@ from .plan_texts import PlanTexts
 from .preview import ContextUse, Preview
 from .projection import Projector
 from .request import Mode, Options, RequestReader, check_constructor
-from .result import CompressResult
+from .result import CompressResult, unread_result
 from .session_state import SessionStates
 from .stored_sessions import StoredSessions, default_store
 from .telemetry import Telemetry, emit
@@ -178,9 +178,7 @@ class ContextCompressor:
         size = 0
         with contextlib.suppress(Exception):  # unreadable messages may be uncountable too
             size = self.tokens.messages(messages)
-        unread: Any = list(messages) if isinstance(messages, (list, tuple)) else messages
-        name = options.get("session_id") or self.session_id
-        return CompressResult(unread, "full", size, size, name, None, None)
+        return unread_result(messages, size, options.get("session_id") or self.session_id)
 
     def preview(
         self, messages: Sequence[Any], *, write: bool = False, **options: Unpack[Options]
