@@ -303,7 +303,7 @@ class MessageRow:
     reference: str
     role: str
     fate: str
-    """ "keep", "mask" or the name of its summary."""
+    """ "keep", "mask" or the reference of its summary."""
     tokens: int
     text: str
     """The line that replaces a masked output, else the message's beginning."""

@@ -88,12 +88,12 @@ class Preview:
         return sum(part.to_write for part in self.parts)
 
     def fates(self) -> Iterator[tuple[int, str]]:
-        """Yield each index with "keep", "mask" or its summary's name."""
+        """Yield each index with "keep", "mask" or its summary's reference."""
         for part in self.parts:
             summarized = part.to_write or part.segment is not None
             for index in range(part.start, part.start + part.messages):
                 masked = "mask" if index in self.masks else "keep"
-                yield index, part.name if summarized else masked
+                yield index, part.reference if summarized else masked
 
 
 # -------------------------------------------------------------- the window now
@@ -263,7 +263,7 @@ def _summary_part(after: View, tile: Tile, new: set[int]) -> Part:
     is_new = id(segment) in new
     number = next(n for n, other in enumerate(after.segments, 1) if other is segment)
     return Part(
-        name=f"summary {after.tiles.index(tile) + 1}" if len(after.tiles) > 1 else "summary",
+        name="summary",
         start=start,
         messages=end - start,
         tokens_before=after.original_tokens(start, end),

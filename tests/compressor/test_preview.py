@@ -104,6 +104,7 @@ def test_every_message_has_one_fate_and_every_part_a_reason():
     assert [index for index, _ in fates] == list(range(len(seen.messages)))
     assert sum(part.tokens_before for part in seen.parts) == sum(seen.message_tokens)
     assert [part.name for part in seen.parts] == ["head", "summary", "tail"]
+    assert {fate for _, fate in fates} == {"keep", "s1"}
     assert all(part.why for part in seen.parts)
 
 
