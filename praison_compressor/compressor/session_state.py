@@ -134,7 +134,7 @@ class SessionStates:
             return state
 
     def begin_request(self, request: Request, session: Session, now: float) -> None:
-        """Record the start of a request, and the session's id in it."""
+        """Record a request's start; map its session id to the stable one."""
         with self._lock:
             if request.key != session.key:
                 self._stable[request.key] = session.key
