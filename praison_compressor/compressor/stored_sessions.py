@@ -17,7 +17,7 @@ from ..recall.answers import TURN_TOKENS, Recall
 from ..recall.tools import recall_tools
 from .projection import Projector, skeleton_of
 from .quiet_turn import LastTurn
-from .request import Request, RequestReader
+from .request import Request, RequestReader, SessionKey
 
 logger = logging.getLogger(__name__)
 
@@ -40,11 +40,15 @@ class StoredSessions:
     def transcript(self, session_id: str | None) -> list[Message]:
         """Return the recorded transcript of a session."""
         key = self.requests.key(session_id)
-        self.store.lineage(*key)  # `open` accepts an unknown name
+        self._require_session(key)
         session = self.store.open(*key)
         if gone := sum(entry.is_forgotten for entry in session.entries):
             logger.warning("session %s: %d of its segments were forgotten", key[1], gone)
         return self.store.transcript(session)
+
+    def _require_session(self, key: SessionKey) -> None:
+        """Raise SessionNotFound for an unknown session; `open` accepts any name."""
+        self.store.lineage(*key)
 
     def newest_messages(self, session: Session, last_turn: LastTurn | None) -> list[Message]:
         """Return the last turn's messages; after a change, the recorded ones."""
