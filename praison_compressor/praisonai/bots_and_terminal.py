@@ -16,7 +16,7 @@ from ..concurrency import run, start_thread
 from .agent_compressor import AgentCompressor
 from .agents import Agents, HostCall, attribute, replacing
 from .commands import answer_command, find_command
-from .running_turn import BotConversation, set_bot_conversation, without_bot
+from .running_turn import BotConversation, bot_scope, set_bot_conversation
 
 logger = logging.getLogger(__name__)
 
@@ -121,7 +121,7 @@ def _compress_idle(compressor: AgentCompressor) -> None:
 @replacing
 async def bot_chat(call: HostCall) -> Any:
     """Replace a bot's `chat`: its bot id is forgotten after the turn."""
-    with without_bot():
+    with bot_scope():
         return await call.go_on()
 
 

@@ -229,7 +229,7 @@ def describe_compression(
     """Return a compression's counts and the next request's sizes, in words."""
     outcomes = ", ".join(_describe_outcomes(result))
     kept = messages - sum(len(segment.run) for segment in result.segments) - result.masked
-    text = f"{outcomes}; {pluralize(kept, 'message')} kept verbatim. /undo takes it back."
+    text = f"{outcomes}; {pluralize(kept, 'message')} kept verbatim. /undo undoes it."
     if focus and not result.summarized_by_model:
         text += f" No model wrote a summary, so the focus ({one_line(focus)[:40]}) was not used."
     sizes = f"{short_count(after.used)} instead of {short_count(before.used)}"
