@@ -363,7 +363,8 @@ def _verdict(preview: Preview) -> str:
         left = number(preview.budget.trigger - preview.tokens + preview.opening)
         why = SKIP_WORDS.get(preview.reason, f"it fits, {left} tokens below the trigger")
         return f"Nothing would be done: {why}."
-    if preview.new_masks:
-        masks = pluralize(preview.new_masks, "tool output")
-        return f"Masking alone is enough: {masks}, no model call. --messages shows their lines."
-    return f"{pluralize(preview.would_write, 'summary', 'summaries')} would be written."
+    outputs = pluralize(preview.new_masks, "tool output")
+    if preview.new_masks and not preview.would_write:
+        return f"Masking alone is enough: {outputs}, no model call. --messages shows their lines."
+    also = f" {outputs} would be masked or cut." if preview.new_masks else ""
+    return f"{pluralize(preview.would_write, 'summary', 'summaries')} would be written.{also}"
