@@ -225,7 +225,10 @@ class CompressorConfig:
     )
     timeout_seconds: float = _option(60.0, _SECONDS, "Seconds for one call of a model.")
     store_url: str | None = _option(
-        None, _PATH, f"SQLite, PostgreSQL or a path. None: {STORE_VARIABLE}, or memory."
+        None,
+        _PATH,
+        f"SQLite, PostgreSQL or a path. None: {STORE_VARIABLE}, else memory; in the host SQLite "
+        "where the session is on disk.",
     )
     store_key: str | None = _option(
         None, TEXT, f"Fernet key of an encrypted store. None: {KEY_VARIABLE}.", secret=True
