@@ -83,7 +83,7 @@ def _report_json(data: ReportData) -> dict[str, Any]:
     return {
         "requests": data.requests,
         "compressions": data.compressions,
-        "taken_back": data.undone,
+        "undone": data.undone,
         "summaries": len(data.cards),
         "masks": len(data.masks),
         "tokens_whole": data.tokens,
