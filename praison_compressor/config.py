@@ -15,7 +15,7 @@ from typing import Any
 from .errors import ConfigError
 
 MOST_TOKENS = 10**12
-"""Tokens. A larger number is a mistake, and a ratio of it would overflow."""
+"""Most tokens of an option. A larger number is a mistake; its ratios would overflow."""
 
 STORE_VARIABLE = "PRAISON_COMPRESSOR_STORE"
 KEY_VARIABLE = "PRAISONAI_SESSION_KEY"

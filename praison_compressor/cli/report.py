@@ -165,7 +165,7 @@ def render(data: ReportData) -> str:
 
 
 def _page_file(name: str) -> Markup:
-    """Read a file of ours, which the page does not escape."""
+    """Return a packaged file's text, which the page does not escape."""
     return Markup((files(__package__) / "page" / name).read_text(encoding="utf-8"))
 
 

@@ -50,7 +50,7 @@ class Point:
     """The context at one request, in tokens."""
 
     request: int
-    """Its number, from 1 on."""
+    """Number of the request, from 1 on."""
     messages: int
     whole: int
     """Tokens of the transcript so far."""
@@ -94,15 +94,15 @@ class ReportData:
     note: str
     messages: int = 0
     tokens: int = 0
-    """Of the whole transcript."""
+    """Tokens of the whole transcript."""
     points: tuple[Point, ...] = ()
-    """One for each request; none if the store has only compressed messages."""
+    """A point for each request; none if the store has only compressed messages."""
     cards: tuple[Card, ...] = ()
     """Summaries."""
     masks: tuple[Card, ...] = ()
     epochs: tuple[Epoch, ...] = ()
     compressions: int = 0
-    """Compressions, with the undone ones."""
+    """Compressions, undone ones included."""
     undone: int = 0
     """Compressions that were undone."""
     forgotten: int = 0
