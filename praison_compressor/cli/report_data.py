@@ -56,7 +56,7 @@ class Point:
     """Tokens of the transcript so far."""
     view: int
     """Tokens of what was sent."""
-    compressed: bool = False
+    is_compressed: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Card:
     segment: Segment
     epoch: str
     """The epoch that the segment opened."""
-    in_view: bool
+    is_in_view: bool
     """Whether the segment is in the view now; a later summary replaced it if not."""
     text: str
     messages: Sequence[Message]
@@ -78,7 +78,7 @@ class Card:
 
         A folded segment yields nothing, because the later segment has the same originals.
         """
-        if self.in_view:
+        if self.is_in_view:
             texts = render_messages([dict(message) for message in self.messages])
             names = references_in_order(self.number, self.messages)
             for name, message, text in zip(names, self.messages, texts, strict=True):
@@ -143,7 +143,7 @@ class ReportData:
     def secrets(self) -> int:
         """Count the secrets redacted in the originals of the view."""
         cards = (*self.cards, *self.masks)
-        return sum(card.segment.secrets for card in cards if card.in_view)
+        return sum(card.segment.secrets for card in cards if card.is_in_view)
 
     @property
     def tokens_not_sent(self) -> int:
