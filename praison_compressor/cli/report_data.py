@@ -104,7 +104,6 @@ class ReportData:
     compressions: int = 0
     """Compressions, undone ones included."""
     undone: int = 0
-    """Compressions that were undone."""
     forgotten: int = 0
     """Segments whose text was erased."""
     usage: Usage = field(default_factory=Usage)
@@ -220,8 +219,8 @@ def _cards(store: Store, session: Session, states: Sequence[str]) -> Iterator[Ca
             rendered = entry.segment.rendered
             text = unframe(rendered) if is_framed(rendered) else text_of(rendered)
             originals = store.originals(session, entry) or []
-            is_live = state == IN_VIEW
-            yield Card(number, entry.segment, entry.epoch, is_live, text.strip(), originals)
+            is_in_view = state == IN_VIEW
+            yield Card(number, entry.segment, entry.epoch, is_in_view, text.strip(), originals)
 
 
 def _whole_transcript(

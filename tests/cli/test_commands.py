@@ -278,8 +278,7 @@ def test_inspect_promises_what_compress_does(file, run):
 
 def test_inspect_counts_a_summary_and_a_cut_output(file, run):
     """`inspect` counts the summaries to be written, and the outputs that are cut."""
-    messages = [*audit(), *step("c", "a long line of a ledger\n" * 500)]
-    file.write_text(json.dumps(messages))
+    file.write_text(json.dumps([*audit(), *step("c", "a long line of a ledger\n" * 500)]))
     out = run("inspect", file, "--window", 8_000, *SUMMARIZE).out
     assert "1 summary would be written. 1 tool output would be masked or cut." in out
 
