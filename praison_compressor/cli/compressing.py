@@ -365,7 +365,8 @@ def _verdict(preview: Preview) -> str:
         left = number(preview.budget.trigger - preview.tokens + preview.opening)
         why = SKIP_WORDS.get(preview.reason, f"it fits, {left} tokens below the trigger")
         return f"Nothing would be done: {why}."
-    if preview.new_masks:
-        masks = pluralize(preview.new_masks, "tool output")
-        return f"Masking alone is enough: {masks}, no model call. --messages shows their lines."
-    return f"{pluralize(preview.would_write, 'summary', 'summaries')} would be written."
+    outputs = f"{pluralize(preview.new_masks, 'tool output')} would be masked or cut"
+    if preview.new_masks and not preview.would_write:
+        return f"No summary is needed: {outputs}, no model call. --messages shows the lines."
+    also = f" {outputs}." if preview.new_masks else ""
+    return f"{pluralize(preview.would_write, 'summary', 'summaries')} would be written.{also}"
