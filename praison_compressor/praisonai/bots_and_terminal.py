@@ -12,7 +12,7 @@ import sys
 import weakref
 from typing import Any
 
-from ..concurrency import begin, run
+from ..concurrency import run, start_thread
 from .agent_compressor import AgentCompressor
 from .agents import Agents, HostCall, attribute, replacing
 from .commands import answer_command, find_command
@@ -107,7 +107,7 @@ def idle_candidates(call: HostCall) -> Any:
     if not ours:
         return candidates
     for compressor in ours.values():  # off the gateway's event loop
-        begin(functools.partial(_compress_idle, compressor))
+        start_thread(functools.partial(_compress_idle, compressor))
     others = {name for name, live in gateway._sessions.items() if live.agent_id not in ours}
     return [candidate for candidate in candidates if candidate[0] in others]
 
