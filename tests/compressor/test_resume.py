@@ -89,10 +89,15 @@ def test_a_transcript_that_does_not_fit_is_resumed_as_its_view(store):
     resumed = ours.resume("s")
     assert json.dumps(resumed.messages) == json.dumps(before.messages)
     assert resumed.context_status == "summarized"
-    smaller = ours.resume("s", before.tokens_after - 200)
-    assert smaller.tokens_after <= before.tokens_after - 200
     assert over(store).verbatim(resumed.messages, session_id="s") == coding_session(16)
     assert store.open(NAMESPACE, "s").tip == before.session_id
+
+
+def test_a_resumed_view_keeps_to_its_tokens(store):
+    """A resumed view has at most the tokens that are asked for, or is an error."""
+    room = grown(over(store), 16).tokens_after - 200
+    ours = over(store, unasked)
+    assert ours.resume("s", room).tokens_after <= room
     with pytest.raises(BudgetTooSmall):
         ours.resume("s", 10)
 

@@ -143,10 +143,14 @@ def test_masks_are_listed(store):
 
 
 def test_an_answer_keeps_to_its_tokens():
-    """A budget in second place counts as one, and "left" names a turn only where one is known."""
+    """An answer has at most `tokens`, also if a model gives them in second place, as text."""
     _, read = holding(talk(60, "alpha"))
     assert count(read("s1.1-60", tokens=200)) <= 200
     assert count(read("s1.1-60", "200")) <= 200
+
+
+def test_an_answer_ends_with_the_tokens_left():
+    """An answer ends with its tokens and those left; without a turn id it names no turn."""
     store = MemoryStore()
     committed(store, "s", talk(4))
     search, _ = tools(store, turn_tokens=500)
