@@ -155,7 +155,7 @@ def test_another_models_request_in_a_turn_is_made_to_fit(host, caplog, monkeypat
 
 
 def assert_outgrows_its_window(made: Agent, host: LocalProvider) -> None:
-    """Assert that the agent goes on past its window, summarized and never refused."""
+    """Assert that the agent goes on past its window."""
     assert None not in chat(made, OUTGROWING)
     assert made.context_compressor.context_status == "summarized"
     assert host.refused == []
