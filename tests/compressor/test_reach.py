@@ -71,7 +71,7 @@ def test_a_result_can_be_handed_to_another_process(ours):
 
 
 def test_read_gives_every_message_word_for_word(ours):
-    """`read` returns messages word for word, an outline, the list, and no other session."""
+    """`read` returns each message word for word."""
     compressed(ours)
     held = ours.store.open("default", SESSION)
     originals = ours.store.originals(held, held.entries[0])
@@ -83,6 +83,11 @@ def test_read_gives_every_message_word_for_word(ours):
     assert len(pairs) > 15
     flat = [(words.replace("\n", ""), answer.replace("\n", "")) for words, answer in pairs]
     assert [words for words, answer in flat if words not in answer] == []
+
+
+def test_read_lists_and_outlines_its_own_session(ours):
+    """`read` outlines a segment and lists all of them, of its own session only."""
+    compressed(ours)
     assert "s1.1" in ours.read("s1", session_id=SESSION)
     assert "s1: " in ours.read(session_id=SESSION)
     assert "has been archived" in ours.read("s1.1", session_id="another")

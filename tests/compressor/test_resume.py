@@ -1,7 +1,7 @@
 """The store alone returns a session: whole where it fits, else its view."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,8 @@ from praison_compressor import (
     Store,
     open_store,
 )
-from praison_compressor.messages import Message, content_digest, to_plain
+from praison_compressor.messages import content_digest, to_plain
+from tests.helpers.compressing import Model
 from tests.helpers.talks import NAMESPACE
 from tests.helpers.transcripts import broken_transcripts, said, transcripts, user
 from tests.helpers.transcripts import session as coding_session
@@ -39,9 +40,12 @@ def grown(ours: ContextCompressor, turns: int, **options: Any) -> Any:
     return [*results, ours.compress_sync(coding_session(turns), force=True, **options)][-1]
 
 
-async def unasked(messages: Sequence[Message]) -> str:
-    """Fail: nobody may ask this summarizer."""
-    raise AssertionError("a model was asked")
+@pytest.fixture
+def unasked() -> Iterator[Model]:
+    """Yield a summarizer; a test in which something asks it fails."""
+    model = Model()
+    yield model
+    assert model.requests == []
 
 
 # ---------------------------------------------------------------- the whole session
@@ -70,7 +74,7 @@ def test_an_unknown_session_is_an_error(store):
 # ---------------------------------------------------------------- going on from it
 
 
-def test_a_transcript_that_fits_is_resumed_in_full(store):
+def test_a_transcript_that_fits_is_resumed_in_full(store, unasked):
     """A transcript that fits is resumed without summaries."""
     grown(over(store), 16)
     whole = over(store, unasked).resume("s", 100_000)
@@ -82,17 +86,22 @@ def test_a_transcript_that_fits_is_resumed_in_full(store):
     assert ours.resume("s", whole.tokens_after - 1).context_status == "summarized"
 
 
-def test_a_transcript_that_does_not_fit_is_resumed_as_its_view(store):
+def test_a_transcript_that_does_not_fit_is_resumed_as_its_view(store, unasked):
     """A transcript that does not fit is resumed as its view, without a model or a write."""
     before = grown(over(store), 16)
     ours = over(store, unasked)
     resumed = ours.resume("s")
     assert json.dumps(resumed.messages) == json.dumps(before.messages)
     assert resumed.context_status == "summarized"
-    smaller = ours.resume("s", before.tokens_after - 200)
-    assert smaller.tokens_after <= before.tokens_after - 200
     assert over(store).verbatim(resumed.messages, session_id="s") == coding_session(16)
     assert store.open(NAMESPACE, "s").tip == before.session_id
+
+
+def test_a_resumed_view_keeps_to_its_tokens(store, unasked):
+    """A resumed view has at most the tokens that are asked for, or is an error."""
+    room = grown(over(store), 16).tokens_after - 200
+    ours = over(store, unasked)
+    assert ours.resume("s", room).tokens_after <= room
     with pytest.raises(BudgetTooSmall):
         ours.resume("s", 10)
 
@@ -112,7 +121,7 @@ def test_a_resumed_view_goes_on_as_the_session_would(store):
     assert over(store).verbatim(session_id="s") == [*coding_session(16), *new]
 
 
-def test_a_fork_of_an_older_epoch_has_its_transcript(store):
+def test_a_fork_of_an_older_epoch_has_its_transcript(store, unasked):
     """A fork of an older epoch has that epoch's transcript."""
     ours = over(store)
     grown(ours, 12)

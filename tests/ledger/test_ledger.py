@@ -70,6 +70,12 @@ def test_each_commit_opens_a_child_epoch(store):
     assert {store.open(NAMESPACE, e.id).tip for e in chain} == {session.tip}
     assert session.parent == chain[-2].id
     assert store.lineage(NAMESPACE, chain[1].id) == chain[:2]
+
+
+def test_the_segments_of_a_commit_share_its_epoch(store):
+    """All segments of one commit have its epoch, behind the epochs before it."""
+    session = committed(store, "s", talk(3, "a"), talk(3, "b"))
+    chain = store.lineage(NAMESPACE, "s")
     runs = [talk(3, "c"), talk(3, "d"), talk(3, "e")]
     after = store.commit(session, [(segment(run), run) for run in runs])
     assert [entry.epoch for entry in after.entries[2:]] == [after.tip] * 3

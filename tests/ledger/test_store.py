@@ -104,10 +104,17 @@ def test_an_encrypted_store_shows_no_word(tmp_path):
     assert b"summary 0" not in bytes_of(tmp_path)
     digest = bytes.fromhex(content_digest(talk(6, word)[0]).removeprefix("sha256:"))
     assert digest not in bytes_of(tmp_path)
+
+
+def test_an_encrypted_store_is_searched_and_erased(tmp_path):
+    """An encrypted store finds messages, and forgets one with an intact rest."""
+    store = open_store(tmp_path / "ledger.db", codec=Fernet(Fernet.generate_key()))
+    messages = talk(6, "alpha")
+    committed(store, "s", messages)
     assert [hit.ordinal for hit in store.search(NAMESPACE, "number3", "s")] == [3]
-    assert len(store.search(NAMESPACE, word)) == 6
-    assert store.verify() == []
-    store.forget(NAMESPACE, content_digest(talk(6, word)[0]))
+    store.forget(NAMESPACE, content_digest(messages[3]))
+    assert store.search(NAMESPACE, "number3") == []
+    assert len(store.search(NAMESPACE, "alpha")) == 5
     assert store.verify() == []
 
 

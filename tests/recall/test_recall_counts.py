@@ -83,21 +83,32 @@ def test_a_word_that_no_message_has_is_named():
     assert "none has sealed)" in search("FetchBranch timeout sealed")
 
 
-def test_call_and_result_are_one_document(store):
-    """Words of a call and words of its result find both, and count once."""
+@pytest.fixture
+def timetables(store):
+    """Return search and read of an archive with a timetable for each of six calls."""
     rows = [f"row {n} of the timetable" for n in range(30)]
     said = [{"role": "user", "content": "Look."}]
     for day in range(10, 16):
         rows[3] = f"departs 2024-05-{day} at 07:{day}"
         said += step(f"c{day}", "\n".join(rows), path=f"HAT{day}")
     committed(store, "s", said)
-    search, read = tools(store)
+    return tools(store)
+
+
+def test_call_and_result_are_one_document(timetables):
+    """Words of a call and words of its result find both, and count once."""
+    search, _ = timetables
     answer = search("HAT13 2024-05-13")
     assert "\n1 archived message matches\n" in answer
     assert "departs 2024-05-13 at 07:13" in answer
     assert "2024-05-12" not in answer
     assert re.search(r"of \[s1\.8\] read_file\(.*HAT13", answer)
     assert "No archived message has all of it" in search("HAT12 2024-05-13")
+
+
+def test_call_and_result_name_each_other(timetables):
+    """A result is read with its call, and a call with its result's reference."""
+    _, read = timetables
     assert "HAT13" in read("s1.9")
     assert "=> [s1.9]" in read("s1.8")
 
@@ -143,10 +154,14 @@ def test_masks_are_listed(store):
 
 
 def test_an_answer_keeps_to_its_tokens():
-    """A budget in second place counts as one, and "left" names a turn only where one is known."""
+    """An answer has at most `tokens`, also if a model gives them in second place, as text."""
     _, read = holding(talk(60, "alpha"))
     assert count(read("s1.1-60", tokens=200)) <= 200
     assert count(read("s1.1-60", "200")) <= 200
+
+
+def test_an_answer_ends_with_the_tokens_left():
+    """An answer ends with its tokens and those left; without a turn id it names no turn."""
     store = MemoryStore()
     committed(store, "s", talk(4))
     search, _ = tools(store, turn_tokens=500)

@@ -216,7 +216,7 @@ def test_a_refusal_of_something_else_teaches_no_window(host, path):
         with contextlib.suppress(Exception):
             made.chat(turn(number, words=100))
     refused = [json.dumps(record.messages) for record in of_agent(host) if record.status == 400]
-    assert len(set(refused)) <= 3
+    assert 1 <= len(set(refused)) <= 3
     engine = made.context_compressor.engine()
     assert engine.config.context_window == BELIEVED
     assert len(made.chat_history) >= 8

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import CompressorConfig, ConfigError, ContextCompressor
+from praison_compressor import CompressorConfig, ConfigError, ContextCompressor, MemoryStore
 from praison_compressor.messages import Message, text_of
 from praison_compressor.view.masks import mask_results, policy_of, results_with_calls
 from tests.helpers import compressing
@@ -327,10 +327,18 @@ def test_an_excerpt_is_found_after_a_restart_and_hides_secrets(tmp_path):
     assert views[0] == views[1]
     assert "tr0ub4" not in str(views[0][-1])
     assert "[secret:" in text_of(views[0][-1])
-    without = ContextCompressor(config(store_url=url))
-    line = left_out(text_of(without.compress_sync(asked(body), session_id="s").messages[-1]))
-    assert "archive" not in line
-    assert line.partition(" tokens")[0] == left_out(text_of(views[0][-1])).partition(" tokens")[0]
+
+
+def test_an_excerpt_without_recall_names_no_archive():
+    """Without recall the excerpt of an archive with recall names its gap only."""
+    store, body = MemoryStore(), "\n".join(f"row {n}: {n * 37}" for n in range(4_000))
+    lines = []
+    for recall in (True, False):
+        ours = ContextCompressor(config(recall=recall), store=store)
+        view = ours.compress_sync(asked(body), session_id="s").messages
+        lines.append(left_out(text_of(view[-1])))
+    assert ["archive" in line for line in lines] == [True, False]
+    assert len({line.partition(" tokens")[0] for line in lines}) == 1
 
 
 def test_an_old_excerpt_is_masked_then_summarized():
