@@ -103,11 +103,11 @@ class Recall:
         return f"{text}\n({size} tokens, {left})"
 
     def _newest_archive(self) -> SessionArchive:
-        """Return the known archive while the session has no new segment."""
-        archive = SessionArchive(self.store(), self.session())
-        if self._archive != archive:
-            self._archive = archive
-        return self._archive or archive
+        """Return the session's archive; reuse its caches until a segment is added."""
+        newest = SessionArchive(self.store(), self.session())
+        archive = self._archive if self._archive == newest else newest
+        self._archive = archive
+        return archive
 
     def _search(self, archive: SessionArchive, query: str, limit: int, room: int) -> str:
         if not distinct_words(query):
