@@ -57,7 +57,7 @@ class Recall:
     """Returns the agent's turn; a new turn has a new budget. None: one budget for all answers."""
     turn_tokens: int | None = TURN_TOKENS
     """None: no bound."""
-    reading: Callable[[str], str] = str
+    read_on: Callable[[str], str] = str
     """Returns the reference, or the command, that reads on at a reference."""
     _spent: tuple[Hashable, int] = field(default=(None, 0), init=False)
     _archive: SessionArchive | None = field(default=None, init=False)
@@ -132,14 +132,14 @@ class Recall:
             parts.append(part.removeprefix(f"{QUOTE_NOTICE}\n") if parts else part)
             room -= self.count(part)
             if room < LEAST_TOKENS and number + 1 < len(references):
-                parts.append(f"(more: {self.reading(', '.join(references[number + 1 :]))})")
+                parts.append(f"(more: {self.read_on(', '.join(references[number + 1 :]))})")
                 break
         return "\n".join(parts)
 
     @property
     def _fitting(self) -> Fitting:
         # A line is counted in each attempt to fit it.
-        return Fitting(cache(self.count), self.reading)
+        return Fitting(cache(self.count), self.read_on)
 
 
 def _explain_no_match(archive: SessionArchive, query: str, room: int) -> str:

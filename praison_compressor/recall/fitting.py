@@ -56,7 +56,7 @@ class Fitting:
 
     count: Callable[[str], int]
     """Tokens of a text."""
-    reading: Callable[[str], str]
+    read_on: Callable[[str], str]
     """Returns the reference, or the command, that reads on at a reference."""
 
     # -------------------------------------------------------------- lists
@@ -210,7 +210,7 @@ class Fitting:
             # A single line above the budget: as much of its two ends as fits.
             body, shown_to = self._fit_start(lines[first - 1], room), first
         if shown_to < last:
-            rest = self.reading(str(where.lines(shown_to + 1, last)))
+            rest = self.read_on(str(where.lines(shown_to + 1, last)))
             body += f"\n(cut at line {shown_to} of {length}; go on: {rest})"
         return f"{QUOTE_NOTICE}{head}\n{body}{mark}"
 

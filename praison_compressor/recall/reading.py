@@ -183,7 +183,7 @@ class Reading:
         )
         if count is not None:
             answer = replace(answer, count=count)
-        after = f"go on: {self.fitting.reading(answer.after)}" if answer.after else ""
+        after = f"go on: {self.fitting.read_on(answer.after)}" if answer.after else ""
         ending = "; ".join(filter(None, (answer.further, after)))
         ending = f"\n({ending})" if ending else ""
         return self.fitting.fit_answer(answer, answer.room - self.fitting.count(ending)) + ending
@@ -224,7 +224,7 @@ class Reading:
             room -= GO_ON_TOKENS
         parts = self.fitting.fit_messages(chosen, room, self._endings)
         if gaps := self._gap_references(reference, "\n".join(parts)):
-            below += f"\n(go on: {self.fitting.reading(gaps)})"
+            below += f"\n(go on: {self.fitting.read_on(gaps)})"
         return "\n".join([QUOTE_NOTICE + above, *parts]) + below
 
     def _calls_and_results(
