@@ -74,6 +74,8 @@ class Budget:
     """Newest tokens whose tool outputs are not masked."""
     most_result_tokens: int | None = None
     """Most for one tool result; a larger one is archived at once. None: no bound."""
+    is_exact: bool = False
+    """Whether a size was requested, whatever the window."""
     tail_share: float = TAIL_SHARE
     has_model: bool = False
     """Whether a model writes prose; without one the quotes take its room."""
@@ -116,7 +118,7 @@ class Budget:
 
         A reader without recall gets more quotes and less tail.
         """
-        budget = cls._with_target(config, target, target, target)
+        budget = replace(cls._with_target(config, target, target, target), is_exact=True)
         if config.recall:
             return replace(budget, tiny_tail_share=TAIL_SHARE)
         return replace(
@@ -154,7 +156,7 @@ class Budget:
     @property
     def window_limit(self) -> int:
         """Return the window's limit; 0 for a requested size."""
-        return 0 if self.most_result_tokens is None else self.limit
+        return 0 if self.is_exact else self.limit
 
     def prose_for(self, source_tokens: int) -> int:
         """Return the tokens of prose for a segment of that size."""
