@@ -107,7 +107,7 @@ class SummaryWriter:
     def _choose_summarizer(self, model: str | None) -> Summarizer | None:
         """Return the application's summarizer, else litellm's; None without a model."""
         config = self.config
-        name = config.auxiliary_model or model
+        name = model or config.auxiliary_model
         if self.summarizer is not None or not name:
             return self.summarizer
         base, key = config.auxiliary_api_base, config.auxiliary_api_key
