@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, product
+from itertools import accumulate
 from typing import NamedTuple
 
 from ..messages.display import pluralize, short_names
@@ -34,7 +34,8 @@ class SectionKind(NamedTuple):
 USER = SectionKind("The user said", 0.67, "message{s} of the user")
 OTHERS = SectionKind(
     "In the user's role, from hosts, environments and other agents",
-    *(0.03, "text{s} in the user's role"),
+    0.03,
+    "text{s} in the user's role",
 )
 INSTRUCTIONS_READ = SectionKind(
     "Instructions read (contents of files)", 0.045, "file{s} of instructions", 60
@@ -163,8 +164,11 @@ class Renderer:
             if tokens <= room:
                 return text
             names = dict([*names.items()][: min(len(names) - 1, len(names) * room // tokens)])
-        forms = product(range(NAMED_IN_NOTE, -1, -1), (True, False))
-        notes = (self._note(left_out, ranked, *form) for form in forms)
+        notes = (
+            self._note(left_out, ranked, tools, refers)
+            for tools in range(NAMED_IN_NOTE, -1, -1)
+            for refers in (True, False)
+        )
         return next((note for note in notes if self.count(note) <= room), "")
 
     def _tool_lines(self, names: Mapping[CallRecord, str]) -> Iterator[str]:
