@@ -28,16 +28,16 @@ __all__ = ["READ", "SEARCH", "TURN_TOKENS", "Recall"]
 SEARCH, READ = "search_conversation_archive", "read_conversation_archive"
 """The tools' names."""
 SEARCH_TOKENS, READ_TOKENS = 400, 800
-"""Default sizes of a search's answer and of a read one."""
+"""Default tokens of a search's and of a read's answer."""
 TEXT_TOKENS, TABLE_TOKENS = 300, 100
 """Size of a search's answer without a table, and what a table may add."""
 TURN_TOKENS = 4_000
-"""All answers of one turn together."""
+"""Most tokens of all answers of one turn."""
 FOOTER_TOKENS = 14
 """Size of an answer's last line."""
 
 IN_VIEW, COMPARED = 3, 8
-"""Messages in view that are named, and words of the query that are compared, without a match."""
+"""Without a match: messages in view that are named, and words of the query that are compared."""
 
 _QUOTE_MARKS = "\"'`“”"
 _BETWEEN_REFERENCES = re.compile(r"\s*(?:[,;]|\band\b)\s*(?=\W*s\d)|\s+(?=\W?s\d)")

@@ -71,9 +71,9 @@ REPEATED_SHARE, REPEATED_LINES = 0.03, 4
 ALIKE_WORDS_SHARE = 0.8
 """Of two passages that share this part of the older one's words only one is shown."""
 ROW_CHARS = 50
-"""Characters of a row's few words."""
+"""Most characters of the words in a row."""
 FOLLOWING_LINES = 40
-"""Lines after a passage that a reference to what follows names."""
+"""Most lines that the reference after a passage names."""
 
 
 class FoundMessage(NamedTuple):

@@ -38,7 +38,7 @@ STEPS_A_LINE = 8
 """Steps of one line at most: an agent may work for hundreds without a word from the user."""
 QUOTE_CHARS = 110
 COMMON_FROM = 3
-"""Messages from which on a line is common: it says nothing about one of them."""
+"""A line of at least this number of messages is common: the line says nothing about one of them."""
 HEAD_LINES, HEAD_CHARS = 12, 2_000
 """A message's beginning, which is searched for its deciding line."""
 NAMES_A_ROW = 4

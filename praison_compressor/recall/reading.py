@@ -36,7 +36,7 @@ SHORT_LINES_TOKENS = 500
 BEGINNING_TOKENS = 150
 """Size of a message's beginning and end, returned when nothing in the message matches `about`."""
 OVERVIEW_ROWS, OVERVIEW_MESSAGES = 12, 24
-"""Rows of the overview, and a segment's messages that it reads."""
+"""Rows of the overview, and messages of a segment that the overview reads."""
 BESIDE_DIVISOR = 7
 """Calls above and results below each get at least 1 / BESIDE_DIVISOR of an answer."""
 OUTLINE_CHARS = 1_000
