@@ -64,10 +64,22 @@ class Reading:
         """Return the text at a reference within `room` tokens."""
         if not written.strip():
             return self._list_segments(room)
-        entries, reference = self.archive.entries, parse_reference(written)
+        reference = parse_reference(written)
         if reference is None:
             return f"{quote_query(written)} is no reference; {REFERENCE_HELP}."
-        segment = f"s{reference.segment}"
+        originals = self._originals_or_refusal(reference)
+        if isinstance(originals, str):
+            return originals
+        if reference.message is None and len(originals) == 1:
+            reference = reference.of_message(1)
+        if reference.line is not None:
+            reference = _as_message_lines(reference, originals)
+        read = self._read_about if self.about else self._read_whole
+        return read(reference, originals, room)
+
+    def _originals_or_refusal(self, reference: Reference) -> list[Message] | str:
+        """Return the segment's originals, or why they cannot be read."""
+        entries, segment = self.archive.entries, f"s{reference.segment}"
         if not 1 <= reference.segment <= len(entries):
             return f"There is no segment {segment}; there are s1 to s{len(entries)}."
         entry = entries[reference.segment - 1]
@@ -83,12 +95,7 @@ class Reading:
             )
         if reference.message is not None and not 1 <= reference.message <= len(originals):
             return f"Segment {segment} has the messages {segment}.1 to {segment}.{len(originals)}."
-        if reference.message is None and len(originals) == 1:
-            reference = reference.of_message(1)
-        if reference.line is not None:
-            reference = _as_message_lines(reference, originals)
-        read = self._read_about if self.about else self._read_whole
-        return read(reference, originals, room)
+        return originals
 
     # -------------------------------------------------------------- segments
 
