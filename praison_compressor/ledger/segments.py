@@ -48,6 +48,9 @@ SegmentKind = Literal[
     "blank",  # of a forgotten or undone entry
 ]
 
+TextMethod = Literal["model", "static", "unwritten", "keep", "undo", "blank"]
+"""How a text was made; "unwritten" of a summary to come; the last three repeat `SegmentKind`."""
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -61,8 +64,7 @@ class Segment:
     """Tokens of the rendered message."""
     source_tokens: int
     """Tokens of the replaced messages."""
-    method: str
-    """"model", "static", "keep" or "undo"."""
+    method: TextMethod
     model: str | None = None
     usage: Usage = Usage()
     created: float = 0.0

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..errors import SummaryRejected
+from ..ledger.segments import TextMethod
 from ..messages import Message
 from ..quotes import Quotes, read_quotes
 from ..quotes.rendering import HEADING, TITLES
@@ -24,8 +25,7 @@ class Composition:
     """Fit a brief's prose and quotes into its room."""
 
     brief: Brief
-    method: str
-    """"model" or "static"."""
+    method: TextMethod
     tokens: TokenCounter
     rule_sources: tuple[str, ...] = ()
     """Files whose newest state is quoted."""
