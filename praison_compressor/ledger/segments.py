@@ -44,7 +44,7 @@ SegmentKind = Literal[
     "mask",  # a tool result as one line
     "excerpt",  # a tool result's first and last lines
     "keep",  # a step that the user keeps out of summaries
-    "undo",  # takes entries back
+    "undo",  # undoes entries
     "blank",  # of a forgotten or undone entry
 ]
 
@@ -253,7 +253,7 @@ def undo_segment(entries: Sequence[Entry]) -> Segment | None:
     return Segment(
         kind="undo",
         run=tuple(hashes.values()),
-        rendered={"role": "user", "content": f"[takes back {', '.join(hashes)}]"},
+        rendered={"role": "user", "content": f"[undoes {', '.join(hashes)}]"},
         tokens=0,
         source_tokens=0,
         method="undo",

@@ -87,7 +87,7 @@ class Reading:
         if originals is None:
             return f"Segment {segment} was forgotten."
         if entry.segment.kind == "undo":
-            return f"Segment {segment} takes others back, and holds no messages."
+            return f"Segment {segment} undoes others, and holds no messages."
         if entry.segment.kind == "keep":
             return (
                 f"Segment {segment} records that you kept messages; read them by their earlier "
