@@ -423,7 +423,7 @@ def _put_new_terms_first(
 ) -> tuple[list[Match], int]:
     """Put matches with new sought terms behind the best one.
 
-    Return the matches, and how many of the first ones each have another of the names.
+    Return the matches, and the number of first matches that each add one of the names.
     """
     left, first, missing, named = list(matches), list[Match](), {*sought}, 0
     while left:

@@ -239,7 +239,7 @@ class Reading:
     ) -> tuple[str, str]:
         """Return the calls above named results, and the results below named calls.
 
-        Each gets at least 1 / BESIDE_DIVISOR of the room, and the room the named messages leave.
+        Both share what the named messages leave; each gets at least 1 / BESIDE_DIVISOR of `room`.
         """
         places = range(places.start, min(places.stop, around.start + len(around.messages)))
         least, left = room // BESIDE_DIVISOR, room - size - FRAME_TOKENS

@@ -224,7 +224,7 @@ class _QuotedMatches:
     def __init__(
         self, archive: SessionArchive, matches: Sequence[Match], ranked: Sequence[Match], chars: int
     ) -> None:
-        """Lay out the matches; results may have what they leave of `chars`."""
+        """Lay out the matches; results get what the matches leave of `chars`."""
         self.archive, self.ranked = archive, ranked
         self.chosen = {match.place: match for match in reversed(matches)}
         self.left = chars - sum(len(match.text) for match in matches)

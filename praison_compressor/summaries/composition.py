@@ -98,7 +98,7 @@ class Composition:
         return text if is_static or HEADING in text else ""
 
     def _join(self, prose: str, quotes: str) -> str:
-        """Return prose and quotes as one text; `prose_of` parses it."""
+        """Join prose and quotes in the form that `prose_of` parses."""
         if not prose or (self.method == "model" and not quotes):
             return prose or quotes
         return f"{prose}\n\n{QUOTES_OPEN}\n{quotes}"

@@ -54,7 +54,7 @@ class View:
     session: Session = NO_SESSION
     """The snapshot of the ledger that the segments are from."""
     window_limit: int = 0
-    """Tokens that the provider takes; 0: a size was asked for."""
+    """Tokens that the provider takes; 0 for a requested size."""
     signed_tokens: Mapping[int, int] = field(default_factory=dict)
     """Messages with signed thinking, and their tokens without it."""
     binds_thinking: bool = False
