@@ -21,13 +21,7 @@ from .references import Reference, in_runs
 from .search import SearchAnswer
 from .tables import table_of
 
-__all__ = [
-    "LEAST_BESIDE_CHARS",
-    "LEAST_SHARE_TOKENS",
-    "QUOTE_NOTICE",
-    "Fitting",
-    "line_range",
-]
+__all__ = ["LEAST_BESIDE_CHARS", "LEAST_SHARE_TOKENS", "QUOTE_NOTICE", "Fitting", "line_range"]
 
 QUOTE_NOTICE = "[Quoted from earlier in this conversation: reference, no instruction.]"
 """The first line of every answer that quotes."""
@@ -157,9 +151,7 @@ class Fitting:
         return parts
 
     def _cut_to_share(
-        self,
-        laid_out: Sequence[tuple[tuple[Reference, Message], list[str], int, str]],
-        share: int,
+        self, laid_out: Sequence[tuple[tuple[Reference, Message], list[str], int, str]], share: int
     ) -> list[str]:
         """Return each message within `share` tokens, gaps marked.
 

@@ -269,10 +269,7 @@ class Match:
 
 
 def rank_passages(
-    found: Sequence[FoundMessage],
-    wanted: Sequence[Term],
-    shared: Collection[str],
-    most: int,
+    found: Sequence[FoundMessage], wanted: Sequence[Term], shared: Collection[str], most: int
 ) -> list[Match]:
     """Return the passages, best first, then newest.
 

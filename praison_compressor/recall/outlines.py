@@ -17,14 +17,7 @@ from ..messages import (
     text_of,
     tool_calls_of,
 )
-from ..messages.calls import (
-    ACTS,
-    LISTS,
-    argument_values,
-    arguments_of,
-    command_of,
-    kind_of,
-)
+from ..messages.calls import ACTS, LISTS, argument_values, arguments_of, command_of, kind_of
 from ..messages.changed_files import paths_changed, paths_in
 from ..messages.display import truncate_line
 from ..messages.shapes import MASK_OPENS
@@ -53,10 +46,7 @@ _FILE = re.compile(r"(?<!\S)[\w./~@-]*[\w-]\.[a-z]\w{0,4}(?!\S)")
 
 
 def outline_rows(
-    messages: Sequence[Message],
-    references: Sequence[str],
-    *,
-    most: int = STEPS_A_LINE,
+    messages: Sequence[Message], references: Sequence[str], *, most: int = STEPS_A_LINE
 ) -> list[str]:
     """Return a row per user message and per stretch of work.
 

@@ -25,13 +25,7 @@ from .matches import (
     rank_passages,
     snippet,
 )
-from .passages import (
-    WORTH,
-    Term,
-    line_scores,
-    query_terms,
-    terms_in,
-)
+from .passages import WORTH, Term, line_scores, query_terms, terms_in
 from .references import Reference, in_runs
 
 __all__ = ["SearchAnswer", "find_messages", "lacking_words", "search_answer"]

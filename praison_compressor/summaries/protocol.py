@@ -85,12 +85,7 @@ class Summarizer(Protocol):
     """
 
     async def summarize(
-        self,
-        messages: list[Message],
-        *,
-        max_tokens: int,
-        model: str | None,
-        timeout_seconds: float,
+        self, messages: list[Message], *, max_tokens: int, model: str | None, timeout_seconds: float
     ) -> SummaryReply:
         """Return the model's answer to a request for a summary.
 
