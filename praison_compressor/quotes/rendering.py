@@ -76,10 +76,10 @@ class Section(NamedTuple):
 
 
 NAMED_IN_NOTE = 4  # tools, or places, named in the line that counts what is left out
-NAME_CHARS = 48  # of what a call was given, in the outline
-OUTLINE_CALL_TOKENS, NAMED_TOKENS = 13, 8  # of a call in the outline, as a rule and at least
+NAME_CHARS = 48  # characters of a call's arguments in the outline
+OUTLINE_CALL_TOKENS, NAMED_TOKENS = 13, 8  # tokens of a call in the outline, usual and least
 NOTE_TOKENS = 20  # tokens of the line that counts what is left out
-TRIES = 4  # to print a section within its room
+TRIES = 4  # attempts to print a section within its room
 HEADING_TOKENS = 14
 LEAST_BODY_CHARS = 30
 CUT_CHARS = 34  # characters of the mark that counts what a cut left out

@@ -15,9 +15,9 @@ from ..tokens.counter import TokenCounter
 from ..view.frame import QUOTES_OPEN, frame_summary
 from .protocol import Brief, SegmentText
 
-WORD_TOKENS = 3  # of a word in prose with ids and numbers; 1.8 to 2.8 in recorded summaries
-CARRIED_SHARE = 0.4  # of a static text's room for carried prose, if the quotes need the rest
-SEAM_TOKENS = 4  # by which a framed text may exceed the sum of its parts
+WORD_TOKENS = 3  # tokens of a word in prose with ids and numbers; 1.8 to 2.8 in recorded summaries
+CARRIED_SHARE = 0.4  # share of a static text's room for carried prose, if the quotes need the rest
+SEAM_TOKENS = 4  # tokens by which a framed text may exceed the sum of its parts
 
 
 @dataclass(frozen=True)
