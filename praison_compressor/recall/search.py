@@ -76,7 +76,7 @@ class SearchAnswer:
     passages: list[str]
     """The best passages, each with its call or results."""
     rows: list[str]
-    """One for each passage, in case it does not fit, for each further match, for similar ones."""
+    """A row for each passage that may not fit, for each further match, and for similar ones."""
     others: list[tuple[list[tuple[int, int]], str]]
     """Matching messages that are not shown (segment and number, from 1), with a few words."""
     further: str
