@@ -22,7 +22,7 @@ T = TypeVar("T")
 # -------------------------------------------------------------- threads and loops
 
 
-def begin(work: Callable[[], T], *, context: contextvars.Context | None = None) -> Future[T]:
+def start_thread(work: Callable[[], T], *, context: contextvars.Context | None = None) -> Future[T]:
     """Begin work that may block, in a daemon thread.
 
     The thread runs in `context`; None means a copy of this one.
@@ -47,7 +47,7 @@ def begin(work: Callable[[], T], *, context: contextvars.Context | None = None) 
 def run_off_loop(work: Callable[[], Any]) -> None:
     """Do the work, in another thread if this one runs a loop."""
     if _is_in_loop():
-        begin(work)
+        start_thread(work)
     else:
         work()
 
@@ -58,7 +58,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     If a loop runs in this thread, the coroutine runs in another thread.
     """
     if _is_in_loop():
-        return begin(lambda: _run_in_new_loop(work)).result()
+        return start_thread(lambda: _run_in_new_loop(work)).result()
     return _run_in_new_loop(work)
 
 

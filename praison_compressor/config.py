@@ -15,7 +15,7 @@ from typing import Any
 from .errors import ConfigError
 
 MOST_TOKENS = 10**12
-"""Tokens. A larger number is a mistake, and a ratio of it would overflow."""
+"""Most tokens of an option. A larger number is a mistake; its ratios would overflow."""
 
 STORE_VARIABLE = "PRAISON_COMPRESSOR_STORE"
 KEY_VARIABLE = "PRAISONAI_SESSION_KEY"
@@ -179,7 +179,7 @@ class CompressorConfig:
     )
     # At 0.25 the static text of round 7 lost 8 of 20 files (tests/benchmarks/rounds.py).
     fold_ratio: float = _option(
-        0.28, _RATIO, "Fold the oldest summaries when all pass this share of the target."
+        0.28, _RATIO, "Fold all summaries above this share of the target and the room of one more."
     )
     min_gain_ratio: float = _option(
         0.05, _GAIN, "Skip a compression that frees less than this share of the view."
@@ -223,7 +223,10 @@ class CompressorConfig:
     )
     timeout_seconds: float = _option(60.0, _SECONDS, "Seconds for one call of a model.")
     store_url: str | None = _option(
-        None, _PATH, f"SQLite, PostgreSQL or a path. None: {STORE_VARIABLE}, or memory."
+        None,
+        _PATH,
+        f"SQLite, PostgreSQL or a path. None: {STORE_VARIABLE}, else memory; in the host SQLite "
+        "where the session is on disk.",
     )
     store_key: str | None = _option(
         None, TEXT, f"Fernet key of an encrypted store. None: {KEY_VARIABLE}.", secret=True

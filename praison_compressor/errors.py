@@ -1,4 +1,12 @@
-"""Define the package's errors: fact, numbers and remedy in each message."""
+"""Define the package's errors: fact, numbers and remedy in each message.
+
+CompressorError
+├── ConfigError, InvalidMessages, BudgetTooSmall, HostMoved, NothingShorter
+├── SummaryError
+│   └── SummarizerUnavailable, SummaryRejected
+└── LedgerError
+    └── SessionNotFound, LedgerConflict, LedgerCorrupt, StoreUnavailable
+"""
 
 from __future__ import annotations
 
@@ -118,7 +126,7 @@ class LedgerConflict(LedgerError):
 
 
 class LedgerCorrupt(LedgerError):
-    """A digest disagrees with what is stored."""
+    """What is stored cannot be read, or disagrees with its hash."""
 
 
 class StoreUnavailable(LedgerError):

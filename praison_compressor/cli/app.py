@@ -38,10 +38,9 @@ def main() -> None:
     """Run the command line of this process."""
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
+        if hasattr(stream, "reconfigure"):
             # A terminal that cannot show a character must not end the command.
-            reconfigure(errors="replace")
+            stream.reconfigure(errors="replace")
     with _warnings_on_stderr():
         # Under `python -m praison_compressor` too, help and completion name the command.
         build()(prog_name=PROGRAM)

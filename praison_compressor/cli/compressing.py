@@ -303,23 +303,23 @@ class MessageRow:
     reference: str
     role: str
     fate: str
-    """ "keep", "mask" or the name of its summary."""
+    """ "keep", "mask", "excerpt" or the reference of its summary."""
     tokens: int
     text: str
-    """The line that replaces a masked output, else the message's beginning."""
+    """The text that replaces a tool output, else the message's beginning."""
 
 
 def _message_rows(preview: Preview) -> Iterator[MessageRow]:
     for index, fate in preview.fates():
         message = preview.messages[index]
-        line = preview.lines.get(index) if fate == "mask" else None
+        result = preview.replaced_results.get(index)
         yield MessageRow(
             index=index,
             reference=preview.references[index],
             role=str(message.get("role")),
             fate=fate,
             tokens=preview.message_tokens[index],
-            text=line or message_line(message, 80),
+            text=text_of(result.rendered) if result else message_line(message, 80),
         )
 
 
@@ -330,7 +330,9 @@ def message_line(message: Message, width: int) -> str:
 
 
 def _messages_table(rows: Sequence[MessageRow]) -> Table:
-    styles = [{"keep": "", "mask": "cyan"}.get(row.fate, "yellow") for row in rows]
+    styles = [
+        {"keep": "", "mask": "cyan", "excerpt": "cyan"}.get(row.fate, "yellow") for row in rows
+    ]
     heads = ("index#", "reference", "role", "fate", "tokens#", "text")
     return Table(heads, list(map(astuple, rows)), styles, spare=("role",))
 
@@ -363,7 +365,8 @@ def _verdict(preview: Preview) -> str:
         left = number(preview.budget.trigger - preview.tokens + preview.opening)
         why = SKIP_WORDS.get(preview.reason, f"it fits, {left} tokens below the trigger")
         return f"Nothing would be done: {why}."
-    if preview.new_masks:
-        masks = pluralize(preview.new_masks, "tool output")
-        return f"Masking alone is enough: {masks}, no model call. --messages shows their lines."
-    return f"{pluralize(preview.would_write, 'summary', 'summaries')} would be written."
+    outputs = f"{pluralize(preview.new_masks, 'tool output')} would be masked or cut"
+    if preview.new_masks and not preview.would_write:
+        return f"No summary is needed: {outputs}, no model call. --messages shows the lines."
+    also = f" {outputs}." if preview.new_masks else ""
+    return f"{pluralize(preview.would_write, 'summary', 'summaries')} would be written.{also}"

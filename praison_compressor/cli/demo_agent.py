@@ -113,7 +113,7 @@ class RecordedRequest:
     whole: list[Message]
     """The transcript at that point, as the host has it."""
     view: list[Message]
-    """What was sent."""
+    """The messages that were sent."""
     transcript_tokens: int
     sent_tokens: int
     """Tokens with the tool schemas, as the provider counted."""
@@ -123,9 +123,9 @@ class RecordedRequest:
     compressed: str | None = None
     """"masked" or "summarized" before this request, or None."""
     seconds: float = 0.0
-    """Time of that compression."""
+    """Seconds that the compression took."""
     cost: float = 0.0
-    """US dollars for its summary."""
+    """US dollars for the summary."""
 
 
 @dataclass(frozen=True)

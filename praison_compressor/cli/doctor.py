@@ -115,9 +115,8 @@ def _effective_config(config: CompressorConfig) -> tuple[CompressorConfig, Findi
     for name, variable in (("store_url", STORE_VARIABLE), ("store_key", KEY_VARIABLE)):
         if getattr(config, name) is not None:
             sources.setdefault(name, variable)
-    by_source = itertools.groupby(
-        sorted(sources, key=lambda name: (sources[name], name)), sources.get
-    )
+    in_order = sorted(sources, key=lambda name: (sources[name], name))
+    by_source = itertools.groupby(in_order, sources.get)
     summary = "; ".join(f"{', '.join(names)}: {source}" for source, names in by_source)
     return config, Finding(OK, summary or "the defaults")
 
@@ -199,13 +198,11 @@ def _check_agents(config: CompressorConfig) -> Finding:
         return Finding(FAIL, sentence, "report it, with this output")
     if result["compresses_all"]:
         return Finding(OK, sentence)
-    if is_enabled and strategy:
-        remedy = f"unset {STRATEGY_VARIABLE}={strategy} to compress every other agent"
-        return Finding(NOTE, sentence, remedy)
-    if is_enabled:
+    if is_enabled and not strategy:
         return Finding(FAIL, f"{sentence}; the host did not load the plugin", result["last_line"])
-    remedy = "set PRAISONAI_PLUGINS=praison-compressor to compress every other agent"
-    return Finding(NOTE, sentence, remedy)
+    unset = f"unset {STRATEGY_VARIABLE}={strategy}"
+    remedy = unset if is_enabled else "set PRAISONAI_PLUGINS=praison-compressor"
+    return Finding(NOTE, sentence, f"{remedy} to compress every other agent")
 
 
 def _trial_sentence(result: Mapping[str, Any], *, keeps_steps: bool) -> str:

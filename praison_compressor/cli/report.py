@@ -83,7 +83,7 @@ def _report_json(data: ReportData) -> dict[str, Any]:
     return {
         "requests": data.requests,
         "compressions": data.compressions,
-        "taken_back": data.undone,
+        "undone": data.undone,
         "summaries": len(data.cards),
         "masks": len(data.masks),
         "tokens_whole": data.tokens,
@@ -154,8 +154,8 @@ def render(data: ReportData) -> str:
         last=data.last,
         largest=max((point.view for point in data.points), default=0),
         columns=_columns(data),
-        in_view=[card for card in data.cards if card.in_view],
-        folded=[card for card in data.cards if not card.in_view],
+        in_view=[card for card in data.cards if card.is_in_view],
+        folded=[card for card in data.cards if not card.is_in_view],
         family=list(tree_rows(data.epochs)),
         next=[(part, summary_of(part)) for part in data.next.parts] if data.next else [],
         style=_page_file("page.css") + _page_file("uPlot.min.css"),
@@ -165,7 +165,7 @@ def render(data: ReportData) -> str:
 
 
 def _page_file(name: str) -> Markup:
-    """Read a file of ours, which the page does not escape."""
+    """Return a packaged file's text, which the page does not escape."""
     return Markup((files(__package__) / "page" / name).read_text(encoding="utf-8"))
 
 
@@ -176,7 +176,7 @@ def _columns(data: ReportData) -> dict[str, Any]:
         "whole": [point.whole for point in data.points],
         "view": [point.view for point in data.points],
         "limits": dict(data.limits),
-        "compressed": [n for n, point in enumerate(data.points) if point.compressed],
+        "compressed": [n for n, point in enumerate(data.points) if point.is_compressed],
     }
 
 

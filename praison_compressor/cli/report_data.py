@@ -50,13 +50,13 @@ class Point:
     """The context at one request, in tokens."""
 
     request: int
-    """Its number, from 1 on."""
+    """Number of the request, from 1 on."""
     messages: int
     whole: int
     """Tokens of the transcript so far."""
     view: int
     """Tokens of what was sent."""
-    compressed: bool = False
+    is_compressed: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Card:
     segment: Segment
     epoch: str
     """The epoch that the segment opened."""
-    in_view: bool
+    is_in_view: bool
     """Whether the segment is in the view now; a later summary replaced it if not."""
     text: str
     messages: Sequence[Message]
@@ -78,7 +78,7 @@ class Card:
 
         A folded segment yields nothing, because the later segment has the same originals.
         """
-        if self.in_view:
+        if self.is_in_view:
             texts = render_messages([dict(message) for message in self.messages])
             names = references_in_order(self.number, self.messages)
             for name, message, text in zip(names, self.messages, texts, strict=True):
@@ -94,17 +94,16 @@ class ReportData:
     note: str
     messages: int = 0
     tokens: int = 0
-    """Of the whole transcript."""
+    """Tokens of the whole transcript."""
     points: tuple[Point, ...] = ()
-    """One for each request; none if the store has only compressed messages."""
+    """A point for each request; none if the store has only compressed messages."""
     cards: tuple[Card, ...] = ()
     """Summaries."""
     masks: tuple[Card, ...] = ()
     epochs: tuple[Epoch, ...] = ()
     compressions: int = 0
-    """Compressions, with the undone ones."""
+    """Compressions, undone ones included."""
     undone: int = 0
-    """Compressions that were undone."""
     forgotten: int = 0
     """Segments whose text was erased."""
     usage: Usage = field(default_factory=Usage)
@@ -143,7 +142,7 @@ class ReportData:
     def secrets(self) -> int:
         """Count the secrets redacted in the originals of the view."""
         cards = (*self.cards, *self.masks)
-        return sum(card.segment.secrets for card in cards if card.in_view)
+        return sum(card.segment.secrets for card in cards if card.is_in_view)
 
     @property
     def tokens_not_sent(self) -> int:
@@ -220,8 +219,8 @@ def _cards(store: Store, session: Session, states: Sequence[str]) -> Iterator[Ca
             rendered = entry.segment.rendered
             text = unframe(rendered) if is_framed(rendered) else text_of(rendered)
             originals = store.originals(session, entry) or []
-            is_live = state == IN_VIEW
-            yield Card(number, entry.segment, entry.epoch, is_live, text.strip(), originals)
+            is_in_view = state == IN_VIEW
+            yield Card(number, entry.segment, entry.epoch, is_in_view, text.strip(), originals)
 
 
 def _whole_transcript(

@@ -196,9 +196,8 @@ def _whole_segment(number: int, entry: Entry, messages: Sequence[Any] | None) ->
         yield f"Segment s{number} was forgotten; only its link in the chain is left."
         return
     segment = entry.segment
-    title = (
-        f"s{number}: {pluralize(len(segment.run), 'message')}, {segment.model or segment.method}"
-    )
+    count = pluralize(len(segment.run), "message")
+    title = f"s{number}: {count}, {segment.model or segment.method}"
     yield from with_title(title, text_of(segment.rendered))
     if messages is not None:
         originals = "\n\n".join(render_messages(messages))

@@ -53,7 +53,7 @@ def _sessions_table(infos: Iterable[SessionInfo]) -> Table:
         (
             info.id,
             info.parent_id,
-            f"{number(info.compressions)}{undone_note(info.taken_back)}",
+            f"{number(info.compressions)}{undone_note(info.undone)}",
             utc_time(info.updated) or "-",
         )
         for info in infos

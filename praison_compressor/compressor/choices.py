@@ -19,13 +19,12 @@ from .request import Choice, Request
 def resolve_choices(request: Request, view: View, references: Mapping[str, int]) -> Request:
     """Return the request with its choices as indices in the caller's list."""
 
-    def resolve(option: str, choice: Choice) -> int | None:
-        return view.transcript.origins[_find_choice(view, references, option, choice)]
+    def resolve(option: str, choice: Choice) -> int:
+        return _find_origin(view, references, option, choice)
 
-    keep = (resolve("keep", choice) for choice in request.keep)
     return replace(
         request,
-        keep=tuple(origin for origin in keep if origin is not None),
+        keep=tuple(resolve("keep", choice) for choice in request.keep),
         since=None if request.since is None else resolve("since", request.since),
         until=None if request.until is None else resolve("until", request.until),
     )
@@ -33,7 +32,7 @@ def resolve_choices(request: Request, view: View, references: Mapping[str, int])
 
 def requested_references(request: Request, resolved: Request, view: View) -> dict[str, int]:
     """Return the references that a request names, with transcript indices."""
-    pairs = zip(request.choices, resolved.choices, strict=False)
+    pairs = zip(request.choices, resolved.choices, strict=True)
     index = view.transcript.origins.index
     return {choice: index(origin) for choice, origin in pairs if isinstance(choice, str)}
 
@@ -73,19 +72,21 @@ def new_keeps(view: View) -> Iterator[range]:
             yield step
 
 
-def _find_choice(view: View, references: Mapping[str, int], option: str, choice: Choice) -> int:
-    """Return the transcript index of a reference or a caller's index."""
+def _find_origin(view: View, references: Mapping[str, int], option: str, choice: Choice) -> int:
+    """Return the caller's index of a reference, or a valid index unchanged."""
+    origins = view.transcript.origins
     if isinstance(choice, int):
-        if choice in view.transcript.origins:
-            return view.transcript.origins.index(choice)
+        if choice in origins:
+            return choice
         raise ConfigError(
             f"{option}={choice}: the transcript has {len(view.unrepaired_messages)} messages"
         )
     reference = parse_reference(choice)
     if reference is not None and reference == Reference(reference.segment, reference.message):
         index = _find_index(view, references, reference.segment, reference.message or 1)
-        if index is not None:
-            return index
+        # A message that repair inserted has no origin.
+        if index is not None and (origin := origins[index]) is not None:
+            return origin
     raise ConfigError(
         f"{option}={short_repr(choice)}: no message of this transcript has that reference; a "
         "preview shows the references"

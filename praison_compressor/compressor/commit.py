@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ..concurrency import begin
+from ..concurrency import start_thread
 from ..errors import LedgerConflict
 from ..events import Event, Hook
 from ..ledger.segments import Session, Usage
@@ -119,7 +119,7 @@ class Committer:
             cost = Usage() if decision.texts else usage_of(texts)
             self.sessions.add_unreported_usage(key, unreported + cost)
             raise
-        self.sessions.forget_drafts(key, texts)
+        self.sessions.end_preview_and_placeholder(key, texts)
         return session, charged
 
     def _append(self, decision: Decision, texts: Sequence[SegmentText]) -> Session:
@@ -217,7 +217,7 @@ async def ask_hook(hook: Hook | None, event: Event, key: SessionKey) -> str | Li
     token = _asked_session.set(key)
     try:
         # A hook may block: call it in a thread. An async hook only makes its coroutine there.
-        answer = await asyncio.wrap_future(begin(lambda: hook(event)))
+        answer = await asyncio.wrap_future(start_thread(lambda: hook(event)))
         answer = await answer if inspect.isawaitable(answer) else answer
     except (Exception, SystemExit):
         logger.exception("session %s: the hook before a compression failed", event.session_id)

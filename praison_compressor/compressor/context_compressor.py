@@ -1,4 +1,4 @@
-"""`ContextCompressor`: compress transcripts, read what was compressed, take it back."""
+"""`ContextCompressor`: compress transcripts, read originals, undo."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .plan_texts import PlanTexts
 from .preview import ContextUse, Preview
 from .projection import Projector
 from .request import Mode, Options, RequestReader, check_constructor
-from .result import CompressResult
+from .result import CompressResult, unread_result
 from .session_state import SessionStates
 from .stored_sessions import StoredSessions, default_store
 from .telemetry import Telemetry, emit
@@ -178,9 +178,7 @@ class ContextCompressor:
         size = 0
         with contextlib.suppress(Exception):  # unreadable messages may be uncountable too
             size = self.tokens.messages(messages)
-        unread: Any = list(messages) if isinstance(messages, (list, tuple)) else messages
-        name = options.get("session_id") or self.session_id
-        return CompressResult(unread, "full", size, size, name, None, None)
+        return unread_result(messages, size, options.get("session_id") or self.session_id)
 
     def preview(
         self, messages: Sequence[Any], *, write: bool = False, **options: Unpack[Options]
@@ -243,7 +241,7 @@ class ContextCompressor:
         """
         if messages is None:
             return self._stored.transcript(session_id)
-        return self._stored.unfold(messages, session_id)
+        return self._stored.verbatim(messages, session_id)
 
     def resume(
         self, session_id: str | None = None, token_budget: int | None = None

@@ -55,18 +55,24 @@ class Decider:
         return result
 
     def report_missing(self, decision: Decision) -> None:
-        """Report once why a due compression is not done."""
-        view, reason = decision.view, decision.reason
-        if reason not in SKIP_WORDS or not self.report_skip(decision, reason):
-            return
-        if reason == FIXED:
+        """Report once why a due compression is not done or not enough."""
+        reason = decision.reason
+        if reason in SKIP_WORDS and self.report_skip(decision, reason):
+            name = decision.view.session.id
+            logger.info("session %s is not compressed: %s", name, SKIP_WORDS[reason])
+        if not decision.plan.excerpts:  # an excerpt makes a fixed message smaller
+            self._warn_of_fixed_part(decision.view, decision.request.budget.trigger)
+
+    def _warn_of_fixed_part(self, view: View, trigger: int) -> None:
+        fixed, session = view.fixed_tokens(), view.session
+        if fixed > trigger and self.sessions.report_once(session.key, "trigger", ""):
             logger.warning(
                 "session %s: fixed messages take %d tokens, above the trigger of %d: no compression"
                 " can reach it; raise context_window or trigger_ratio, or send fewer tools",
-                *(view.session.id, view.fixed_tokens(), decision.request.budget.trigger),
+                session.id,
+                fixed,
+                trigger,
             )
-        else:
-            logger.info("session %s is not compressed: %s", view.session.id, SKIP_WORDS[reason])
 
     def report_skip(self, decision: Decision, reason: str) -> bool:
         """Emit "skipped" once per reason and epoch; return whether it was emitted."""

@@ -72,7 +72,7 @@ class Decision:
         """Return the references that this decision showed for the view."""
         return self.references if self.is_valid_for(view) else {}
 
-    def is_taken_by(self, request: Request, view: View) -> bool:
+    def is_committed_by(self, request: Request, view: View) -> bool:
         """Return whether the request commits what this decision showed."""
         if request.mode is not Mode.COMMIT or not self.is_valid_for(view):
             return False
@@ -97,16 +97,16 @@ def decide(
     request: Request, view: View, measures: Measures, previewed: Decision | None = None
 ) -> Decision:
     """Return the decision, or `previewed` if the request commits it."""
-    if previewed is not None and previewed.is_taken_by(request, view):
+    if previewed is not None and previewed.is_committed_by(request, view):
         return replace(previewed, request=request, view=view)
     budget = _plan_budget(request, view)
     new_plan, plan_reason = _find_plan(request, view, budget, measures)
     has_keeps = new_plan is None and any(new_keeps(view))
-    has_excerpts = new_plan and new_plan.excerpts
-    is_fixed = view.fixed_tokens() > budget.trigger and not has_excerpts
+    is_compression = has_keeps or new_plan is not None
+    is_fixed = not is_compression and view.fixed_tokens() > budget.trigger
     reason = FIXED if is_fixed else ASKED if has_keeps else plan_reason
     empty = Plan(len(view.tokens), view.size())
-    return Decision(request, view, has_keeps or new_plan is not None, new_plan or empty, reason)
+    return Decision(request, view, is_compression, new_plan or empty, reason)
 
 
 def _plan_budget(request: Request, view: View) -> Budget:

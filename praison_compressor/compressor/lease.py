@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator
 
-from ..concurrency import begin, renew_after_fork
+from ..concurrency import renew_after_fork, start_thread
 from ..errors import LedgerError
 from ..ledger.segments import Session
 from ..ledger.stores import Store
@@ -73,14 +73,14 @@ async def hold_lease(
         if await _wait_for(lease, patience_seconds):
             # In a separate thread: a busy loop or a full executor must not lose the lease.
             with contextlib.suppress(RuntimeError):  # the interpreter exits
-                begin(lease.renew)
+                start_thread(lease.renew)
         else:
             logger.warning("session %s: its lease was never released", session.id)
         yield
     finally:
         try:
             # Its own thread: a second cancellation would remove a release queued in the executor.
-            released = begin(lease.release)
+            released = start_thread(lease.release)
         except RuntimeError:  # the interpreter exits: no thread can be started
             lease.release()
         else:

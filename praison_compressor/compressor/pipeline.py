@@ -1,7 +1,8 @@
 """`Pipeline`: look, decide, write, commit and return the result.
 
-Each step returns the next step's argument: a view, a decision, texts, a session, a result. The mode
-of the request says what is recorded, and who waits for the model.
+Each step returns the next step's argument: a view, a decision, texts, a session, a result. What
+later turns need is written to `SessionStates`. The request's mode says what is recorded, and who
+waits for the model.
 """
 
 from __future__ import annotations
@@ -286,9 +287,7 @@ class Pipeline:
         except BudgetTooSmall as error:
             logger.info("shortened to go on: %s", error)  # each request; the caller logs it once
         short = replace(self._shorten(request, view), given_tokens=view.given_tokens)
-        result = result_of(request, short, self.tokens)
-        # Messages cut in their middle are masked, as outputs are.
-        return result if result.segments else replace(result, context_status="masked")
+        return result_of(request, short, self.tokens, is_shortened=True)
 
     def _shorten(self, request: Request, view: View) -> View:
         """Return the view with shorter fixed messages, or with them alone."""

@@ -34,7 +34,7 @@ class PlanTexts:
     ) -> tuple[SegmentText, ...]:
         """Return the texts of the jobs; those with prose ask a model.
 
-        A text that the preview paid for, or that an undo took back, is not paid for again.
+        A text of the preview, or of an undone compression, is not paid for again.
         """
         briefs = await asyncio.to_thread(briefs_for, decision)
         model = decision.request.auxiliary_model
@@ -54,8 +54,8 @@ class PlanTexts:
         """Return a paid text of the same run and instructions, or None."""
         run = decision.view.digests[job.start : job.end]
         most = job.room + job.spare
-        drafts = [] if previewed is None else _previewed_texts(previewed)
-        for replaced, instructions, text in (*drafts, *_undone_texts(decision.view.session)):
+        shown = [] if previewed is None else _previewed_texts(previewed)
+        for replaced, instructions, text in (*shown, *_undone_texts(decision.view.session)):
             is_same = replaced == run and instructions == decision.request.instructions_digest
             if is_same and self.tokens.message(text.message) <= most:
                 return text

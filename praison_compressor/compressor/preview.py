@@ -33,7 +33,7 @@ class Part:
     tokens_before: int
     tokens_after: int
     masked: int = 0
-    """Messages of the run that become one line each."""
+    """Tool outputs of the run that masks or excerpts replace."""
     segment: Segment | None = None
     """The summary in the ledger that replaces the run."""
     to_write: bool = False
@@ -54,10 +54,8 @@ class Preview:
     messages: tuple[Message, ...]
     """The transcript, with malformed parts repaired."""
     message_tokens: tuple[int, ...]
-    masks: frozenset[int]
-    """Indices of the tool outputs that are masked or would be."""
-    lines: Mapping[int, str]
-    """The texts of these masks by index."""
+    replaced_results: Mapping[int, Segment]
+    """Index of a tool output -> the mask or excerpt that replaces it or would."""
     references: tuple[str, ...]
     """The reference of each message that is or would be archived, as s2.14; "" for the others."""
     chosen: frozenset[int]
@@ -88,12 +86,11 @@ class Preview:
         return sum(part.to_write for part in self.parts)
 
     def fates(self) -> Iterator[tuple[int, str]]:
-        """Yield each index with "keep", "mask" or its summary's name."""
+        """Yield each index with "keep", "mask", "excerpt" or its summary's reference."""
         for part in self.parts:
-            summarized = part.to_write or part.segment is not None
             for index in range(part.start, part.start + part.messages):
-                masked = "mask" if index in self.masks else "keep"
-                yield index, part.name if summarized else masked
+                result = self.replaced_results.get(index)
+                yield index, part.reference or ("keep" if result is None else result.kind)
 
 
 # -------------------------------------------------------------- the window now
@@ -217,9 +214,10 @@ def preview_of(decision: Decision, segments: Sequence[Segment], tokens: TokenCou
         parts=tuple(_preview_parts(after, {id(segment) for segment in new}, request.budget)),
         messages=tuple(view.caller_messages),
         message_tokens=view.tokens,
-        masks=frozenset(after.result_segments),
-        lines={
-            index: text_of(segment.rendered) for index, segment in after.result_segments.items()
+        replaced_results={
+            index: segment
+            for index, segment in after.result_segments.items()
+            if index not in after.covered
         },
         references=tuple(references.get(index, "") for index in range(len(view.tokens))),
         chosen=view.chosen,
@@ -263,7 +261,7 @@ def _summary_part(after: View, tile: Tile, new: set[int]) -> Part:
     is_new = id(segment) in new
     number = next(n for n, other in enumerate(after.segments, 1) if other is segment)
     return Part(
-        name=f"summary {after.tiles.index(tile) + 1}" if len(after.tiles) > 1 else "summary",
+        name="summary",
         start=start,
         messages=end - start,
         tokens_before=after.original_tokens(start, end),

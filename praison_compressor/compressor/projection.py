@@ -53,7 +53,7 @@ class Projector:
         view = self._read_view(request, session)
         if previewed is None:
             return apply_choices(request, view, {})
-        if previewed.is_taken_by(request, view):
+        if previewed.is_committed_by(request, view):
             own = previewed.request
             request = replace(request, keep=own.keep, since=own.since, until=own.until)
         return apply_choices(request, view, previewed.references_in(view))
@@ -125,8 +125,8 @@ class Projector:
 
     # -------------------------------------------------------------- views that come back
 
-    def unfold(self, request: Request) -> list[Message] | None:
-        """Return the request's messages as `expand` does."""
+    def originals_of(self, request: Request) -> list[Message] | None:
+        """Return a view's transcript, or None for a transcript."""
         cached = self._cache.all(request.messages)
         return self.expand(request.messages, cached, self.open(request), request.pinned)
 

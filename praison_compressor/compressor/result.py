@@ -101,12 +101,14 @@ def result_of(
     *,
     before: Session | None = None,
     texts: Sequence[SegmentText] = (),
+    is_shortened: bool = False,
 ) -> CompressResult:
     """Return the result with a view.
 
     Args:
         before: the session before this call's commit; None: nothing was committed.
         texts: the summaries of that commit.
+        is_shortened: messages were cut in their middle; they are masked, as outputs are.
     """
     segments = view.summaries()
     masked = len(view.all_tiles) - len(segments)
@@ -115,7 +117,7 @@ def result_of(
     summaries = [segment for segment in new if segment.kind == "summary"]
     return CompressResult(
         messages=view.messages(),
-        context_status="summarized" if segments else "masked" if masked else "full",
+        context_status="summarized" if segments else "masked" if masked or is_shortened else "full",
         tokens_before=view.given_tokens,
         tokens_after=view.size() + view.pinned_tokens + tokens.messages([]),
         session_id=view.session.tip,
@@ -132,6 +134,12 @@ def result_of(
         written=tuple(texts),
         model=request.config.model,
     )
+
+
+def unread_result(messages: Any, tokens: int, session_id: str) -> CompressResult:
+    """Return the result of messages that cannot be read: they are unchanged."""
+    unread = list(messages) if isinstance(messages, (list, tuple)) else messages
+    return CompressResult(unread, "full", tokens, tokens, session_id, None, None)
 
 
 def usage_of(texts: Sequence[SegmentText]) -> Usage:

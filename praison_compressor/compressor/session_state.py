@@ -134,7 +134,7 @@ class SessionStates:
             return state
 
     def begin_request(self, request: Request, session: Session, now: float) -> None:
-        """Record the start of a request, and the session's id in it."""
+        """Record a request's start; map its session id to the stable one."""
         with self._lock:
             if request.key != session.key:
                 self._stable[request.key] = session.key
@@ -199,7 +199,7 @@ class SessionStates:
             self.add_unreported_usage(key, usage_of(unused))
             self._change(key, previewed=decision)
 
-    def forget_drafts(self, key: SessionKey, texts: Sequence[SegmentText]) -> None:
+    def end_preview_and_placeholder(self, key: SessionKey, texts: Sequence[SegmentText]) -> None:
         """Forget preview and placeholder after a commit with these texts."""
         with self._lock:
             self.remember_preview(key, None, texts)

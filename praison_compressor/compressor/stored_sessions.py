@@ -17,7 +17,7 @@ from ..recall.answers import TURN_TOKENS, Recall
 from ..recall.tools import recall_tools
 from .projection import Projector, skeleton_of
 from .quiet_turn import LastTurn
-from .request import Request, RequestReader
+from .request import Request, RequestReader, SessionKey
 
 logger = logging.getLogger(__name__)
 
@@ -40,11 +40,15 @@ class StoredSessions:
     def transcript(self, session_id: str | None) -> list[Message]:
         """Return the recorded transcript of a session."""
         key = self.requests.key(session_id)
-        self.store.lineage(*key)  # `open` accepts an unknown name
+        self._require_session(key)
         session = self.store.open(*key)
         if gone := sum(entry.is_forgotten for entry in session.entries):
             logger.warning("session %s: %d of its segments were forgotten", key[1], gone)
         return self.store.transcript(session)
+
+    def _require_session(self, key: SessionKey) -> None:
+        """Raise SessionNotFound for an unknown session; `open` accepts any name."""
+        self.store.lineage(*key)
 
     def newest_messages(self, session: Session, last_turn: LastTurn | None) -> list[Message]:
         """Return the last turn's messages; after a change, the recorded ones."""
@@ -52,10 +56,10 @@ class StoredSessions:
             return last_turn.messages
         return self.store.transcript(session)
 
-    def unfold(self, messages: Sequence[Any], session_id: str | None) -> list[Message]:
+    def verbatim(self, messages: Sequence[Any], session_id: str | None) -> list[Message]:
         """Return the transcript of a view."""
         request = self.requests.read_stored(messages, session_id)
-        originals = self.projector.unfold(request)
+        originals = self.projector.originals_of(request)
         return list(map(to_plain, request.messages if originals is None else originals))
 
     def save(self, messages: Sequence[Any], session_id: str | None) -> bool:

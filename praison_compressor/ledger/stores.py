@@ -128,7 +128,7 @@ class SessionInfo:
     id: str
     parent_id: str | None
     compressions: int
-    taken_back: int
+    undone: int
     """Compressions that were undone."""
     created: float
     updated: float

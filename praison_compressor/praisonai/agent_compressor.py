@@ -54,7 +54,11 @@ class AgentCompressor:
         self._finder = ConversationFinder(self._agent, self._compressors, self._conversations)
         self._recall = RecallTools(_make_recall_tools(self._finder, self._compressors))
         self.requests = AgentRequests(
-            *(self._agent, self._compressors, self._finder, self._notices, self._recall),
+            self._agent,
+            self._compressors,
+            self._finder,
+            self._notices,
+            self._recall,
             automatic=requested.automatic,
         )
         if is_wanted:
@@ -151,36 +155,36 @@ class AgentCompressor:
         """
         return self._show_preview(self.conversation.choices, write=write)
 
-    def choose(
-        self,
-        *,
-        keep: Sequence[str] = (),
-        since: str | None = None,
-        until: str | None = None,
-        focus: str | None = None,
-    ) -> Preview:
-        """Change what the next `compress` keeps and summarizes; return its preview.
+    def keep(self, references: Sequence[str]) -> Preview:
+        """Keep messages verbatim from now on; return the next compression's preview.
 
-        Args:
-            keep: references, in the last preview, of messages that no compression will summarize.
-            since: reference of the first message to compress.
-            until: reference of the first message after those.
-            focus: a subject that the summary must keep; "" for none.
-
-        Raises:
-            CompressorError: as `preview` does; the choices are then as before.
+        A reference is one of the last preview. Messages kept before stay kept. After an error the
+        choices are as before.
         """
-        conversation = self.conversation
-        shown = conversation.last_preview or self.preview()
-        choices = conversation.choices
-        if keep:
-            messages = (message for name in keep if (message := _locate(shown, name)) is not None)
-            keeps = dict.fromkeys((*choices.keep, *messages))
-            return self._show_preview(replace(choices, keep=tuple(keeps)))
-        if focus is not None:
-            return self._show_preview(replace(choices, focus=focus or None))
-        start, end = _locate(shown, since), _locate(shown, until)
-        return self._show_preview(replace(choices, since=start, until=end))
+        choices = self.conversation.choices
+        keep = dict.fromkeys((*choices.keep, *map(self._locate, references)))
+        return self._show_preview(replace(choices, keep=tuple(keep)))
+
+    def choose_range(self, since: str | None = None, until: str | None = None) -> Preview:
+        """Compress next only messages from `since` to before `until`; return the preview.
+
+        The arguments are references as in `keep`; None leaves that side open.
+        """
+        start, end = (end and self._locate(end) for end in (since, until))
+        return self._show_preview(replace(self.conversation.choices, since=start, until=end))
+
+    def set_focus(self, words: str) -> Preview:
+        """Set what the next summary must keep, "" for nothing; return the preview."""
+        return self._show_preview(replace(self.conversation.choices, focus=words or None))
+
+    def _locate(self, reference: str) -> ChosenMessage:
+        """Return the message that the last preview names so, else the reference."""
+        shown = self.conversation.last_preview or self.preview()
+        if shown.repaired or not reference or reference not in shown.references:
+            return reference
+        index = shown.references.index(reference)
+        digest = content_digest(shown.messages[index])
+        return ShownMessage(index - leading_count(shown.messages), digest)
 
     def _show_preview(self, choices: Choices, *, write: bool = False) -> Preview:
         """Return the preview with these choices; keep both."""
@@ -213,7 +217,7 @@ class AgentCompressor:
             result = await engine.compress(request.messages, **options)
         conversation.choose(Choices(), None)
         conversation.remember_next(result, request.restored, engine)
-        self.requests.report_compression(conversation, result, engine)
+        self.requests.settle(conversation, result, engine)
         return result
 
     def compress(self, focus: str | None = None) -> CompressResult:
@@ -241,7 +245,7 @@ class AgentCompressor:
         return conversation.pinned
 
     def undo(self) -> tuple[Segment, ...]:
-        """Take the conversation's last compression back, as `ContextCompressor.undo` does."""
+        """Undo the conversation's last compression, as `ContextCompressor.undo` does."""
         conversation = self.conversation
         engine = self.engine()
         undone = engine.undo(conversation.session_id)
@@ -331,15 +335,6 @@ class AgentCompressor:
         erased = self.ledger.forget(self.config.namespace, target or self.session_id)
         host_store, _ = host_session(self._agent()) or (None, "")
         return Forgotten(erased, host_leftovers(host_store, erased.sessions))
-
-
-def _locate(shown: Preview, reference: str | None) -> ChosenMessage | None:
-    """Return the shown message that a reference names, else the reference."""
-    if shown.repaired or not reference or reference not in shown.references:
-        return reference
-    index = shown.references.index(reference)
-    digest = content_digest(shown.messages[index])
-    return ShownMessage(index - leading_count(shown.messages), digest)
 
 
 def _make_recall_tools(

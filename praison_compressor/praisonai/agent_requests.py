@@ -182,7 +182,9 @@ class AgentRequests:
             logger.debug(
                 "agent %s: a request of %d messages to %s is no part of the conversation: not "
                 "recorded",
-                *(agent_title(agent), len(messages), request.model),
+                agent_title(agent),
+                len(messages),
+                request.model,
             )
             return None, replace(request, messages=messages)
         turn = running_turn() if running_requests() is self else None
@@ -215,13 +217,13 @@ class AgentRequests:
             result = await engine.compress(request.messages, **options, overhead_tokens=overhead)
         conversation.drop_kept(len(kept.keep))
         conversation.remember_sent(result, request, engine)
-        self.report_compression(conversation, result, engine)
+        self.settle(conversation, result, engine)
         return result.messages
 
-    def report_compression(
+    def settle(
         self, conversation: Conversation, result: CompressResult, engine: ContextCompressor
     ) -> None:
-        """Give the recall tools; charge the agent; report a compression."""
+        """Give the agent what follows a compression: recall tools, charge and report."""
         if self._compressors.config.recall and (result.segments or result.masked):
             self._recall.give(self._agent())
         _charge(self._agent(), result.usage)

@@ -12,11 +12,11 @@ import sys
 import weakref
 from typing import Any
 
-from ..concurrency import begin, run
+from ..concurrency import run, start_thread
 from .agent_compressor import AgentCompressor
 from .agents import Agents, HostCall, attribute, replacing
 from .commands import answer_command, find_command
-from .running_turn import BotConversation, set_bot_conversation, without_bot
+from .running_turn import BotConversation, bot_scope, set_bot_conversation
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ def idle_candidates(call: HostCall) -> Any:
     if not ours:
         return candidates
     for compressor in ours.values():  # off the gateway's event loop
-        begin(functools.partial(_compress_idle, compressor))
+        start_thread(functools.partial(_compress_idle, compressor))
     others = {name for name, live in gateway._sessions.items() if live.agent_id not in ours}
     return [candidate for candidate in candidates if candidate[0] in others]
 
@@ -121,7 +121,7 @@ def _compress_idle(compressor: AgentCompressor) -> None:
 @replacing
 async def bot_chat(call: HostCall) -> Any:
     """Replace a bot's `chat`: its bot id is forgotten after the turn."""
-    with without_bot():
+    with bot_scope():
         return await call.go_on()
 
 

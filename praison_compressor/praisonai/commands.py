@@ -51,12 +51,12 @@ def _describe_preview(preview: Preview, compressor: AgentCompressor) -> str:
 def _keep(compressor: AgentCompressor, argument: str) -> str:
     if not argument:
         raise ConfigError("/compact keep: expected references, such as s2.14")
-    return _describe_preview(compressor.choose(keep=argument.split()), compressor)
+    return _describe_preview(compressor.keep(argument.split()), compressor)
 
 
 def _choose_range(compressor: AgentCompressor, argument: str) -> str:
     since, _, until = argument.partition(" to ")
-    preview = compressor.choose(since=since.strip() or None, until=until.strip() or None)
+    preview = compressor.choose_range(since.strip() or None, until.strip() or None)
     return _describe_preview(preview, compressor)
 
 
@@ -88,7 +88,7 @@ def _pin(compressor: AgentCompressor, argument: str) -> str:
 def _undo(compressor: AgentCompressor, argument: str) -> str:
     segments = compressor.undo()
     if not segments:
-        return "Nothing to take back."
+        return "Nothing to undo."
     use = compressor.context_use()
     count = compressor.engine().tokens.message
     return replies.describe_undo(segments, compressor.next_messages(), use, count)
@@ -130,11 +130,11 @@ _TABLE: tuple[Command, ...] = (
         "compact focus",
         "WORDS",
         "what the summary must keep",
-        lambda compressor, focus: _describe_preview(compressor.choose(focus=focus), compressor),
+        lambda compressor, focus: _describe_preview(compressor.set_focus(focus), compressor),
     ),
     Command("compact", "[WORDS]", "compress now, as shown; WORDS are a focus", _compact),
     Command("pin", "TEXT", "keep a text word for word in every compressed view", _pin),
-    Command("undo", "", "take the last compression back", _undo),
+    Command("undo", "", "undo the last compression", _undo),
     Command(
         "new",
         "",

@@ -39,7 +39,7 @@ class RequestedContext:
     own_model: bool = True
     """False (`llm_summarize: False`): the agent's own model writes no summaries.
 
-    Without `auxiliary_model` they are static."""
+    Summaries without `auxiliary_model` are static."""
 
     def config(self, model: str | None, defaults: Mapping[str, Any]) -> CompressorConfig:
         """Return the agent's configuration; `defaults` fill options that it does not set."""

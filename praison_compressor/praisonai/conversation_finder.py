@@ -17,12 +17,12 @@ from __future__ import annotations
 import secrets
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..messages import Message, digest, is_system, leading_count, text_of
 from ..messages.digests import CachedMessage
 from .agent_ledger import has_any_message, session_id_of, stored_sessions
-from .conversations import Conversation, Conversations, digests_of
+from .conversations import Conversation, Conversations, TurnStart, digests_without_system
 from .model_compressors import ModelCompressors
 from .running_turn import Turn, bot_conversation, running_turn
 
@@ -37,16 +37,6 @@ def is_under(session_id: str, host_id: str | None) -> bool:
     return host_id is None or session_id == host_id or session_id.startswith(f"{host_id}~")
 
 
-class _TurnStart(NamedTuple):
-    """A turn's conversation, and its state at the turn's first request."""
-
-    conversation: Conversation
-    offset: int
-    """Messages of the conversation that the host dropped before the first one it sends."""
-    length: int
-    """Messages of the conversation before the turn."""
-
-
 class ConversationFinder:
     """Find the conversations of one agent's requests; thread-safe."""
 
@@ -59,7 +49,7 @@ class ConversationFinder:
         self._agent = agent
         self._compressors = compressors
         self.conversations = conversations
-        self._starts: weakref.WeakKeyDictionary[Turn, _TurnStart] = weakref.WeakKeyDictionary()
+        self._starts: weakref.WeakKeyDictionary[Turn, TurnStart] = weakref.WeakKeyDictionary()
 
     # -------------------------------------------------------- in a turn
 
@@ -86,7 +76,7 @@ class ConversationFinder:
     def new_turn(self) -> Turn:
         """Return a turn that begins with the agent's history."""
         history, bound = self.history, bot_conversation(self._agent()).bound
-        return Turn(history, digests_of(self._digest_messages(history)), bound)
+        return Turn(history, digests_without_system(self._digest_messages(history)), bound)
 
     def match_request(self, messages: Sequence[Message], turn: Turn) -> Conversation:
         """Return the conversation of a turn's request; remember the request in it."""
@@ -96,18 +86,17 @@ class ConversationFinder:
             if start is None:
                 start = self._starts[turn] = self._start_turn(turn, cached)
             start.conversation.receive(cached, start.length)
-            return self.conversations.keep(start.conversation)
+            return self.conversations.remember(start.conversation)
 
-    def _start_turn(self, turn: Turn, cached: Sequence[CachedMessage]) -> _TurnStart:
+    def _start_turn(self, turn: Turn, cached: Sequence[CachedMessage]) -> TurnStart:
         host_id = self.host_id
-        sent = digests_of(cached)
+        sent = digests_without_system(cached)
         # The user's newest message is new to every conversation.
         is_question = bool(cached) and cached[-1].plain.get("role") == "user"
-        earlier = digests_of(cached[:-1] if is_question else cached)
+        earlier = digests_without_system(cached[:-1] if is_question else cached)
         conversation = self._find(host_id, earlier, turn.history) or self._begin(host_id, earlier)
-        offset, length = conversation.begin_turn(sent)
         self.conversations.assign_history(conversation, turn.history)
-        return _TurnStart(conversation, offset, length)
+        return conversation.begin_turn(sent)
 
     def end_turn(self, turn: Turn) -> None:
         """Remember the host's history after a turn, if still that turn's."""
@@ -117,7 +106,7 @@ class ConversationFinder:
             return
         conversation = start.conversation
         cached = self._digest_messages(history)
-        digests = digests_of(cached)
+        digests = digests_without_system(cached)
         length = len(turn.digests)
         with self.conversations.lock:
             if digests[:length] != turn.digests:
@@ -156,13 +145,13 @@ class ConversationFinder:
             agent.clear_history()
             agent.chat_history = list(history)
         cached = self._digest_messages(history)
-        digests = digests_of(cached)
+        digests = digests_without_system(cached)
         with self.conversations.lock:
             conversation = Conversation(session_id, self.host_id, earlier_sessions, digests=digests)
             conversation.add_sent(digests, 0)
             conversation.identify_by(cached)
             self.conversations.assign_history(conversation, self.history)
-            return self.conversations.keep(conversation)
+            return self.conversations.remember(conversation)
 
     # -------------------------------------------------------- decided by messages
 
@@ -170,7 +159,7 @@ class ConversationFinder:
         host_id = self.host_id
         history = self.history
         conversations = self.conversations
-        digests = digests_of(self._digest_messages(history))
+        digests = digests_without_system(self._digest_messages(history))
         with conversations.lock:
             conversation = self._find(host_id, digests, history)
             conversation = conversation or conversations.find_unused(host_id)
@@ -179,7 +168,7 @@ class ConversationFinder:
                 is_taken = bool(conversations.with_host_id(host_id))
                 session_id = new_session_id(host_id) if host_id is None or is_taken else host_id
                 conversation = Conversation(session_id, host_id)
-            return conversations.keep(conversation)
+            return conversations.remember(conversation)
 
     def _find(
         self, host_id: str | None, earlier: tuple[str, ...], history: list[Any] | None

@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
@@ -115,6 +115,16 @@ class CurrentRequest:
     """Steps of earlier turns in the view."""
 
 
+class TurnStart(NamedTuple):
+    """A turn's conversation, and its state at the turn's first request."""
+
+    conversation: Conversation
+    offset: int
+    """Messages of the conversation that the host dropped before the first one it sends."""
+    length: int
+    """Messages of the conversation before the turn."""
+
+
 @dataclass(eq=False)
 class Conversation:
     """The state that one conversation keeps between its requests."""
@@ -162,17 +172,13 @@ class Conversation:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Return a value that grows with each turn and in long ones."""
+        """Return the count of turns, and of whole runs of 40 messages."""
         users = sum(message.get("role") == "user" for message in self.last_messages)
         return users, len(self.last_messages) // TURN_MESSAGES
 
     def may_recall(self, entry: Entry) -> bool:
         """Return whether recall may read an entry: no message was taken back."""
         return self.taken_back.isdisjoint(entry.segment.run)
-
-    def without_own(self, digests: set[str]) -> set[str]:
-        """Return the digests of messages that it has not had."""
-        return digests.difference(self.first_sent, self.identifying)
 
     def is_continued_by(self, sent: Sequence[str]) -> bool:
         """Return whether `sent` contains the end of `digests` unbroken."""
@@ -184,16 +190,13 @@ class Conversation:
 
     # ------------------------------------------------------------ its turns
 
-    def begin_turn(self, sent: Sequence[str]) -> tuple[int, int]:
-        """Take back the messages that a turn's first request lacks.
-
-        Return the request's offset in `digests`, and how many of these stay.
-        """
+    def begin_turn(self, sent: Sequence[str]) -> TurnStart:
+        """Take back what a turn's first request lacks; return the turn's start."""
         offset, length = self._align(sent)
         if length < len(self.digests):
             self._rewind(length, sent)
             self.choose(Choices(), None)
-        return offset, length
+        return TurnStart(self, offset, length)
 
     def _align(self, sent: Sequence[str]) -> tuple[int, int]:
         """Return the offset of `sent` in `digests`; how many digests stay."""
@@ -217,7 +220,7 @@ class Conversation:
             self.first_sent.pop(digest, None)
 
     def add_sent(self, sent: Sequence[str], length_before: int) -> None:
-        """Add a request's digests; `length_before`: of `digests`, before its turn."""
+        """Add a request's digests; `length_before`: length of `digests` before the turn."""
         for digest in sent:
             self.first_sent.setdefault(digest, length_before)
         while len(self.first_sent) > MOST_DIGESTS:
@@ -226,7 +229,7 @@ class Conversation:
 
     def receive(self, request: Sequence[CachedMessage], length_before: int) -> None:
         """Take a request's messages; `length_before` as in `add_sent`."""
-        self.add_sent(digests_of(request), length_before)
+        self.add_sent(digests_without_system(request), length_before)
         self.last_messages = tuple(message.plain for message in request)
 
     def remember_sent(
@@ -318,7 +321,7 @@ class Conversations:
         """Return a conversation with that id which has sent no request."""
         return next((c for c in self.with_host_id(host_id) if not c.first_sent), None)
 
-    def keep(self, conversation: Conversation) -> Conversation:
+    def remember(self, conversation: Conversation) -> Conversation:
         """Remember a conversation as the newest; forget the oldest."""
         with self.lock:
             self._by_session[conversation.session_id] = conversation
@@ -343,7 +346,7 @@ class Conversations:
         hits = conversation.identifying.intersection(before)
         for other in self.newest() if hits else ():
             if other is not conversation:
-                hits = other.without_own(hits)
+                hits = hits.difference(other.first_sent, other.identifying)
         return len(hits)
 
     def bound_journals(self) -> None:
@@ -355,6 +358,6 @@ class Conversations:
                 conversation.journal = Journal(conversation.session_id)
 
 
-def digests_of(messages: Iterable[CachedMessage]) -> tuple[str, ...]:
+def digests_without_system(messages: Iterable[CachedMessage]) -> tuple[str, ...]:
     """Return the digests of messages, without those of system messages."""
     return tuple(message.digest for message in messages if not is_system(message.plain))

@@ -71,13 +71,14 @@ class Journal:
         self._failure = ""
         """Text of the store's failure, which is logged once; "" while the store works."""
         self.tokens = 0
-        """Tokens of all messages at the end of the last turn."""
+        """Tokens of all messages when they were last recorded."""
 
     @property
     def is_recorded(self) -> bool:
         """Return whether the store has the whole transcript."""
         carried = self._carried
-        return carried is not None and () != self._recorded == _content_digests(carried.record)
+        digests = () if carried is None else _content_digests(carried.record)
+        return digests != () and digests == self._recorded
 
     def complete(
         self, messages: Sequence[Message], engine: ContextCompressor, turn: Turn | None
@@ -198,7 +199,7 @@ class Journal:
     def has_logged(self, error: Exception) -> bool:
         """Return whether the store's failure, as logged, is this one."""
         # A store that is down raises another error each time; a kept one would keep its frames.
-        return self._failure == str(error) != ""
+        return self._failure != "" and self._failure == str(error)
 
     def _log_failure(self, error: CompressorError) -> None:
         level = logging.DEBUG if self._failure else logging.WARNING

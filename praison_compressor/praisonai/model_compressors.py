@@ -90,8 +90,13 @@ class _Model:
         self.learned = LearnedWindow(_window_of(engine.config))
         self.refused: _RefusedRequest | None = None
         """The request for which a smaller window is tried now."""
-        self.vain_words: set[str] = set()
+        self.useless_refusals: set[str] = set()
         """Words of uncertain refusals that a smaller request got again."""
+
+    def remember_refusal(self, sent: SentRequest, words: str) -> None:
+        """Keep the trial's first refused request, and the newest refusal's words."""
+        first = self.refused or _RefusedRequest(self.engine.config.output_reserve, sent, words)
+        self.refused = replace(first, words=words)
 
     @property
     def is_trial_uncertain(self) -> bool:
@@ -125,14 +130,16 @@ class ModelCompressors:
             if name not in self._models:
                 window = self.config.context_window if name == own_name else None
                 config = replace(self.config, model=name, context_window=window)
-                reserve = config.output_reserve
-                if _usable_reserve(reserve, _window_of(config)) != reserve:
+                reserve = _usable_reserve(config.output_reserve, _window_of(config))
+                if reserve != config.output_reserve:
                     logger.warning(
                         "output_reserve=%d leaves nothing of the %d tokens that %s takes: the "
                         "usual reserve is kept; lower output_reserve",
-                        *(reserve, _window_of(config), name or "the model"),
+                        config.output_reserve,
+                        _window_of(config),
+                        name or "the model",
                     )
-                    config = replace(config, output_reserve=None)
+                    config = replace(config, output_reserve=reserve)
                 self._models[name] = _Model(self._make(config, TokenCounter(name)))
             return self._models[name]
 
@@ -207,21 +214,17 @@ class ModelCompressors:
         words = re.sub(r"\d+", "#", text)
         with self._lock:
             model = self._model(sent.request.model)
-            learned = model.learned
-            is_vain = words in model.vain_words
-            learned_window = None if is_vain else learned.learn_refusal(overflow, self.size(sent))
+            if words in model.useless_refusals:
+                return False
+            learned_window = model.learned.learn_refusal(overflow, self.size(sent))
             if learned_window is None:
                 return False
+            model.remember_refusal(sent, words)
             reserve_before = model.engine.config.output_reserve
-            first = model.refused or _RefusedRequest(reserve_before, sent, "")
-            model.refused = replace(first, words=words)
-            answer = overflow.answer_tokens or 0
-            # litellm asks Claude for its longest answer if the caller named no length.
-            longest = max(_reserve(reserve_before, learned_window), sent.request.output_tokens)
-            reserve = min(answer, learned_window - 1) if answer > longest else reserve_before
+            reserve = _reserve_after(overflow, learned_window, sent, reserve_before)
             messages = model.engine.tokens.messages(sent.view)
             needed = messages + self.overhead(sent.request, learned_window)
-            learned.lower_until(lambda window: needed > window - _reserve(reserve, window))
+            model.learned.lower_until(lambda window: needed > window - _reserve(reserve, window))
             self._resize(model, reserve)
             return True
 
@@ -240,7 +243,9 @@ class ModelCompressors:
             self._resize(model, model.engine.config.output_reserve)
         logger.warning(
             "agent %s: the window of %s is now taken as %d tokens, by what it refused and took",
-            *(agent_title(self._agent()), sent.request.model, window),
+            agent_title(self._agent()),
+            sent.request.model,
+            window,
         )
 
     def end_trial(self, request: HostRequest) -> None:
@@ -251,7 +256,7 @@ class ModelCompressors:
             if refused is None:
                 return
             if model.is_trial_uncertain:
-                model.vain_words.add(refused.words)
+                model.useless_refusals.add(refused.words)
             model.learned.cancel_trial()
             self._resize(model, refused.reserve)
 
@@ -272,7 +277,9 @@ class ModelCompressors:
         logger.warning(
             "agent %s: %s silently reads at most %d tokens of a request: its window is now taken "
             "as that",
-            *(agent_title(self._agent()), request.model, window),
+            agent_title(self._agent()),
+            request.model,
+            window,
         )
 
     def _resize(self, model: _Model, reserve: int | None) -> None:
@@ -290,6 +297,16 @@ def _window_of(config: CompressorConfig) -> int:
 def _usable_reserve(reserve: int | None, window: int) -> int | None:
     """Return the output reserve if it is below the window."""
     return reserve if reserve is not None and reserve < window else None
+
+
+def _reserve_after(
+    overflow: Overflow, window: int, sent: SentRequest, reserve: int | None
+) -> int | None:
+    """Return the refused answer's tokens if above the reserve, else `reserve`."""
+    answer = overflow.answer_tokens or 0
+    # litellm asks Claude for its longest answer if the caller named no length.
+    longest = max(_reserve(reserve, window), sent.request.output_tokens)
+    return min(answer, window - 1) if answer > longest else reserve
 
 
 def _reserve(reserve: int | None, window: int) -> int:

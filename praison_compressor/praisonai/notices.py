@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
-from ..concurrency import begin
+from ..concurrency import start_thread
 from ..events import Event, Listener
 from ..messages import Message
 from .conversations import Conversation
@@ -108,7 +108,7 @@ class Notices:
         conversation = self._find_conversation(event.session_id)
         messages = () if conversation is None else conversation.last_messages
         # Not here: this thread may wait for the hooks.
-        begin(lambda: self._report(event, messages)).result()
+        start_thread(lambda: self._report(event, messages)).result()
         if event.name == "committed":
             self._announce(describe_committed(event), conversation)
 

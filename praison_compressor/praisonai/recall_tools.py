@@ -1,4 +1,4 @@
-"""Give an agent the recall tools; hide undone messages from them.
+"""Give an agent the recall tools; hide messages that were taken back.
 
 An agent gets the tools with its first compression. That changes the request's prefix anyway, so the
 tools lose no cache. The host lists the tools of a turn when the turn begins: in the running turn
@@ -62,7 +62,8 @@ class RecallTools:
             if tool.__name__ in names:
                 logger.warning(
                     "agent %s: its own tool %s is kept; the recall tool of that name is not given",
-                    *(agent_title(agent), tool.__name__),
+                    agent_title(agent),
+                    tool.__name__,
                 )
         return [tool for tool in self._tools if tool.__name__ not in names]
 

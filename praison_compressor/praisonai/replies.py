@@ -202,12 +202,13 @@ def _describe_part(preview: Preview, part: Part) -> list[str]:
     name = part.reference or part.name
     lines = [f"{name:<8} {pluralize(part.messages, 'message'):>14}  {sizes:<14} {part.why}"]
     inside = range(part.start, part.start + part.messages)
-    named = [n for n in inside if preview.references[n] and (part.reference or n in preview.masks)]
+    results = preview.replaced_results
+    named = [n for n in inside if preview.references[n] and (part.reference or n in results)]
     for n in named[:MOST_MESSAGES_SHOWN]:
         message = preview.messages[n]
         tokens = short_count(preview.message_tokens[n])
         calls = ", ".join(call.name for call in tool_calls_of(message))
-        words = preview.lines.get(n) or text_of(message) or calls
+        words = text_of(results[n].rendered if n in results else message) or calls
         role = str(message.get("role"))
         lines.append(f"  {preview.references[n]:<7} {tokens:>6}  {role:<9} {one_line(words)[:60]}")
     if len(named) > MOST_MESSAGES_SHOWN:
@@ -228,7 +229,7 @@ def describe_compression(
     """Return a compression's counts and the next request's sizes, in words."""
     outcomes = ", ".join(_describe_outcomes(result))
     kept = messages - sum(len(segment.run) for segment in result.segments) - result.masked
-    text = f"{outcomes}; {pluralize(kept, 'message')} kept verbatim. /undo takes it back."
+    text = f"{outcomes}; {pluralize(kept, 'message')} kept verbatim. /undo undoes it."
     if focus and not result.summarized_by_model:
         text += f" No model wrote a summary, so the focus ({one_line(focus)[:40]}) was not used."
     sizes = f"{short_count(after.used)} instead of {short_count(before.used)}"

@@ -90,8 +90,8 @@ def set_bot_conversation(agent: Any, conversation: BotConversation) -> None:
     _bot_here.set((weakref.ref(agent), conversation))
 
 
-def without_bot() -> AbstractContextManager[None]:
-    """Run a block that forgets its bot's conversation at its end."""
+def bot_scope() -> AbstractContextManager[None]:
+    """Run a block; forget its bot's conversation at its end."""
     return _set(_bot_here, None)
 
 

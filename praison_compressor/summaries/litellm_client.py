@@ -18,7 +18,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from ..concurrency import begin, fork_guard
+from ..concurrency import fork_guard, start_thread
 from ..errors import SummarizerUnavailable
 from ..ledger.segments import Usage
 from ..messages import Message
@@ -134,7 +134,7 @@ class LiteLLMSummarizer:
 async def _in_thread(work: Callable[[], T]) -> T:
     # In an empty context our wrappers of litellm (`praisonai/wire`) find no running turn and pass
     # the call on unchanged.
-    return await asyncio.wrap_future(begin(work, context=contextvars.Context()))
+    return await asyncio.wrap_future(start_thread(work, context=contextvars.Context()))
 
 
 def _import_litellm() -> Any:

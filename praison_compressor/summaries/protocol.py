@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ..concurrency import begin
+from ..concurrency import start_thread
 from ..errors import ConfigError
 from ..ledger.segments import TextMethod, Usage
 from ..messages import Message
@@ -128,7 +128,7 @@ class _CallableSummarizer:
         accepted = {k: v for k, v in options.items() if takes_all or k in self._parameters}
         # A plain function may block, so it runs in a thread.
         call = functools.partial(self._function, messages, **accepted)
-        answer = await asyncio.wrap_future(begin(call))
+        answer = await asyncio.wrap_future(start_thread(call))
         if inspect.isawaitable(answer):
             answer = await answer
         if isinstance(answer, SummaryReply):

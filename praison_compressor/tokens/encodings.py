@@ -17,7 +17,7 @@ from itertools import accumulate
 from threading import Lock
 from typing import Any
 
-from ..concurrency import begin, fork_guard, renew_after_fork
+from ..concurrency import fork_guard, renew_after_fork, start_thread
 from .models import bare_names, litellm_folder
 
 logger = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class Vocabulary:
         ahead: Future[dict[int, int]] | None = None
         if cut and self.count_pieces:
             with suppress(RuntimeError):  # the interpreter exits: no thread can be started
-                ahead = begin(lambda: self._count_together(texts, range(cut)))
+                ahead = start_thread(lambda: self._count_together(texts, range(cut)))
 
         def finish_count() -> list[int]:
             sizes = self._count_together(texts, range(cut, len(texts)))

@@ -66,7 +66,7 @@ class Budget:
     most_quote_tokens: int
     """Quotes, once the tail has all it asks for."""
     fold_tokens: int
-    """Most for old summaries; above it they are folded into one of this size."""
+    """Room of a fold. Summaries that exceed it by the room of one more are folded."""
     user_quote_tokens: int = 0
     """Least quotes per user message; 0: `quote_tokens` is the whole budget."""
     min_gain: float = 0.05

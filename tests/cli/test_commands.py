@@ -12,7 +12,7 @@ from praison_compressor.messages.display import clean
 from praison_compressor.testing import Failure
 from tests.helpers.command import RAW, SUMMARIZE
 from tests.helpers.readme_tables import commands, example
-from tests.helpers.transcripts import audit, find_repairs
+from tests.helpers.transcripts import audit, find_repairs, step
 
 # ---------------------------------------------------------------- every command
 
@@ -274,6 +274,13 @@ def test_inspect_promises_what_compress_does(file, run):
     found = run("inspect", file, "--window", 8_000, "--json").json
     assert [message["index"] for message in found["messages"]] == list(range(len(audit())))
     assert run("inspect", file).out.count("Nothing would be done") == 1
+
+
+def test_inspect_counts_a_summary_and_a_cut_output(file, run):
+    """`inspect` counts the summaries to be written, and the outputs that are cut."""
+    file.write_text(json.dumps([*audit(), *step("c", "a long line of a ledger\n" * 500)]))
+    out = run("inspect", file, "--window", 8_000, *SUMMARIZE).out
+    assert "1 summary would be written. 1 tool output would be masked or cut." in out
 
 
 def test_inspect_shows_what_compressing_now_costs(file, run):

@@ -159,7 +159,7 @@ def test_a_replayed_transcript_grows_and_its_views_fit(long):
 
 def test_each_compression_cuts_the_view(long):
     """The view falls at each compression."""
-    cuts = [index for index, point in enumerate(long.points) if point.compressed]
+    cuts = [index for index, point in enumerate(long.points) if point.is_compressed]
     assert len(cuts) == long.compressions > 1
     assert all(long.points[cut].view < long.points[cut - 1].view for cut in cuts)
 
@@ -174,7 +174,7 @@ def test_what_was_not_sent_is_priced(long):
 def test_each_summary_has_a_card(long):
     """Each summary has its text, request and originals, and those in the view come first."""
     text = Page(render(long)).text
-    standing = [card for card in long.cards if card.in_view]
+    standing = [card for card in long.cards if card.is_in_view]
     assert 0 < len(standing) < len(long.cards)
     assert all(len([*card.originals()]) == len(card.segment.run) > 0 for card in standing)
     assert all(card.text.splitlines()[0] in text for card in long.cards)

@@ -56,13 +56,13 @@ def test_an_undo_counts_as_no_compression(run, undone):
     assert [row["state"] for row in run("show", SESSION, "--json").json] == ["undone"] * 2
     assert run("show", SESSION, "--live").out == f"{SESSION}: 2 segments, none of this kind.\n"
     [listed] = run("sessions", "--json").json
-    assert (listed["compressions"], listed["taken_back"]) == (1, 1)
+    assert (listed["compressions"], listed["undone"]) == (1, 1)
 
 
 def test_a_page_says_what_was_undone(run, undone, tmp_path):
     """`report` and its page count an undone compression as undone."""
     value = run("report", SESSION, "--out", "page.html", "--json").json
-    assert (value["compressions"], value["taken_back"]) == (1, 1)
+    assert (value["compressions"], value["undone"]) == (1, 1)
     assert "; 1 compression, 1 undone\n" in run("report", SESSION, "--out", "page.html").out
     page = (tmp_path / "page.html").read_text("utf-8")
     assert ">undo<" in page

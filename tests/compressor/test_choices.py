@@ -54,8 +54,9 @@ def test_the_text_that_was_shown_is_committed_and_paid_once(model, options):
     assert [part.text for part in shown.parts if part.to_write] == [
         text_of(segment.rendered) for segment in result.segments
     ]
-    assert all(line in words(result.messages) for line in shown.lines.values())
-    assert len(shown.lines) == result.masked
+    shown_results = shown.replaced_results.values()
+    assert all(text_of(each.rendered) in words(result.messages) for each in shown_results)
+    assert len(shown_results) == result.masked
     assert shown.tokens_after == result.tokens_after
 
 
@@ -182,7 +183,7 @@ def test_a_kept_output_is_not_masked():
     ours = ours_of(Model(), tool_policies={})
     messages = session(8, steps=1, words=250)
     assert ours.compress_sync(messages, session_id="s").context_status == "masked"
-    place = min(ours.preview(messages, session_id="s").masks)
+    place = min(ours.preview(messages, session_id="s").replaced_results)
     assert messages[place] in ours.compress_sync(messages, session_id="s", keep=(place,)).messages
 
 

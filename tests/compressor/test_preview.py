@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from praison_compressor import BudgetTooSmall, ConfigError, ContextCompressor, Event
+from praison_compressor.messages import text_of
 from tests.helpers import compressing
 from tests.helpers.compressing import Model
-from tests.helpers.transcripts import audit
+from tests.helpers.transcripts import audit, step
 
 SESSION = "audit-9"
 BALANCE = "## Done\nLedgers were read and balance."
@@ -104,7 +105,18 @@ def test_every_message_has_one_fate_and_every_part_a_reason():
     assert [index for index, _ in fates] == list(range(len(seen.messages)))
     assert sum(part.tokens_before for part in seen.parts) == sum(seen.message_tokens)
     assert [part.name for part in seen.parts] == ["head", "summary", "tail"]
+    assert {fate for _, fate in fates} == {"keep", "s1"}
     assert all(part.why for part in seen.parts)
+
+
+def test_an_excerpt_is_no_mask_in_a_preview():
+    """The fate of an output larger than the window is "excerpt"."""
+    made, _ = compressor()
+    messages = [*audit(2), *step("call_big", "a row of the table\n" * 3_500)]
+    seen = made.preview(messages)
+    (index, excerpt), *others = seen.replaced_results.items()
+    assert (index, others, dict(seen.fates())[index]) == (len(messages) - 1, [], "excerpt")
+    assert text_of(excerpt.rendered) == text_of(made.compress_sync(messages).messages[-1])
 
 
 def test_a_preview_refuses_what_a_compression_refuses():

@@ -22,6 +22,13 @@ def stuck(turns: int) -> list[Message]:
     return messages
 
 
+def large_task() -> list[Message]:
+    """Return messages whose first alone exceeds the trigger of 3,600 tokens."""
+    messages = session(2)
+    messages[0]["content"] = "rule " * 3_700
+    return messages
+
+
 @pytest.mark.parametrize("background", [False, True])
 def test_a_compression_without_gain_is_reported_once(background):
     """A compression without gain is skipped with one event, with size and trigger."""
@@ -38,18 +45,29 @@ def test_a_compression_without_gain_is_reported_once(background):
     assert skip["tokens"] > skip["trigger"] == 3_597
 
 
-def test_a_fixed_part_above_the_trigger_is_reported_once(caplog):
-    """A fixed part above the trigger gives one event, one warning and at most one model call."""
+@pytest.mark.parametrize(
+    ("length", "expected"),
+    [(2, [["fixed part"], [], []]), (15, [["started"], ["fixed part"], []])],
+)
+def test_a_fixed_part_is_a_skip_only_of_requests_not_compressed(length, expected):
+    """A request with too large a fixed part is either compressed or skipped."""
     events: list[Event] = []
-    model = Model()
-    ours = compressor(model, events.append)
-    messages = session(2)
-    messages[0]["content"] = "rule " * 3_700
+    ours = compressor(Model(), events.append)
+    outcomes = []
     for _ in range(3):
-        ours.compress_sync(messages, session_id="s")
-    assert skipped(events) == ["fixed part"]
+        events.clear()
+        ours.compress_sync(large_task()[:length], session_id="s")
+        outcomes.append(["started" for event in events if event.name == "started"])
+        outcomes[-1] += skipped(events)
+    assert outcomes == expected
+
+
+def test_a_fixed_part_above_the_trigger_is_warned_of_once(caplog):
+    """A fixed part above the trigger gives one warning in a session."""
+    ours = compressor(Model())
+    for _ in range(3):
+        ours.compress_sync(large_task(), session_id="s")
     assert [record.levelname for record in caplog.records].count("WARNING") == 1
-    assert len(model.requests) <= 1
 
 
 def test_an_event_is_the_same_for_every_listener():

@@ -113,7 +113,7 @@ def test_a_summarizer_that_misbehaves_gives_a_static_text(fault, ours, provider)
     alone = ours(on_event=events.append)
     first = alone.compress_sync(session(20), session_id="s")
     calls = len(provider.for_model("aux"))
-    # Not by force: who asks for it himself asks the model again, whatever it did before.
+    # Without `force`: a forced call asks a resting model again.
     later = alone.compress_sync(session(24), session_id="s")
     reasons = [str(event.data["reason"]) for event in events if event.name == "fell_back"]
     assert (first.summary_method, calls) == (fault.method, fault.calls)

@@ -64,7 +64,7 @@ def test_the_terminals_commands_are_ours(terminal):
     assert "summary" in status
     assert runtime == "Runtime not initialized."
     assert "tool schemas" in typed["/context"][0][0]
-    assert "/undo takes it back" in typed["/compact the ledgers"][0][0]
+    assert "/undo undoes it" in typed["/compact the ledgers"][0][0]
     (taken,), (hosts,) = typed["/undo"]
     assert taken.startswith("Undone:")
     assert hosts == "Nothing to undo."

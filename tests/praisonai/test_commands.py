@@ -91,7 +91,7 @@ def test_compact_reports_what_became_of_the_messages(talk):
     assert "(system 0," not in line
     assert re.fullmatch(
         r"\d+ messages summarized by (?:openai/)?aux; \d+ messages kept verbatim. "
-        r"/undo takes it back\.",
+        r"/undo undoes it\.",
         became,
     )
     assert re.fullmatch(r"The next request has [\d.]+k instead of [\d.]+k\.", sizes)
@@ -131,7 +131,7 @@ def test_after_an_undo_the_messages_are_sent_again(host, talk):
     assert not any(map(is_framed, sent))
     assert talk.ours.status().tokens > 0.8 * 0.75 * WINDOW
     assert len(host.for_model("aux")) == 1
-    assert talk.say("/undo") == ["Nothing to take back."]
+    assert talk.say("/undo") == ["Nothing to undo."]
     assert host.refused == []
 
 
@@ -168,7 +168,7 @@ def test_an_undo_beyond_the_window_is_compressed_again(host):
     """Undone messages that do not fit are compressed again in the next request."""
     made = agent(host, OPENAI, context(host))
     MODES["chat"](made, [turn(n) for n in range(30)])
-    undone = [*iter(lambda: MODES["chat"](made, ["/undo"])[0], "Nothing to take back.")]
+    undone = [*iter(lambda: MODES["chat"](made, ["/undo"])[0], "Nothing to undo.")]
     assert "more than fits: the next request is compressed again" in undone[-1]
     assert "The next request has" not in undone[-1]
     MODES["chat"](made, [turn(30)])

@@ -245,7 +245,7 @@ def test_a_message_of_two_conversations_identifies_neither():
     """Only a long message that no other conversation sent or received identifies one."""
     own, page, shared = MessageCache().all([user(words * 9) for words in (HINT, ASKED, SECRET)])
     conversations = Conversations()
-    ann, ben = (conversations.keep(Conversation(person)) for person in ("ann", "ben"))
+    ann, ben = (conversations.remember(Conversation(person)) for person in ("ann", "ben"))
     ann.identify_by([own, page, shared])
     ben.identify_by([shared])
     ben.add_sent([page.digest], 0)

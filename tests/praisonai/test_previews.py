@@ -1,6 +1,7 @@
-"""A user sees a compression before it happens, changes it, and takes it back."""
+"""A user sees a compression before it happens, changes it, and undoes it."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -132,10 +133,11 @@ def test_a_preview_has_the_sum_where_prices_are_known(host, auxiliary_model):
 
 
 def test_a_kept_message_is_never_summarized(host):
-    """A kept message stays after `/compact`, later compressions and a wrong reference."""
+    """Messages of two `keep` calls outlive `/compact`, later ones and a wrong reference."""
     made = talked(host)
     for number in (2, 4):
-        choose(made, "keep {}", number)
+        shown = made.chat("/compact preview")
+        made.context_compressor.keep([reference(shown, f"Turn {number}:")])
     assert "s9.9" in made.chat("/compact keep s9.9")
     assert made.chat("/compact keep") == "/compact keep: expected references, such as s2.14"
     made.chat("/compact")
@@ -147,9 +149,10 @@ def test_a_kept_message_is_never_summarized(host):
 
 
 def test_a_range_is_all_that_is_summarized(host):
-    """`/compact from REF to REF` summarizes nothing outside the range."""
+    """After `choose_range` nothing outside the range is summarized."""
     made = talked(host)
-    choose(made, "from {} to {}", 2, 4)
+    shown = made.chat("/compact preview")
+    made.context_compressor.choose_range(*(reference(shown, f"Turn {n}:") for n in (2, 4)))
     made.chat("/compact")
     made.chat("Go on.")
     last = said(of_agent(host)[-1])
@@ -167,6 +170,18 @@ def test_the_focus_reaches_the_summarizer_once(host):
     made.chat("/undo")
     made.chat("/compact")
     assert "the harbour dues" not in host.for_model("aux")[-1].text
+
+
+def test_set_focus_leaves_the_kept_messages(host):
+    """`set_focus` sets or clears the focus, and changes no kept message."""
+    made = talked(host)
+    choose(made, "keep {}", 2)
+    ours = made.context_compressor
+    before = ours.conversation.choices
+    ours.set_focus("the harbour dues")
+    assert ours.conversation.choices == replace(before, focus="the harbour dues")
+    ours.set_focus("")
+    assert ours.conversation.choices == before
 
 
 def test_an_answer_taken_back_drops_the_choices(host):

@@ -154,8 +154,8 @@ def test_another_models_request_in_a_turn_is_made_to_fit(host, caplog, monkeypat
     assert len([r for r in caplog.records if "not recorded" in r.getMessage()]) == 1
 
 
-def outgrows_its_window(made: Agent, host: LocalProvider) -> None:
-    """Assert that the agent goes on past its window, and that its summaries are its own."""
+def assert_outgrows_its_window(made: Agent, host: LocalProvider) -> None:
+    """Assert that the agent goes on past its window."""
     assert None not in chat(made, OUTGROWING)
     assert made.context_compressor.context_status == "summarized"
     assert host.refused == []
@@ -167,7 +167,7 @@ def test_a_clone_has_its_own_session(host):
     clone = made.clone_for_channel()
     assert clone.context_compressor.config == made.context_compressor.config
     assert clone.context_compressor.session_id != made.context_compressor.session_id
-    outgrows_its_window(clone, host)
+    assert_outgrows_its_window(clone, host)
     assert made.context_compressor.context_status == "full"
     assert agent(host, OPENAI).clone_for_channel().context_compressor is None
 
@@ -188,7 +188,7 @@ def test_each_agent_of_a_handoff_has_its_own_options(host, path):
         assert first.chat(f"Round {n}.") is not None
     assert any("You are second." in r.messages[0]["content"] for r in of_agent(host))
     assert first.context_compressor is None
-    outgrows_its_window(second, host)
+    assert_outgrows_its_window(second, host)
 
 
 WORKFLOW = """
@@ -279,5 +279,5 @@ def test_a_teams_context_reaches_who_says_nothing(host):
     assert ratios == {"Ann": 0.7, "Ben": 0.7, "Cid": 0.6, "Dot": None, "Eve": None}
     clone = members["Ann"].clone_for_channel()
     assert clone.context_compressor.config.trigger_ratio == 0.7
-    outgrows_its_window(members["Ann"], host)
-    outgrows_its_window(members["Ben"], host)
+    assert_outgrows_its_window(members["Ann"], host)
+    assert_outgrows_its_window(members["Ben"], host)

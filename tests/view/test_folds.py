@@ -1,4 +1,4 @@
-"""Summaries stay side by side; the oldest are rarely folded into one."""
+"""Summaries stay side by side; they are rarely folded into one."""
 
 import asyncio
 import random
@@ -10,7 +10,7 @@ from tests.helpers.compressing import compressor
 
 
 def talk(turns: int) -> list[Message]:
-    """Return a conversation full of names, so that facts fill whatever room they are given."""
+    """Return a conversation full of names, so that quotes fill the room."""
     chance = random.Random(7)
 
     def name() -> str:

@@ -198,7 +198,7 @@ def test_a_model_writes_the_largest_then_newest_stretch(sizes, by_model):
 
 
 def test_summaries_are_folded_from_their_share_on():
-    """Summaries are folded once they and the next one exceed their share."""
+    """Summaries are folded once they exceed their share by the room of the next one."""
     view = laid("s10 u20 a5000 a5000 a5000 a5000 a3000 a40", (2, 4, 150), (4, 6, 150))
     at = planned(view, budget(9_000, 3_000, 2_000, fold_tokens=300 - 200))
     above = planned(view, budget(9_000, 3_000, 2_000, fold_tokens=300 - 201))
