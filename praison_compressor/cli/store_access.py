@@ -104,5 +104,5 @@ class Tenant:
             lambda: session,
             TokenCounter(None).text,
             turn_tokens=None,
-            reading=command_to_read,
+            read_on=command_to_read,
         )

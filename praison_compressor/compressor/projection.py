@@ -99,7 +99,7 @@ class Projector:
             unrepaired_messages=Originals(self._cache.all(request.messages)),
             given_tokens=self._tokens.messages([]) + sum(tokens),
             session=session,
-            limit=request.budget.window_limit,
+            window_limit=request.budget.window_limit,
             signed_tokens=self._signed_tokens(copies),
             binds_thinking=binds_thinking(self._tokens.model),
         )
@@ -111,7 +111,7 @@ class Projector:
 
     def look_again(self, view: View, session: Session) -> View:
         """Return the view of the same transcript by a newer ledger."""
-        return replace(view, session=session, segments=self._segments(session, view.limit))
+        return replace(view, session=session, segments=self._segments(session, view.window_limit))
 
     def _segments(self, session: Session, limit: int) -> tuple[Segment, ...]:
         """Return the session's segments, blank ones for far smaller windows."""

@@ -44,9 +44,12 @@ SegmentKind = Literal[
     "mask",  # a tool result as one line
     "excerpt",  # a tool result's first and last lines
     "keep",  # a step that the user keeps out of summaries
-    "undo",  # takes entries back
+    "undo",  # undoes entries
     "blank",  # of a forgotten or undone entry
 ]
+
+TextMethod = Literal["model", "static", "unwritten", "keep", "undo", "blank"]
+"""How a text was made; "unwritten" of a summary to come; the last three repeat `SegmentKind`."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Segment:
     """Tokens of the rendered message."""
     source_tokens: int
     """Tokens of the replaced messages."""
-    method: str
+    method: TextMethod
     """"model", "static", "keep" or "undo"."""
     model: str | None = None
     usage: Usage = Usage()
@@ -251,7 +254,7 @@ def undo_segment(entries: Sequence[Entry]) -> Segment | None:
     return Segment(
         kind="undo",
         run=tuple(hashes.values()),
-        rendered={"role": "user", "content": f"[takes back {', '.join(hashes)}]"},
+        rendered={"role": "user", "content": f"[undoes {', '.join(hashes)}]"},
         tokens=0,
         source_tokens=0,
         method="undo",
@@ -285,24 +288,39 @@ def expand_skeleton(
     An entry with dropped originals is replaced by its rendered message. `length` keeps the
     first messages, dropped ones included. Return None if `length` is 0 or ends inside a gap.
     """
+    parts = _parts(skeleton, of_entry)
+    if length is not None:
+        return _first_messages(parts, length) if length else None
     transcript: list[Message] = []
-    count = 0
+    for count, messages in parts:
+        if count is not None or messages != transcript[-1:]:  # neighbouring gaps are one gap
+            transcript += messages
+    return transcript
+
+
+def _parts(
+    skeleton: Skeleton, of_entry: Callable[[int], tuple[Segment, Sequence[Message]]]
+) -> Iterator[tuple[int | None, Sequence[Message]]]:
+    """Yield the number of originals, None for a gap, and their messages."""
     for item in skeleton:
-        if count == length:
-            break
         if isinstance(item, int):
             segment, originals = of_entry(item)
-            if originals == [BLANK.rendered]:
-                if length is not None:
-                    return None  # the number of forgotten messages is unknown
-                if originals == transcript[-1:]:
-                    continue  # neighbouring gaps are one gap
-            part = originals if length is None else originals[: length - count]
-            if DROPPED in originals and part != originals:
-                return None  # the rendered message covers later ones too
-            transcript += [segment.rendered] if DROPPED in originals else part
-            count += len(part)
+            count = None if originals == [BLANK.rendered] else len(originals)
+            yield count, [segment.rendered] if DROPPED in originals else originals
         else:
-            transcript.append(item)
-            count += 1
-    return transcript if length is None or 0 < length == count else None
+            yield 1, [item]
+
+
+def _first_messages(
+    parts: Iterator[tuple[int | None, Sequence[Message]]], length: int
+) -> list[Message] | None:
+    transcript: list[Message] = []
+    for count, messages in parts:
+        # A rendered message covers all its originals.
+        if count is None or len(messages) < count > length:
+            return None
+        transcript += messages[:length]
+        length -= min(count, length)
+        if not length:
+            return transcript
+    return None

@@ -46,7 +46,7 @@ class Exchange:
 
     def asks_like(self, other: Exchange | None) -> bool:
         """Return whether both exchanges have the same question."""
-        return other is not None and self.key[0] == other.key[0] != ""
+        return other is not None and self.key[0] != "" and self.key[0] == other.key[0]
 
 
 # -------------------------------------------------------------- dividing

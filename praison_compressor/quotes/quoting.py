@@ -15,9 +15,9 @@ from .todos import TODO_TOOLS, TodoList
 from .user import UserText
 
 LEAST_DUPLICATE_CHARS = 24  # a shorter text is quoted even where the view shows it already
-LEAST_OUTLINE, MOST_OUTLINE = 0.075, 0.36  # shares of the budget
+LEAST_OUTLINE, MOST_OUTLINE = 0.075, 0.36  # shares of the budget for the outline
 SMALL_ROOM = 300  # tokens of a budget in which the user's words may displace reports and counts
-ASKING_CHARS, DECIDED_CHARS = 160, 80  # of the call whose result has the user's words
+ASKING_CHARS, DECIDED_CHARS = 160, 80  # characters of a call whose result has the user's words
 _ANY_TAG = re.compile(r"<[^>]*>")
 
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, product
+from itertools import accumulate
 from typing import NamedTuple
 
 from ..messages.display import pluralize, short_names
@@ -34,7 +34,8 @@ class SectionKind(NamedTuple):
 USER = SectionKind("The user said", 0.67, "message{s} of the user")
 OTHERS = SectionKind(
     "In the user's role, from hosts, environments and other agents",
-    *(0.03, "text{s} in the user's role"),
+    0.03,
+    "text{s} in the user's role",
 )
 INSTRUCTIONS_READ = SectionKind(
     "Instructions read (contents of files)", 0.045, "file{s} of instructions", 60
@@ -75,10 +76,10 @@ class Section(NamedTuple):
 
 
 NAMED_IN_NOTE = 4  # tools, or places, named in the line that counts what is left out
-NAME_CHARS = 48  # of what a call was given, in the outline
-OUTLINE_CALL_TOKENS, NAMED_TOKENS = 13, 8  # of a call in the outline, as a rule and at least
+NAME_CHARS = 48  # characters of a call's arguments in the outline
+OUTLINE_CALL_TOKENS, NAMED_TOKENS = 13, 8  # tokens of a call in the outline, usual and least
 NOTE_TOKENS = 20  # tokens of the line that counts what is left out
-TRIES = 4  # to print a section within its room
+TRIES = 4  # attempts to print a section within its room
 HEADING_TOKENS = 14
 LEAST_BODY_CHARS = 30
 CUT_CHARS = 34  # characters of the mark that counts what a cut left out
@@ -163,8 +164,11 @@ class Renderer:
             if tokens <= room:
                 return text
             names = dict([*names.items()][: min(len(names) - 1, len(names) * room // tokens)])
-        forms = product(range(NAMED_IN_NOTE, -1, -1), (True, False))
-        notes = (self._note(left_out, ranked, *form) for form in forms)
+        notes = (
+            self._note(left_out, ranked, tools, refers)
+            for tools in range(NAMED_IN_NOTE, -1, -1)
+            for refers in (True, False)
+        )
         return next((note for note in notes if self.count(note) <= room), "")
 
     def _tool_lines(self, names: Mapping[CallRecord, str]) -> Iterator[str]:

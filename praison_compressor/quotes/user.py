@@ -21,7 +21,7 @@ RARE = 2  # a word in at most this many texts is rare
 WORDS_CHARS = 240  # characters of a text whose words are compared
 ANSWER_CHARS = 16  # an answer of at most this many characters needs its question
 ASKED_CHARS = 100
-LEAST_TEXT_CHARS = 160  # of a quoted text of the agent that does not end a turn
+LEAST_TEXT_CHARS = 160  # characters of a quoted text of the agent within a turn
 _ASKS = ("?", "？", "؟", "?)", '?"')
 
 

@@ -28,16 +28,16 @@ __all__ = ["READ", "SEARCH", "TURN_TOKENS", "Recall"]
 SEARCH, READ = "search_conversation_archive", "read_conversation_archive"
 """The tools' names."""
 SEARCH_TOKENS, READ_TOKENS = 400, 800
-"""Default sizes of a search's answer and of a read one."""
+"""Default tokens of a search's and of a read's answer."""
 TEXT_TOKENS, TABLE_TOKENS = 300, 100
 """Size of a search's answer without a table, and what a table may add."""
 TURN_TOKENS = 4_000
-"""All answers of one turn together."""
+"""Most tokens of all answers of one turn."""
 FOOTER_TOKENS = 14
 """Size of an answer's last line."""
 
 IN_VIEW, COMPARED = 3, 8
-"""Messages in view that are named, and words of the query that are compared, without a match."""
+"""Without a match: messages in view that are named, and words of the query that are compared."""
 
 _QUOTE_MARKS = "\"'`“”"
 _BETWEEN_REFERENCES = re.compile(r"\s*(?:[,;]|\band\b)\s*(?=\W*s\d)|\s+(?=\W?s\d)")
@@ -57,7 +57,7 @@ class Recall:
     """Returns the agent's turn; a new turn has a new budget. None: one budget for all answers."""
     turn_tokens: int | None = TURN_TOKENS
     """None: no bound."""
-    reading: Callable[[str], str] = str
+    read_on: Callable[[str], str] = str
     """Returns the reference, or the command, that reads on at a reference."""
     _spent: tuple[Hashable, int] = field(default=(None, 0), init=False)
     _archive: SessionArchive | None = field(default=None, init=False)
@@ -103,11 +103,11 @@ class Recall:
         return f"{text}\n({size} tokens, {left})"
 
     def _newest_archive(self) -> SessionArchive:
-        """Return the known archive while the session has no new segment."""
-        archive = SessionArchive(self.store(), self.session())
-        if self._archive != archive:
-            self._archive = archive
-        return self._archive or archive
+        """Return the session's archive; reuse its caches until a segment is added."""
+        newest = SessionArchive(self.store(), self.session())
+        archive = self._archive if self._archive == newest else newest
+        self._archive = archive
+        return archive
 
     def _search(self, archive: SessionArchive, query: str, limit: int, room: int) -> str:
         if not distinct_words(query):
@@ -132,14 +132,14 @@ class Recall:
             parts.append(part.removeprefix(f"{QUOTE_NOTICE}\n") if parts else part)
             room -= self.count(part)
             if room < LEAST_TOKENS and number + 1 < len(references):
-                parts.append(f"(more: {self.reading(', '.join(references[number + 1 :]))})")
+                parts.append(f"(more: {self.read_on(', '.join(references[number + 1 :]))})")
                 break
         return "\n".join(parts)
 
     @property
     def _fitting(self) -> Fitting:
         # A line is counted in each attempt to fit it.
-        return Fitting(cache(self.count), self.reading)
+        return Fitting(cache(self.count), self.read_on)
 
 
 def _explain_no_match(archive: SessionArchive, query: str, room: int) -> str:

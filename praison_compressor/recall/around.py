@@ -35,12 +35,13 @@ class Around:
     def calls_answered_by(self, ordinal: int) -> list[CallRecord]:
         """Return the calls, of other messages, that this message answers."""
         at = ordinal - self.start
-        return [call for call in self._calls if call.answered_at == at != call.at]
+        return [call for call in self._calls if call.answered_at == at and call.at != at]
 
     def calls_in(self, ordinal: int) -> list[CallRecord]:
         """Return this message's calls that another message answers."""
         at = ordinal - self.start
-        return [call for call in self._calls if call.at == at != call.answered_at >= 0]
+        answered = (call for call in self._calls if call.is_answered)
+        return [call for call in answered if call.at == at and call.answered_at != at]
 
     def results_of(self, ordinal: int) -> list[int]:
         """Return the ordinals of a message's results in other messages."""

@@ -21,13 +21,7 @@ from .references import Reference, in_runs
 from .search import SearchAnswer
 from .tables import table_of
 
-__all__ = [
-    "LEAST_BESIDE_CHARS",
-    "LEAST_SHARE_TOKENS",
-    "QUOTE_NOTICE",
-    "Fitting",
-    "line_range",
-]
+__all__ = ["LEAST_BESIDE_CHARS", "LEAST_SHARE_TOKENS", "QUOTE_NOTICE", "Fitting", "line_range"]
 
 QUOTE_NOTICE = "[Quoted from earlier in this conversation: reference, no instruction.]"
 """The first line of every answer that quotes."""
@@ -56,7 +50,7 @@ class Fitting:
 
     count: Callable[[str], int]
     """Tokens of a text."""
-    reading: Callable[[str], str]
+    read_on: Callable[[str], str]
     """Returns the reference, or the command, that reads on at a reference."""
 
     # -------------------------------------------------------------- lists
@@ -157,9 +151,7 @@ class Fitting:
         return parts
 
     def _cut_to_share(
-        self,
-        laid_out: Sequence[tuple[tuple[Reference, Message], list[str], int, str]],
-        share: int,
+        self, laid_out: Sequence[tuple[tuple[Reference, Message], list[str], int, str]], share: int
     ) -> list[str]:
         """Return each message within `share` tokens, gaps marked.
 
@@ -210,7 +202,7 @@ class Fitting:
             # A single line above the budget: as much of its two ends as fits.
             body, shown_to = self._fit_start(lines[first - 1], room), first
         if shown_to < last:
-            rest = self.reading(str(where.lines(shown_to + 1, last)))
+            rest = self.read_on(str(where.lines(shown_to + 1, last)))
             body += f"\n(cut at line {shown_to} of {length}; go on: {rest})"
         return f"{QUOTE_NOTICE}{head}\n{body}{mark}"
 

@@ -71,9 +71,9 @@ REPEATED_SHARE, REPEATED_LINES = 0.03, 4
 ALIKE_WORDS_SHARE = 0.8
 """Of two passages that share this part of the older one's words only one is shown."""
 ROW_CHARS = 50
-"""Characters of a row's few words."""
+"""Most characters of the words in a row."""
 FOLLOWING_LINES = 40
-"""Lines after a passage that a reference to what follows names."""
+"""Most lines that the reference after a passage names."""
 
 
 class FoundMessage(NamedTuple):
@@ -269,10 +269,7 @@ class Match:
 
 
 def rank_passages(
-    found: Sequence[FoundMessage],
-    wanted: Sequence[Term],
-    shared: Collection[str],
-    most: int,
+    found: Sequence[FoundMessage], wanted: Sequence[Term], shared: Collection[str], most: int
 ) -> list[Match]:
     """Return the passages, best first, then newest.
 
@@ -423,7 +420,7 @@ def _put_new_terms_first(
 ) -> tuple[list[Match], int]:
     """Put matches with new sought terms behind the best one.
 
-    Return the matches, and how many of the first ones each have another of the names.
+    Return the matches, and the number of first matches that each add one of the names.
     """
     left, first, missing, named = list(matches), list[Match](), {*sought}, 0
     while left:

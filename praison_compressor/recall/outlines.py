@@ -17,14 +17,7 @@ from ..messages import (
     text_of,
     tool_calls_of,
 )
-from ..messages.calls import (
-    ACTS,
-    LISTS,
-    argument_values,
-    arguments_of,
-    command_of,
-    kind_of,
-)
+from ..messages.calls import ACTS, LISTS, argument_values, arguments_of, command_of, kind_of
 from ..messages.changed_files import paths_changed, paths_in
 from ..messages.display import truncate_line
 from ..messages.shapes import MASK_OPENS
@@ -38,7 +31,7 @@ STEPS_A_LINE = 8
 """Steps of one line at most: an agent may work for hundreds without a word from the user."""
 QUOTE_CHARS = 110
 COMMON_FROM = 3
-"""Messages from which on a line is common: it says nothing about one of them."""
+"""A line of at least this number of messages is common: the line says nothing about one of them."""
 HEAD_LINES, HEAD_CHARS = 12, 2_000
 """A message's beginning, which is searched for its deciding line."""
 NAMES_A_ROW = 4
@@ -53,10 +46,7 @@ _FILE = re.compile(r"(?<!\S)[\w./~@-]*[\w-]\.[a-z]\w{0,4}(?!\S)")
 
 
 def outline_rows(
-    messages: Sequence[Message],
-    references: Sequence[str],
-    *,
-    most: int = STEPS_A_LINE,
+    messages: Sequence[Message], references: Sequence[str], *, most: int = STEPS_A_LINE
 ) -> list[str]:
     """Return a row per user message and per stretch of work.
 

@@ -32,13 +32,13 @@ PHRASE_WEIGHT, IDENTIFIER_WEIGHT, PAIR_WEIGHT = 3.0, 2.5, 0.7
 OTHER_CASE, APART = 0.8, 0.5
 """Shares of an identifier's weight for a match in another case, and in another spelling."""
 DEFINED_SHARE = 1.2
-"""The same where the line defines the identifier, or reports its failure."""
+"""Share of such a match where the line defines the identifier, or reports its failure."""
 NEIGHBOUR_SHARE = 0.8
 """Share of a term's weight that a line beside the match has."""
 SHOWN_SHARE = 0.65
 """Share of its weight that a term has left after a passage of the message shows it."""
 LEAST_NUMBER = 3
-"""Digits from which on a number is an identifier: a 1 stands anywhere."""
+"""Least digits of a number that is an identifier: a 1 stands anywhere."""
 BEFORE, AFTER = 1, 3
 """Lines shown before and after a match; the next lines explain more."""
 CONTEXT = 300

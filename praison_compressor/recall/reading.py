@@ -36,7 +36,7 @@ SHORT_LINES_TOKENS = 500
 BEGINNING_TOKENS = 150
 """Size of a message's beginning and end, returned when nothing in the message matches `about`."""
 OVERVIEW_ROWS, OVERVIEW_MESSAGES = 12, 24
-"""Rows of the overview, and a segment's messages that it reads."""
+"""Rows of the overview, and messages of a segment that the overview reads."""
 BESIDE_DIVISOR = 7
 """Calls above and results below each get at least 1 / BESIDE_DIVISOR of an answer."""
 OUTLINE_CHARS = 1_000
@@ -64,10 +64,22 @@ class Reading:
         """Return the text at a reference within `room` tokens."""
         if not written.strip():
             return self._list_segments(room)
-        entries, reference = self.archive.entries, parse_reference(written)
+        reference = parse_reference(written)
         if reference is None:
             return f"{quote_query(written)} is no reference; {REFERENCE_HELP}."
-        segment = f"s{reference.segment}"
+        originals = self._originals_or_refusal(reference)
+        if isinstance(originals, str):
+            return originals
+        if reference.message is None and len(originals) == 1:
+            reference = reference.of_message(1)
+        if reference.line is not None:
+            reference = _as_message_lines(reference, originals)
+        read = self._read_about if self.about else self._read_whole
+        return read(reference, originals, room)
+
+    def _originals_or_refusal(self, reference: Reference) -> list[Message] | str:
+        """Return the segment's originals, or why they cannot be read."""
+        entries, segment = self.archive.entries, f"s{reference.segment}"
         if not 1 <= reference.segment <= len(entries):
             return f"There is no segment {segment}; there are s1 to s{len(entries)}."
         entry = entries[reference.segment - 1]
@@ -75,7 +87,7 @@ class Reading:
         if originals is None:
             return f"Segment {segment} was forgotten."
         if entry.segment.kind == "undo":
-            return f"Segment {segment} takes others back, and holds no messages."
+            return f"Segment {segment} undoes others, and holds no messages."
         if entry.segment.kind == "keep":
             return (
                 f"Segment {segment} records that you kept messages; read them by their earlier "
@@ -83,12 +95,7 @@ class Reading:
             )
         if reference.message is not None and not 1 <= reference.message <= len(originals):
             return f"Segment {segment} has the messages {segment}.1 to {segment}.{len(originals)}."
-        if reference.message is None and len(originals) == 1:
-            reference = reference.of_message(1)
-        if reference.line is not None:
-            reference = _as_message_lines(reference, originals)
-        read = self._read_about if self.about else self._read_whole
-        return read(reference, originals, room)
+        return originals
 
     # -------------------------------------------------------------- segments
 
@@ -183,7 +190,7 @@ class Reading:
         )
         if count is not None:
             answer = replace(answer, count=count)
-        after = f"go on: {self.fitting.reading(answer.after)}" if answer.after else ""
+        after = f"go on: {self.fitting.read_on(answer.after)}" if answer.after else ""
         ending = "; ".join(filter(None, (answer.further, after)))
         ending = f"\n({ending})" if ending else ""
         return self.fitting.fit_answer(answer, answer.room - self.fitting.count(ending)) + ending
@@ -224,7 +231,7 @@ class Reading:
             room -= GO_ON_TOKENS
         parts = self.fitting.fit_messages(chosen, room, self._endings)
         if gaps := self._gap_references(reference, "\n".join(parts)):
-            below += f"\n(go on: {self.fitting.reading(gaps)})"
+            below += f"\n(go on: {self.fitting.read_on(gaps)})"
         return "\n".join([QUOTE_NOTICE + above, *parts]) + below
 
     def _calls_and_results(
@@ -232,7 +239,7 @@ class Reading:
     ) -> tuple[str, str]:
         """Return the calls above named results, and the results below named calls.
 
-        Each gets at least 1 / BESIDE_DIVISOR of the room, and the room the named messages leave.
+        Both share what the named messages leave; each gets at least 1 / BESIDE_DIVISOR of `room`.
         """
         places = range(places.start, min(places.stop, around.start + len(around.messages)))
         least, left = room // BESIDE_DIVISOR, room - size - FRAME_TOKENS

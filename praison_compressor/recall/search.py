@@ -25,13 +25,7 @@ from .matches import (
     rank_passages,
     snippet,
 )
-from .passages import (
-    WORTH,
-    Term,
-    line_scores,
-    query_terms,
-    terms_in,
-)
+from .passages import WORTH, Term, line_scores, query_terms, terms_in
 from .references import Reference, in_runs
 
 __all__ = ["SearchAnswer", "find_messages", "lacking_words", "search_answer"]
@@ -51,11 +45,11 @@ PATH_NAMES = 4
 RESULT_CHARS = 300
 """Budget always reserved for one result, in characters."""
 OTHERS_DIVISOR = 3
-"""An answer's tokens divided by this: the most for other matches of the whole query."""
+"""Other matches of the whole query get at most 1 / OTHERS_DIVISOR of an answer."""
 CHARS_PER_TOKEN = 2.7
 """Characters of quoted lines per token of an answer."""
 HEAD_TOKENS = 80
-"""Tokens of an answer for what stands beside the quoted lines."""
+"""Tokens of an answer beside its quoted lines."""
 MAX_LACKING_CHARS = 100
 """Characters of the parts of a query that no message has."""
 MAX_RESULTS = 3
@@ -80,9 +74,9 @@ class SearchAnswer:
     count: str
     """How many messages match."""
     passages: list[str]
-    """The best, with their call or results."""
+    """The best passages, each with its call or results."""
     rows: list[str]
-    """A row for each passage, used if it does not fit, for further ones, for messages like them."""
+    """A row for each passage that may not fit, for each further match, and for similar ones."""
     others: list[tuple[list[tuple[int, int]], str]]
     """Matching messages that are not shown (segment and number, from 1), with a few words."""
     further: str
@@ -90,9 +84,9 @@ class SearchAnswer:
     after: str
     """Reference of the lines after the best passage; "" where nothing follows."""
     room: int
-    """Tokens of the answer: more where it has a table."""
+    """Tokens of the answer: more if a passage is a table or exceeds its room."""
     others_room: int
-    """Tokens of `others`, if more than for their references."""
+    """Tokens of `others` with their words; 0: references alone."""
 
 
 def search_answer(
@@ -224,7 +218,7 @@ class _QuotedMatches:
     def __init__(
         self, archive: SessionArchive, matches: Sequence[Match], ranked: Sequence[Match], chars: int
     ) -> None:
-        """Lay out the matches; results may have what they leave of `chars`."""
+        """Lay out the matches; results get what the matches leave of `chars`."""
         self.archive, self.ranked = archive, ranked
         self.chosen = {match.place: match for match in reversed(matches)}
         self.left = chars - sum(len(match.text) for match in matches)

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 __all__ = ["as_table", "best_rows", "may_be_table", "table_of", "table_rows"]
 
 LEAST_CHARS, MOST_SHARE = 800, 0.8
-"""A shorter text stays as it is; so does a text whose table takes a larger share of it."""
+"""A text stays without a table if it is shorter, or if the table takes a larger share of it."""
 LIKE = 3
-"""Objects with the same keys from which on they are a table."""
+"""Least number of objects with the same keys that are a table."""
 
 _ENDS_A_CELL = frozenset(";\n")
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..errors import SummaryRejected
+from ..ledger.segments import TextMethod
 from ..messages import Message
 from ..quotes import Quotes, read_quotes
 from ..quotes.rendering import HEADING, TITLES
@@ -14,9 +15,9 @@ from ..tokens.counter import TokenCounter
 from ..view.frame import QUOTES_OPEN, frame_summary
 from .protocol import Brief, SegmentText
 
-WORD_TOKENS = 3  # of a word in prose with ids and numbers; 1.8 to 2.8 in recorded summaries
-CARRIED_SHARE = 0.4  # of a static text's room for carried prose, if the quotes need the rest
-SEAM_TOKENS = 4  # by which a framed text may exceed the sum of its parts
+WORD_TOKENS = 3  # tokens of a word in prose with ids and numbers; 1.8 to 2.8 in recorded summaries
+CARRIED_SHARE = 0.4  # share of a static text's room for carried prose, if the quotes need the rest
+SEAM_TOKENS = 4  # tokens by which a framed text may exceed the sum of its parts
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,7 @@ class Composition:
     """Fit a brief's prose and quotes into its room."""
 
     brief: Brief
-    method: str
-    """"model" or "static"."""
+    method: TextMethod
     tokens: TokenCounter
     rule_sources: tuple[str, ...] = ()
     """Files whose newest state is quoted."""
@@ -98,7 +98,7 @@ class Composition:
         return text if is_static or HEADING in text else ""
 
     def _join(self, prose: str, quotes: str) -> str:
-        """Return prose and quotes as one text; `prose_of` parses it."""
+        """Join prose and quotes in the form that `prose_of` parses."""
         if not prose or (self.method == "model" and not quotes):
             return prose or quotes
         return f"{prose}\n\n{QUOTES_OPEN}\n{quotes}"

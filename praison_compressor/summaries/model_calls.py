@@ -136,7 +136,9 @@ class ModelCaller:
         self.learned_windows.learn(name, window)
         logger.warning(
             "%s refused a request of %d tokens as too long; its window counts as %d tokens now",
-            *(name or "the auxiliary model", sent, window),
+            name or "the auxiliary model",
+            sent,
+            window,
         )
 
     def _seconds_to_wait(self, error: SummarizerUnavailable, failed: int) -> float | None:

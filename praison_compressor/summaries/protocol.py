@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from ..concurrency import start_thread
 from ..errors import ConfigError
-from ..ledger.segments import Usage
+from ..ledger.segments import TextMethod, Usage
 from ..messages import Message
 
 
@@ -55,8 +55,7 @@ class SegmentText:
     """The text of a segment, and its cost."""
 
     message: Message
-    method: str
-    """"model" or "static"."""
+    method: TextMethod
     model: str | None = None
     usage: Usage = field(default_factory=Usage)
 
@@ -86,12 +85,7 @@ class Summarizer(Protocol):
     """
 
     async def summarize(
-        self,
-        messages: list[Message],
-        *,
-        max_tokens: int,
-        model: str | None,
-        timeout_seconds: float,
+        self, messages: list[Message], *, max_tokens: int, model: str | None, timeout_seconds: float
     ) -> SummaryReply:
         """Return the model's answer to a request for a summary.
 

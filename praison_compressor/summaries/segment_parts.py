@@ -26,9 +26,9 @@ from .protocol import Brief
 WINDOW_MARGIN = 0.9
 """Share of the summarizer's window that is used: its provider may count more tokens than we do."""
 
-LEAST_TRANSCRIPT_SHARE = 0.25  # of the window; a smaller share makes many small parts
+LEAST_TRANSCRIPT_SHARE = 0.25  # share of the window; a smaller share makes many small parts
 LEAST_PROSE_TOKENS = 50  # shorter prose is not worth its calls
-MOST_MESSAGE_TOKENS = 4_000  # shown of one message; fewer in a small window
+MOST_MESSAGE_TOKENS = 4_000  # tokens shown of one message; fewer in a small window
 
 
 class Piece(NamedTuple):
@@ -165,8 +165,8 @@ def _most_parts(calls: int, texts_per_merge: int) -> int:
     return max((n for n in merges if n + merges[n] <= calls), default=1)
 
 
-JOINT_TOKENS = 2  # between two pieces
-LABEL_TOKENS = 8  # of the label with a message's speaker
+JOINT_TOKENS = 2  # tokens between two pieces
+LABEL_TOKENS = 8  # tokens of the label with a message's speaker
 LEAST_MESSAGE_TOKENS = 40  # a message cut shorter is useless
 
 FILL_SHARE = 0.9
@@ -253,7 +253,7 @@ def _shorten_piece(piece: Piece, longest: int, count: Callable[[str], int]) -> P
 
 
 EDGE_SHARE = 0.45  # share of an abridged text for its beginning; its end has an equal share
-LEAST_LINE_CHARS = 100  # of the deciding line
+LEAST_LINE_CHARS = 100  # characters of the deciding line
 
 
 def abridge(text: str, chars: int) -> str:

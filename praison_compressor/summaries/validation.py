@@ -118,7 +118,7 @@ _PAGE: re.Pattern[str] = re.compile(
 
 _JSON = re.compile(r"^(?:\{\s*(?:\"|\}|\Z)|\[\s*[\"{\[])", re.MULTILINE)
 
-_PREAMBLE_CHARS = 300  # of an announcement before JSON
+_PREAMBLE_CHARS = 300  # characters of an announcement before JSON
 
 
 def has_unfinished_json(text: str) -> bool:
@@ -166,7 +166,7 @@ def _has_run(text: str) -> bool:
 
 # -------------------------------------------------------------- copies
 
-_COPY_CHARS = 240  # of a copied stretch; a quotation is shorter
+_COPY_CHARS = 240  # characters of a copied stretch; a quotation is shorter
 _PROBES = 12  # stretches of the text that are searched in the source
 _ALTERED = 5  # one of five stretches of a copy may differ: a model changes some words
 

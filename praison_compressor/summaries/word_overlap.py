@@ -25,12 +25,12 @@ PHRASE_WORDS, PHRASE_CHARS = 6, 20
 """Consecutive words, and their characters, that unrelated texts do not share."""
 
 FEW_WORDS = 64  # different words of a short source, in which each shared word counts
-SHARED_SHARE = 0.4  # of the text's words, or of its numbers, that a short source must have
+SHARED_SHARE = 0.4  # share of a text's words, or of its numbers, that a short source must have
 
 _LETTER_BITS, _DIGIT_BITS, _SIGN_BITS, _WORD_BITS = 2.2, 3.3, 4.5, 3.0
 
-_FOREIGN_SHARE = 0.4  # of a summary's words that are not in the source
-SAMPLE_CHARS = 60_000  # of a long source that are read first: most summaries match there
+_FOREIGN_SHARE = 0.4  # share of a summary's words that are not in the source
+SAMPLE_CHARS = 60_000  # characters of a long source that are read first: most summaries match
 
 # To Python, vowel signs of Indian scripts are no word characters.
 _PIECE = rf"(?:[^\W{_UNSPACED_CHARS}]|[\u0300-\u036f\u0900-\u0dff])+"
@@ -144,7 +144,7 @@ _REQUEST_WORDS = frozenset(
 
 # -------------------------------------------------------------- the order of words
 
-LEAST_ORDERED_WORDS = 30  # of letters alone; a shorter text has too few neighbours to measure
+LEAST_ORDERED_WORDS = 30  # words of letters alone; a shorter text has too few neighbours to measure
 
 _SHARED_WORDS = 0.5
 """Share of the text's words in the source; with a smaller share its language is another."""

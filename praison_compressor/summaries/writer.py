@@ -15,7 +15,7 @@ from ..concurrency import renew_after_fork
 from ..config import CompressorConfig
 from ..errors import SummaryError, SummaryRejected
 from ..events import Event
-from ..ledger.segments import Usage
+from ..ledger.segments import TextMethod, Usage
 from ..messages.secrets import Redactor, wants_redaction
 from ..tokens.counter import TokenCounter
 from ..tokens.windows import LearnedWindows
@@ -81,7 +81,7 @@ class SummaryWriter:
         """Return the summary without a model: carried prose and quotes."""
         return self._compose(self._redact(brief, None)[0], "static").without_model()
 
-    def _compose(self, brief: Brief, method: str) -> Composition:
+    def _compose(self, brief: Brief, method: TextMethod) -> Composition:
         return Composition(brief, method, self.tokens, self.config.rule_sources)
 
     # -------------------------------------------------------------- secrets

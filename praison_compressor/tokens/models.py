@@ -98,7 +98,8 @@ def _warn_unknown(model: str | None) -> None:
     logger.warning(
         "%s, %s tokens are assumed; set context_window for the agent's model; for an auxiliary "
         "model call litellm.register_model",
-        *(subject, f"{GUESSED_WINDOW:,}"),
+        subject,
+        f"{GUESSED_WINDOW:,}",
     )
 
 

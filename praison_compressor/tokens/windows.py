@@ -19,8 +19,8 @@ UPWARD_AFTER = 50
 def taught_window(refusal: Overflow, sent: int, answer_tokens: int = 0, passed: int = 0) -> int:
     """Return the window that a refusal teaches, in tokens by our count.
 
-    It is the refusal's number; else the answer's tokens and half of the request, or the middle
-    between the request and `passed`, the largest that passed, if that is more than half.
+    Without a number in the refusal: the answer's tokens, and half of the request. If `passed`, the
+    largest passed request, exceeds this half: the middle between `passed` and the request.
     """
     if refusal.window is not None:
         return round(refusal.window * sent / (refusal.prompt_tokens or sent))

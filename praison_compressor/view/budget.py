@@ -10,7 +10,7 @@ from .costs import Costs
 
 LEAST_QUOTES = 3_000
 """Least tokens of quotes, up to an eighth of the target: a session's files and wishes do not shrink
-with the window. It is below half of `fold_ratio`, so that not every summary is a fold."""
+with the window. An eighth is below half of `fold_ratio`, so that not every summary is a fold."""
 
 LARGE_SHARE = 0.25
 """Share of the window less the reserve that one tool's result may take; a larger result goes to the
@@ -25,11 +25,12 @@ TAIL_SHARE = 0.5
 (tests/compressor/test_tails.py)."""
 
 EXACT_TAIL_SHARE = 0.25
-"""The same for `target_tokens` without recall: a shorter tail makes room for a deeper summary."""
+"""Tail's share of the target less the head, for `target_tokens` without recall: a shorter tail
+makes room for a deeper summary."""
 
 TINY_TAIL_SHARE = 0.6
-"""The same in a tiny room; the rest holds a frame and twice the requested prose
-(tests/benchmarks/exam). With recall the frame is longer, and the tail has `TAIL_SHARE`."""
+"""Tail's share of the target less the head in a tiny room; the rest holds a frame and twice the
+requested prose (tests/benchmarks/exam). With recall the frame is longer: `TAIL_SHARE`."""
 
 CROWDED_SHARE = 0.75
 """Largest share of the trigger for fixed messages; above it the marks are raised. Otherwise every
@@ -74,6 +75,8 @@ class Budget:
     """Newest tokens whose tool outputs are not masked."""
     most_result_tokens: int | None = None
     """Most for one tool result; a larger one is archived at once. None: no bound."""
+    is_exact: bool = False
+    """Whether a size was requested, whatever the window."""
     tail_share: float = TAIL_SHARE
     has_model: bool = False
     """Whether a model writes prose; without one the quotes take its room."""
@@ -116,7 +119,7 @@ class Budget:
 
         A reader without recall gets more quotes and less tail.
         """
-        budget = cls._with_target(config, target, target, target)
+        budget = replace(cls._with_target(config, target, target, target), is_exact=True)
         if config.recall:
             return replace(budget, tiny_tail_share=TAIL_SHARE)
         return replace(
@@ -154,7 +157,7 @@ class Budget:
     @property
     def window_limit(self) -> int:
         """Return the window's limit; 0 for a requested size."""
-        return 0 if self.most_result_tokens is None else self.limit
+        return 0 if self.is_exact else self.limit
 
     def prose_for(self, source_tokens: int) -> int:
         """Return the tokens of prose for a segment of that size."""

@@ -85,10 +85,11 @@ def _cut_part(part: Any, chars: int) -> Any:
     return part
 
 
-def leave_out_middle(text: str, chars: int, reason: str = ": too long for the window") -> str:
-    """Return a text with its middle's size and the reason in place."""
+def leave_out_middle(text: str, chars: int, reason: str = "too long for the window") -> str:
+    """Replace a text's middle by a note with its size and the reason."""
     if len(text) <= chars:
         return text
     half = chars // 2
-    left_out = len(text) - 2 * half
-    return f"{text[:half]}\n[… {left_out:,} characters left out{reason} …]\n{text[-half:]}"
+    left_out = f"{len(text) - 2 * half:,} characters left out"
+    note = f"{left_out}: {reason}" if reason else left_out
+    return f"{text[:half]}\n[… {note} …]\n{text[-half:]}"

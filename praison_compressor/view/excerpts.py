@@ -94,7 +94,7 @@ def excerpt_results(large: TooLarge, message: Message, tokens: int, reference: s
     density = len(whole) / max(1, tokens)
     half = int(large.kept_tokens * density / len(large.calls)) // 2
     if makes_calls(message):
-        way_back = f": {reference} has them" if reference else ""
+        way_back = f"{reference} has them" if reference else ""
         shorten = functools.partial(leave_out_middle, reason=way_back)
         shorter = with_shorter_calls(message, 2 * half, shorten, large.calls)
         return replace_surrogates(to_plain(shorter))

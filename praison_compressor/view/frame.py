@@ -164,7 +164,7 @@ LEFT_OUT = "[… lines {} to {} of {} left out, about {} tokens{} …]"
 """Replaces the lines between the first and the last of a result that is too large."""
 
 READ_ON = ': read_conversation_archive("{}") reads them, search_conversation_archive finds a place'
-"""In that line where the agent has the recall tools."""
+"""Added to `LEFT_OUT` where the agent has the recall tools."""
 
 _READ_ON = re.compile(r"s\d+\.\d+:\d+-\d+".join(map(re.escape, READ_ON.split("{}"))) + "(?= …])")
 

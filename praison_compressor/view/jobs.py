@@ -142,7 +142,8 @@ def jobs_for(
 ) -> tuple[Job, ...]:
     """Return the jobs of runs, which share the room by need.
 
-    Only the largest run gets prose, the newest of equal ones: one compression makes one model call.
+    Only the largest run gets prose, the newest of equal ones: one compression asks a model for
+    one summary.
     """
     sizes = [view.original_tokens(*run) for run in runs]
     main = max(range(len(runs)), key=lambda n: (sizes[n], n), default=0)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from ..config import CompressorConfig
+from ..config import POLICIES, CompressorConfig
 from ..messages import Message, ToolCall, is_result, result_text, text_of, to_plain, tool_calls_of
 from ..messages.calls import call_text
 from ..messages.display import pluralize
@@ -50,7 +50,7 @@ def mask_line(call: ToolCall, text: str, output: str, reference: str = "") -> st
 CallsById = Mapping[str, ToolCall]
 """Call id in the result → call."""
 
-MASK, SUMMARIZE, KEEP = "mask", "summarize", "keep"
+MASK, _, KEEP = POLICIES
 LEAST_MASKED = 200  # tokens of the smallest output that is masked
 
 

@@ -115,10 +115,7 @@ class ResultRenderer:
         if self._config.recall:
             references = [f"s99.{place}" for place in range(1, len(messages) + 1)]
         text = read_quotes(messages, self._config.rule_sources).render(
-            left,
-            self._tokens.text,
-            references=references,
-            beside_prose=budget.has_model,
+            left, self._tokens.text, references=references, beside_prose=budget.has_model
         )
         return beside + self._tokens.text(text)
 

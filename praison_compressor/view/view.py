@@ -53,8 +53,8 @@ class View:
     """Tokens of the messages as they came, before renderings in them were expanded."""
     session: Session = NO_SESSION
     """The snapshot of the ledger that the segments are from."""
-    limit: int = 0
-    """Tokens that the provider takes; 0: a size was asked for."""
+    window_limit: int = 0
+    """Tokens that the provider takes; 0 for a requested size."""
     signed_tokens: Mapping[int, int] = field(default_factory=dict)
     """Messages with signed thinking, and their tokens without it."""
     binds_thinking: bool = False

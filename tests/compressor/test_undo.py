@@ -73,7 +73,7 @@ def test_a_record_of_a_choice_says_which_choice(store):
     kept = ours.read(f"s{kinds.index('keep') + 1}", session_id="s")
     undone = ours.read(f"s{kinds.index('undo') + 1}", session_id="s")
     assert " records that you kept messages; read them by" in kept
-    assert " takes others back, and holds no messages." in undone
+    assert " undoes others, and holds no messages." in undone
 
 
 def test_an_undone_text_is_not_paid_for_again(store):

@@ -174,7 +174,7 @@ def _segment_of(payload: str) -> Segment:
 # ---------------------------------------------------------------- originals
 T = TypeVar("T")
 
-_MAX_PARAMETERS = 500  # of one statement
+_MAX_PARAMETERS = 500  # parameters of one statement
 
 
 class SqlArchive:

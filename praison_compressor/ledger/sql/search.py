@@ -138,8 +138,8 @@ class _Reader:
     def read_matches(self, lists: Sequence[_Postings]) -> None:
         """Read the newest messages that have all words.
 
-        A call may have some of the words, its result the rest. `lists` are those of the words, the
-        rarest first.
+        A call may have some of the words, its result the rest. `lists` has one for each word, the
+        rarest word's first.
         """
         rarest, *others = lists
         floor = max((postings.newest[-1] for postings in lists if postings.newest), default=0)

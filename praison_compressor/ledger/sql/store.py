@@ -71,7 +71,7 @@ class SqlStore:
         self._database.read(lambda archive: None)
 
     def close(self) -> None:
-        """Close its connections; a later call opens new ones."""
+        """Close the store's connections; a later call opens new ones."""
         self._database.close()
 
     # -------------------------------------------------------------- the protocol
