@@ -86,7 +86,7 @@ def _cut_part(part: Any, chars: int) -> Any:
 
 
 def leave_out_middle(text: str, chars: int, reason: str = "too long for the window") -> str:
-    """Replace a text's middle by a note with its size and the reason."""
+    """Replace a text's middle by a note of its size and reason."""
     if len(text) <= chars:
         return text
     half = chars // 2
