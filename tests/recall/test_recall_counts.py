@@ -161,7 +161,7 @@ def test_an_answer_keeps_to_its_tokens():
 
 
 def test_an_answer_ends_with_the_tokens_left():
-    """An answer ends with its tokens and those left; without a turn id it names no turn."""
+    """Without a turn id an answer ends with its tokens and those left."""
     store = MemoryStore()
     committed(store, "s", talk(4))
     search, _ = tools(store, turn_tokens=500)
