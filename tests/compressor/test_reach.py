@@ -113,10 +113,10 @@ WORK = long_work(36)
 
 @pytest.fixture
 def full():
-    """Return a compressor whose archive is full before the end of a long session."""
+    """Return a compressor that folds summaries of originals its archive dropped."""
     store = MemoryStore()
     store.limit_mb = 0.03
-    small = replace(CONFIG, context_window=12_000, protect_last_n_tokens=1_000)
+    small = replace(CONFIG, context_window=12_000, protect_last_n_tokens=1_000, fold_ratio=0.05)
     return ContextCompressor(small, store=store)
 
 
@@ -130,7 +130,7 @@ def test_a_full_archive_changes_no_view(full):
     """With a full archive each view comes again, and points to nothing that is gone."""
     for turn, result in enumerate(requests(full), 1):
         written = " ".join(str(text.message["content"]) for text in result.written)
-        for reference in re.findall(r"\[(s\d+\.\d+)\]", written):
+        for reference in re.findall(r"\bs\d+\.\d+", written):
             assert "no longer archived" not in full.read(reference, session_id=SESSION)
         again = full.compress_sync(WORK[: 4 * turn], session_id=SESSION)
         assert again.messages == result.messages
