@@ -44,6 +44,14 @@ class Decider:
         previewed = self.sessions.state(session.key).previewed
         return self.decide(request, self.projector.look_again(view, session), previewed)
 
+    def find_due(
+        self, request: Request, view: View, previewed: Decision | None = None
+    ) -> Decision | None:
+        """Return the compression that is due; report once why one is missing."""
+        decision = self.decide(request, view, previewed)
+        self._report_missing(decision)
+        return decision if decision.is_compression else None
+
     # -------------------------------------------------------------- without a compression
 
     def remember_view(self, request: Request, view: View) -> CompressResult:
@@ -54,7 +62,7 @@ class Decider:
             self.sessions.remember_turn(turn)
         return result
 
-    def report_missing(self, decision: Decision) -> None:
+    def _report_missing(self, decision: Decision) -> None:
         """Report once why a due compression is not done or not enough."""
         reason = decision.reason
         if reason in SKIP_WORDS and self.report_skip(decision, reason):

@@ -97,12 +97,11 @@ class Pipeline:
             return self._answer_now(request, view)
         if request.mode is Mode.READ_ONLY:
             return self._apply_unrecorded(self.decider.decide(request, view))
-        decision = self.decider.decide(request, view, previewed)
-        self.decider.report_missing(decision)
-        if not decision.is_compression:
+        due = self.decider.find_due(request, view, previewed)
+        if due is None:
             return self.decider.remember_view(request, view)
         # Inside the hook, waiting would deadlock.
-        return self.committer.refuse(decision) if is_inside_hook(session.key) else decision
+        return self.committer.refuse(due) if is_inside_hook(session.key) else due
 
     def _with_prices(self, request: Request, session: Session) -> Request:
         """Return the request with prices and the pace of its session."""
@@ -168,7 +167,7 @@ class Pipeline:
         is_busy = self.background.is_busy(view.session.key)
         placeholder = self._with_placeholder(request, view)
         is_waiting = placeholder is not None or (fits and is_busy)
-        due = None if is_waiting else self._find_due(request, view)
+        due = None if is_waiting else self.decider.find_due(request, view)
         if due is not None and not due.plan.jobs:
             return self._commit_masks(due)
         if size > quiet_limit(request, view.session, is_busy=is_busy):
@@ -176,12 +175,6 @@ class Pipeline:
         if due is not None and not fits:
             placeholder = self._hold_placeholder(due)
         return self.decider.remember_view(request, placeholder or view)
-
-    def _find_due(self, request: Request, view: View) -> Decision | None:
-        """Return the compression that is due; report once why one is missing."""
-        decision = self.decider.decide(request, view)
-        self.decider.report_missing(decision)
-        return decision if decision.is_compression else None
 
     def _commit_masks(self, decision: Decision) -> CompressResult:
         """Commit masks and excerpts unless a summary of the session is written.
