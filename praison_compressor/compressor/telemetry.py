@@ -53,7 +53,7 @@ class Telemetry:
     def _open_exporter(self) -> _Exporter | None:
         """Return the exporter; make it at the first event."""
         with self._lock:
-            if self._exporter is None and not self._was_tried:
+            if not self._was_tried:
                 self._was_tried = True
                 with contextlib.suppress(ImportError):
                     self._exporter = _Exporter(*self._providers)
