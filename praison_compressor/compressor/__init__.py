@@ -8,10 +8,11 @@
 - `quiet_turn`: `LastTurn`, which a turn that only adds messages extends
 - `projection`: look: a transcript's view by its session's ledger
 - `choices`: messages that a user keeps, and ranges
-- `decider`: look and decide by the ledger and by what a session remembers
+- `decider`: look and decide by the ledger and by what a session remembers; report skips once
 - `decision`: whether a view is compressed now, by what plan, and why
 - `prices`: what requests and compressions cost; whether the provider's cache is cold
-- `commit`: the hook, then one compression of a session at a time; its events; lost races
+- `commit`: the hook, then one compression of a session at a time; its room in the archive, its
+  events; lost races
 - `lease`: one writer of a session in all processes
 - `plan_texts`: write a plan's texts, reuse texts already paid for, make the segments
 - `result`: `CompressResult`; every result is made here
