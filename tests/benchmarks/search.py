@@ -14,14 +14,16 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import create_engine, insert, select, text
+from sqlalchemy import Connection, create_engine, insert, select, text
 
 from praison_compressor.ledger.sql import SqlStore
 from praison_compressor.ledger.sql.archive import SqlArchive, dump
 from praison_compressor.ledger.sql.database import Database, parse_url
+from praison_compressor.ledger.sql.index import SearchSizes
 from praison_compressor.ledger.sql.schema import entries, links, messages, sessions, spans
 from praison_compressor.ledger.words import STOP_WORDS, distinct_words
 from tests.benchmarks.common import DATABASES, databases, options, show
@@ -64,11 +66,21 @@ def fill(store: SqlStore, number: int) -> None:
 
 def fill_large(url: str, count: int) -> None:
     """Write the rows of the large session."""
-    database = Database(url, None, accepts_plain=False)
+    database = Database(url, None, accepts_plain=False, sizes=SearchSizes())
     database.write(lambda archive: _bulk(archive, count))
     if not database.is_sqlite:
-        database.maintain("VACUUM ANALYZE")
+        with _autocommit(url) as connection:
+            connection.execute(text("VACUUM ANALYZE"))
     database.close()
+
+
+@contextmanager
+def _autocommit(url: str) -> Iterator[Connection]:
+    """Connect to a server outside a transaction."""
+    engine = create_engine(parse_url(url), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        yield connection
+    engine.dispose()
 
 
 def _bulk(archive: SqlArchive, count: int) -> None:
@@ -159,14 +171,12 @@ def processor_seconds(url: str) -> Callable[[], float]:
     """Return a function that returns this process's seconds, and those of PostgreSQL's servers."""
     if url.startswith("sqlite"):
         return time.process_time
-    engine = create_engine(parse_url(url), isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
+    with _autocommit(url) as connection:
         query = (
             "SELECT pid FROM pg_stat_activity "
             "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
         )
         servers = list(connection.execute(text(query)).scalars())
-    engine.dispose()
 
     def now() -> float:
         # Field 1 of `schedstat`: nanoseconds on a processor.
