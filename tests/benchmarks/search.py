@@ -90,7 +90,12 @@ def _bulk(archive: SqlArchive, count: int) -> None:
     like = {**archive.execute(query).mappings().one()}
     del like["key"]
     texts = [
-        (body, [w for w in distinct_words(body) if w not in STOP_WORDS]) for body in long_texts()
+        (
+            content,
+            [w for w in distinct_words(content) if w not in STOP_WORDS],
+            _pack(archive, content),
+        )
+        for content in long_texts()
     ]
     if not archive.is_sqlite:
         archive.execute(text("DROP INDEX compressor_search_words"))
@@ -108,18 +113,23 @@ def _bulk(archive: SqlArchive, count: int) -> None:
         archive.execute(text(f"{index} WITH (gin_pending_list_limit = 128)"))
 
 
+def _pack(archive: SqlArchive, content: str) -> bytes:
+    return archive.packer.pack(dump({"role": "user", "content": content}))
+
+
 def _row(
-    archive: SqlArchive, first: int, number: int, body: str, held: list[str]
+    archive: SqlArchive, first: int, number: int, content: str, held: list[str], body: bytes
 ) -> dict[str, Any]:
     """Return the row of a message of the large session; some name a ticket."""
     if number % TICKET == 0:
-        body, held = f"ticket{number} {body}", [f"ticket{number}", *held]
+        held = [f"ticket{number}", *held]
+        body = _pack(archive, f"ticket{number} {content}")
     key = first + number
     return {
         "key": key,
         "namespace": NAMESPACE,
         "ordinal": number % RUN,
-        "body": archive.packer.pack(dump({"role": "user", "content": body})),
+        "body": body,
         "digest": b"sha256:" + secrets.token_bytes(32),
         "words": archive.index.marked(held, key // archive.index.band_keys),
     }
