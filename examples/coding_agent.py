@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from praisonaiagents import Agent, ExecutionConfig
 
@@ -68,7 +69,7 @@ def tools_for(project: Path) -> list[Callable[..., str]]:
     return [list_files, read_file, replace_text, run_tests]
 
 
-def coding_agent(project: Path, *, model: str = "gpt-4o-mini", **options: object) -> Agent:
+def coding_agent(project: Path, *, model: str = "gpt-4o-mini", **options: Any) -> Agent:
     """Return the agent; `options` are those of `CompressorConfig`."""
     return Agent(
         name="coder",

@@ -13,6 +13,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from praisonaiagents import Agent
 
@@ -57,7 +58,7 @@ def research_agent(
     *,
     model: str = "gpt-4o-mini",
     summaries_by: str = "gpt-4o-mini",
-    **options: object,
+    **options: Any,
 ) -> Agent:
     """Return the agent; `options` are those of `CompressorConfig`."""
     return Agent(

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from praisonaiagents import Agent
 
@@ -41,7 +42,7 @@ def tools_for(project: Path) -> list[Callable[..., str]]:
     return [list_files, read_file]
 
 
-def agent_for(project: Path, *, model: str = "gpt-4o-mini", **options: object) -> Agent:
+def agent_for(project: Path, *, model: str = "gpt-4o-mini", **options: Any) -> Agent:
     """Return the agent; `options` are those of `CompressorConfig`."""
     return Agent(
         name="reader",

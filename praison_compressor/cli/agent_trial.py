@@ -32,8 +32,8 @@ def main() -> None:
     """
     model, window = json.loads(sys.argv[1])
     host = loader.get_config()
-    settings = {"model": model or host.defaults.model, "instructions": INSTRUCTIONS}
-    settings["output"], host.defaults = "silent", loader.DefaultsConfig()
+    model, host.defaults = model or host.defaults.model, loader.DefaultsConfig()
+    settings = {"model": model, "instructions": INSTRUCTIONS, "output": "silent"}
     compressor = _compressor_of(settings)  # here the host loads its plugins
     compresses_all = compressor is not None
     if not compresses_all:

@@ -36,21 +36,12 @@ def parse_number(text: str) -> int | None:
     return int(value) if value <= MOST_TOKENS and value == int(value) else None
 
 
-class _Number(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A whole number, as a person writes it."""
-
-    name = "number"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        """Parse a number."""
-        number = parse_number(str(value))
-        if number is None:
-            message = f"{value!s:.60}: expected a whole number such as 32000 or 32k"
-            self.fail(message, param, ctx)
-        return number
-
-
-NUMBER = _Number()
+def _read_number(value: Any) -> int:
+    """Return an option's number, from its text or default."""
+    number = parse_number(str(value))
+    if number is None:
+        raise click.BadParameter(f"{value!s:.60}: expected a whole number such as 32000 or 32k")
+    return number
 
 
 # ---------------------------------------------------------------- declaring
@@ -65,7 +56,7 @@ def command(function: Function) -> click.Command:
 def option(spelling: str, meaning: str, *names: str, **settings: Any) -> Decorator:
     """Declare an option as its help spells it: `--window TOKENS`, or `--force`."""
     flag, _, metavar = spelling.partition(" ")
-    kind = NUMBER if metavar in ("TOKENS", "N") else None
+    kind = _read_number if metavar in ("TOKENS", "N") else None
     settings |= {"metavar": metavar} if metavar else {"is_flag": True}
     return click.option(flag, *names, type=kind, help=meaning, **settings)
 

@@ -134,9 +134,9 @@ def installed() -> Installation | None:
 
 
 if TYPE_CHECKING:
-
+    # Ours are frozen, and the host ships no types.
     @dataclass
-    class _Options(CompressorConfig, ContextConfig):  # type: ignore[misc]  # ours are frozen
+    class _Options(CompressorConfig, ContextConfig):  # type: ignore[misc]
         """The fields as type checkers and editors see them."""
 
 else:

@@ -14,14 +14,16 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import create_engine, insert, select, text
+from sqlalchemy import Connection, create_engine, insert, select, text
 
 from praison_compressor.ledger.sql import SqlStore
 from praison_compressor.ledger.sql.archive import SqlArchive, dump
 from praison_compressor.ledger.sql.database import Database, parse_url
+from praison_compressor.ledger.sql.index import SearchSizes
 from praison_compressor.ledger.sql.schema import entries, links, messages, sessions, spans
 from praison_compressor.ledger.words import STOP_WORDS, distinct_words
 from tests.benchmarks.common import DATABASES, databases, options, show
@@ -64,11 +66,21 @@ def fill(store: SqlStore, number: int) -> None:
 
 def fill_large(url: str, count: int) -> None:
     """Write the rows of the large session."""
-    database = Database(url, None, accepts_plain=False)
+    database = Database(url, None, accepts_plain=False, sizes=SearchSizes())
     database.write(lambda archive: _bulk(archive, count))
     if not database.is_sqlite:
-        database.maintain("VACUUM ANALYZE")
+        with _autocommit(url) as connection:
+            connection.execute(text("VACUUM ANALYZE"))
     database.close()
+
+
+@contextmanager
+def _autocommit(url: str) -> Iterator[Connection]:
+    """Connect to a server outside a transaction."""
+    engine = create_engine(parse_url(url), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        yield connection
+    engine.dispose()
 
 
 def _bulk(archive: SqlArchive, count: int) -> None:
@@ -78,7 +90,12 @@ def _bulk(archive: SqlArchive, count: int) -> None:
     like = {**archive.execute(query).mappings().one()}
     del like["key"]
     texts = [
-        (body, [w for w in distinct_words(body) if w not in STOP_WORDS]) for body in long_texts()
+        (
+            content,
+            [w for w in distinct_words(content) if w not in STOP_WORDS],
+            _pack(archive, content),
+        )
+        for content in long_texts()
     ]
     if not archive.is_sqlite:
         archive.execute(text("DROP INDEX compressor_search_words"))
@@ -96,18 +113,23 @@ def _bulk(archive: SqlArchive, count: int) -> None:
         archive.execute(text(f"{index} WITH (gin_pending_list_limit = 128)"))
 
 
+def _pack(archive: SqlArchive, content: str) -> bytes:
+    return archive.packer.pack(dump({"role": "user", "content": content}))
+
+
 def _row(
-    archive: SqlArchive, first: int, number: int, body: str, held: list[str]
+    archive: SqlArchive, first: int, number: int, content: str, held: list[str], body: bytes
 ) -> dict[str, Any]:
     """Return the row of a message of the large session; some name a ticket."""
     if number % TICKET == 0:
-        body, held = f"ticket{number} {body}", [f"ticket{number}", *held]
+        held = [f"ticket{number}", *held]
+        body = _pack(archive, f"ticket{number} {content}")
     key = first + number
     return {
         "key": key,
         "namespace": NAMESPACE,
         "ordinal": number % RUN,
-        "body": archive.packer.pack(dump({"role": "user", "content": body})),
+        "body": body,
         "digest": b"sha256:" + secrets.token_bytes(32),
         "words": archive.index.marked(held, key // archive.index.band_keys),
     }
@@ -159,14 +181,12 @@ def processor_seconds(url: str) -> Callable[[], float]:
     """Return a function that returns this process's seconds, and those of PostgreSQL's servers."""
     if url.startswith("sqlite"):
         return time.process_time
-    engine = create_engine(parse_url(url), isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
+    with _autocommit(url) as connection:
         query = (
             "SELECT pid FROM pg_stat_activity "
             "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
         )
         servers = list(connection.execute(text(query)).scalars())
-    engine.dispose()
 
     def now() -> float:
         # Field 1 of `schedstat`: nanoseconds on a processor.

@@ -84,7 +84,8 @@ def test_the_demos_agent_finds_a_fact_that_its_view_lacks(demo):
 
 
 def test_the_demos_totals_show_the_saving(demo):
-    """The demo's totals have summaries, saved money and cached tokens."""
+    """The demo's totals have summaries, saved money and cached tokens, counted exactly."""
+    assert TokenCounter(MODEL).exact
     totals = demo["totals"]
     assert totals["summary_requests"] > 0
     assert totals["cost_saved"] > totals["cost"] > 0

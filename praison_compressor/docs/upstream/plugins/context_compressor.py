@@ -14,7 +14,7 @@ logger = get_logger(__name__)
 NAME = "praison-compressor"
 
 
-class MissingCompressorPlugin(Plugin):  # type: ignore[misc]
+class MissingCompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
     """Say that the package is not installed."""
 
     @property
