@@ -65,7 +65,7 @@ class Segment:
     source_tokens: int
     """Tokens of the replaced messages."""
     method: TextMethod
-    """"model", "static", "keep" or "undo"."""
+    """"model", "static", "unwritten", "keep", "undo" or "blank"."""
     model: str | None = None
     usage: Usage = Usage()
     created: float = 0.0

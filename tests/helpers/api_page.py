@@ -46,7 +46,7 @@ def _class_part(cls: type) -> str:
     if own:
         parts.append(_table("method", own))
     if own != methods:
-        parts.append("The other methods are those of [Store](#store).\n")
+        parts.append(f"`{cls.__name__}` has the methods of [Store](#store) too.\n")
     return "\n".join(parts)
 
 

@@ -7,7 +7,6 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from praison_compressor import CompressorConfig, TokenCounter
@@ -18,8 +17,8 @@ from praison_compressor.cli.terminal import EXIT_CODES
 from praison_compressor.praisonai.patches import READ
 from tests.helpers.api_page import api_page
 from tests.helpers.markdown import table
+from tests.helpers.processes import ROOT
 
-ROOT = Path(__file__).parent.parent.parent
 README = ROOT / "README.md"
 DOCS = ROOT / "praison_compressor" / "docs"
 REFERENCE = DOCS / "command-line.md"

@@ -20,11 +20,11 @@ from praison_compressor.recall import READ, SEARCH
 from praison_compressor.testing import LocalProvider
 from tests.helpers.command import runner
 from tests.helpers.hosting import OPENAI, agent, context, look_up, of_agent, turn
+from tests.helpers.processes import ROOT
 from tests.helpers.talks import committed, talk
 from tests.helpers.transcripts import audit
 
 TURNS = 16
-ROOT = Path(__file__).parent.parent.parent
 UNREACHABLE = "postgresql://someone:hunter2@127.0.0.1:9/ledger?connect_timeout=2"
 WRONG = "mysql://someone:hunter2@host/ledger"
 

@@ -4,12 +4,22 @@ import pytest
 from cryptography.fernet import Fernet
 
 from praison_compressor import MemoryStore, open_store
-from praison_compressor.messages import content_digest
+from praison_compressor.ledger import Session
+from praison_compressor.ledger.sql import SqlStore
+from praison_compressor.messages import Message, content_digest
 from tests.helpers.stores import bytes_of
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 from tests.helpers.transcripts import user
 
 SYSTEM = {"role": "system", "content": "You keep the books."}
+
+
+def extended(store: SqlStore, recorded: list[Message], appended: list[Message]) -> Session:
+    """Return a session with a recorded transcript and messages appended to it."""
+    session = store.open(NAMESPACE, "s")
+    store.record_transcript(session, tuple(recorded))
+    assert store.extend_transcript(session, len(recorded), appended)
+    return session
 
 
 def test_a_session_that_was_never_compressed_is_recorded(store):
@@ -44,9 +54,7 @@ def test_messages_are_appended(sql_store, store_url):
 
 def test_appended_messages_can_be_replaced(sql_store):
     """An edit of appended messages, or a whole transcript, replaces what stood there."""
-    session = sql_store.open(NAMESPACE, "s")
-    sql_store.record_transcript(session, talk(4, "a"))
-    sql_store.extend_transcript(session, 4, talk(4, "b"))
+    session = extended(sql_store, talk(4, "a"), talk(4, "b"))
     assert sql_store.extend_transcript(session, 5, talk(1, "c"))
     assert sql_store.transcript(session) == [*talk(4, "a"), *talk(4, "b")[:1], *talk(1, "c")]
     assert sql_store.record_transcript(session, talk(2, "e"))
@@ -56,9 +64,7 @@ def test_appended_messages_can_be_replaced(sql_store):
 @pytest.mark.parametrize("start", [3, 9], ids=["older", "behind a gap"])
 def test_only_appended_messages_can_be_replaced(sql_store, start):
     """Messages before the appended ones, and behind a gap, are refused."""
-    session = sql_store.open(NAMESPACE, "s")
-    sql_store.record_transcript(session, talk(4, "a"))
-    sql_store.extend_transcript(session, 4, talk(4, "b"))
+    session = extended(sql_store, talk(4, "a"), talk(4, "b"))
     assert not sql_store.extend_transcript(session, start, talk(1, "d"))
 
 
@@ -79,10 +85,8 @@ def test_a_commit_of_an_older_transcript_loses_no_newer_message(sql_store):
 
 def test_appended_messages_are_found_and_forgotten(sql_store):
     """Appended messages are found, and no stale writer brings forgotten ones back."""
-    session = sql_store.open(NAMESPACE, "s")
-    sql_store.record_transcript(session, talk(2, "a"))
     secret = user("the magenta heron")
-    sql_store.extend_transcript(session, 2, [secret])
+    session = extended(sql_store, talk(2, "a"), [secret])
     assert [hit.message for hit in sql_store.search(NAMESPACE, "magenta")] == [secret]
     sql_store.forget(NAMESPACE, content_digest(secret))
     assert sql_store.transcript(session) == talk(2, "a")
@@ -107,9 +111,7 @@ def test_secrets_of_appended_messages_are_masked(tmp_path):
     """A key in an appended message is masked, as in an archived original."""
     key = "sk-" + "Zq9" * 16
     store = open_store(tmp_path / "ledger.db")
-    session = store.open(NAMESPACE, "s")
-    store.record_transcript(session, talk(1, "a"))
-    assert store.extend_transcript(session, 1, [user(f"use {key} for heron")])
+    session = extended(store, talk(1, "a"), [user(f"use {key} for heron")])
     assert key not in str(store.transcript(session))
     store.close()
 
@@ -117,9 +119,7 @@ def test_secrets_of_appended_messages_are_masked(tmp_path):
 def test_appended_messages_are_encrypted(tmp_path):
     """An encrypted store has no word of an appended message in its files."""
     store = open_store(tmp_path / "hidden.db", key=Fernet.generate_key().decode())
-    session = store.open(NAMESPACE, "s")
-    store.record_transcript(session, talk(1, "a"))
-    assert store.extend_transcript(session, 1, [user("magenta heron")])
+    extended(store, talk(1, "a"), [user("magenta heron")])
     store.close()
     assert b"magenta" not in bytes_of(tmp_path)
 

@@ -21,9 +21,9 @@ import pytest
 from praison_compressor import CompressorConfig, open_store
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply, SummaryModel, Worker
 from tests.helpers.hosting import at_home
-from tests.helpers.processes import install_plugin, own_environment, python
+from tests.helpers.processes import ROOT, install_plugin, own_environment, python
 
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+EXAMPLES = ROOT / "examples"
 WINDOW = 6_000
 
 
@@ -331,8 +331,8 @@ def test_the_yaml_example_needs_no_python(provider, tmp_path):
 def test_every_example_is_tested_and_named_in_the_readme():
     """Every example is tested, and named in the README."""
     names = {path.stem for path in EXAMPLES.glob("*.py")}
-    paths = Path(__file__).parents[1].rglob("test_*.py")
+    paths = (ROOT / "tests").rglob("test_*.py")
     tests = "\n".join(path.read_text("utf-8") for path in paths)
-    readme = (EXAMPLES.parent / "README.md").read_text("utf-8")
+    readme = (ROOT / "README.md").read_text("utf-8")
     assert [name for name in names if name not in tests] == []
     assert {name for name in names if f"examples/{name}.py" not in readme} == set()

@@ -7,6 +7,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,14 @@ PUBLIC = set(
     SummaryRejected SummaryReply Telemetry TokenCounter Usage __version__ install open_store
     to_items to_messages uninstall""".split()
 )
-SOURCES = sorted(Path(praison_compressor.__file__).parent.rglob("*.py"))
 MODULES = ["praison_compressor", "praison_compressor.praisonai", "praison_compressor.testing"]
+
+
+def nodes() -> Iterator[tuple[str, ast.AST]]:
+    """Yield each node of the package's code with its module's name."""
+    for path in sorted(Path(praison_compressor.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            yield path.name, node
 
 
 def names_in_args(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
@@ -42,16 +49,20 @@ def test_all_is_sorted_and_true(name):
     assert [item for item in listed if not hasattr(module, item)] == []
 
 
-def test_every_public_thing_exists_and_has_a_docstring():
+@pytest.fixture
+def things():
+    """Return the object of every public name."""
+    return [getattr(praison_compressor, name) for name in praison_compressor.__all__]
+
+
+def test_every_public_thing_exists_and_has_a_docstring(things):
     """Every public name exists and has a docstring."""
     assert set(praison_compressor.__all__) >= PUBLIC
-    things = [getattr(praison_compressor, name) for name in praison_compressor.__all__]
     assert [thing for thing in things if not isinstance(thing, str) and not thing.__doc__] == []
 
 
-def test_every_error_is_a_compressor_error():
+def test_every_error_is_a_compressor_error(things):
     """Every public error is a `CompressorError`."""
-    things = [getattr(praison_compressor, name) for name in praison_compressor.__all__]
     errors = [t for t in things if isinstance(t, type) and issubclass(t, Exception)]
     assert len(errors) >= 12
     assert [e for e in errors if not issubclass(e, praison_compressor.CompressorError)] == []
@@ -91,9 +102,8 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 def test_a_docstring_begins_with_a_short_line():
     """The first line of each docstring has at most 12 words."""
     lines = [
-        (path.name, text.partition("\n")[0])
-        for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        (module, text.partition("\n")[0])
+        for module, node in nodes()
         if isinstance(node, DOCUMENTED) and (text := ast.get_docstring(node))
     ]
     assert len(lines) > 1_000
@@ -103,14 +113,13 @@ def test_a_docstring_begins_with_a_short_line():
 def test_docstrings_describe_parameters_that_exist():
     """Each name in a docstring's Args section is a parameter."""
     described = [
-        (path, node, names_in_args(node))
-        for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        (module, node, names_in_args(node))
+        for module, node in nodes()
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     ]
     unknown = [
-        (path.name, node.name, name)
-        for path, node, names in described
+        (module, node.name, name)
+        for module, node, names in described
         for name in names
         if name not in {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}
     ]

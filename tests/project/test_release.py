@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from praison_compressor import __version__
+from tests.helpers.processes import ROOT
 
-ROOT = Path(__file__).parent.parent.parent
 PACKAGE = "praison_compressor"
 UPSTREAM = f"{PACKAGE}/docs/upstream/"
 

@@ -111,8 +111,7 @@ def test_parts_are_measured_for_the_model_that_reads_them(ratio):
     ours = compressor(model, model="acme/unknown", auxiliary_model="gpt-4o", context_window=60_000)
     ours.tokens.calibrate(messages, int(ours.tokens.messages(messages) * ratio))
     ours.compress_sync(messages, force=True)
-    counter = TOKENS
-    sizes = sorted(map(counter.messages, model.requests), reverse=True)
+    sizes = sorted(map(TOKENS.messages, model.requests), reverse=True)
     assert sizes[0] + 1_500 <= 8_192
     assert sizes[1] + 1_500 > 0.7 * 8_192
 

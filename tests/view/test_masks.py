@@ -227,11 +227,16 @@ def left_out(text: str) -> str:
     return next(line for line in text.split("\n") if line.startswith("[… lines "))
 
 
-LARGE = pytest.mark.parametrize(
-    "body",
-    [lines(4_000), json.dumps(lines(4_000)), "words of one line, " * 8_000, "x" * 200_000],
+@pytest.fixture(
+    params=[lines(4_000), json.dumps(lines(4_000)), "words of one line, " * 8_000, "x" * 200_000],
     ids=["lines", "a JSON literal, as hosts send it", "one line", "one word"],
 )
+def cut(request):
+    """Return a compressor, its model, a large result's text, and its request and view."""
+    whole = json.loads(request.param) if request.param.startswith('"') else request.param
+    ours = ContextCompressor(config(recall=True), summarizer=(model := Model()))
+    messages = asked(request.param)
+    return ours, model, whole, messages, ours.compress_sync(messages)
 
 
 def excerpt(result: Any) -> tuple[str, str, str]:
@@ -240,12 +245,9 @@ def excerpt(result: Any) -> tuple[str, str, str]:
     return text.partition(left_out(text))
 
 
-@LARGE
-def test_a_result_that_is_too_large_is_cut_at_once(body):
+def test_a_result_that_is_too_large_is_cut_at_once(cut):
     """A large result keeps its ends, without a model's call."""
-    whole = json.loads(body) if body.startswith('"') else body
-    ours = ContextCompressor(config(recall=True), summarizer=(model := Model()))
-    result = ours.compress_sync(asked(body))
+    _, model, whole, _, result = cut
     head, _, tail = excerpt(result)
     assert (result.context_status, result.newly_masked, model.requests) == ("masked", 1, [])
     assert whole.startswith(head.rstrip("\n"))
@@ -254,12 +256,10 @@ def test_a_result_that_is_too_large_is_cut_at_once(body):
     assert result.tokens_after < 600
 
 
-@LARGE
-def test_the_middle_of_a_large_result_is_archived(body):
+def test_the_middle_of_a_large_result_is_archived(cut):
     """An excerpt's reference reads the middle of a large result."""
-    whole = json.loads(body) if body.startswith('"') else body
-    ours = ContextCompressor(config(recall=True))
-    head, line, _ = excerpt(ours.compress_sync(asked(body)))
+    ours, _, whole, _, result = cut
+    head, line, _ = excerpt(result)
     reference, _, last = line.partition('archive("')[2].partition('"')[0].rpartition("-")
     read = "".join(ours.read(f"{reference}-{last}").split("\n")[2:4])
     middle = whole[len(head.rstrip("\n")) :].lstrip("\n")
@@ -267,11 +267,9 @@ def test_the_middle_of_a_large_result_is_archived(body):
     assert len(read) > 20
 
 
-@LARGE
-def test_an_excerpt_stays_in_the_next_view(body):
+def test_an_excerpt_stays_in_the_next_view(cut):
     """An excerpt stays in the next view, and its original in the transcript."""
-    ours, messages = ContextCompressor(config(recall=True)), asked(body)
-    result = ours.compress_sync(messages)
+    ours, *_, messages, result = cut
     assert ours.verbatim(result.messages) == messages
     talk = [said("Seen."), user("And now?")]
     assert ours.compress_sync([*messages, *talk]).messages == [*result.messages, *talk]
@@ -331,14 +329,13 @@ def test_an_excerpt_is_found_after_a_restart_and_hides_secrets(tmp_path):
 
 def test_an_excerpt_without_recall_names_no_archive():
     """Without recall the excerpt of an archive with recall names its gap only."""
-    store, body = MemoryStore(), "\n".join(f"row {n}: {n * 37}" for n in range(4_000))
-    lines = []
+    store, gaps = MemoryStore(), []
     for recall in (True, False):
         ours = ContextCompressor(config(recall=recall), store=store)
-        view = ours.compress_sync(asked(body), session_id="s").messages
-        lines.append(left_out(text_of(view[-1])))
-    assert ["archive" in line for line in lines] == [True, False]
-    assert len({line.partition(" tokens")[0] for line in lines}) == 1
+        view = ours.compress_sync(asked(lines(4_000)), session_id="s").messages
+        gaps.append(left_out(text_of(view[-1])))
+    assert ["archive" in gap for gap in gaps] == [True, False]
+    assert len({gap.partition(" tokens")[0] for gap in gaps}) == 1
 
 
 def test_an_old_excerpt_is_masked_then_summarized():

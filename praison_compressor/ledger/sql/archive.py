@@ -121,7 +121,7 @@ def new_pepper(codec: Codec | None) -> bytes:
     return b"" if codec is None else Packer(codec).pack(secrets.token_bytes(32))
 
 
-def packer_of(pepper: bytes, codec: Codec | None, place: str, *, accepts_plain: bool) -> Packer:
+def packer_of(pepper: bytes, codec: Codec | None, location: str, *, accepts_plain: bool) -> Packer:
     """Return the packer of a store; its pepper proves the key.
 
     Raises:
@@ -131,16 +131,16 @@ def packer_of(pepper: bytes, codec: Codec | None, place: str, *, accepts_plain: 
         return Packer()
     if not pepper:
         raise StoreUnavailable(
-            f"{place} is not encrypted, but this agent's sessions are; use another store"
+            f"{location} is not encrypted, but this agent's sessions are; use another store"
         )
     if codec is None:
         raise StoreUnavailable(
-            f"{place} is encrypted; open it with its key (store_key, PRAISONAI_SESSION_KEY)"
+            f"{location} is encrypted; open it with its key (store_key, PRAISONAI_SESSION_KEY)"
         )
     try:
         return Packer(codec, Packer(codec).unpack(pepper))
     except LedgerCorrupt as error:
-        raise StoreUnavailable(f"{place} is encrypted with another key; use that key") from error
+        raise StoreUnavailable(f"{location} is encrypted with another key; use that key") from error
 
 
 # ---------------------------------------------------------------- entries
