@@ -15,17 +15,9 @@ from ..messages.display import call_as_text, message_as_text, one_line, truncate
 from .archive import SessionArchive
 from .around import Around
 from .layout import split_lines
-from .matches import (
-    FoundMessage,
-    Match,
-    best_match,
-    choose_matches,
-    count_documents,
-    first_lines,
-    rank_passages,
-    snippet,
-)
+from .matches import FoundMessage, Match, best_match, snippet
 from .passages import WORTH, Term, line_scores, query_terms, terms_in
+from .ranking import choose_matches, count_documents, first_lines, rank_passages
 from .references import Reference, in_runs
 
 __all__ = ["SearchAnswer", "find_messages", "lacking_words", "search_answer"]
