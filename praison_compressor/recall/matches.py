@@ -59,18 +59,21 @@ class Source:
     """Lines before an ending that other messages have too."""
 
     @computed_once
+    def text(self) -> str:
+        """Return the message as text."""
+        return message_as_text(self.message)
+
+    @computed_once
     def paths(self) -> list[str]:
         """Return the keys that lead to each line of JSON, "" elsewhere."""
         # A program among a call's arguments is no JSON.
-        is_call = bool(tool_calls_of(self.message))
-        text = "" if is_call else message_as_text(self.message)
-        return json_paths(text, self.lines)
+        return json_paths("" if tool_calls_of(self.message) else self.text, self.lines)
 
     @computed_once
     def table(self) -> str:
         """Return the message's JSON as a table, or ""."""
         # Most texts are no JSON, which `table_of` sees at the first character.
-        table = table_of(message_as_text(self.message))
+        table = table_of(self.text)
         return table if table and any(self.paths) else ""
 
 
@@ -129,8 +132,8 @@ class Match:
     def terms(self) -> frozenset[str]:
         """Return the terms that the passage shows."""
         # A table shows all of a message; only a quoted message's table is built.
-        text = message_as_text(self.source.message)
-        return terms_in(text if may_be_table(text) else self.text, self.wanted)
+        whole = self.source.text
+        return terms_in(whole if may_be_table(whole) else self.text, self.wanted)
 
     def has(self, other: Match) -> bool:
         """Return whether the passage has the other's best line."""
@@ -178,7 +181,7 @@ class Match:
         if table := self.source.table:
             # A match at the top names all of the JSON.
             if len(table) > (most if self.source.paths[best] else table_chars):
-                rows = table_rows(message_as_text(self.source.message))
+                rows = table_rows(self.source.text)
                 scores = line_scores([row.line for row in rows], self.wanted)
                 table = best_rows(rows, scores, most)
             shown = table.split("\n")
