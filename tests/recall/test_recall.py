@@ -190,6 +190,25 @@ def test_a_search_for_all_of_a_list_shows_its_table():
     assert count(search("6111")) <= 300
 
 
+def test_a_cut_table_counts_the_rows_left_out():
+    """Each gap of a table says its rows, so that a reader can count them all."""
+    ships = [{"ship": f"HAT{n:03}", "crates": n, "sealed": True} for n in range(300)]
+    search, _ = holding([user("Go."), *step("a", json.dumps({"ships": ships}))])
+    answer = search("ships HAT150")
+    shown = re.findall(r"^HAT\d{3}; \d+; true$", answer, re.M)
+    gaps = re.findall(r"^… (\d+) rows left out$", answer, re.M)
+    assert "HAT150; 150; true" in shown
+    assert len(gaps) == 2
+    assert len(shown) + sum(map(int, gaps)) == 300
+
+
+def test_a_call_above_its_result_has_the_end_of_its_path():
+    """The path of a call that a result answers is shortened to its last names."""
+    path = "/home/kim/work/pier/src/main/gauge.py"
+    search, _ = holding([user("Go."), *step("a", "the gauge is red", path=path)])
+    assert "of [s1.2] read_file(…/pier/src/main/gauge.py)" in search("gauge is red")
+
+
 def test_a_call_is_found_with_its_result():
     """A found call shows its result, and a found result its call."""
     search, _ = holding(talk(8, "alpha"))

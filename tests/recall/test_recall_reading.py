@@ -312,6 +312,12 @@ def test_a_listing_is_read_by_its_own_numbers():
     assert "lines 80-80 of 80" in read("s1.2:900-940")
 
 
+def test_lines_of_a_message_come_before_its_listings_numbers():
+    """Lines up to a message's last one are its own, also if its listing has these numbers."""
+    _, read = holding(step("c1", listing(20, [f"value_{n}" for n in range(20, 100)])))
+    assert "lines 41-50 of 80, numbered 60-69" in read("s1.2:41-50")
+
+
 def test_a_passage_ends_where_its_block_does():
     """A passage longer than its share goes on to a block's end, or stops at a paragraph's."""
     body = [f"        step_{n} = measure(pier, depth={n}, tide='low water')" for n in range(14)]
