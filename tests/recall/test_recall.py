@@ -202,6 +202,16 @@ def test_a_cut_table_counts_the_rows_left_out():
     assert len(shown) + sum(map(int, gaps)) == 300
 
 
+def test_a_table_is_shown_once():
+    """Two rows that match are shown in one table, not each in a table of its own."""
+    ships = [{"ship": f"HAT{n:03}", "crates": n, "sealed": True} for n in range(300)]
+    search, _ = holding([user("Go."), *step("a", json.dumps({"ships": ships}))])
+    answer = search("HAT050 HAT250")
+    assert answer.count("ships.*: ship; crates; sealed") == 1
+    assert "HAT050; 50; true" in answer
+    assert "HAT250; 250; true" in answer
+
+
 def test_a_call_above_its_result_has_the_end_of_its_path():
     """The path of a call that a result answers is shortened to its last names."""
     path = "/home/kim/work/pier/src/main/gauge.py"
