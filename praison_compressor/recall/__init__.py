@@ -8,7 +8,8 @@ In the order in which data passes the modules:
 - `around`: the messages around one, calls and results paired
 - `archive`: a session's archived messages, read from its store
 - `passages`: the lines of a text that match a query
-- `matches`: the passages of found messages, ranked and widened
+- `matches`: the passages of found messages, referenced, narrowed and widened
+- `ranking`: these passages, best first; the ones to quote and to list
 - `search`: what matches, counted, quoted with call and results, listed by reference
 - `outlines`: a segment as one line for each stretch of work
 - `fitting`: lists, messages and lines within a budget of tokens

@@ -45,7 +45,7 @@ class Archive(Protocol):
         *,
         archived_only: bool = False,
     ) -> list[Hit]:
-        """Return at most `most` messages that match, as `Store.search` does."""
+        """Return at most `limit` messages that match, as `Store.search` does."""
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,10 @@ class Around:
         """Return the reference of a message by its place in the run."""
         return Reference(self.segment, self.start + at + 1)
 
+    def place(self, at: int) -> tuple[int, int]:
+        """Return a message's segment and ordinal by its place in the run."""
+        return self.segment, self.start + at
+
     def calls_answered_by(self, ordinal: int) -> list[CallRecord]:
         """Return the calls, of other messages, that this message answers."""
         at = ordinal - self.start

@@ -28,7 +28,6 @@ __all__ = [
 
 LONG_LINE, WRAPPED = 400, 200
 """Lines above LONG_LINE characters are wrapped at WRAPPED: JSON is often one line."""
-_COMMENT = re.compile(r"\s*(?://|#|--\s|\*\s|;;)")
 PACKED = 120
 """Members of an object or array share a line of at most this many characters."""
 
@@ -150,6 +149,56 @@ def _containers(text: str, begin: int) -> Iterator[tuple[int, Sequence[Sequence[
         last = value.strip("\"'")
 
 
+# -------------------------------------------------------------- a listing's own numbers
+
+_NUMBERED = re.compile(r"^\s*\d+(?:[→|:\t]|\s{2,})")
+"""The number before a line of a file that a tool shows."""
+_NUMBER = re.compile(r"^\s*(\d{1,9})[→\t]")
+"""Such a number in the form that `unnumbered` drops."""
+LEAST_LISTED = 3
+"""Numbered lines from which on their numbers are named once."""
+
+
+def unnumbered(lines: Sequence[str]) -> tuple[Sequence[str], str]:
+    """Split a listing into its lines and the range of its numbers.
+
+    Lines whose numbers do not ascend by one stay, with the range "".
+
+    >>> unnumbered(["  7→def f():", "  8→", "  9→    return 1"])
+    (['def f():', '', '    return 1'], '7-9')
+    """
+    numbers = list(line_numbers(lines))
+    first = numbers[0] if numbers and numbers[0] is not None else 0
+    if len(lines) < LEAST_LISTED or numbers != [*range(first, first + len(lines))]:
+        return lines, ""
+    return _drop_numbers(lines), f"{first}-{numbers[-1]}"
+
+
+def line_numbers(lines: Sequence[str]) -> Iterator[int | None]:
+    """Yield each line's number in a listing, or None."""
+    for line in lines:
+        match = _NUMBER.match(line)
+        yield int(match[1]) if match else None
+
+
+def chars_of(lines: Sequence[str]) -> int:
+    """Count lines' characters and breaks, without a listing's own numbers."""
+    return sum(len(line) + 1 for line in _drop_numbers(lines))
+
+
+def _is_listing(lines: Sequence[str]) -> bool:
+    return 2 * sum(_NUMBERED.match(line) is not None for line in lines) > len(lines)
+
+
+def _drop_numbers(lines: Sequence[str]) -> list[str]:
+    return [_NUMBER.sub("", line) for line in lines]
+
+
+# -------------------------------------------------------------- blocks
+
+_COMMENT = re.compile(r"\s*(?://|#|--\s|\*\s|;;)")
+
+
 def block_around(
     first: int, best: int, last: int, lines: Sequence[str], most: int, longest: int
 ) -> tuple[int, int]:
@@ -162,7 +211,7 @@ def block_around(
     """
     texts = [_NUMBERED.sub("", line) for line in lines]
     depth = _indentation(texts[best])
-    shown = [_NUMBER.sub("", line) for line in lines]
+    shown = _drop_numbers(lines)
     fitting, farthest = (
         max(last, first - 1 + count_fitting(shown[first:], room, len)) for room in (most, longest)
     )
@@ -197,11 +246,6 @@ def _cut_near(place: int, best: int, farthest: int, texts: Sequence[str]) -> int
     )
     after = [n for n in (*ends, *explained) if n >= place]
     return min(after, default=max(ends, default=place))
-
-
-def chars_of(lines: Sequence[str]) -> int:
-    """Count lines' characters and breaks, without a listing's own numbers."""
-    return sum(len(_NUMBER.sub("", line)) + 1 for line in lines)
 
 
 def _indentation(line: str) -> int:
@@ -301,39 +345,6 @@ def _fill_small_gaps(kept: Sequence[int], sizes: Sequence[int], mark: int) -> li
             filled += missing
         filled += [number] if number < len(sizes) else []
     return filled
-
-
-_NUMBERED = re.compile(r"^\s*\d+(?:[→|:\t]|\s{2,})")
-"""The number before a line of a file that a tool shows."""
-_NUMBER = re.compile(r"^\s*(\d{1,9})[→\t]")
-LEAST_LISTED = 3
-"""Numbered lines from which on their numbers are named once."""
-
-
-def unnumbered(lines: Sequence[str]) -> tuple[Sequence[str], str]:
-    """Split a listing into its lines and the range of its numbers.
-
-    Lines whose numbers do not ascend by one stay, with the range "".
-
-    >>> unnumbered(["  7→def f():", "  8→", "  9→    return 1"])
-    (['def f():', '', '    return 1'], '7-9')
-    """
-    numbers = list(line_numbers(lines))
-    first = numbers[0] if numbers and numbers[0] is not None else 0
-    if len(lines) < LEAST_LISTED or numbers != [*range(first, first + len(lines))]:
-        return lines, ""
-    return [_NUMBER.sub("", line) for line in lines], f"{first}-{numbers[-1]}"
-
-
-def line_numbers(lines: Sequence[str]) -> Iterator[int | None]:
-    """Yield each line's number in a listing, or None."""
-    for line in lines:
-        match = _NUMBER.match(line)
-        yield int(match[1]) if match else None
-
-
-def _is_listing(lines: Sequence[str]) -> bool:
-    return 2 * sum(_NUMBERED.match(line) is not None for line in lines) > len(lines)
 
 
 def _new_lines(lines: Sequence[str], seen: Collection[str]) -> Iterator[int]:

@@ -150,10 +150,9 @@ class Reading:
         remark = "" if named else _no_match_remark(reference, self.about, hits)
         is_short = reference.message is not None and self._is_short(reference, pool.values())
         if hits and not is_short:
-            texts = [message_as_text(each) for each in pool.values()]
-            lacking = lacking_words(self.about, texts) if len(places) == 1 else ""
-            lack = f"(not in {reference}: {lacking})" if lacking else ""
-            count = (remark or lack) if len(places) == 1 else None
+            count = None
+            if len(places) == 1:
+                count = remark or self._lacking_remark(reference, pool.values())
             return self._quote(reference, named or hits, count, room)
         if not is_short:
             room = min(room, BEGINNING_TOKENS)
@@ -177,6 +176,11 @@ class Reading:
         texts = map(message_as_text, messages)
         sizes = (self.fitting.count(table_of(text) or text.strip("\n")) for text in texts)
         return sum(sizes) <= (SHORT_TOKENS if reference.line is None else SHORT_LINES_TOKENS)
+
+    def _lacking_remark(self, reference: Reference, messages: Iterable[Message]) -> str:
+        """Name the words of `about` that no message has, if any."""
+        lacking = lacking_words(self.about, [message_as_text(each) for each in messages])
+        return f"(not in {reference}: {lacking})" if lacking else ""
 
     def _quote(
         self, reference: Reference, hits: Sequence[Hit], count: str | None, room: int

@@ -15,17 +15,9 @@ from ..messages.display import call_as_text, message_as_text, one_line, truncate
 from .archive import SessionArchive
 from .around import Around
 from .layout import split_lines
-from .matches import (
-    FoundMessage,
-    Match,
-    best_match,
-    choose_matches,
-    count_documents,
-    first_lines,
-    rank_passages,
-    snippet,
-)
+from .matches import FoundMessage, Match, best_match, snippet
 from .passages import WORTH, Term, line_scores, query_terms, terms_in
+from .ranking import choose_matches, count_documents, first_lines, rank_passages
 from .references import Reference, in_runs
 
 __all__ = ["SearchAnswer", "find_messages", "lacking_words", "search_answer"]
@@ -245,7 +237,7 @@ class _QuotedMatches:
     def _answered_call(self, around: Around, ordinal: int) -> str:
         """Return the call that a result answers, with its reference."""
         for answered in around.calls_answered_by(ordinal):
-            place, call = (around.segment, around.start + answered.at), answered.call
+            place, call = around.place(answered.at), answered.call
             if place not in self.chosen or len(call_as_text(call)) <= MAX_CALL_CHARS:
                 self.places.add(place)
             return f", of [{around.where(answered.at)}] {_shorten_call(call)}"
@@ -258,17 +250,16 @@ class _QuotedMatches:
         answered = dict.fromkeys(
             call.answered_at
             for call in around.calls_in(match.ordinal)
-            if call.call.id in {"", *calls}
-            and (around.segment, around.start + call.answered_at) not in self.places
+            if call.call.id in {"", *calls} and around.place(call.answered_at) not in self.places
         )
-        self.places |= {(around.segment, around.start + at) for at in answered}
+        self.places |= set(map(around.place, answered))
         shown = [self._result(match, around, at) for at in [*answered][:MAX_RESULTS]]
         more = [f"=> {len(answered) - MAX_RESULTS} more"] if len(answered) > MAX_RESULTS else []
         return shown + more
 
     def _result(self, match: Match, around: Around, at: int) -> str:
         """Return a result whole, or its best part."""
-        place = around.segment, around.start + at
+        place = around.place(at)
         ranked = next((each for each in self.ranked if each.place == place), None)
         result = self.chosen.get(place) or ranked or _missing_part(match, around, at)
         most = max(self.left, RESULT_CHARS)
@@ -281,8 +272,7 @@ def _missing_part(match: Match, around: Around, at: int) -> Match:
     """Return the passage of a result with terms that the match lacks."""
     shown = terms_in(match.text, match.wanted)
     missing = [term for term in match.wanted if term.text not in shown]
-    place = around.segment, around.start + at
-    return best_match(place, around.messages[at], around.lines(at), missing)
+    return best_match(around.place(at), around.messages[at], around.lines(at), missing)
 
 
 def _size(match: Match) -> str:

@@ -154,6 +154,12 @@ def test_the_exact_comes_before_its_words(query, better, worse):
         assert (better in found, worse in found) == (True, False)
 
 
+def test_a_word_is_found_in_a_script_without_spaces():
+    """A word between letters of a script without spaces is quoted with its line."""
+    for query in ("文件", "pytest"):
+        assert "先读取文件pytest然后失败" in passages(query, "先读取文件pytest然后失败")
+
+
 def test_a_line_of_json_is_read_in_pieces():
     """Of one long JSON line only the matching piece is shown."""
     text = "{" + ", ".join(f'"item{n}": {{"price": {n}.50}}' for n in range(2_000)) + "}"

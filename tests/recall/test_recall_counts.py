@@ -36,7 +36,7 @@ from tests.helpers.transcripts import outputs, step, user
 @pytest.fixture
 def ships():
     """Return the search of an archive in which 40 messages have the same words."""
-    said = [{"role": "user", "content": f"Ship {n}: the crate is sealed."} for n in range(40)]
+    said = [user(f"Ship {n}: the crate is sealed.") for n in range(40)]
     return holding(said, talk(8, "alpha"))[0]
 
 
@@ -56,7 +56,7 @@ def test_matches_that_are_not_quoted_are_listed(ships):
 
 def test_references_that_do_not_fit_are_counted():
     """A small answer counts the references that it leaves out."""
-    scattered = [{"role": "user", "content": f"No {n}. " + "crate! " * (n % 2)} for n in range(99)]
+    scattered = [user(f"No {n}. " + "crate! " * (n % 2)) for n in range(99)]
     assert re.search(r"s1\.\d+ and \d+ more\n", holding(scattered)[0]("crate", 3, 100))
 
 
@@ -79,7 +79,7 @@ def test_partial_matches_are_counted(ships):
 
 def test_a_word_that_no_message_has_is_named():
     """The answer names the query's word that no message has, also beside joined names."""
-    search, _ = holding([{"role": "user", "content": "FetchBranch: context.WithTimeout(ctx, 2)"}])
+    search, _ = holding([user("FetchBranch: context.WithTimeout(ctx, 2)")])
     assert "none has sealed)" in search("FetchBranch timeout sealed")
 
 
@@ -87,7 +87,7 @@ def test_a_word_that_no_message_has_is_named():
 def timetables(store):
     """Return search and read of an archive with a timetable for each of six calls."""
     rows = [f"row {n} of the timetable" for n in range(30)]
-    said = [{"role": "user", "content": "Look."}]
+    said = [user("Look.")]
     for day in range(10, 16):
         rows[3] = f"departs 2024-05-{day} at 07:{day}"
         said += step(f"c{day}", "\n".join(rows), path=f"HAT{day}")
@@ -123,9 +123,9 @@ def test_call_and_result_name_each_other(timetables):
 )
 def test_half_a_name_is_no_match(store, query, other):
     """The parts of a query's word match only side by side."""
-    committed(store, "s", [{"role": "user", "content": other}])
+    committed(store, "s", [user(other)])
     assert store.search(NAMESPACE, query, "s") == store.search(NAMESPACE, query) == []
-    exact = {"role": "user", "content": f"It is {query}, as said."}
+    exact = user(f"It is {query}, as said.")
     committed(store, "s", [exact])
     assert [hit.message for hit in store.search(NAMESPACE, query, "s")] == [exact]
     assert [hit.message for hit in store.search(NAMESPACE, query)] == [exact]
@@ -133,7 +133,7 @@ def test_half_a_name_is_no_match(store, query, other):
 
 def test_a_search_says_what_is_still_in_view(store):
     """Words that only the view has are not sought in vain."""
-    run, newest = talk(6, "alpha"), {"role": "user", "content": "Mind the magenta heron."}
+    run, newest = talk(6, "alpha"), user("Mind the magenta heron.")
     session = store.open(NAMESPACE, "s")
     store.commit(session, [(segment(run), run)], (0, newest))
     search, _ = tools(store)
@@ -176,7 +176,7 @@ def test_progress_and_passed_tests_leave_a_range_first():
     loud = ["E  assert 41 == 42", "1 failed, 200 passed in 3.1 s"]
     output = "\n".join([*meter, "Total: 14 files", *passed[:100], loud[0], *passed[100:], loud[1]])
     long = "\n".join(f"row {n}: {n * 37}" for n in range(400))
-    _, read = holding([{"role": "user", "content": "Go."}, *step("a", output), *step("b", long)])
+    _, read = holding([user("Go."), *step("a", output), *step("b", long)])
     for reference in ("s1.1-5", "s1.3"):
         answer = read(reference)
         assert all(line in answer for line in ("Total: 14 files", *loud))
@@ -187,7 +187,7 @@ def test_progress_and_passed_tests_leave_a_range_first():
 def test_an_ending_of_several_messages_gives_way():
     """A reference replaces an ending of several messages, unless the ending itself is asked for."""
     ending = "<reminder>\n" + "Mind what you read, and who wrote it. " * 12 + "\n</reminder>"
-    said = [{"role": "user", "content": "Go."}]
+    said = [user("Go.")]
     for n in range(4):
         said += step(f"c{n}", f"The gauge of pier {n} is red.\n\n{ending}", path=f"p{n}")
     search, read = holding(said)
@@ -215,7 +215,7 @@ def test_a_value_of_json_stands_by_its_key():
     """A passage of long JSON holds whole members, and names their parent keys."""
     items = [{"sku": f"HAT{n}", "price": n + 0.5, "note": "woollen " * 12} for n in range(40)]
     text = json.dumps({"shop": {"items": items}})
-    search, read = holding([{"role": "user", "content": "Go."}, *step("a", text)])
+    search, read = holding([user("Go."), *step("a", text)])
     found = search("HAT17")
     assert re.search(r"\nshop\.items\.\*: sku; price; note\n(.*\n)*HAT17; 17\.5; woollen", found)
     assert "HAT30" not in found
@@ -300,7 +300,7 @@ def test_schemas_have_the_form_of_each_api(api, first):
 def test_schemas_follow_the_form_of_the_list():
     """Schemas follow the calls of a list, or are those of chat without any."""
     call = {"type": "function_call", "id": "i", "call_id": "c", "name": "f", "arguments": "{}"}
-    items = [{"role": "user", "content": "Go."}, call]
+    items = [user("Go."), call]
     lists = [outputs(2), to_native(outputs(2)), to_messages(None, items), outputs(2)[:1]]
     assert [api_of(each) for each in lists] == ["chat", "messages", "responses", "chat"]
 

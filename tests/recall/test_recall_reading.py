@@ -13,9 +13,9 @@ def test_a_range_shows_both_ends_of_each_long_message():
     """A range fills its budget with both ends of each long message, and names what is left out."""
     long = [f"line {n} of a long output, END-{n}" for n in range(400)]
     said = [
-        {"role": "user", "content": "A short word FIRST-1."},
+        user("A short word FIRST-1."),
         {"role": "assistant", "content": "\n".join(long)},
-        {"role": "user", "content": "A short word THIRD-3."},
+        user("A short word THIRD-3."),
         {"role": "assistant", "content": "\n".join(f"and {line}" for line in reversed(long))},
     ]
     _, read = holding(said)
@@ -40,7 +40,7 @@ def test_segments_are_listed_and_outlined():
 
 def test_a_long_outline_is_shown_to_its_end():
     """In a long outline neighbours share a row, no row is useless, and its end fits."""
-    turns = [{"role": "user", "content": f"Now part {n}: " + "word " * 30} for n in range(600)]
+    turns = [user(f"Now part {n}: " + "word " * 30) for n in range(600)]
     _, read = holding(turns[:60])
     assert "s1.59-60 user: Now part 58" in read("s1")
     _, read = holding(turns)
@@ -57,7 +57,7 @@ def test_an_object_of_json_is_not_cut_in_its_middle():
         | {f"note {m}": f"{n} and {m} of the card " * 2 for m in range(3)}
         for n in range(30)
     ]
-    _, read = holding([{"role": "user", "content": "Look."}, *step("c1", json.dumps(cards))])
+    _, read = holding([user("Look."), *step("c1", json.dumps(cards))])
     answer = read("s1.3", about="card-17")
     assert re.search(
         r"\n\*: id; holder; .*\n(.*\n)*card-17; holder 17; 119; 1530; 17 and 0", answer
@@ -69,7 +69,7 @@ def read():
     """Return the tool that reads a long page with one line about a pier, and a short talk."""
     page = "\n".join(f"{n}: filler of a long page, {n * n}" for n in range(300))
     long = page.replace("150: filler", "150: the gauge of the pier")
-    first = [{"role": "user", "content": "Look."}, *step("c1", long), *step("c2", page)]
+    first = [user("Look."), *step("c1", long), *step("c2", page)]
     return holding(first, talk(3, "beta"))[1]
 
 
@@ -120,7 +120,7 @@ def piers():
     piers = [20, 50, 80, 120, 220, 270]
     for number in piers:
         lines[number - 1] = f"the gauge of pier {number}"
-    return piers, holding([{"role": "user", "content": "\n".join(lines)}])[1]
+    return piers, holding([user("\n".join(lines))])[1]
 
 
 def test_reading_about_something_names_the_other_lines(piers):
@@ -146,7 +146,7 @@ PAGE = "\n".join(f"line {n} of a page" for n in range(100))
 
 def test_a_message_that_fits_is_read_whole():
     """A message that fits an answer is read whole."""
-    _, read = holding([{"role": "user", "content": PAGE}])
+    _, read = holding([user(PAGE)])
     assert PAGE in read("s1.1")
 
 
@@ -162,7 +162,7 @@ def test_a_message_that_fits_is_read_whole():
 )
 def test_a_cut_answer_ends_with_the_next_reference(asked):
     """A cut answer has at most 800 tokens and ends with the reference of what follows."""
-    _, read = holding([{"role": "user", "content": PAGE}, {"role": "user", "content": PAGE * 3}])
+    _, read = holding([user(PAGE), user(PAGE * 3)])
     answer = read(**asked)
     assert count(answer) <= 800
     rest = re.findall(r"go on: .*?(s1\.[12]:(\d+)-\d+)\)\n\(\d+ tokens", answer)[0]
@@ -191,7 +191,7 @@ def test_several_references_are_read_at_once():
 
 def test_messages_asked_for_together_are_printed_once():
     """A call and its result, asked for together, are each printed once."""
-    said = [{"role": "user", "content": "Go."}, *step("a", "CAME-1", path="src/gauge.py")]
+    said = [user("Go."), *step("a", "CAME-1", path="src/gauge.py")]
     _, read = holding(said)
     for reference in ("s1.2, s1.3", "s1.3, s1.2", "s1.3, s1.3"):
         assert read(reference).count("CAME-1") == 1
@@ -224,10 +224,10 @@ def test_a_range_gives_short_messages_whole():
     """Of a few messages those that fit are whole, and each longer one's gap is named."""
     sizes = [30, 40, 140]
     said = [
-        {"role": "user", "content": "\n".join(f"M{m} row {n}: {n * 37}" for n in range(size))}
+        user("\n".join(f"M{m} row {n}: {n * 37}" for n in range(size)))
         for m, size in enumerate(sizes)
     ]
-    _, read = holding([{"role": "user", "content": "Go."}, *said * 4])
+    _, read = holding([user("Go."), *said * 4])
     answer = read("s1.2-4")
     assert 700 < count(answer) <= 800
     assert [said[n]["content"] in answer for n in range(3)] == [True, True, False]
@@ -243,7 +243,7 @@ TEXT = "\n".join(f"line {n}" for n in range(1, 2_000))
 
 def test_a_long_message_is_read_to_its_end():
     """Cut answers, each with the next reference, are together the message."""
-    _, read = holding([{"role": "user", "content": TEXT}])
+    _, read = holding([user(TEXT)])
     pieces, reference = [], "s1.1:1-"
     while reference:
         answer = read(reference)
@@ -257,7 +257,7 @@ def test_a_long_message_is_read_to_its_end():
 
 def test_a_long_message_is_read_by_its_lines():
     """A range has those lines, and one line its neighbours, to the message's end."""
-    _, read = holding([{"role": "user", "content": TEXT}])
+    _, read = holding([user(TEXT)])
     assert "lines 900-940 of 1999\nline 900\n" in read("s1.1:900-940")
     assert "\nline 940\n(" in read("s1.1:900-940")
     assert "line 922" in read("s1.1:922")
@@ -312,6 +312,12 @@ def test_a_listing_is_read_by_its_own_numbers():
     assert "lines 80-80 of 80" in read("s1.2:900-940")
 
 
+def test_lines_of_a_message_come_before_its_listings_numbers():
+    """Lines up to a message's last one are its own, also if its listing has these numbers."""
+    _, read = holding(step("c1", listing(20, [f"value_{n}" for n in range(20, 100)])))
+    assert "lines 41-50 of 80, numbered 60-69" in read("s1.2:41-50")
+
+
 def test_a_passage_ends_where_its_block_does():
     """A passage longer than its share goes on to a block's end, or stops at a paragraph's."""
     body = [f"        step_{n} = measure(pier, depth={n}, tide='low water')" for n in range(14)]
@@ -338,5 +344,5 @@ def test_the_conclusion_of_a_repeated_command_is_shown():
     reports = [["Gauge report", *(f"pier {n}: {n * k}" for n in range(9))] for k in range(2, 6)]
     texts = ["\n".join([*report, "", verdict]) for report in reports]
     said = [message for n, text in enumerate(texts) for message in step(f"c{n}", text)]
-    _, read = holding([{"role": "user", "content": "Go."}, *said])
+    _, read = holding([user("Go."), *said])
     assert "Verdict: the gauge" in read("s1.3")

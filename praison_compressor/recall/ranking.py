@@ -1,0 +1,250 @@
+"""Rank the passages of found messages; choose those to quote. Pure.
+
+A call and its results are one document: they are counted once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from dataclasses import replace
+
+from ..messages import Message, ToolCall
+from ..messages.display import call_as_text, message_as_text
+from ..messages.results import pair_calls
+from .layout import chars_of, length_without_ending, split_lines
+from .matches import FoundMessage, Match, Source, best_match
+from .passages import (
+    CONTEXT,
+    NEIGHBOUR_SHARE,
+    WORTH,
+    LineTerms,
+    Passage,
+    Term,
+    find_passages,
+    terms_by_line,
+    terms_in,
+    weigh_terms,
+    weight_of,
+)
+
+__all__ = ["Page", "choose_matches", "count_documents", "first_lines", "rank_passages"]
+
+MAX_RANKED_MESSAGES = 24
+"""Messages whose passages are ranked; the others are listed by reference."""
+SHORT_CALL_CHARS = 200
+"""Longest call whose words count for its result, which is shown below it."""
+MAX_BLOCK_CHARS = 800
+"""Characters up to which a passage is widened to the block around it."""
+WIDEN_FACTOR = 2
+"""Factor for the lines around a match: a wide quote saves a second read."""
+MIN_FILLING_CHARS = 200
+"""Least room left for a further passage."""
+REPEATED_SHARE, REPEATED_LINES = 0.03, 4
+"""Score bonus per further line equal to the best, and the most lines counted."""
+ALIKE_WORDS_SHARE = 0.8
+"""Of two passages that share this part of the older one's words only one is shown."""
+
+
+def count_documents(found: Sequence[FoundMessage]) -> int:
+    """Return the number of found messages, calls and their results counted once."""
+    return len(found) - len({answer for _, answer, _ in _answer_pairs(found)})
+
+
+def _answer_pairs(found: Sequence[FoundMessage]) -> list[tuple[int, int, ToolCall]]:
+    """Return indexes of each call and its results in `found`."""
+    by_segment: dict[int, list[int]] = {}
+    for number, match in enumerate(found):
+        by_segment.setdefault(match.segment, []).append(number)
+    pairs = []
+    for numbers in by_segment.values():
+        numbers.sort(key=lambda number: found[number].place)
+        calls = pair_calls([found[number].hit.message for number in numbers])
+        pairs += [
+            (numbers[c.at], numbers[c.answered_at], c.call) for c in calls if c.answered_at > c.at
+        ]
+    return pairs
+
+
+def rank_passages(
+    found: Sequence[FoundMessage], wanted: Sequence[Term], shared: Collection[str], most: int
+) -> list[Match]:
+    """Return the passages, best first, then newest.
+
+    A message has at most `most` passages. A message that has more of the query elsewhere comes
+    first.
+    """
+    texts = [split_lines(message_as_text(each.hit.message)) for each in found[:MAX_RANKED_MESSAGES]]
+    line_terms = [terms_by_line(lines, wanted) for lines in texts]
+    weighed = weigh_terms(wanted, line_terms)
+    weights = [weight_of(set().union(*terms_of), weighed) for terms_of in line_terms]
+    calls = {n: call_as_text(call) for _, n, call in _answer_pairs(found[: len(texts)])}
+    matches = list[Match]()
+    for n, lines in enumerate(texts):
+        source = _source_of(found[n].hit.message, lines, line_terms[n], shared)
+        part = (1 + weights[n] / (max(weights) or 1)) / 2 * _repeated_factor(line_terms[n], weighed)
+        call = calls.get(n, "")
+        above = terms_in(call if len(call) <= SHORT_CALL_CHARS else "", weighed)
+        for passage in _score_passages(source, line_terms[n], weighed, most, above):
+            scored = replace(passage, score=part * passage.score)
+            matches.append(Match(*found[n].place, scored, lines, source, weighed))
+    return sorted(matches, key=lambda each: (each.passage.score, *each.place), reverse=True)
+
+
+def _source_of(
+    message: Message, lines: Sequence[str], line_terms: Sequence[LineTerms], shared: Collection[str]
+) -> Source:
+    """Drop an ending of `shared` lines, unless only this ending has terms."""
+    end = length_without_ending(lines, shared)
+    return Source(message, lines, end if any(line_terms[:end]) else len(lines))
+
+
+def _score_passages(
+    source: Source,
+    line_terms: Sequence[LineTerms],
+    wanted: Sequence[Term],
+    most: int,
+    above: Set[str],
+) -> Iterator[Passage]:
+    """Yield a message's passages; terms of the call above count in part."""
+    held, context = line_terms[: source.end], WIDEN_FACTOR * CONTEXT
+    lines = source.lines[: source.end]
+    for passage in find_passages(lines, wanted, most, held=held, context=context):
+        own = {term for terms in held[passage.first - 1 : passage.last] for term in terms}
+        added = NEIGHBOUR_SHARE * weight_of(above - own, wanted)
+        yield replace(passage, score=passage.score + added)
+
+
+def first_lines(found: Sequence[FoundMessage], wanted: Sequence[Term]) -> list[Match]:
+    """Return each message's first line: no line has a term."""
+    some = found[:MAX_RANKED_MESSAGES]
+    texts = (split_lines(message_as_text(each.hit.message)) for each in some)
+    return [
+        best_match(each.place, each.hit.message, lines, wanted)
+        for each, lines in zip(some, texts, strict=True)
+    ]
+
+
+def _repeated_factor(line_terms: Sequence[LineTerms], wanted: Sequence[Term]) -> float:
+    sums = [round(weight_of(terms, wanted), 6) for terms in line_terms]
+    return 1 + REPEATED_SHARE * min(REPEATED_LINES, sums.count(max(sums)) - 1)
+
+
+# -------------------------------------------------------------- the ones to show
+
+
+def choose_matches(
+    ranked: Sequence[Match], is_whole: bool, limit: int, chars: int, table_chars: int
+) -> Page:
+    """Choose up to `limit` matches; widen the quoted to `chars` characters.
+
+    Names of the query that the best passage lacks share the room, each with its best passage; if no
+    message has all of the query (`is_whole`), words come before repetitions too. A table may have
+    `table_chars`. A match whose best line stands in a wider one is left out.
+    """
+    names = {term.text for term in ranked[0].wanted if term.parts}
+    words = {term.text for term in ranked[0].wanted if " " not in term.text}
+    sought = names if is_whole else names | words
+    distinct, alike = _split_repeats(_drop_weak(ranked, sought), sought)
+    matches, named = _put_new_terms_first(distinct, sought, names)
+    page = Page(max(1, named), chars, table_chars, alike)
+    for match in matches[: max(limit, named)]:
+        page.add(match)
+    return page
+
+
+class Page:
+    """Hold matches to quote, matches to list, and matches `alike` to both."""
+
+    def __init__(self, sharing: int, chars: int, table_chars: int, alike: Sequence[Match]) -> None:
+        """Let the `sharing` first matches share the characters."""
+        self.sharing, self.chars, self.table_chars = sharing, chars, table_chars
+        self.alike = alike
+        self.quoted, self.listed = list[Match](), list[Match]()
+
+    def add(self, match: Match) -> None:
+        """Quote the widened match if it fits before any listed match."""
+        if any(each.has(match) for each in (*self.quoted, *self.listed)):
+            return
+        sharing = self.sharing - len(self.quoted)
+        share = self.chars // max(1, sharing)
+        lay_out = self._share if sharing > 0 else self._fill
+        quoted = None if self.listed else lay_out(match, share)
+        if quoted is None:
+            self.listed.append(match)
+            return
+        self.quoted.append(quoted)
+        self.chars -= min(share, len(quoted.text))
+        self.table_chars -= len(quoted.text)
+
+    def _share(self, match: Match, share: int) -> Match:
+        """Return the match within its share, or its slightly longer block."""
+        most = min(share, MAX_BLOCK_CHARS)
+        narrow = match.narrow(share) if self.sharing > 1 else match
+        return narrow.widen(most, self.table_chars)
+
+    def _fill(self, match: Match, left: int) -> Match | None:
+        """Return a further match that fits the remaining room, else None."""
+        if match.source.table and self.table_chars > 0:
+            return match.widen(self.table_chars, self.table_chars)
+        if left < MIN_FILLING_CHARS:
+            return None
+        narrow = match.narrow(left)
+        if chars_of(match.source.lines[: match.source.end]) <= left:
+            return narrow.widen(left, 0)
+        return narrow if len(narrow.text) <= left else None
+
+
+def _drop_weak(ranked: Sequence[Match], sought: Set[str]) -> Iterator[Match]:
+    """Yield matches that score enough or have a new sought term."""
+    shown = set[str]()
+    for match in ranked:
+        terms = match.terms & sought
+        if match.passage.score >= WORTH * ranked[0].passage.score or terms - shown:
+            yield match
+        shown |= terms
+
+
+def _put_new_terms_first(
+    matches: Sequence[Match], sought: Set[str], names: Set[str]
+) -> tuple[list[Match], int]:
+    """Put matches with new sought terms behind the best one.
+
+    Return the matches, and the number of first matches that each add one of the names.
+    """
+    left, first, missing, named = list(matches), list[Match](), {*sought}, 0
+    while left:
+        gains = [weight_of(match.terms & missing, match.wanted) for match in left]
+        if first and not max(gains):
+            break
+        best = left.pop(gains.index(max(gains)) if first else 0)
+        named += named == len(first) and bool(best.terms & missing & names)
+        first.append(best)
+        missing -= best.terms
+    return [*first, *left], named
+
+
+def _split_repeats(matches: Iterable[Match], sought: Set[str]) -> tuple[list[Match], list[Match]]:
+    """Return distinct matches, and others much like one of these.
+
+    An agent reads a file again after an edit; a message is archived masked and again folded. The
+    newest is returned.
+    """
+    apart: list[Match] = []
+    others: dict[str, Match] = {}
+    for match in matches:
+        place = next((n for n, each in enumerate(apart) if _are_alike(match, each, sought)), None)
+        if place is None:
+            apart.append(match)
+            continue
+        other, apart[place] = sorted((apart[place], match), key=lambda each: each.place)
+        others.setdefault(other.text, other)
+    shown = {match.text for match in apart}
+    return apart, [others[text] for text in others if text not in shown]
+
+
+def _are_alike(one: Match, other: Match, sought: Set[str]) -> bool:
+    """Return whether a newer match has an older one's terms and words."""
+    older, newer = sorted((one, other), key=lambda each: each.place)
+    if older.place == newer.place or (older.terms - newer.terms) & sought:
+        return False
+    return len(older.words & newer.words) >= ALIKE_WORDS_SHARE * len(older.words)
