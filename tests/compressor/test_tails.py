@@ -13,7 +13,7 @@ from praison_compressor.messages import Message, split_steps, text_of
 from praison_compressor.view.budget import Budget
 from praison_compressor.view.frame import is_framed
 from tests.helpers.compressing import Model, requests_of
-from tests.helpers.transcripts import session
+from tests.helpers.transcripts import find_repairs, session
 
 TOKENS = TokenCounter("gpt-4o")
 READ = ", ".join(f"src/mod_{n}/part_0.py" for n in range(1, 9))
@@ -120,6 +120,11 @@ def test_more_asked_never_gives_less_kept(window, turns, words, asked, by_model)
     kept = [compressed(messages, window, n, by_model=by_model) for n in asked]
     tails = [each.tail for each in kept]
     assert tails == sorted(tails)
+    assert all(
+        each.tail + each.step > each.half
+        for n, each in zip(asked, kept, strict=True)
+        if n >= 20_000
+    )
 
 
 TALK = ("the meeting", "our customer", "a colleague", "the old report", "the board")
@@ -183,6 +188,7 @@ def test_the_same_view_comes_again():
     ours = ContextCompressor(CompressorConfig(model="gpt-4o"), tokens=TOKENS)
     first, again = (ours.compress_sync(SIZED, target_tokens=HALF) for _ in range(2))
     assert again.messages == first.messages
+    assert find_repairs(first.messages) == []
     assert again.summary_method == "reused"
 
 
