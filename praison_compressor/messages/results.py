@@ -96,10 +96,9 @@ class CallPairing:
         self._open: dict[str, list[CallRecord]] = {}
         self._newest: dict[str, CallRecord] = {}
 
-    def add_calls(self, message: Message, at: int) -> None:
-        """Add the calls of the assistant's message."""
+    def add_calls(self, message: Message, text: str, at: int) -> None:
+        """Add the calls of the assistant's message, whose text is given."""
         records = [CallRecord(at, call) for call in tool_calls_of(message)]
-        text = text_of(message)
         self.last_text = (at, text) if text.strip() and not records else None
         if records:
             self._open = {}
@@ -109,10 +108,10 @@ class CallPairing:
                 self._newest[key] = record
         self.calls += records
 
-    def add_result(self, result: Message, at: int) -> CallRecord | None:
-        """Add a message of a result; return its call."""
+    def add_result(self, result: Message, text: str, at: int) -> CallRecord | None:
+        """Add a message of a result, whose text is given; return its call."""
         key = str(result.get("tool_call_id") or result.get("name") or "")
-        return self._answer(key, result_text(result), at, result)
+        return self._answer(key, text, at, result)
 
     def add_part(self, part: SpokenPart, at: int) -> CallRecord | None:
         """Add a part in the user's role; return its call."""
@@ -145,9 +144,9 @@ def pair_calls(messages: Sequence[Message]) -> list[CallRecord]:
     pairing = CallPairing()
     for at, message in enumerate(messages):
         if is_result(message):
-            pairing.add_result(message, at)
+            pairing.add_result(message, result_text(message), at)
         elif message.get("role") == "assistant":
-            pairing.add_calls(message, at)
+            pairing.add_calls(message, text_of(message), at)
         elif message.get("role") == "user":
             for part in spoken_parts(message):
                 pairing.add_part(part, at)

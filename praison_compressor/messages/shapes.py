@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, takewhile
 from typing import Any, NamedTuple, TypeGuard, TypeVar, cast
 
@@ -305,17 +305,19 @@ def calls_list(value: Any) -> Sequence[Any]:
 
 def read_call(call: Any) -> ToolCall:
     """Return a call from an entry of `tool_calls` or a `tool_use` block."""
+    outer = _reader(call)
     # Blocks and some entries hold name and arguments at their top level.
-    source = _field(call, "function") or _field(call, "custom") or call
-    arguments = _field(source, "arguments")
+    inner = _reader(outer("function") or outer("custom") or call)
+    arguments = inner("arguments")
     if arguments is None:
-        arguments = _field(source, "input")
-    id, name = _field(call, "id"), _field(source, "name")
+        arguments = inner("input")
+    id, name = outer("id"), inner("name")
     return ToolCall(str(id or ""), str(name or ""), json_text(arguments))
 
 
-def _field(holder: Any, name: str) -> Any:
-    return holder.get(name) if _is_mapping(holder) else getattr(holder, name, None)
+def _reader(holder: Any) -> Callable[[str], Any]:
+    """Return a function that returns a field by name, else None."""
+    return holder.get if _is_mapping(holder) else lambda name: getattr(holder, name, None)
 
 
 def json_text(arguments: Any) -> str:

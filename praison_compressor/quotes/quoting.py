@@ -83,11 +83,11 @@ class Quotes:
         role = str(message.get("role"))
         self.roles[role] += 1
         if shapes.is_result(message):
-            record = self.pairs.add_result(message, at)
-            self._read_result(record, shapes.result_text(message), message)
+            text = shapes.result_text(message)
+            self._read_result(self.pairs.add_result(message, text, at), text, message)
         elif role == "assistant":
             text = shapes.text_of(message)
-            self.pairs.add_calls(message, at)
+            self.pairs.add_calls(message, text, at)
             self.texts |= {at: text} if text.strip() else {}
         elif role == "user":
             for part in speakers.spoken_parts(message):

@@ -64,7 +64,7 @@ def commands_section(runs: Mapping[str, Records], budget: int) -> Section:
 
 def _earlier_failure(records: Records) -> Records:
     """Return a command's newest failed run, unless the newest run failed."""
-    runs = records if calls.command_of(records[-1].call) else ()
+    runs = records if len(records) > 1 and calls.command_of(records[-1].call) else ()
     failed = next((x for x in reversed(runs) if is_failure(deciding_line(x.call, x.text))), None)
     return [] if failed is None or failed is records[-1] else [failed]
 

@@ -88,8 +88,10 @@ def _plain_and_numbers(words: set[str]) -> tuple[set[str], set[str]]:
 def _names_in(source: str, words: set[str]) -> Iterator[str]:
     """Yield the names with joints that a source has as words."""
     for name in filter(_NAME_JOINTS.search, words):
-        before, match, after = source.partition(name)
-        if match and _SEPARATORS.issuperset(before[-1:] + after[:1]):
+        start = source.find(name)  # `partition` would copy the source
+        end = start + len(name)
+        around = source[max(0, start - 1) : start] + source[end : end + 1]
+        if start >= 0 and _SEPARATORS.issuperset(around):
             yield name
 
 
