@@ -109,7 +109,7 @@ class CallPairing:
         self.calls += records
 
     def add_result(self, result: Message, text: str, at: int) -> CallRecord | None:
-        """Add a message of a result, whose text is given; return its call."""
+        """Add a result, whose text is given; return its call."""
         key = str(result.get("tool_call_id") or result.get("name") or "")
         return self._answer(key, text, at, result)
 
