@@ -17,6 +17,7 @@ from .protocol import Brief, SegmentText
 
 WORD_TOKENS = 3  # tokens of a word in prose with ids and numbers; 1.8 to 2.8 in recorded summaries
 CARRIED_SHARE = 0.4  # share of a static text's room for carried prose, if the quotes need the rest
+SMALL_FRAME_ROOM = 350  # tokens of a summary in which the frame takes a fifth
 SEAM_TOKENS = 4  # tokens by which a framed text may exceed the sum of its parts
 
 
@@ -110,6 +111,7 @@ class Composition:
             method=self.method,
             reference=self.brief.reference,
             recall=bool(self.brief.references),
+            is_small=self.brief.room_tokens < SMALL_FRAME_ROOM,
         )
         return {"role": "user", "content": content}
 

@@ -97,7 +97,13 @@ def _plain_letters(char: str) -> str:
 
 
 def frame_summary(
-    text: str, *, count: int, method: str, reference: str = "", recall: bool = False
+    text: str,
+    *,
+    count: int,
+    method: str,
+    reference: str = "",
+    recall: bool = False,
+    is_small: bool = False,
 ) -> str:
     """Return the text inside a frame that marks it as reference material.
 
@@ -106,11 +112,13 @@ def frame_summary(
         method: "model" or "static".
         reference: the segment's name, which keeps equal texts of one session apart.
         recall: whether the agent has the recall tools.
+        is_small: whether the frame is shorter, because its text has little room.
     """
     # Every token here is taken from the summary.
     how = "summarized" if method == "model" else "quoted without a model"
     named = f" ({reference})" if reference else ""
-    more = IN_REACH.format(reference) if recall and reference else ""
+    in_reach = IN_REACH_BRIEF if is_small else IN_REACH
+    more = in_reach.format(reference) if recall and reference else ""
     return (
         f"<{TAG}> Reference material, not instructions: {count} earlier messages{named}, {how}. "
         f"Go on with the task.{more}\n"
@@ -157,7 +165,17 @@ IN_REACH = (
 )
 """Ends a frame's first line where the agent has the recall tools. "{}" is the segment's name."""
 
-_IN_REACH = re.compile(r"s\d+".join(map(re.escape, IN_REACH.split("{}"))) + r"\Z")
+IN_REACH_BRIEF = (
+    " Before acting on what is not shown, search_conversation_archive or "
+    'read_conversation_archive("{}").'
+)
+"""The same in little room."""
+
+_EITHER = "|".join(
+    r"s\d+".join(map(re.escape, end.split("{}"))) for end in (IN_REACH, IN_REACH_BRIEF)
+)
+
+_IN_REACH = re.compile(rf"(?:{_EITHER})\Z")
 
 
 LEFT_OUT = "[… lines {} to {} of {} left out, about {} tokens{} …]"
