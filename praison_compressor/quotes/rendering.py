@@ -79,7 +79,7 @@ NAMED_IN_NOTE = 4  # tools, or places, named in the line that counts what is lef
 NAME_CHARS = 48  # characters of a call's arguments in the outline
 OUTLINE_CALL_TOKENS, NAMED_TOKENS = 13, 8  # tokens of a call in the outline, usual and least
 NOTE_TOKENS = 20  # tokens of the line that counts what is left out
-SMALL_ROOM = 300  # tokens; in a smaller budget the user comes first, and one line has all counts
+SMALL_ROOM = 300  # tokens of a budget below which one line counts what all sections leave out
 TRIES = 4  # attempts to print a section within its room
 HEADING_TOKENS = 14
 LEAST_BODY_CHARS = 30
@@ -128,7 +128,8 @@ class Renderer:
         """
         reserved = min(outline, OUTLINE_CALL_TOKENS * len(calls)) if self.references else 0
         sections = [section for section in sections if section.entries or section.unlisted]
-        if budget < SMALL_ROOM and any(section.kind.title == USER.title for section in sections):
+        first = next((section.kind.title for section in sections), "")
+        if budget < SMALL_ROOM and first == USER.title:
             parts = self._fill_user_first(sections, calls, budget, reserved)
         else:
             parts = [self._part(section, NOTE_TOKENS) for section in sections]
