@@ -27,7 +27,7 @@ from ..view.view import View
 from .decider import Decider
 from .decision import VETO, Decision
 from .lease import hold_lease
-from .plan_texts import PlanTexts
+from .plan_texts import NONE_DROPPED, Dropped, PlanTexts
 from .projection import Projector, skeleton_of
 from .request import SessionKey
 from .result import CompressResult, add_cost, result_of, usage_of
@@ -107,13 +107,12 @@ class Committer:
         """
         view = decision.view
         key = view.session.key
-        unarchived = await asyncio.to_thread(make_room, self.store, view, decision.plan)
-        decision = replace(decision, is_archived=True, unarchived=unarchived)
-        texts = decision.texts or await self.plan_texts.write(decision)
+        dropped = await asyncio.to_thread(make_room, self.store, view, decision.plan)
+        texts = decision.texts or await self.plan_texts.write(decision, dropped)
         unreported = self.sessions.take_unreported_usage(key) if texts else Usage()
         charged = add_cost(unreported, texts)
         try:
-            session = await asyncio.to_thread(self._append, decision, charged)
+            session = await asyncio.to_thread(self._append, decision, charged, dropped)
         except BaseException:
             # A preview keeps its texts, with their cost, for the next try.
             cost = Usage() if decision.texts else usage_of(texts)
@@ -122,9 +121,11 @@ class Committer:
         self.sessions.end_preview_and_placeholder(key, texts)
         return session, charged
 
-    def _append(self, decision: Decision, texts: Sequence[SegmentText]) -> Session:
+    def _append(
+        self, decision: Decision, texts: Sequence[SegmentText], dropped: Dropped
+    ) -> Session:
         view = decision.view
-        entries = self.plan_texts.make_segments(decision, texts)
+        entries = self.plan_texts.make_segments(decision, texts, dropped)
         after = view.with_segments(segment for segment, _ in entries)
         return self.store.commit(view.session, entries, skeleton_of(after))
 
@@ -143,11 +144,10 @@ class Committer:
 def make_room(store: Store, view: View, plan: Plan) -> frozenset[int]:
     """Drop old originals, so that the plan's originals fit the archive's limit.
 
-    Return the indices, in the caller's list, of messages dropped from the archive: no reference may
-    name them.
+    Return the indices, in the caller's list, of messages that the archive drops.
     """
     if not isinstance(store, BoundedStore):
-        return frozenset()
+        return NONE_DROPPED
     archived = {i for start, end, _ in view.all_tiles for i in range(start, end)}
     replaced = plan.summarized.union(plan.masks, plan.excerpts)
     new = view.transcript.origins_of(replaced - archived)

@@ -10,7 +10,7 @@ from ..events import Event
 from ..ledger.segments import Session
 from ..tokens.counter import TokenCounter
 from ..view.view import View
-from .decision import FIXED, SKIP_WORDS, Decision, decide
+from .decision import FIXED, SKIP_WORDS, Decision, Previewed, decide
 from .projection import Projector
 from .quiet_turn import last_turn_of
 from .request import Request
@@ -29,12 +29,12 @@ class Decider:
     projector: Projector
     emit: Callable[[Event], None]
 
-    def look(self, request: Request, session: Session) -> tuple[View, Decision | None]:
+    def look(self, request: Request, session: Session) -> tuple[View, Previewed | None]:
         """Return the request's view by the session's ledger, and the newest preview."""
         previewed = self.sessions.state(session.key).previewed
         return self.projector.look(request, session, previewed), previewed
 
-    def decide(self, request: Request, view: View, previewed: Decision | None = None) -> Decision:
+    def decide(self, request: Request, view: View, previewed: Previewed | None = None) -> Decision:
         """Return the decision about the view."""
         return decide(request, view, self.projector.renderer, previewed)
 
@@ -45,7 +45,7 @@ class Decider:
         return self.decide(request, self.projector.look_again(view, session), previewed)
 
     def find_due(
-        self, request: Request, view: View, previewed: Decision | None = None
+        self, request: Request, view: View, previewed: Previewed | None = None
     ) -> Decision | None:
         """Return the compression that is due; report once why one is missing."""
         decision = self.decide(request, view, previewed)

@@ -24,8 +24,8 @@ from .background import Background
 from .billing import Billing
 from .commit import Committer, is_inside_hook
 from .decider import Decider
-from .decision import SOFT_RATIO, Decision, quiet_limit, trigger_of
-from .plan_texts import PlanTexts
+from .decision import SOFT_RATIO, Decision, previewed_of, quiet_limit, trigger_of
+from .plan_texts import NONE_DROPPED, PlanTexts
 from .preview import ContextUse, Preview, context_use_of, preview_of
 from .projection import Projector
 from .request import Mode, Request
@@ -144,16 +144,16 @@ class Pipeline:
         request = replace(request, is_cold=self.billing.is_cold(request, session))
         request = self._with_prices(request, session)
         view, previewed = self.decider.look(request, session)
-        decision = replace(self.decider.decide(request, view), is_archived=True)
+        decision = self.decider.decide(request, view)
         jobs = decision.plan.jobs
         asking = [job for job in jobs if job.asks_model]
         paid = (self.plan_texts.find_paid(decision, job, previewed) for job in asking)
         texts: tuple[SegmentText, ...] = ()
         if jobs and (is_written or not request.budget.has_model or all(paid)):
-            texts = run(self.plan_texts.write(decision, previewed))
-        shown = decision.for_preview(texts, previewed) if decision.is_compression else None
+            texts = run(self.plan_texts.write(decision, NONE_DROPPED, previewed))
+        shown = previewed_of(decision, texts, previewed) if decision.is_compression else None
         self.sessions.remember_preview(session.key, shown, texts)
-        new = self.plan_texts.make_segments(decision, texts)
+        new = self.plan_texts.make_segments(decision, texts, NONE_DROPPED)
         return preview_of(decision, [segment for segment, _ in new], self.tokens)
 
     # -------------------------------------------------------------- in the background
