@@ -54,6 +54,10 @@ class Decision:
         """Whether the view is compressed now."""
         return self.reason in (DUE, ASKED, COLD)
 
+    def with_instructions(self, words: str | None) -> Decision:
+        """Return the decision with more instructions to the model, if any."""
+        return replace(self, request=self.request.with_instructions(words)) if words else self
+
 
 @dataclass(frozen=True)
 class Previewed:
@@ -121,8 +125,12 @@ def decide(
     if planned is not None and _is_worth_its_price(view, planned, budget):
         cause = ASKED if request.is_requested else COLD if is_only_cold else DUE
         return Decision(request, view, planned, cause)
-    nothing = Plan(len(view.tokens), view.size())
-    return Decision(request, view, nothing, _reason_without(view, budget, planned))
+    return leave(request, view, _reason_without(view, budget, planned))
+
+
+def leave(request: Request, view: View, reason: str = FITS) -> Decision:
+    """Return the decision to replace no more messages of the view."""
+    return Decision(request, view, Plan(len(view.tokens), view.size()), reason)
 
 
 def _is_worth_its_price(view: View, planned: Plan, budget: Budget) -> bool:
