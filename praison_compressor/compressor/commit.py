@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..concurrency import start_thread
@@ -65,10 +65,11 @@ class Committer:
         answer = await ask_hook(self.hook, event, view.session.key)
         if answer is False:
             return None
+        asked = decision.request.with_instructions(answer) if answer else decision.request
         started = time.monotonic()
         self.emit(event)
         try:
-            session, texts = await self._write(decision.with_instructions(answer))
+            session, texts = await self._write(replace(decision, request=asked))
         except BaseException as error:
             self.emit(Event("abandoned", view.session.id, {"error": type(error).__name__}))
             raise

@@ -54,9 +54,10 @@ class Decision:
         """Whether the view is compressed now."""
         return self.reason in (DUE, ASKED, COLD)
 
-    def with_instructions(self, words: str | None) -> Decision:
-        """Return the decision with more instructions to the model, if any."""
-        return replace(self, request=self.request.with_instructions(words)) if words else self
+    @classmethod
+    def without(cls, request: Request, view: View, reason: str) -> Decision:
+        """Return a decision with an empty plan."""
+        return cls(request, view, Plan(len(view.tokens), view.size()), reason)
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,16 @@ class Previewed:
     """The plan's summaries; () if they are not written yet."""
     references: Mapping[str, int]
     """Future reference -> index of its message in the transcript."""
+
+    @classmethod
+    def of(
+        cls, decision: Decision, texts: tuple[SegmentText, ...], before: Previewed | None
+    ) -> Previewed:
+        """Return what a preview shows, with references; `before` is the newest preview."""
+        request, view = decision.request, decision.view
+        resolved = resolve_choices(request, view, before.references_in(view) if before else {})
+        names = new_references(view, decision.plan) | requested_references(request, resolved, view)
+        return cls(resolved, decision, texts, names)
 
     def is_valid_for(self, view: View) -> bool:
         """Return whether the transcript only grew on an unchanged ledger."""
@@ -96,16 +107,6 @@ class Previewed:
         return resolve_choices(request, view, self.references).choices == self.request.choices
 
 
-def previewed_of(
-    decision: Decision, texts: tuple[SegmentText, ...], before: Previewed | None
-) -> Previewed:
-    """Return what a preview shows, with references; `before` is the newest preview."""
-    request, view = decision.request, decision.view
-    resolved = resolve_choices(request, view, before.references_in(view) if before else {})
-    names = new_references(view, decision.plan) | requested_references(request, resolved, view)
-    return Previewed(resolved, decision, texts, names)
-
-
 def decide(
     request: Request, view: View, measures: Measures, previewed: Previewed | None = None
 ) -> Decision:
@@ -125,12 +126,7 @@ def decide(
     if planned is not None and _is_worth_its_price(view, planned, budget):
         cause = ASKED if request.is_requested else COLD if is_only_cold else DUE
         return Decision(request, view, planned, cause)
-    return leave(request, view, _reason_without(view, budget, planned))
-
-
-def leave(request: Request, view: View, reason: str = FITS) -> Decision:
-    """Return the decision to replace no more messages of the view."""
-    return Decision(request, view, Plan(len(view.tokens), view.size()), reason)
+    return Decision.without(request, view, _reason_without(view, budget, planned))
 
 
 def _is_worth_its_price(view: View, planned: Plan, budget: Budget) -> bool:

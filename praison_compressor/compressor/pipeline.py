@@ -23,17 +23,7 @@ from ..view.view import View
 from .background import Background
 from .billing import Billing
 from .commit import Committer, is_inside_hook
-from .decision import (
-    SOFT_RATIO,
-    VETO,
-    Decision,
-    Previewed,
-    decide,
-    leave,
-    previewed_of,
-    quiet_limit,
-    trigger_of,
-)
+from .decision import FITS, SOFT_RATIO, Decision, Previewed, decide, quiet_limit, trigger_of
 from .plan_texts import NONE_DROPPED, PlanTexts
 from .preview import ContextUse, Preview, context_use_of, preview_of
 from .projection import Projector
@@ -128,14 +118,12 @@ class Pipeline:
                 async with self.committer.hold(due.view.session):
                     due = await asyncio.to_thread(self._refresh, due)
                     if not due.is_compression:
-                        break
+                        return self._remember_view(due.request, due.view)
                     return await self._commit(due)
             except LedgerConflict:
                 logger.debug("session %s: another writer was faster", due.request.key[1])
-        else:
-            name = due.request.key[1]
-            raise LedgerConflict(f"session {name}: its tip moved {MOST_CONFLICTS} times")
-        return self._remember_view(due.request, due.view)
+        name = due.request.key[1]
+        raise LedgerConflict(f"session {name}: its tip moved {MOST_CONFLICTS} times")
 
     async def _commit(self, due: Decision) -> CompressResult:
         """Return the result of the commit, or without it if the hook refuses."""
@@ -149,7 +137,7 @@ class Pipeline:
 
         A view above the limit is shortened without a model.
         """
-        self.skips.report(due, VETO)
+        self.skips.report_veto(due)
         fits = due.view.size() <= due.request.budget.limit
         shown = due.view if fits else self.plan_texts.apply_without_model(due)
         return replace(self._remember_view(due.request, shown), vetoed=True)
@@ -173,17 +161,14 @@ class Pipeline:
         """Return the decision about the view."""
         return decide(request, view, self.projector.renderer, previewed)
 
-    def _decide_again(self, request: Request, view: View) -> Decision:
-        """Return the decision about the view by the newest ledger and preview."""
+    def _refresh(self, decision: Decision) -> Decision:
+        """Return the decision; after another writer's commit, a new one."""
+        request, view = decision.request, decision.view
         session = self.projector.open(request)
+        if session.is_unchanged_since(view.session):
+            return decision
         previewed = self.sessions.state(session.key).previewed
         return self._decide(request, self.projector.look_again(view, session), previewed)
-
-    def _refresh(self, decision: Decision) -> Decision:
-        """Return the decision, made again if another writer committed since."""
-        request, view = decision.request, decision.view
-        is_current = self.projector.open(request).is_unchanged_since(view.session)
-        return decision if is_current else self._decide_again(request, view)
 
     def _with_prices(self, request: Request, session: Session) -> Request:
         """Return the request with prices and the pace of its session."""
@@ -233,7 +218,7 @@ class Pipeline:
         texts: tuple[SegmentText, ...] = ()
         if jobs and (is_written or not request.budget.has_model or all(paid)):
             texts = run(self.plan_texts.write(decision, NONE_DROPPED, previewed))
-        shown = previewed_of(decision, texts, previewed) if decision.is_compression else None
+        shown = Previewed.of(decision, texts, previewed) if decision.is_compression else None
         self.sessions.remember_preview(session.key, shown, texts)
         new = self.plan_texts.make_segments(decision, texts, NONE_DROPPED)
         return preview_of(decision, [segment for segment, _ in new], self.tokens)
@@ -260,10 +245,12 @@ class Pipeline:
         # Up to the window the whole is sent until the text is ready: nothing is lost, and the
         # provider's cache stays warm.
         if view.size() <= limit:
-            return leave(request, view) if is_busy else self._decide(request, view)
+            if is_busy:
+                return Decision.without(request, view, FITS)
+            return self._decide(request, view)
         covered = self._with_placeholder(view)
         if covered is not None and covered.size() <= limit:
-            return leave(request, covered)
+            return Decision.without(request, covered, FITS)
         if covered is not None:  # new messages outgrew it
             with contextlib.suppress(BudgetTooSmall):
                 more = self._decide(request, covered)
@@ -305,7 +292,8 @@ class Pipeline:
         """Write a summary before the view reaches the trigger."""
         soft = replace(request.budget, trigger=int(request.budget.trigger * SOFT_RATIO))
         early = replace(request, budget=soft, mode=Mode.COMMIT)
-        due = await asyncio.to_thread(self._decide_again, early, view)
+        previewed = self.sessions.state(view.session.key).previewed
+        due = await asyncio.to_thread(self._decide, early, view, previewed)
         if not due.is_compression:
             return
         if due.plan.jobs:  # a turn that needs the text earlier gets a static text

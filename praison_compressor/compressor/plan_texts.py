@@ -21,8 +21,8 @@ from .choices import new_keeps
 from .decision import Decision, Previewed
 
 Dropped = frozenset[int] | None
-"""Indices, in the caller's list, of messages for which the archive has no room: no text names their
-references. None: nothing is archived, and no text names a reference."""
+"""Indices, in the caller's list, of messages that the archive drops; None: nothing is archived.
+Texts have no references to them."""
 
 NONE_DROPPED: frozenset[int] = frozenset()
 
