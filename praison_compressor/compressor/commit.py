@@ -22,7 +22,7 @@ from ..view.jobs import Plan
 from ..view.view import View
 from .decision import Decision
 from .lease import hold_lease
-from .plan_texts import NONE_DROPPED, Dropped, PlanTexts
+from .plan_texts import Dropped, PlanTexts
 from .projection import Projector, skeleton_of
 from .request import SessionKey
 from .result import CompressResult, add_cost, result_of, usage_of
@@ -114,7 +114,7 @@ def make_room(store: Store, view: View, plan: Plan) -> frozenset[int]:
     Return the indices, in the caller's list, of messages that the archive drops.
     """
     if not isinstance(store, BoundedStore):
-        return NONE_DROPPED
+        return frozenset()
     archived = {i for start, end, _ in view.all_tiles for i in range(start, end)}
     replaced = plan.summarized.union(plan.masks, plan.excerpts)
     new = view.transcript.origins_of(replaced - archived)

@@ -21,11 +21,11 @@ from .request import Mode, Request
 SOFT_RATIO = 0.85
 """Share of the trigger; the background prepares a summary above it."""
 
-FITS, DUE, ASKED, COLD = "fits", "due", "asked", "cold cache"
-"""Reasons for no compression, and for one."""
+DUE, ASKED, COLD = "due", "asked", "cold cache"
+"""Reasons for a compression."""
 
-FIXED, NO_GAIN, PRICE, VETO = "fixed part", "no gain", "price", "veto"
-"""Reasons against a compression that is due."""
+FITS, FIXED, NO_GAIN, PRICE, VETO = "fits", "fixed part", "no gain", "price", "veto"
+"""Reasons for none; FITS: none is due."""
 
 SKIP_WORDS: Mapping[str, str] = {
     FIXED: "what cannot be dropped takes more than the trigger",
@@ -33,7 +33,7 @@ SKIP_WORDS: Mapping[str, str] = {
     PRICE: "a compression costs more than it saves yet",
     VETO: "a hook refused the compression",
 }
-"""The same reasons in words."""
+"""Why a due compression is not done, in words."""
 
 
 @dataclass(frozen=True)
@@ -82,21 +82,20 @@ class Previewed:
         names = new_references(view, decision.plan) | requested_references(request, resolved, view)
         return cls(resolved, decision, texts, names)
 
-    def is_valid_for(self, view: View) -> bool:
+    def _is_valid_for(self, view: View) -> bool:
         """Return whether the transcript only grew on an unchanged ledger."""
-        before = self.decision.view
-        is_same = (
-            view.session.is_unchanged_since(before.session) and view.session.id == before.session.id
-        )
-        return is_same and view.digests[: len(before.digests)] == before.digests
+        before, now = self.decision.view, view.session
+        if now.id != before.session.id or not now.is_unchanged_since(before.session):
+            return False
+        return view.digests[: len(before.digests)] == before.digests
 
     def references_in(self, view: View) -> Mapping[str, int]:
         """Return the references that the preview showed for the view."""
-        return self.references if self.is_valid_for(view) else {}
+        return self.references if self._is_valid_for(view) else {}
 
     def is_committed_by(self, request: Request, view: View) -> bool:
         """Return whether the request commits what the preview showed."""
-        if request.mode is not Mode.COMMIT or not self.is_valid_for(view):
+        if request.mode is not Mode.COMMIT or not self._is_valid_for(view):
             return False
         shown, asked = (
             (replace(r.budget, costs=None), r.force, r.instructions_digest, r.pinned)

@@ -23,8 +23,8 @@ from ..view.view import View
 from .background import Background
 from .billing import Billing
 from .commit import Committer, is_inside_hook
-from .decision import FITS, SOFT_RATIO, Decision, Previewed, decide, quiet_limit, trigger_of
-from .plan_texts import NONE_DROPPED, PlanTexts
+from .decision import FITS, SOFT_RATIO, VETO, Decision, Previewed, decide, quiet_limit, trigger_of
+from .plan_texts import PlanTexts
 from .preview import ContextUse, Preview, context_use_of, preview_of
 from .projection import Projector
 from .quiet_turn import last_turn_of
@@ -101,7 +101,7 @@ class Pipeline:
         # prefix while a turn runs.
         if request.mode is Mode.BACKGROUND and not view.signed_tokens:
             return self._answer_now(request, view), None
-        decision = self._decide(request, view, previewed)
+        decision = decide(request, view, self.projector.renderer, previewed)
         if request.mode is Mode.READ_ONLY:
             return self._apply_unrecorded(decision), None
         self.skips.report_missing(decision)
@@ -122,8 +122,7 @@ class Pipeline:
                     return await self._commit(due)
             except LedgerConflict:
                 logger.debug("session %s: another writer was faster", due.request.key[1])
-        name = due.request.key[1]
-        raise LedgerConflict(f"session {name}: its tip moved {MOST_CONFLICTS} times")
+        raise LedgerConflict(f"session {due.request.key[1]}: its tip moved {MOST_CONFLICTS} times")
 
     async def _commit(self, due: Decision) -> CompressResult:
         """Return the result of the commit, or without it if the hook refuses."""
@@ -137,7 +136,7 @@ class Pipeline:
 
         A view above the limit is shortened without a model.
         """
-        self.skips.report_veto(due)
+        self.skips.report(due, VETO)
         fits = due.view.size() <= due.request.budget.limit
         shown = due.view if fits else self.plan_texts.apply_without_model(due)
         return replace(self._remember_view(due.request, shown), vetoed=True)
@@ -157,18 +156,15 @@ class Pipeline:
         previewed = self.sessions.state(session.key).previewed
         return self.projector.look(request, session, previewed), previewed
 
-    def _decide(self, request: Request, view: View, previewed: Previewed | None = None) -> Decision:
-        """Return the decision about the view."""
-        return decide(request, view, self.projector.renderer, previewed)
-
     def _refresh(self, decision: Decision) -> Decision:
         """Return the decision; after another writer's commit, a new one."""
         request, view = decision.request, decision.view
         session = self.projector.open(request)
         if session.is_unchanged_since(view.session):
             return decision
+        newest = self.projector.look_again(view, session)
         previewed = self.sessions.state(session.key).previewed
-        return self._decide(request, self.projector.look_again(view, session), previewed)
+        return decide(request, newest, self.projector.renderer, previewed)
 
     def _with_prices(self, request: Request, session: Session) -> Request:
         """Return the request with prices and the pace of its session."""
@@ -211,16 +207,15 @@ class Pipeline:
         request = replace(request, is_cold=self.billing.is_cold(request, session))
         request = self._with_prices(request, session)
         view, previewed = self._look(request, session)
-        decision = self._decide(request, view)
+        decision = decide(request, view, self.projector.renderer)
         jobs = decision.plan.jobs
-        asking = [job for job in jobs if job.asks_model]
-        paid = (self.plan_texts.find_paid(decision, job, previewed) for job in asking)
+        paid = (self.plan_texts.find_paid(decision, j, previewed) for j in jobs if j.asks_model)
         texts: tuple[SegmentText, ...] = ()
         if jobs and (is_written or not request.budget.has_model or all(paid)):
-            texts = run(self.plan_texts.write(decision, NONE_DROPPED, previewed))
+            texts = run(self.plan_texts.write(decision, frozenset(), previewed))
         shown = Previewed.of(decision, texts, previewed) if decision.is_compression else None
         self.sessions.remember_preview(session.key, shown, texts)
-        new = self.plan_texts.make_segments(decision, texts, NONE_DROPPED)
+        new = self.plan_texts.make_segments(decision, texts, frozenset())
         return preview_of(decision, [segment for segment, _ in new], self.tokens)
 
     # -------------------------------------------------------------- in the background
@@ -236,7 +231,8 @@ class Pipeline:
         if decision.is_compression and view.size() > request.budget.limit:
             shown = self._hold_placeholder(decision)
         if view.size() > quiet_limit(request, view.session, is_busy=is_busy):
-            self._prepare(request, view)
+            early = functools.partial(self._write_early, request, view)
+            self.background.start(view.session.key, early)
         return self._remember_view(request, shown)
 
     def _choose_now(self, request: Request, view: View, *, is_busy: bool) -> Decision:
@@ -244,25 +240,23 @@ class Pipeline:
         limit = request.budget.limit
         # Up to the window the whole is sent until the text is ready: nothing is lost, and the
         # provider's cache stays warm.
-        if view.size() <= limit:
-            if is_busy:
-                return Decision.without(request, view, FITS)
-            return self._decide(request, view)
-        covered = self._with_placeholder(view)
-        if covered is not None and covered.size() <= limit:
-            return Decision.without(request, covered, FITS)
-        if covered is not None:  # new messages outgrew it
+        if is_busy and view.size() <= limit:
+            return Decision.without(request, view, FITS)
+        covered = view if view.size() <= limit else self._with_placeholder(view)
+        if covered is not view:
+            if covered.size() <= limit:
+                return Decision.without(request, covered, FITS)
             with contextlib.suppress(BudgetTooSmall):
-                more = self._decide(request, covered)
+                more = decide(request, covered, self.projector.renderer)
                 if more.is_compression:
                     return more
-        return self._decide(request, view)
+        return decide(request, view, self.projector.renderer)
 
-    def _with_placeholder(self, view: View) -> View | None:
-        """Return the view with the placeholder's texts; None without a current one."""
+    def _with_placeholder(self, view: View) -> View:
+        """Return the view with the texts of the placeholder, if that is current."""
         placeholder = self.sessions.state(view.session.key).placeholder
         if placeholder is None or not view.session.is_unchanged_since(placeholder.session):
-            return None
+            return view
         shown_ids = {id(tile.segment) for tile in placeholder.all_tiles}
         unrecorded = placeholder.segments[len(placeholder.session.entries) :]
         texts = [segment for segment in unrecorded if id(segment) in shown_ids]
@@ -283,17 +277,11 @@ class Pipeline:
                 self.sessions.leave(key)
         return self._apply_unrecorded(decision)
 
-    def _prepare(self, request: Request, view: View) -> bool:
-        """Begin a summary in the background; return whether it was begun."""
-        work = functools.partial(self._write_early, request, view)
-        return self.background.start(view.session.key, work)
-
     async def _write_early(self, request: Request, view: View) -> None:
         """Write a summary before the view reaches the trigger."""
         soft = replace(request.budget, trigger=int(request.budget.trigger * SOFT_RATIO))
         early = replace(request, budget=soft, mode=Mode.COMMIT)
-        previewed = self.sessions.state(view.session.key).previewed
-        due = await asyncio.to_thread(self._decide, early, view, previewed)
+        due = await asyncio.to_thread(decide, early, view, self.projector.renderer)
         if not due.is_compression:
             return
         if due.plan.jobs:  # a turn that needs the text earlier gets a static text
@@ -323,7 +311,9 @@ class Pipeline:
         messages = request.messages or self.stored.newest_messages(session, last_turn)
         cold = replace(request, is_cold=True, messages=messages)
         view, _ = self._look(cold, session)
-        return view.size() > trigger_of(cold, session) and self._prepare(cold, view)
+        early = functools.partial(self._write_early, cold, view)
+        is_above = view.size() > trigger_of(cold, session)
+        return is_above and self.background.start(session.key, early)
 
     # -------------------------------------------------------------- after a failure
 
@@ -349,7 +339,7 @@ class Pipeline:
         """Return a view; shorten fixed messages that do not fit."""
         view, _ = self._look(request, session)
         try:
-            return self._apply_unrecorded(self._decide(request, view))
+            return self._apply_unrecorded(decide(request, view, self.projector.renderer))
         except BudgetTooSmall as error:
             logger.info("shortened to go on: %s", error)  # each request; the caller logs it once
         short = replace(self._shorten(request, view), given_tokens=view.given_tokens)
@@ -367,7 +357,7 @@ class Pipeline:
         with contextlib.suppress(BudgetTooSmall):
             shorter_request = replace(request, messages=messages)
             short = self.projector.look(shorter_request, view.session)
-            decision = self._decide(shorter_request, short)
+            decision = decide(shorter_request, short, self.projector.renderer)
             return self.plan_texts.apply_without_model(decision)
         alone = replace(request, messages=shorten_messages(kept, limit, count))
         return replace(self.projector.look(alone, view.session), segments=())

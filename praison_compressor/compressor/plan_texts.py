@@ -24,8 +24,6 @@ Dropped = frozenset[int] | None
 """Indices, in the caller's list, of messages that the archive drops; None: nothing is archived.
 Texts have no references to them."""
 
-NONE_DROPPED: frozenset[int] = frozenset()
-
 
 @dataclass(frozen=True)
 class PlanTexts:
@@ -60,8 +58,7 @@ class PlanTexts:
         """Return a paid text of the same run and instructions, or None."""
         run = decision.view.digests[job.start : job.end]
         most = job.room + job.spare
-        shown = [] if previewed is None else _previewed_texts(previewed)
-        for replaced, instructions, text in (*shown, *_undone_texts(decision.view.session)):
+        for replaced, instructions, text in _paid_texts(decision.view.session, previewed):
             is_same = replaced == run and instructions == decision.request.instructions_digest
             if is_same and self.tokens.message(text.message) <= most:
                 return text
@@ -143,17 +140,14 @@ PaidText = tuple[tuple[str, ...], str, SegmentText]
 """Run, digest of the instructions, and text."""
 
 
-def _previewed_texts(previewed: Previewed) -> Iterator[PaidText]:
-    """Yield the texts by a model that a preview wrote."""
-    shown = previewed.decision
-    for job, text in zip(shown.plan.jobs, previewed.texts, strict=False):
-        if text.method == "model":
-            run = shown.view.digests[job.start : job.end]
-            yield run, previewed.request.instructions_digest, text
-
-
-def _undone_texts(session: Session) -> Iterator[PaidText]:
-    """Yield a model's texts that were undone, newest first."""
+def _paid_texts(session: Session, previewed: Previewed | None) -> Iterator[PaidText]:
+    """Yield a model's texts of the preview, then undone ones, newest first."""
+    if previewed is not None:
+        shown = previewed.decision
+        instructions = previewed.request.instructions_digest
+        for job, text in zip(shown.plan.jobs, previewed.texts, strict=False):
+            if text.method == "model":
+                yield shown.view.digests[job.start : job.end], instructions, text
     undone = undone_hashes(session.entries)
     for entry in reversed(session.entries):
         segment = entry.segment

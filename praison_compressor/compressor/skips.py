@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..events import Event
 from ..view.view import View
-from .decision import FIXED, SKIP_WORDS, VETO, Decision
+from .decision import FIXED, SKIP_WORDS, Decision
 from .session_state import SessionStates
 
 logger = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ class SkipReports:
     def report_missing(self, decision: Decision) -> None:
         """Report once why a due compression is not done or not enough."""
         words = SKIP_WORDS.get(decision.reason)
-        if words is not None and self._report(decision, decision.reason):
+        if words is not None and self.report(decision, decision.reason):
             logger.info("session %s is not compressed: %s", decision.view.session.id, words)
         if not decision.plan.excerpts:  # an excerpt makes a fixed message smaller
             self._warn_of_fixed_part(decision.view, decision.request.budget.trigger)
@@ -40,11 +40,7 @@ class SkipReports:
                 trigger,
             )
 
-    def report_veto(self, decision: Decision) -> None:
-        """Report once that a hook refused the compression."""
-        self._report(decision, VETO)
-
-    def _report(self, decision: Decision, reason: str) -> bool:
+    def report(self, decision: Decision, reason: str) -> bool:
         """Emit "skipped" once per reason and epoch; return whether it was emitted."""
         view = decision.view
         epoch = "" if reason == FIXED else view.session.tip  # FIXED: once in a session
