@@ -42,12 +42,12 @@ def test_a_long_outline_is_shown_to_its_end():
     """In a long outline neighbours share a row, no row is useless, and its end fits."""
     turns = [user(f"Now part {n}: " + "word " * 30) for n in range(600)]
     _, read = holding(turns[:60])
-    assert "s1.59-60 user: Now part 58" in read("s1")
+    assert "s1.59-60 user: Now part 58" in read("s1", tokens=800)
     _, read = holding(turns)
-    rows = read("s1").splitlines()[1:-1]
+    rows = read("s1", tokens=800).splitlines()[1:-1]
     assert rows[-1].startswith("s1.577-600 user: Now part ")
     assert min(map(len, rows)) >= 70
-    assert count(read("s1")) <= 800
+    assert count(read("s1", tokens=800)) <= 800
 
 
 def test_an_object_of_json_is_not_cut_in_its_middle():
@@ -147,7 +147,7 @@ PAGE = "\n".join(f"line {n} of a page" for n in range(100))
 def test_a_message_that_fits_is_read_whole():
     """A message that fits an answer is read whole."""
     _, read = holding([user(PAGE)])
-    assert PAGE in read("s1.1")
+    assert PAGE in read("s1.1", tokens=800)
 
 
 @pytest.mark.parametrize(
@@ -228,11 +228,11 @@ def test_a_range_gives_short_messages_whole():
         for m, size in enumerate(sizes)
     ]
     _, read = holding([user("Go."), *said * 4])
-    answer = read("s1.2-4")
+    answer = read("s1.2-4", tokens=800)
     assert 700 < count(answer) <= 800
     assert [said[n]["content"] in answer for n in range(3)] == [True, True, False]
     assert re.search(r"go on: s1\.4:\d+-\d+\)", answer)
-    several = read("s1.1-12")
+    several = read("s1.1-12", tokens=800)
     assert len(re.findall(r"\[… s1\.\d+:", several)) == 11
     assert count(several) <= 800
     assert "(go on: s1.2-12)" in several
