@@ -70,8 +70,7 @@ class Recall:
     def read(self, reference: str = "", budget: int = 0, about: str = "") -> str:
         """Return the text at the references; "" lists the segments.
 
-        With `about`, long messages are cut to the passages that match. A `budget` of 0 is the
-        default.
+        With `about`, only passages of long messages. A `budget` of 0 is the default.
         """
         references = list(dict.fromkeys(_BETWEEN_REFERENCES.split(reference.strip())))
         budget = budget or _usual_tokens(references, about.strip())
@@ -147,9 +146,10 @@ class Recall:
 def _usual_tokens(references: Sequence[str], about: str) -> int:
     """Return a read's default size: named lines and several messages have more."""
     asked = [parsed for each in references if (parsed := parse_reference(each))]
-    is_one = len(asked) == 1 and asked[0].is_whole_message
-    names_lines = any(each.line for each in asked)
-    return READ_TOKENS if is_one or (about and not names_lines) else RANGE_TOKENS
+    if len(asked) != 1 or asked[0].line:
+        return RANGE_TOKENS
+    is_one = asked[0].message and not asked[0].last_message
+    return READ_TOKENS if is_one or about else RANGE_TOKENS
 
 
 def _explain_no_match(archive: SessionArchive, query: str, room: int) -> str:

@@ -154,12 +154,14 @@ class Reading:
             return f"{remark}\n{text}".lstrip("\n")
         if not hits:
             return remark
-        count = None
-        if len(places) == 1:
-            count = remark or self._lacking_remark(reference, pool.values())
-        # Of a written file the call has the text, and the result only the path.
-        is_less = named and hits[0].is_whole and not named[0].is_whole
-        return self._quote(reference, hits if is_less else named or hits, count, room)
+        if len(places) > 1:
+            return self._quote(reference, named, None, room)
+        lacking = self._lacking_remark(reference, pool.values())
+        own = [hit.message for hit in named]
+        # Of a written file the call has the text, and the short result only the path.
+        is_less = self._is_short(reference, own) and self._lacking_remark(reference, own) != lacking
+        shown = hits if is_less or not named else named
+        return self._quote(reference, shown, remark or lacking, room)
 
     def _pool(
         self, reference: Reference, originals: Sequence[Message], places: range
@@ -184,15 +186,13 @@ class Reading:
 
     def _no_match_remark(self, reference: Reference, hits: Sequence[Hit]) -> str:
         """Say that nothing matches, and which calls, results or other messages do."""
-        places = [(reference.segment, hit.ordinal + 1) for hit in hits]
-        if not hits:
-            found = find_messages(self.archive, self.about)[:ELSEWHERE]
-            hits = [each.hit for each in found]
-            places = [(each.segment, each.hit.ordinal + 1) for each in found]
-        part = "" if not hits or hits[0].is_whole else " in part"
-        elsewhere = f"; {', '.join(in_runs(places))} matches{part}" if hits else ""
-        occurring = "" if hits else occurring_words(self.about, self.archive)
-        return f"Nothing in {reference} matches {quote_query(self.about)}{elsewhere}.{occurring}"
+        found = [FoundMessage(reference.segment, hit) for hit in hits]
+        found = found or find_messages(self.archive, self.about)[:ELSEWHERE]
+        remark = f"Nothing in {reference} matches {quote_query(self.about)}"
+        if not found:
+            return f"{remark}.{occurring_words(self.about, self.archive)}"
+        places = ", ".join(in_runs((each.segment, each.hit.ordinal + 1) for each in found))
+        return f"{remark}; {places} matches{'' if found[0].hit.is_whole else ' in part'}."
 
     def _quote(
         self, reference: Reference, hits: Sequence[Hit], count: str | None, room: int

@@ -61,11 +61,6 @@ class Reference:
         first = self.message or 0
         return slice(max(0, first - 1), max(first, self.last_message or 0) or None)
 
-    @property
-    def is_whole_message(self) -> bool:
-        """Whether the reference names one message without lines."""
-        return self.message is not None and self.last_message is None and self.line is None
-
     def names(self, segment: int, ordinal: int) -> bool:
         """Return whether the reference names the message, or lines of it."""
         first, last = self.messages.start, self.messages.stop

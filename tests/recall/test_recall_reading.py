@@ -95,6 +95,22 @@ def test_reading_about_something_says_what_does_not_match(read):
     assert "matches 'zebra'.\n[Quoted" in read("s2.1", about="zebra")
     assert "150: the gauge of the pier" in read("s1.2", about="pier gauge")
     assert "(not in s1.3: zebra)" in read("s1.3", about="pier zebra")
+    assert read("s1.5", about="beta").startswith("Nothing in s1.5 matches 'beta'; s2.")
+    assert "matches 'guage'. Words that do occur: gauge.\n(" in read("s1.5", about="guage")
+
+
+def test_reading_the_result_of_a_written_file_quotes_the_file():
+    """Where the named result has less of `about` than its call, the call is quoted."""
+    text = "\n".join(f"{n}: filler of a page" for n in range(200)) + "\nthe gauge of the pier"
+    _, read = holding(step("c", "Wrote pier.md", path="pier.md", text=text))
+    assert "\nthe gauge of the pier\n" in read("s1.2", about="gauge pier")
+
+
+def test_an_empty_result_is_said_to_be_empty():
+    """A result without text is marked, read with its call or alone."""
+    search, read = holding(step("c", "", path="pier.md"))
+    for answer in (read("s1.1"), read("s1.2"), search("pier.md")):
+        assert re.search(r"\[s1\.2\](?: tool\n| )\(empty\)\n", answer)
 
 
 def test_an_outline_about_nothing_in_it_is_the_outline():
