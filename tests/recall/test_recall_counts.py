@@ -18,6 +18,7 @@ from praison_compressor import (
 from praison_compressor.messages.responses import to_messages
 from praison_compressor.recall import READ, SEARCH
 from praison_compressor.recall.answers import (
+    RANGE_TOKENS,
     READ_TOKENS,
     SEARCH_TOKENS,
     TEXT_TOKENS,
@@ -327,5 +328,6 @@ def test_the_page_of_recall_has_the_default_sizes():
         TEXT_TOKENS,
         SEARCH_TOKENS,
         READ_TOKENS,
+        RANGE_TOKENS,
         TURN_TOKENS,
     ]
