@@ -22,8 +22,8 @@ from ..ledger.segments import Session, Usage
 from ..ledger.stores import BoundedStore, Store
 from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
-from ..view.jobs import Plan
 from ..view.view import View
+from .choices import new_keeps, new_references
 from .decider import Decider
 from .decision import VETO, Decision
 from .lease import hold_lease
@@ -107,8 +107,7 @@ class Committer:
         """
         view = decision.view
         key = view.session.key
-        unarchived = await asyncio.to_thread(make_room, self.store, view, decision.plan)
-        decision = replace(decision, is_archived=True, unarchived=unarchived)
+        decision = await asyncio.to_thread(with_archive, self.store, decision)
         texts = decision.texts or await self.plan_texts.write(decision)
         unreported = self.sessions.take_unreported_usage(key) if texts else Usage()
         charged = add_cost(unreported, texts)
@@ -140,22 +139,23 @@ class Committer:
         return replace(self.decider.remember_view(request, shown), vetoed=True)
 
 
-def make_room(store: Store, view: View, plan: Plan) -> frozenset[int]:
-    """Drop old originals, so that the plan's originals fit the archive's limit.
+def with_archive(store: Store, decision: Decision) -> Decision:
+    """Return the decision with the messages that the store will not keep.
 
-    Return the indices, in the caller's list, of messages dropped from the archive: no reference may
-    name them.
+    No reference may name these.
     """
     if not isinstance(store, BoundedStore):
-        return frozenset()
-    archived = {i for start, end, _ in view.all_tiles for i in range(start, end)}
-    replaced = plan.summarized.union(plan.masks, plan.excerpts)
-    new = view.transcript.origins_of(replaced - archived)
-    size = sum(view.unrepaired_messages.at(new).sizes())
-    origins = view.transcript.origins_of(replaced)
-    digests = view.unrepaired_messages.at(origins).content_digests()
-    gone = store.make_room(view.session.namespace, size, digests)
-    return frozenset(o for o, d in zip(origins, digests, strict=True) if d in gone)
+        return replace(decision, is_archived=True)
+    view = decision.view
+    kept = (index for step in new_keeps(view) for index in step)
+    indices = (*new_references(view, decision.plan).values(), *kept)
+    origins = [o for index in indices if (o := view.transcript.origins[index]) is not None]
+    originals = view.unrepaired_messages.at(origins)
+    digests = originals.content_digests()
+    sizes = dict(zip(digests, originals.sizes(), strict=True))
+    unkept = store.unkept(view.session.namespace, sizes)
+    unarchived = frozenset(o for o, d in zip(origins, digests, strict=True) if d in unkept)
+    return replace(decision, is_archived=True, unarchived=unarchived)
 
 
 # -------------------------------------------------------------- its events

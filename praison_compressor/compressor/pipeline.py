@@ -22,7 +22,7 @@ from ..view.cuts import shorten_messages
 from ..view.view import View
 from .background import Background
 from .billing import Billing
-from .commit import Committer, is_inside_hook
+from .commit import Committer, is_inside_hook, with_archive
 from .decider import Decider
 from .decision import SOFT_RATIO, Decision, quiet_limit, trigger_of
 from .plan_texts import PlanTexts
@@ -144,7 +144,7 @@ class Pipeline:
         request = replace(request, is_cold=self.billing.is_cold(request, session))
         request = self._with_prices(request, session)
         view, previewed = self.decider.look(request, session)
-        decision = replace(self.decider.decide(request, view), is_archived=True)
+        decision = with_archive(self.committer.store, self.decider.decide(request, view))
         jobs = decision.plan.jobs
         asking = [job for job in jobs if job.asks_model]
         paid = (self.plan_texts.find_paid(decision, job, previewed) for job in asking)

@@ -8,8 +8,9 @@ import secrets
 import threading
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from weakref import WeakValueDictionary
 
 from ..concurrency import renew_after_fork
@@ -84,6 +85,22 @@ def _recorded_transcript(stored: _MemorySession, length: int | None = None) -> l
     entries = stored.session.entries
     parts = [(entry.segment, [o.message for o in entry.originals]) for entry in entries]
     return copy.deepcopy(expand_skeleton(stored.skeleton, parts.__getitem__, length))
+
+
+def _above_limit(originals: Sequence[_Original], limit_mb: float) -> list[_Original]:
+    """Return what an archive of these originals, oldest first, drops.
+
+    Originals above the average size go first, oldest first: the user's messages are small.
+    """
+    total = sum(original.size for original in originals)
+    excess = total - int(limit_mb * 1_000_000)
+    if excess <= 0:
+        return []
+    average = total / len(originals)
+    large = (original for original in originals if original.size > average)
+    ordered = [*large, *(original for original in originals if original.size <= average)]
+    freed = accumulate((original.size for original in ordered), initial=0)
+    return [original for original, before in zip(ordered, freed, strict=False) if before < excess]
 
 
 class MemoryStore:
@@ -251,31 +268,32 @@ class MemoryStore:
         messages[wanted] = copy.deepcopy([o.message for o in entry.originals[wanted]])
         return messages
 
-    def make_room(self, namespace: str, size: int, digests: Iterable[str]) -> frozenset[str]:
-        """See `BoundedStore.make_room`."""
+    def unkept(self, namespace: str, sizes: Mapping[str, int]) -> frozenset[str]:
+        """See `BoundedStore.unkept`."""
         with self._lock:
-            self._trim(namespace, size)
-            archive = self._archives[namespace]
-            # The last entry with an original may be dropped at any time.
-            originals = [archive.get(digest) for digest in digests]
-        return frozenset(o.digest for o in originals if o and o.message is DROPPED)
+            archive = dict(self._archives[namespace])
+        # A dropped original that is committed again has its old place.
+        before = [o for d, o in archive.items() if d in sizes or o.message is not DROPPED]
+        new = [_Original(d, {}, size) for d, size in sizes.items() if d not in archive]
+        excess = _above_limit([*before, *new], self.limit_mb)
+        return frozenset(original.digest for original in excess) & sizes.keys()
 
-    def _trim(self, namespace: str, free: int = 0) -> None:
-        """Drop originals until `free` bytes of the limit are free.
-
-        Drop originals above the average size first, oldest first: the user's messages are small.
-        """
+    def _trim(self, namespace: str) -> None:
+        """Drop the originals above the limit."""
         kept = [o for o in self._archives[namespace].values() if o.message is not DROPPED]
-        total = sum(original.size for original in kept)
-        excess = total + free - int(self.limit_mb * 1_000_000)
-        if excess <= 0:
-            return
-        average = total / max(1, len(kept))
-        for original in sorted(kept, key=lambda o: o.size <= average):  # stable: by age
-            if excess <= 0:
-                return
+        excess = _above_limit(kept, self.limit_mb)
+        for original in excess:
             original.message = DROPPED
-            excess -= original.size
+        if excess:
+            logger.warning(
+                "namespace %s: %d of %d archived messages were dropped from memory: they took "
+                "%.2f MB, limit_mb is %.2f; raise limit_mb, or set store_url to a database",
+                namespace,
+                len(excess),
+                len(kept),
+                sum(original.size for original in kept) / 1_000_000,
+                self.limit_mb,
+            )
 
     def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
         """See `Store.lineage`."""
