@@ -90,6 +90,7 @@ def _in_a_process(
         text=True,
         check=False,
         preexec_fn=before,
+        timeout=300,
     )
 
 
