@@ -142,7 +142,7 @@ class Erased:
     segments: int
     """Segments that became tombstones."""
     messages: int
-    """Originals that were removed."""
+    """Messages that were removed: originals, and those of a recorded transcript."""
     sessions: tuple[str, ...]
     """Stable ids of the sessions that lost summaries."""
     still_in: tuple[str, ...]

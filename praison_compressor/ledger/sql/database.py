@@ -7,7 +7,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
@@ -296,29 +296,35 @@ class Database:
         engine = sqlite_engine(self.url) if self.is_sqlite else _postgresql_engine(self.url)
         try:
             with engine.connect() as connection:
-                self._packer = self._packer_of(connection)
+                self._packer = self._packer_of(self._get_meta(connection))
             self._file = file_state(self.url) if self.is_sqlite else None
         except BaseException:
             engine.dispose()
             raise
         return engine
 
-    def _packer_of(self, connection: Connection) -> Packer:
-        """Return the store's packer; create the tables of a new store."""
+    def _get_meta(self, connection: Connection) -> dict[str, bytes]:
+        """Return the values of `meta`; create the tables of a new store."""
         with connection.begin():
             values = _read_meta(connection)
-        if not values:
-            # SQLite's only lock is taken here alone: a made store opens while others write.
-            with connection.execution_options(begin=_WRITE).begin():
-                if not self.is_sqlite:  # creating tables takes longer than a commit
-                    connection.execute(text("SET LOCAL lock_timeout = '60s'"))
-                    connection.execute(text(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})"))
-                values = _read_meta(connection)
-                if not values:
-                    make_tables(connection)
-                    values = {"layout": LAYOUT, "pepper": new_pepper(self._codec)}
-                    rows = [{"name": name, "value": value} for name, value in values.items()]
-                    connection.execute(insert(meta), rows)
+        if values:
+            return values
+        # SQLite's only lock is taken here alone: a made store opens while others write.
+        with connection.execution_options(begin=_WRITE).begin():
+            if not self.is_sqlite:  # creating tables takes longer than a commit
+                connection.execute(text("SET LOCAL lock_timeout = '60s'"))
+                connection.execute(text(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})"))
+            return _read_meta(connection) or self._make_meta(connection)
+
+    def _make_meta(self, connection: Connection) -> dict[str, bytes]:
+        make_tables(connection)
+        values = {"layout": LAYOUT, "pepper": new_pepper(self._codec)}
+        rows = [{"name": name, "value": value} for name, value in values.items()]
+        connection.execute(insert(meta), rows)
+        return values
+
+    def _packer_of(self, values: Mapping[str, bytes]) -> Packer:
+        """Return the packer of a store with these values in `meta`."""
         if values.get("layout") != LAYOUT or "pepper" not in values:
             raise StoreUnavailable(
                 f"{self.location} was written by another version, and its layout is unknown here "

@@ -239,7 +239,7 @@ def record_skeleton(
     archive.execute(delete(appended).where(replaced))
 
 
-# How many originals each of a session's own entries has, up to one, in order.
+# The number of originals of each own entry of a session, in order, up to entry `newest`.
 _SIZES = (
     select(func.count(links.c.ordinal))
     .select_from(entries.outerjoin(links))

@@ -142,23 +142,30 @@ class _Reader:
         rarest word's first.
         """
         rarest, *others = lists
-        floor = max((postings.newest[-1] for postings in lists if postings.newest), default=0)
-        if rarest.is_cheap_to_read():
-            floor = rarest.newest[-1] if rarest.newest else 0
-            for batch in batches(rarest.newest, _BATCH_MESSAGES):
-                self.read(batch if self._room() else ())
-        else:
-            shared = set(rarest.newest).intersection(*(postings.newest for postings in others))
-            self.read(sorted((key for key in shared if key >= floor), reverse=True), _MOST_RANKED)
-        is_complete = rarest.is_whole
-        if (room := self._room()) and not rarest.is_whole:
-            words = [postings.word for postings in lists]
-            older = self._archive.index.keys_with(words, _ranges_below(self.reach.ranges, floor))
-            # The calls and results of older messages are not read.
-            is_complete = self.read(older, room) < room and not others
+        floor = self._read_newest(rarest, others)
+        is_complete = rarest.is_whole or self._read_older(lists, floor)
         self._is_complete = is_complete or not self._room()
         if self._room() and others:
             self._read_partners(islice(rarest, rarest.most if rarest.is_whole else _MOST_PAIRED))
+
+    def _read_newest(self, rarest: _Postings, others: Sequence[_Postings]) -> int:
+        """Read listed messages that may match; return the lowest key compared."""
+        if rarest.is_cheap_to_read():
+            for batch in batches(rarest.newest, _BATCH_MESSAGES):
+                self.read(batch if self._room() else ())
+            return rarest.newest[-1] if rarest.newest else 0
+        floor = max(postings.newest[-1] for postings in (rarest, *others))
+        shared = set(rarest.newest).intersection(*(postings.newest for postings in others))
+        self.read(sorted((key for key in shared if key >= floor), reverse=True), _MOST_RANKED)
+        return floor
+
+    def _read_older(self, lists: Sequence[_Postings], floor: int) -> bool:
+        """Read older messages with all words; return whether none can be missing."""
+        room = self._room()
+        words = [postings.word for postings in lists]
+        older = self._archive.index.keys_with(words, _ranges_below(self.reach.ranges, floor))
+        # The calls and results of older messages are not read.
+        return room > 0 and self.read(older, room) < room and len(lists) == 1
 
     def _room(self) -> int:
         """Return how many messages with every phrase may still be ranked."""
