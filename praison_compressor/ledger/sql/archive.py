@@ -74,12 +74,6 @@ class Packer:
         return algorithm.encode() + b":" + raw
 
 
-def parse_stored_digest(stored: bytes) -> str:
-    """Return the content digest that an unencrypted store stored."""
-    algorithm, _, raw = bytes(stored).partition(b":")
-    return f"{algorithm.decode()}:{raw.hex()}"
-
-
 def dump(message: Mapping[str, Any]) -> bytes:
     """Return the message as one line of JSON, keys in order."""
     line = json.dumps(message, ensure_ascii=False, separators=(",", ":"))

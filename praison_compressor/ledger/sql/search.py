@@ -29,7 +29,7 @@ from ..words import (
     find_hits,
     query_phrases,
 )
-from .archive import SqlArchive, batches, parse_stored_digest
+from .archive import SqlArchive, batches
 from .index import KeyRange, merge_ranges
 from .queries import EVERY_KEY, newest_entries, read_skeletons, require_session
 from .schema import entries, links, messages, sessions, spans
@@ -126,8 +126,7 @@ class _Reader:
         """Add a message at these places, the newest first."""
         newest = places[0]
         message = self._archive.message_of(newest)
-        encrypts = self._archive.packer.encrypts
-        digest = content_digest(message) if encrypts else parse_stored_digest(newest.digest)
+        digest = content_digest(message)
         document = document_of(message, (newest.id, newest.hash, newest.ordinal))
         self._archived[key] = digest, document
         for place in places:
@@ -250,9 +249,7 @@ def _select_places(keys: Sequence[int], reach: _Reach) -> Select[Any]:
     # First the messages: a planner may begin with all entries in reach and all their messages.
     held = select(links).where(links.c.message_key.in_(keys)).cte().prefix_with("MATERIALIZED")
     return (
-        select(
-            held, entries.c.hash, sessions.c.id, messages.c.key, messages.c.digest, messages.c.body
-        )
+        select(held, entries.c.hash, sessions.c.id, messages.c.key, messages.c.body)
         .join(entries, entries.c.key == held.c.entry_key)
         .join(sessions, sessions.c.key == entries.c.session_key)
         .join(messages, messages.c.key == held.c.message_key)
