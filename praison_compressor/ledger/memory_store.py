@@ -87,22 +87,6 @@ def _recorded_transcript(stored: _MemorySession, length: int | None = None) -> l
     return copy.deepcopy(expand_skeleton(stored.skeleton, parts.__getitem__, length))
 
 
-def _above_limit(originals: Sequence[_Original], limit_mb: float) -> list[_Original]:
-    """Return what an archive of these originals, oldest first, drops.
-
-    Originals above the average size go first, oldest first: the user's messages are small.
-    """
-    total = sum(original.size for original in originals)
-    excess = total - int(limit_mb * 1_000_000)
-    if excess <= 0:
-        return []
-    average = total / len(originals)
-    large = (original for original in originals if original.size > average)
-    ordered = [*large, *(original for original in originals if original.size <= average)]
-    freed = accumulate((original.size for original in ordered), initial=0)
-    return [original for original, before in zip(ordered, freed, strict=False) if before < excess]
-
-
 class MemoryStore:
     """A ledger in this process's memory; nothing is written to a disk."""
 
@@ -271,27 +255,39 @@ class MemoryStore:
     def unkept(self, namespace: str, sizes: Mapping[str, int]) -> frozenset[str]:
         """See `BoundedStore.unkept`."""
         with self._lock:
-            archive = dict(self._archives[namespace])
-        # A dropped original that is committed again has its old place.
-        before = [o for d, o in archive.items() if d in sizes or o.message is not DROPPED]
-        new = [_Original(d, {}, size) for d, size in sizes.items() if d not in archive]
-        excess = _above_limit([*before, *new], self.limit_mb)
+            excess = self._excess(namespace, sizes)
         return frozenset(original.digest for original in excess) & sizes.keys()
+
+    def _excess(self, namespace: str, sizes: Mapping[str, int]) -> list[_Original]:
+        """Return what the archive, with these originals too, has no room for.
+
+        Originals above the average size go first, oldest first: the user's messages are small.
+        """
+        archive = dict(self._archives[namespace])
+        # A dropped original that is archived again has its old place.
+        kept = [o for d, o in archive.items() if d in sizes or o.message is not DROPPED]
+        kept += [_Original(d, {}, size) for d, size in sizes.items() if d not in archive]
+        total = sum(original.size for original in kept)
+        excess = total - int(self.limit_mb * 1_000_000)
+        if excess <= 0:
+            return []
+        large = [o for o in kept if o.size * len(kept) > total]
+        ordered = [*large, *(o for o in kept if o.size * len(kept) <= total)]
+        freed = accumulate((o.size for o in ordered), initial=0)
+        return [o for o, before in zip(ordered, freed, strict=False) if before < excess]
 
     def _trim(self, namespace: str) -> None:
         """Drop the originals above the limit."""
-        kept = [o for o in self._archives[namespace].values() if o.message is not DROPPED]
-        excess = _above_limit(kept, self.limit_mb)
+        excess = self._excess(namespace, {})
         for original in excess:
             original.message = DROPPED
         if excess:
             logger.warning(
-                "namespace %s: %d of %d archived messages were dropped from memory: they took "
-                "%.2f MB, limit_mb is %.2f; raise limit_mb, or set store_url to a database",
+                "namespace %s: %d archived messages (%.2f MB) were dropped from memory, limit_mb "
+                "is %.2f; raise limit_mb, or set store_url to a database",
                 namespace,
                 len(excess),
-                len(kept),
-                sum(original.size for original in kept) / 1_000_000,
+                sum(original.size for original in excess) / 1_000_000,
                 self.limit_mb,
             )
 

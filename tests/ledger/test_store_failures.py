@@ -5,7 +5,6 @@ import os
 import re
 import sqlite3
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -27,6 +26,7 @@ from praison_compressor import (
 )
 from praison_compressor.ledger.sql import open_store
 from tests.helpers.compressing import Model
+from tests.helpers.processes import python
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 from tests.helpers.transcripts import find_repairs
 from tests.helpers.transcripts import session as coding_session
@@ -179,8 +179,7 @@ def _read_elsewhere(path: Path) -> subprocess.CompletedProcess[str]:
         "import sys; from praison_compressor.ledger.sql import open_store; "
         "s = open_store(sys.argv[1]); print(len(s.open(sys.argv[2], 's').entries)); s.close()"
     )
-    command = [sys.executable, "-c", read, str(path), NAMESPACE]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return python("-c", read, str(path), NAMESPACE, folder=path.parent, environment=os.environ)
 
 
 def test_a_file_cut_to_nothing_beside_its_log_is_reported(tmp_path):
