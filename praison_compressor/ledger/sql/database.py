@@ -33,7 +33,7 @@ from .archive import Codec, Packer, SqlArchive, new_pepper, packer_of
 from .faults import is_transient, translate_errors
 from .index import SearchSizes
 from .schema import LAYOUT, make_tables, meta, metadata
-from .sqlite_file import LOCK_SECONDS, FileState, file_state, is_truncated, sqlite_engine
+from .sqlite_file import LOCK_SECONDS, file_state, is_truncated, sqlite_engine
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ class Database:
         self._writing = renew_after_fork(threading.Lock())
         self._engine: Engine | None = None
         self._packer = Packer()  # replaced at the first opening
-        self._file: FileState | None = None  # SQLite's, at the last write
+        self._file: os.stat_result | None = None  # SQLite's, at the last write
         # Kind of transaction -> until when it is refused, and the error's text.
         self._cooldowns: dict[str, tuple[float, str]] = {}
         renew_after_fork(self)
@@ -155,7 +155,7 @@ class Database:
     def _check_file(self) -> None:
         """Close a replaced file; refuse one that was cut off."""
         before, now = self._file, file_state(self.url)
-        if before is None or now is None or before[:2] != now[:2]:
+        if before is None or now is None or not os.path.samestat(before, now):
             # A commit to the open, deleted file would be lost.
             logger.warning(
                 "%s: its file was deleted or replaced, and its content is gone; the file at its "
@@ -164,7 +164,7 @@ class Database:
             )
             self.close()
             return
-        if now.size < before.size:
+        if now.st_size < before.st_size:
             # This process might go on from its pages in memory: no other could read them.
             self._check_size()
         self._file = now
