@@ -263,7 +263,7 @@ class MemoryStore:
 
         Originals above the average size go first, oldest first: the user's messages are small.
         """
-        archive = dict(self._archives[namespace])
+        archive = dict(self._archives[namespace].items())
         # A dropped original that is archived again has its old place.
         kept = [o for d, o in archive.items() if d in sizes or o.message is not DROPPED]
         kept += [_Original(d, {}, size) for d, size in sizes.items() if d not in archive]

@@ -191,8 +191,8 @@ class SqlArchive:
         """Return the database's time: clocks of machines differ."""
         if self.is_sqlite:
             return time.time()
-        clock = "SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
-        return float(self.execute(text(clock)).scalar_one())
+        clock = text("SELECT extract(epoch FROM clock_timestamp())")
+        return float(self.execute(clock).scalar_one())
 
     def block_commits(self) -> None:
         """Block commits, which could link a message during its removal."""
