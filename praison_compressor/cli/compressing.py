@@ -247,7 +247,7 @@ def inspect(
 
     $ praison-compressor inspect talk.jsonl --window 32k --messages
     """
-    missing_store = _missing_store(config.store_url)
+    missing_store = _missing_store(config)
     with progress_bar("Counting tokens"):
         # `inspect` does not create a missing store.
         compressor = _make_compressor(
@@ -287,11 +287,11 @@ PREVIEW_FIELDS = "limits budget tokens tokens_after balance would_compress repai
 """Fields of a preview that `--json` prints."""
 
 
-def _missing_store(url: str | None) -> str | None:
+def _missing_store(config: CompressorConfig) -> str | None:
     """Return the address of a missing store, or None."""
-    if url is None:
+    if config.store_url is None:
         return None
-    with open_ledger(url, new=True) as store:
+    with open_ledger(config, new=True) as store:
         return None if store.exists() else store.location
 
 

@@ -164,7 +164,8 @@ AS_JSON = option("--json", "Print one JSON value, for a program.", "as_json")
 
 def _open_tenant(store_url: str | None, namespace: str | None) -> Tenant:
     """Return the tenant; its store is closed when the command ends."""
-    store = click.get_current_context().with_resource(open_ledger(store_url))
+    ledger = open_ledger(CompressorConfig(store_url=store_url))
+    store = click.get_current_context().with_resource(ledger)
     return Tenant(store, namespace or CompressorConfig.namespace, store_url)
 
 

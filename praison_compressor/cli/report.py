@@ -120,7 +120,7 @@ def _load_session(name: str, config: CompressorConfig) -> ReportData:
         Unusable: the name looks like a file, and neither file nor session exists.
     """
     try:
-        with open_ledger(config.store_url) as store:
+        with open_ledger(config) as store:
             Tenant(store, config.namespace, config.store_url).find_readable_session(name)
             return data_of_session(ContextCompressor(config, store=store), name)
     except (SessionNotFound, StoreUnavailable) as error:
