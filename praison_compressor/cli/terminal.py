@@ -236,7 +236,7 @@ class Unusable(CompressorError):
 
 
 FLAGS = {
-    # Commands that open an encrypted store have no `--set`: the environment has its key.
+    # Not every command that opens an encrypted store has `--set`: the environment has its key.
     **{name: f"--set {name}" for name in CompressorConfig.names() if name != "store_key"},
     **{name: f"--{name}" for name in ("model", "namespace", "keep", "since", "until")},
     "auxiliary_model": "--auxiliary-model",
