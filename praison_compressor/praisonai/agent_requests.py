@@ -39,9 +39,6 @@ from .running_turn import Turn, running_turn
 
 logger = logging.getLogger(__name__)
 
-_requests_of: weakref.WeakKeyDictionary[Turn, AgentRequests] = weakref.WeakKeyDictionary()
-"""Turn -> its agent's requests, which `Turn`, of a lower layer, cannot name."""
-
 
 class AgentRequests:
     """Handle one agent's requests; no error of ours ends a turn.
@@ -107,8 +104,7 @@ class AgentRequests:
     def _unrecorded_turn(self) -> Iterator[Turn]:
         """Run a turn; remember its answer; warn if no request passed."""
         before = self.request_count
-        turn = self._finder.new_turn()
-        _requests_of[turn] = self
+        turn = self._finder.new_turn(self)
         has_failed = False
         try:
             yield turn
@@ -126,7 +122,7 @@ class AgentRequests:
 
     def _end_turn(self, turn: Turn, has_failed: bool) -> None:
         self._finder.end_turn(turn)
-        conversation = self._finder.conversation_of(turn)
+        conversation = turn.conversation
         if conversation is None:
             return
         with self._log_failure("the turn's answer is not remembered"):
@@ -136,7 +132,7 @@ class AgentRequests:
 
     def _record(self, turn: Turn | None) -> None:
         """Record a finished turn's bill and answer in the store; never raise."""
-        conversation = self._finder.conversation_of(turn)
+        conversation = None if turn is None else turn.conversation
         if conversation is None:
             return
         with self._log_failure("the turn's answer is not recorded"):
@@ -187,11 +183,13 @@ class AgentRequests:
                 request.model,
             )
             return None, replace(request, messages=messages)
-        turn = running_turn() if running_requests() is self else None
-        conversation = self._finder.match_request(messages, turn or self._finder.new_turn())
+        turn = running_turn()
+        if turn is None or turn.requests is not self:
+            turn = self._finder.new_turn(self)
+        conversation = self._finder.match_request(messages, turn)
         with self._log_failure("sent without the steps of earlier turns"):
             engine = self._compressors.for_model(None)
-            whole = conversation.journal.complete(messages, engine, turn)
+            whole = conversation.journal.complete(messages, engine, turn, turn.bound)
             return conversation, replace(
                 request, messages=whole.messages, restored=whole.restored, foreign=whole.foreign
             )
@@ -387,7 +385,8 @@ class AgentRequests:
 def running_requests() -> AgentRequests | None:
     """Return the requests of the agent whose turn runs here, or None."""
     turn = running_turn()
-    return None if turn is None else _requests_of.get(turn)
+    requests: AgentRequests | None = None if turn is None else turn.requests
+    return requests
 
 
 def _charge(agent: Any, usage: Usage) -> None:

@@ -49,19 +49,14 @@ class ConversationFinder:
         self._agent = agent
         self._compressors = compressors
         self.conversations = conversations
-        self._starts: weakref.WeakKeyDictionary[Turn, TurnStart] = weakref.WeakKeyDictionary()
 
     # -------------------------------------------------------- in a turn
-
-    def conversation_of(self, turn: Turn | None) -> Conversation | None:
-        """Return a turn's conversation; None before its first request."""
-        start = None if turn is None else self._starts.get(turn)
-        return None if start is None else start.conversation
 
     @property
     def running(self) -> Conversation | None:
         """Return the running turn's conversation; None before its first request."""
-        return self.conversation_of(running_turn())
+        turn = running_turn()
+        return None if turn is None else turn.conversation
 
     @property
     def running_or_new(self) -> Conversation:
@@ -73,18 +68,17 @@ class ConversationFinder:
         """Return the running turn's conversation, else the history's."""
         return self.running or self._conversation_at_rest()
 
-    def new_turn(self) -> Turn:
-        """Return a turn that begins with the agent's history."""
+    def new_turn(self, requests: Any) -> Turn:
+        """Return a turn of the agent's `requests` that begins with the history."""
         history, bound = self.history, bot_conversation(self._agent()).bound
-        return Turn(history, digests_without_system(self._digest_messages(history)), bound)
+        digests = digests_without_system(self._digest_messages(history))
+        return Turn(requests, history, digests, bound)
 
     def match_request(self, messages: Sequence[Message], turn: Turn) -> Conversation:
         """Return the conversation of a turn's request; remember the request in it."""
         cached = self._digest_messages(messages)
         with self.conversations.lock:
-            start = self._starts.get(turn)
-            if start is None:
-                start = self._starts[turn] = self._start_turn(turn, cached)
+            start = turn.start = turn.start or self._start_turn(turn, cached)
             start.conversation.receive(cached, start.length)
             return self.conversations.remember(start.conversation)
 
@@ -100,8 +94,7 @@ class ConversationFinder:
 
     def end_turn(self, turn: Turn) -> None:
         """Remember the host's history after a turn, if still that turn's."""
-        start = self._starts.get(turn)
-        history = self.history
+        start, history = turn.start, self.history
         if start is None:
             return
         conversation = start.conversation

@@ -9,21 +9,32 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
+from .conversations import Conversation, TurnStart
+
 T = TypeVar("T")
 
 # ------------------------------------------------------------ the turn
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Turn:
     """One turn of an agent, whose requests belong to one conversation."""
 
+    requests: Any
+    """The agent's `AgentRequests`, a class of a higher module."""
     history: list[Any] | None
     """The host's list of messages when the turn began."""
     digests: tuple[str, ...]
     """Digests of that list then."""
     bound: int = 0
     """Messages to which the host bounds that list; 0: unknown."""
+    start: TurnStart | None = None
+    """Set by the turn's first request."""
+
+    @property
+    def conversation(self) -> Conversation | None:
+        """Return the turn's conversation; None before its first request."""
+        return None if self.start is None else self.start.conversation
 
 
 _turn_here: ContextVar[Turn | None] = ContextVar("praison_compressor_turn", default=None)
