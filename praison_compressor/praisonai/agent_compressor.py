@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -64,15 +63,10 @@ class AgentCompressor:
         if is_wanted:
             self._recall.give(agent)
 
-    def turn(self) -> AbstractContextManager[Turn]:
-        """Run a turn of the agent, in which only this compressor compresses."""
+    def turn(self) -> Turn:
+        """Return a turn of the agent, in which only this compressor compresses."""
         self._settings.compress_alone(self._agent())
         return self.requests.turn()
-
-    def aturn(self) -> AbstractAsyncContextManager[Turn]:
-        """Run a turn as `turn` does, without blocking the event loop."""
-        self._settings.compress_alone(self._agent())
-        return self.requests.aturn()
 
     def leave(self) -> None:
         """Restore the agent's own settings and tools."""

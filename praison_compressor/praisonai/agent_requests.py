@@ -6,8 +6,8 @@ import asyncio
 import logging
 import re
 import weakref
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -73,66 +73,30 @@ class AgentRequests:
 
     # ------------------------------------------------------------ turns
 
-    @contextmanager
-    def turn(self) -> Iterator[Turn]:
-        """Run a turn of the agent; record it even if it raises."""
-        turn = None
-        try:
-            with self._unrecorded_turn() as turn:
-                yield turn
-        except GeneratorExit:
-            turn = None  # the collector may close a stream inside the store's own lock
-            raise
-        finally:
-            self._record(turn)
+    def turn(self) -> Turn:
+        """Return a turn of the agent, to be run as a block."""
+        return self._finder.new_turn(self)
 
-    @asynccontextmanager
-    async def aturn(self) -> AsyncIterator[Turn]:
-        """Run a turn as `turn` does, without blocking the event loop."""
-        turn = None
-        try:
-            with self._unrecorded_turn() as turn:
-                yield turn
-        except GeneratorExit:
-            turn = None  # a closed coroutine must not wait
-            raise
-        finally:
-            if turn is not None:
-                await asyncio.to_thread(self._record, turn)
-
-    @contextmanager
-    def _unrecorded_turn(self) -> Iterator[Turn]:
-        """Run a turn; remember its answer; warn if no request passed."""
-        before = self.request_count
-        turn = self._finder.new_turn(self)
-        has_failed = False
-        try:
-            yield turn
-        except Exception:
-            has_failed = True
-            raise
-        finally:
-            self._end_turn(turn, has_failed)
-        if self.request_count == before and self._is_first("unseen"):
+    def end_turn(self, turn: Turn, error: type[BaseException] | None) -> None:
+        """Remember a turn's answer; warn if no request passed."""
+        self._finder.end_turn(turn)
+        if turn.conversation is not None:
+            with self._log_failure("the turn's answer is not remembered"):
+                engine = self._compressors.for_model(None)
+                history = self._finder.history or ()
+                has_failed = error is not None and issubclass(error, Exception)
+                turn.conversation.journal.end_turn(history, engine, has_failed=has_failed)
+        is_unseen = error is None and self.request_count == turn.earlier_requests
+        if is_unseen and self._is_first("unseen"):
             logger.warning(
                 "agent %s: a turn ended and no request passed the compressor: something else "
                 "answered, or the host has changed; run `praison-compressor doctor`",
                 agent_title(self._agent()),
             )
 
-    def _end_turn(self, turn: Turn, has_failed: bool) -> None:
-        self._finder.end_turn(turn)
-        conversation = turn.conversation
-        if conversation is None:
-            return
-        with self._log_failure("the turn's answer is not remembered"):
-            engine = self._compressors.for_model(None)
-            history = self._finder.history or ()
-            conversation.journal.end_turn(history, engine, has_failed=has_failed)
-
-    def _record(self, turn: Turn | None) -> None:
+    def record_turn(self, turn: Turn) -> None:
         """Record a finished turn's bill and answer in the store; never raise."""
-        conversation = None if turn is None else turn.conversation
+        conversation = turn.conversation
         if conversation is None:
             return
         with self._log_failure("the turn's answer is not recorded"):
@@ -185,7 +149,7 @@ class AgentRequests:
             return None, replace(request, messages=messages)
         turn = running_turn()
         if turn is None or turn.requests is not self:
-            turn = self._finder.new_turn(self)
+            turn = self.turn()
         conversation = self._finder.match_request(messages, turn)
         with self._log_failure("sent without the steps of earlier turns"):
             engine = self._compressors.for_model(None)

@@ -72,7 +72,7 @@ class ConversationFinder:
         """Return a turn of the agent's `requests` that begins with the history."""
         history, bound = self.history, bot_conversation(self._agent()).bound
         digests = digests_without_system(self._digest_messages(history))
-        return Turn(requests, history, digests, bound)
+        return Turn(requests, requests.request_count, history, digests, bound)
 
     def match_request(self, messages: Sequence[Message], turn: Turn) -> Conversation:
         """Return the conversation of a turn's request; remember the request in it."""
