@@ -20,7 +20,7 @@ from ..ledger.stores import DurableStore, SessionInfo, Store
 from ..messages import Message, content_digest, leading_count
 from ..messages.dropped_steps import CompletedRequest, history_from
 from ..recall.tools import recall_tools
-from .agent_ledger import Forgotten, host_leftovers, host_session
+from .agent_ledger import Forgotten, host_leftovers, host_store
 from .agent_requests import AgentRequests
 from .context_param import HostSettings, RequestedContext
 from .conversation_finder import ConversationFinder, is_under, new_session_id
@@ -327,8 +327,7 @@ class AgentCompressor:
                 "the ledger is in memory: nothing of it is kept, and it ends with this process"
             )
         erased = self.ledger.forget(self.config.namespace, target or self.session_id)
-        host_store, _ = host_session(self._agent()) or (None, "")
-        return Forgotten(erased, host_leftovers(host_store, erased.sessions))
+        return Forgotten(erased, host_leftovers(host_store(self._agent()), erased.sessions))
 
 
 def _make_recall_tools(

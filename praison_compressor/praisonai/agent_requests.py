@@ -16,25 +16,15 @@ from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
 from ..events import Event
 from ..ledger.segments import Usage
-from ..messages import Message, text_of
+from ..messages import Message
 from ..messages.exchanges import common_length
-from ..messages.thinking import signatures, without_thinking
-from ..tokens.refusals import overflow_of
 from .agent_ledger import agent_title
 from .conversation_finder import ConversationFinder, carries_conversation, without_window
 from .conversations import Choices, Conversation
 from .model_compressors import ModelCompressors
 from .notices import Notices
 from .recall_tools import RecallTools
-from .request_shapes import (
-    ROLE_ORDER,
-    HostRequest,
-    SentRequest,
-    alternate_roles,
-    is_thinking_refused,
-    refused_key,
-    without_model_keys,
-)
+from .request_shapes import HostRequest, SentRequest
 from .running_turn import Turn, running_turn
 
 logger = logging.getLogger(__name__)
@@ -43,8 +33,7 @@ logger = logging.getLogger(__name__)
 class AgentRequests:
     """Handle one agent's requests; no error of ours ends a turn.
 
-    A `Conversation` holds the state of one conversation. This object holds the state that all
-    conversations share: refused keys, invalid thinking, and failures that were logged once.
+    A `Conversation` holds the state of one conversation, `ModelCompressors` that of each model.
     """
 
     def __init__(
@@ -59,7 +48,7 @@ class AgentRequests:
     ) -> None:
         """`automatic`: False compresses only requests that the model would refuse."""
         self._agent = agent
-        self._compressors = compressors
+        self.compressors = compressors
         self._notices = notices
         self._recall = recall
         self._automatic = automatic
@@ -67,9 +56,7 @@ class AgentRequests:
         self.request_count = 0
         """Requests of this agent in this process."""
         self._failures: set[str] = set()
-        self._refused_keys: set[tuple[str | None, str]] = set()
-        self._invalid_thinking: frozenset[str] = frozenset()
-        """Signatures of thinking that a provider refused behind a changed prefix."""
+        """Failures that were logged once."""
 
     # ------------------------------------------------------------ turns
 
@@ -82,7 +69,7 @@ class AgentRequests:
         self._finder.end_turn(turn)
         if turn.conversation is not None:
             with self._log_failure("the turn's answer is not remembered"):
-                engine = self._compressors.for_model(None)
+                engine = self.compressors.for_model(None)
                 history = self._finder.history or ()
                 has_failed = error is not None and issubclass(error, Exception)
                 turn.conversation.journal.end_turn(history, engine, has_failed=has_failed)
@@ -100,7 +87,7 @@ class AgentRequests:
         if conversation is None:
             return
         with self._log_failure("the turn's answer is not recorded"):
-            engine = self._compressors.for_model(None)
+            engine = self.compressors.for_model(None)
             engine.billing.account(conversation.session_id).save(engine.store)
             conversation.journal.record(engine)
             self._finder.conversations.bound_journals()
@@ -122,14 +109,14 @@ class AgentRequests:
         try:
             # In a thread: the first request opens a store and reads a vocabulary.
             conversation, request = await asyncio.to_thread(self._complete_request, request)
-            is_uncertain = self._compressors.is_trial_uncertain(request.model)
+            is_uncertain = self.compressors.is_trial_uncertain(request.model)
             if conversation is not None and self._automatic and not is_uncertain:
                 view = await self._compress(conversation, request)
             else:
                 view = await asyncio.to_thread(self._view_in_room, conversation, request)
         except Exception as error:
             view = await asyncio.to_thread(self._view_after_failure, conversation, request, error)
-        return self._adapt_to_model(request, view)
+        return self.compressors.adapt_view(request, view)
 
     def _complete_request(self, request: HostRequest) -> tuple[Conversation | None, HostRequest]:
         """Return a request's conversation, and the request with its dropped steps.
@@ -152,21 +139,12 @@ class AgentRequests:
             turn = self.turn()
         conversation = self._finder.match_request(messages, turn)
         with self._log_failure("sent without the steps of earlier turns"):
-            engine = self._compressors.for_model(None)
+            engine = self.compressors.for_model(None)
             whole = conversation.journal.complete(messages, engine, turn, turn.bound)
             return conversation, replace(
                 request, messages=whole.messages, restored=whole.restored, foreign=whole.foreign
             )
         return conversation, replace(request, messages=messages)
-
-    def _adapt_to_model(self, request: HostRequest, view: Sequence[Message]) -> Sequence[Message]:
-        """Return the view without what the request's model has refused."""
-        foreign = {id(message) for message in request.foreign}
-        view = [without_model_keys(m) if id(m) in foreign else m for m in view]
-        if self._invalid_thinking:
-            invalid = self._invalid_thinking
-            view = [without_thinking(m) if signatures(m) & invalid else m for m in view]
-        return alternate_roles(view) if ROLE_ORDER in self.refused_keys(request) else view
 
     async def _compress(
         self, conversation: Conversation, request: HostRequest
@@ -174,8 +152,8 @@ class AgentRequests:
         async with self._notices.during(request.messages):
             kept = Choices(keep=conversation.choices.keep)
             options = {**conversation.options, **kept.options(request.messages)}
-            overhead = await asyncio.to_thread(self._compressors.overhead, request)
-            engine = self._compressors.for_model(request.model)
+            overhead = await asyncio.to_thread(self.compressors.overhead, request)
+            engine = self.compressors.for_model(request.model)
             result = await engine.compress(request.messages, **options, overhead_tokens=overhead)
         conversation.drop_kept(len(kept.keep))
         conversation.remember_sent(result, request, engine)
@@ -186,7 +164,7 @@ class AgentRequests:
         self, conversation: Conversation, result: CompressResult, engine: ContextCompressor
     ) -> None:
         """Give the agent what follows a compression: recall tools, charge and report."""
-        if self._compressors.config.recall and (result.segments or result.masked):
+        if self.compressors.config.recall and (result.segments or result.masked):
             self._recall.give(self._agent())
         _charge(self._agent(), result.usage)
         if result.written or result.newly_masked:
@@ -209,7 +187,7 @@ class AgentRequests:
             )
         self._notices(Event("failed", self._finder.running_or_new.session_id, {"reason": cause}))
         with self._log_failure("sent as it is"):
-            overhead = self._compressors.overhead(request)
+            overhead = self.compressors.overhead(request)
             return self._fit_view(conversation, request, logged=error, overhead_tokens=overhead)
         return request.messages
 
@@ -217,14 +195,14 @@ class AgentRequests:
         self, conversation: Conversation | None, request: HostRequest
     ) -> Sequence[Message]:
         """Return the ledger's view, smaller only if the model would refuse it."""
-        room = self._compressors.room(request)
+        room = self.compressors.room(request)
         return self._fit_view(conversation, request, target_tokens=room)
 
     def _fit_view(
         self, conversation: Conversation | None, request: HostRequest, **options: Any
     ) -> Sequence[Message]:
         """Return the best view without recording it in the ledger."""
-        engine = self._compressors.for_model(request.model)
+        engine = self.compressors.for_model(request.model)
         target = conversation or self._finder.running_or_new
         result = engine.best(request.messages, **target.options, **options)
         if conversation is not None:
@@ -248,11 +226,11 @@ class AgentRequests:
     async def record_calls(self, request: HostRequest, message: Message) -> None:
         """Record an answer's calls: the turn may stop before their results."""
         conversation = self._finder.running
-        if conversation is None or not self._compressors.config.keep_tool_steps:
+        if conversation is None or not self.compressors.config.keep_tool_steps:
             return
         with self._log_failure("the calls of an answer are not recorded"):
             if carries_conversation(self._agent(), request.messages):
-                engine = self._compressors.for_model(request.model)
+                engine = self.compressors.for_model(request.model)
                 await asyncio.to_thread(conversation.journal.add_calls, message, engine)
 
     def record_usage(self, sent: SentRequest, usage: RequestUsage, previous: RequestUsage) -> None:
@@ -262,11 +240,11 @@ class AgentRequests:
         """
         with self._log_failure("nothing learned from the usage"):
             if not previous.input:
-                self._compressors.learn_usage(sent, usage.input)
+                self.compressors.learn_usage(sent, usage.input)
             conversation = self._finder.running
             request = sent.request
             if conversation is not None and usage != previous:
-                engine = self._compressors.for_model(request.model)
+                engine = self.compressors.for_model(request.model)
                 bill = self._bill_report(request, conversation, usage, previous)
                 engine.billing.account(conversation.session_id).add(bill)
                 messages = engine.tokens.cache.all(request.messages)
@@ -291,7 +269,7 @@ class AgentRequests:
         self, request: HostRequest, conversation: Conversation, usage: RequestUsage
     ) -> RequestUsage:
         """Return what the host's own request would have used, by our count."""
-        tokens = self._compressors.for_model(request.model).tokens
+        tokens = self.compressors.for_model(request.model).tokens
         messages = tokens.cache.all(request.messages)
         sizes = tokens.each(messages)
         digests = [message.digest for message in messages]
@@ -304,46 +282,12 @@ class AgentRequests:
     def learn_from_answer(self, sent: SentRequest) -> None:
         """Learn from a request that the provider took."""
         with self._log_failure("nothing learned from an answer"):
-            self._compressors.learn_pass(sent)
-
-    # ------------------------------------------------------------ refusals
-
-    def give_up(self, request: HostRequest) -> None:
-        """Forget the window that was tried for a request in vain."""
-        self._compressors.end_trial(request)
-
-    @property
-    def cache_ttl(self) -> str | None:
-        """Return the life of cache marks, or None for the provider's own."""
-        return self._compressors.config.cache_ttl
-
-    def refused_keys(self, request: HostRequest) -> frozenset[str]:
-        """Return what the request's model has refused."""
-        return frozenset(key for model, key in self._refused_keys if model == request.model)
+            self.compressors.learn_pass(sent)
 
     async def next_view(self, sent: SentRequest, error: Exception) -> Sequence[Message] | None:
         """Return another view after a refusal, or None if none may pass."""
-        is_learned = await asyncio.to_thread(self._learn_from_refusal, sent, error)
+        is_learned = await asyncio.to_thread(self.compressors.learn_refusal, sent, error)
         return await self.view(sent.request) if is_learned else None
-
-    def _learn_from_refusal(self, sent: SentRequest, error: Exception) -> bool:
-        """Learn from a refusal; return whether another view may pass."""
-        request, view = sent
-        if is_thinking_refused(error):
-            thinking = frozenset[str]().union(*map(signatures, view)) - self._invalid_thinking
-            self._invalid_thinking |= thinking
-            return bool(thinking)
-        name = agent_title(self._agent())
-        key = refused_key(error)
-        if key is not None and key not in self.refused_keys(request):
-            logger.info("agent %s: %s does not take %s", name, request.model, key)
-            self._refused_keys.add((request.model, key))
-            return True
-        overflow = overflow_of(error, self._compressors.size(sent), map(text_of, view))
-        if overflow is None or not self._compressors.shrink(sent, overflow, str(error)):
-            return False
-        logger.info("agent %s: %s refused a request as too long", name, request.model)
-        return True
 
 
 def running_requests() -> AgentRequests | None:
