@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,11 +15,10 @@ from ..concurrency import run
 from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..events import Listener
-from ..ledger.segments import Segment, Session
+from ..ledger.segments import Segment
 from ..ledger.stores import DurableStore, SessionInfo, Store
 from ..messages import Message, content_digest, leading_count
 from ..messages.dropped_steps import CompletedRequest, history_from
-from ..recall.tools import recall_tools
 from .agent_ledger import Forgotten, host_leftovers, host_store
 from .agent_requests import AgentRequests
 from .context_param import HostSettings, RequestedContext
@@ -28,7 +27,7 @@ from .conversations import Choices, ChosenMessage, Conversation, Conversations, 
 from .journal import KeptSteps, count_kept_steps
 from .model_compressors import ModelCompressors
 from .notices import Notices
-from .recall_tools import RecallTools, drop_copied, readable_archive, wants_recall
+from .recall_tools import RecallTools, drop_copied, wants_recall
 from .replies import Status, status_of
 from .running_turn import Turn, bot_conversation
 
@@ -51,7 +50,7 @@ class AgentCompressor:
         self._compressors = ModelCompressors(config, self._agent, own_model, self._notices)
         self._settings = HostSettings(agent, requested)
         self._finder = ConversationFinder(self._agent, self._compressors, self._conversations)
-        self._recall = RecallTools(_make_recall_tools(self._finder, self._compressors))
+        self._recall = RecallTools(self._agent, self._finder, self._compressors)
         self.requests = AgentRequests(
             self._agent,
             self._compressors,
@@ -61,7 +60,7 @@ class AgentCompressor:
             automatic=requested.automatic,
         )
         if is_wanted:
-            self._recall.give(agent)
+            self._recall.give()
 
     def turn(self) -> Turn:
         """Return a turn of the agent, in which only this compressor compresses."""
@@ -72,7 +71,7 @@ class AgentCompressor:
         """Restore the agent's own settings and tools."""
         agent = self._agent()
         if agent is not None:
-            self._recall.take_back(agent)
+            self._recall.take_back()
             self._settings.restore(agent)
 
     # ------------------------------------------------------------ the conversation now
@@ -328,29 +327,3 @@ class AgentCompressor:
             )
         erased = self.ledger.forget(self.config.namespace, target or self.session_id)
         return Forgotten(erased, host_leftovers(host_store(self._agent()), erased.sessions))
-
-
-def _make_recall_tools(
-    finder: ConversationFinder, compressors: ModelCompressors
-) -> list[Callable[..., str]]:
-    """Return the recall tools, which keep no agent alive."""
-
-    def conversation() -> Conversation:  # at each call: each turn has its own conversation
-        running = finder.running
-        if running is None:
-            raise StoreUnavailable(
-                "no turn of this agent runs here, so it is not known whose conversation to read; "
-                "nothing was read"
-            )
-        return running
-
-    def session() -> Session:
-        namespace = compressors.config.namespace
-        return compressors.open_ledger().open(namespace, conversation().session_id)
-
-    return recall_tools(
-        lambda: readable_archive(compressors.open_ledger(), session(), conversation().may_recall),
-        session,
-        lambda text: compressors.for_model(None).tokens.text(text),
-        turn=lambda: (conversation().session_id, conversation().progress),
-    )

@@ -165,7 +165,7 @@ class AgentRequests:
     ) -> None:
         """Give the agent what follows a compression: recall tools, charge and report."""
         if self.compressors.config.recall and (result.segments or result.masked):
-            self._recall.give(self._agent())
+            self._recall.give()
         _charge(self._agent(), result.usage)
         if result.written or result.newly_masked:
             self._notices.report_compression(conversation, engine)
@@ -220,7 +220,7 @@ class AgentRequests:
     def offer_recall(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the request's parameters, with the recall tools after the first compression."""
         with self._log_failure("sent without the recall tools"):
-            return self._recall.add_to_request(self._agent(), params)
+            return self._recall.add_to_request(params)
         return params
 
     async def record_calls(self, request: HostRequest, message: Message) -> None:

@@ -54,9 +54,11 @@ class ConversationFinder:
 
     @property
     def running(self) -> Conversation | None:
-        """Return the running turn's conversation; None before its first request."""
+        """Return the agent's running conversation; None before a turn's first request."""
         turn = running_turn()
-        return None if turn is None else turn.conversation
+        if turn is None or turn.conversations is not self.conversations:
+            return None  # no turn, or another agent's
+        return turn.conversation
 
     @property
     def running_or_new(self) -> Conversation:
@@ -72,7 +74,8 @@ class ConversationFinder:
         """Return a turn of the agent's `requests` that begins with the history."""
         history, bound = self.history, bot_conversation(self._agent()).bound
         digests = digests_without_system(self._digest_messages(history))
-        return Turn(requests, requests.request_count, history, digests, bound)
+        conversations, count = self.conversations, requests.request_count
+        return Turn(requests, conversations, count, history, digests, bound)
 
     def match_request(self, messages: Sequence[Message], turn: Turn) -> Conversation:
         """Return the conversation of a turn's request; remember the request in it."""

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from .conversations import Conversation, TurnStart
+from .conversations import Conversation, Conversations, TurnStart
 
 T = TypeVar("T")
 
@@ -26,6 +26,8 @@ class Turn:
 
     requests: Any
     """The agent's `AgentRequests`, a class of a higher module."""
+    conversations: Conversations
+    """The agent's conversations, none of another agent's."""
     earlier_requests: int
     """Number of the agent's requests before the turn."""
     history: list[Any] | None
