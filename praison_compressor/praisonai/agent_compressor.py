@@ -52,7 +52,6 @@ class AgentCompressor:
         self._finder = ConversationFinder(self._agent, self._compressors, self._conversations)
         self._recall = RecallTools(self._agent, self._finder, self._compressors)
         self.requests = AgentRequests(
-            self._agent,
             self._compressors,
             self._finder,
             self._notices,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,11 +14,9 @@ from ..compressor.bills import Bill, RequestUsage
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
 from ..events import Event
-from ..ledger.segments import Usage
 from ..messages import Message
 from ..messages.exchanges import common_length
-from .agent_ledger import agent_title
-from .conversation_finder import ConversationFinder, carries_conversation, without_window
+from .conversation_finder import ConversationFinder
 from .conversations import Choices, Conversation
 from .model_compressors import ModelCompressors
 from .notices import Notices
@@ -38,7 +35,6 @@ class AgentRequests:
 
     def __init__(
         self,
-        agent: weakref.ref[Any],
         compressors: ModelCompressors,
         finder: ConversationFinder,
         notices: Notices,
@@ -47,7 +43,6 @@ class AgentRequests:
         automatic: bool,
     ) -> None:
         """`automatic`: False compresses only requests that the model would refuse."""
-        self._agent = agent
         self.compressors = compressors
         self._notices = notices
         self._recall = recall
@@ -78,7 +73,7 @@ class AgentRequests:
             logger.warning(
                 "agent %s: a turn ended and no request passed the compressor: something else "
                 "answered, or the host has changed; run `praison-compressor doctor`",
-                agent_title(self._agent()),
+                self._finder.agent_title,
             )
 
     def record_turn(self, turn: Turn) -> None:
@@ -98,7 +93,7 @@ class AgentRequests:
         try:
             yield
         except Exception:
-            logger.exception("agent %s: %s", agent_title(self._agent()), outcome)
+            logger.exception("agent %s: %s", self._finder.agent_title, outcome)
 
     # ------------------------------------------------------------ views
 
@@ -123,13 +118,12 @@ class AgentRequests:
 
         The conversation is None for a request outside any, such as one for a title.
         """
-        agent = self._agent()
-        messages = without_window(agent, request.messages)
-        if not carries_conversation(agent, messages):
+        messages = self._finder.without_window(request.messages)
+        if not self._finder.is_carried_by(messages):
             logger.debug(
                 "agent %s: a request of %d messages to %s is no part of the conversation: not "
                 "recorded",
-                agent_title(agent),
+                self._finder.agent_title,
                 len(messages),
                 request.model,
             )
@@ -166,7 +160,7 @@ class AgentRequests:
         """Give the agent what follows a compression: recall tools, charge and report."""
         if self.compressors.config.recall and (result.segments or result.masked):
             self._recall.give()
-        _charge(self._agent(), result.usage)
+        self._notices.charge(result.usage)
         if result.written or result.newly_masked:
             self._notices.report_compression(conversation, engine)
 
@@ -183,7 +177,7 @@ class AgentRequests:
             is_logged = conversation is not None and conversation.journal.has_logged(error)
             reason = "the store's failure, as logged" if is_logged else cause
             logger.warning(
-                "agent %s: sent as well as it fits: %s", agent_title(self._agent()), reason
+                "agent %s: sent as well as it fits: %s", self._finder.agent_title, reason
             )
         self._notices(Event("failed", self._finder.running_or_new.session_id, {"reason": cause}))
         with self._log_failure("sent as it is"):
@@ -229,7 +223,7 @@ class AgentRequests:
         if conversation is None or not self.compressors.config.keep_tool_steps:
             return
         with self._log_failure("the calls of an answer are not recorded"):
-            if carries_conversation(self._agent(), request.messages):
+            if self._finder.is_carried_by(request.messages):
                 engine = self.compressors.for_model(request.model)
                 await asyncio.to_thread(conversation.journal.add_calls, message, engine)
 
@@ -295,14 +289,3 @@ def running_requests() -> AgentRequests | None:
     turn = running_turn()
     requests: AgentRequests | None = None if turn is None else turn.requests
     return requests
-
-
-def _charge(agent: Any, usage: Usage) -> None:
-    """Add the cost of summaries to the agent's `cost_summary`."""
-    sums = ("_cost_lock", "_total_cost", "_total_tokens_in", "_total_tokens_out")
-    if usage == Usage() or not all(hasattr(agent, name) for name in sums):
-        return
-    with agent._cost_lock:
-        agent._total_cost += usage.cost or 0.0
-        agent._total_tokens_in += usage.prompt_tokens
-        agent._total_tokens_out += usage.completion_tokens

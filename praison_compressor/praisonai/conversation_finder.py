@@ -21,7 +21,7 @@ from typing import Any
 
 from ..messages import Message, digest, is_system, leading_count, text_of
 from ..messages.digests import CachedMessage
-from .agent_ledger import has_any_message, session_id_of, stored_sessions
+from .agent_ledger import agent_title, has_any_message, session_id_of, stored_sessions
 from .conversations import Conversation, Conversations, TurnStart, digests_without_system
 from .model_compressors import ModelCompressors
 from .running_turn import Turn, bot_conversation, running_turn
@@ -117,6 +117,11 @@ class ConversationFinder:
     # -------------------------------------------------------- between turns
 
     @property
+    def agent_title(self) -> str:
+        """Return the agent's name for a log line."""
+        return agent_title(self._agent())
+
+    @property
     def host_id(self) -> str | None:
         """Return the bot's id of the conversation, else the agent's session id."""
         agent = self._agent()
@@ -148,6 +153,46 @@ class ConversationFinder:
             conversation.identify_by(cached)
             self.conversations.assign_history(conversation, self.history)
             return self.conversations.remember(conversation)
+
+    # -------------------------------------------------------- what is no conversation
+
+    def is_carried_by(self, messages: Sequence[Message]) -> bool:
+        """Return whether a request carries a part of the agent's conversation.
+
+        Such a request starts as the agent's history does, or has two messages of that history.
+        Memory extraction, guardrails, titles and planners send other messages.
+        """
+        history = list(self.history or ())
+        first, sent = _first_message(history), _first_message(messages)
+        if first is None or sent is None or digest(first) == digest(sent):
+            return True
+        # In the first turn the host may send more than it records: a template, retrieved text.
+        if len(history) <= 2 and text_of(first) in text_of(sent):
+            return True
+        return len(set(map(digest, history)).intersection(map(digest, messages))) > 1
+
+    def without_window(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Return the messages without the host's copy of the newest ones.
+
+        With `memory={"history": True}` the host sends the newest messages of the stored session,
+        then the agent's history, which has them too (agent/chat_mixin.py:1049). That window moves
+        on every turn: no two requests would begin alike, and no summary would match. The host's
+        summary of messages before the window goes too, because the agent's history has them.
+        """
+        history = list(self.history or ())
+        users = [i for i, message in enumerate(history) if message.get("role") == "user"]
+        finished = history[: users[-1]] if users else []
+        start = _last_run(messages, finished)
+        if start is None:
+            return messages
+        starts = range(leading_count(messages), start)
+        for first in starts:
+            # The window may begin amid a turn, but the part shared with the history begins a turn.
+            is_turn = first == starts.start or messages[first].get("role") == "user"
+            if is_turn and _last_run(finished, list(messages[first:start])) is not None:
+                leading = (m for m in messages[:first] if not is_host_summary(m))
+                return [*leading, *messages[start:]]
+        return messages
 
     # -------------------------------------------------------- decided by messages
 
@@ -223,51 +268,8 @@ def _single_best(scores: dict[Conversation, tuple[bool, int]]) -> Conversation |
     return best[0] if len(best) == 1 else None
 
 
-# ------------------------------------------------------------ what is no conversation
-
-
-def carries_conversation(agent: Any, messages: Sequence[Message]) -> bool:
-    """Return whether a request carries a part of the agent's conversation.
-
-    Such a request starts as the agent's history does, or has two messages of that history. Memory
-    extraction, guardrails, titles and planners send other messages.
-    """
-    history = list(getattr(agent, "chat_history", None) or ())
-    first, sent = _first_message(history), _first_message(messages)
-    if first is None or sent is None or digest(first) == digest(sent):
-        return True
-    # In the first turn the host may send more than it records: a template, retrieved text.
-    if len(history) <= 2 and text_of(first) in text_of(sent):
-        return True
-    return len(set(map(digest, history)).intersection(map(digest, messages))) > 1
-
-
 def _first_message(messages: Sequence[Message]) -> Message | None:
     return next((message for message in messages if not is_system(message)), None)
-
-
-def without_window(agent: Any, messages: Sequence[Message]) -> Sequence[Message]:
-    """Return the messages without the host's copy of the newest ones.
-
-    With `memory={"history": True}` the host sends the newest messages of the stored session, then
-    the agent's history, which has them too (agent/chat_mixin.py:1049). That window moves on every
-    turn: no two requests would begin alike, and no summary would match. The host's summary of
-    messages before the window goes too, because the agent's history has them.
-    """
-    history = list(getattr(agent, "chat_history", None) or ())
-    users = [i for i, message in enumerate(history) if message.get("role") == "user"]
-    finished = history[: users[-1]] if users else []
-    start = _last_run(messages, finished)
-    if start is None:
-        return messages
-    starts = range(leading_count(messages), start)
-    for first in starts:
-        # The window may begin amid a turn, but the part shared with the history begins a turn.
-        is_turn = first == starts.start or messages[first].get("role") == "user"
-        if is_turn and _last_run(finished, list(messages[first:start])) is not None:
-            leading = (m for m in messages[:first] if not is_host_summary(m))
-            return [*leading, *messages[start:]]
-    return messages
 
 
 def is_host_summary(message: Message) -> bool:
