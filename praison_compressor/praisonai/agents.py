@@ -130,7 +130,7 @@ class HostCall(NamedTuple):
 
 @functools.lru_cache
 def _position_of(method: Callable[..., Any], name: str) -> int:
-    """Return a parameter's index after `self`; 0 if it has no name."""
+    """Return a parameter's index after `self`; 0 if not named."""
     names = list(inspect.signature(method).parameters)[1:]
     return names.index(name) if name in names else 0
 

@@ -82,7 +82,7 @@ class Journal:
     def complete(
         self, messages: Sequence[Message], engine: ContextCompressor, turn: Hashable, bound: int
     ) -> CompletedRequest:
-        """Return a turn's request with the messages the host left out; record it.
+        """Return a request with the messages the host left out; record it.
 
         `bound`: messages to which the host bounds its list; 0: unknown.
         """
