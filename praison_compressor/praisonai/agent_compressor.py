@@ -64,7 +64,7 @@ class AgentCompressor:
     def turn(self) -> Turn:
         """Return a turn of the agent, in which only this compressor compresses."""
         self._settings.compress_alone(self._agent())
-        return self.requests.turn()
+        return self._finder.new_turn(self.requests)
 
     def leave(self) -> None:
         """Restore the agent's own settings and tools."""

@@ -38,7 +38,7 @@ def host_session_id(agent: Any) -> str | None:
 
 
 def host_store(agent: Any) -> Any:
-    """Return the host's store of the agent's session if that is on disk, else None.
+    """Return the host's store of the session, None unless on disk.
 
     A database adapter (`db=`) or a store without a directory may be on another machine. Its
     conversations must not be written to a disk of this one.
@@ -80,24 +80,24 @@ def open_agent_ledger(config: CompressorConfig, agent: Any) -> Store:
 
 
 def _open_store(config: CompressorConfig, agent: Any) -> Store:
-    url, stored = config.store_url, host_store(agent)
-    if url is None and stored is None:
+    url, on_disk = config.store_url, host_store(agent)
+    if url is None and on_disk is None:
         return MemoryStore()
-    stored = getattr(agent, "_session_store", None) if stored is None else stored
+    sessions = getattr(agent, "_session_store", None) if on_disk is None else on_disk
     codec = None
-    if any("encrypt" in kind.__name__.lower() for kind in type(stored).__mro__):
-        codec = _codec_of(stored)
+    if any("encrypt" in kind.__name__.lower() for kind in type(sessions).__mro__):
+        codec = _codec_of(sessions)
         url = url or str(default_path(encrypted=True))
     elif url is not None:
         return default_store(config)
     return open_store(url, codec=codec, redact_secrets=config.redact_secrets is not False)
 
 
-def _codec_of(host_store: Any) -> Any:
-    codec = getattr(host_store, "_fernet", None)
+def _codec_of(store: Any) -> Any:
+    codec = getattr(store, "_fernet", None)
     if hasattr(codec, "encrypt") and hasattr(codec, "decrypt"):
         return codec
-    name = type(host_store).__name__
+    name = type(store).__name__
     raise ConfigError(
         f"the agent's sessions are encrypted by a {name}, which has no usable key; name store_url"
     )

@@ -1,4 +1,4 @@
-"""Make the view of each request; learn from answers and refusals."""
+"""Make the view of each request; record and bill its answer."""
 
 from __future__ import annotations
 
@@ -55,10 +55,6 @@ class AgentRequests:
 
     # ------------------------------------------------------------ turns
 
-    def turn(self) -> Turn:
-        """Return a turn of the agent, to be run as a block."""
-        return self._finder.new_turn(self)
-
     def end_turn(self, turn: Turn, error: type[BaseException] | None) -> None:
         """Remember a turn's answer; warn if no request passed."""
         self._finder.end_turn(turn)
@@ -68,7 +64,7 @@ class AgentRequests:
                 history = self._finder.history or ()
                 has_failed = error is not None and issubclass(error, Exception)
                 turn.conversation.journal.end_turn(history, engine, has_failed=has_failed)
-        is_unseen = error is None and self.request_count == turn.earlier_requests
+        is_unseen = error is None and self.request_count == turn.request_count_before
         if is_unseen and self._is_first("unseen"):
             logger.warning(
                 "agent %s: a turn ended and no request passed the compressor: something else "
@@ -108,7 +104,10 @@ class AgentRequests:
             if conversation is not None and self._automatic and not is_uncertain:
                 view = await self._compress(conversation, request)
             else:
-                view = await asyncio.to_thread(self._view_in_room, conversation, request)
+                room = await asyncio.to_thread(self.compressors.room, request)
+                view = await asyncio.to_thread(
+                    self._fit_view, conversation, request, target_tokens=room
+                )
         except Exception as error:
             view = await asyncio.to_thread(self._view_after_failure, conversation, request, error)
         return self.compressors.adapt_view(request, view)
@@ -119,6 +118,7 @@ class AgentRequests:
         The conversation is None for a request outside any, such as one for a title.
         """
         messages = self._finder.without_window(request.messages)
+        request = replace(request, messages=messages)
         if not self._finder.is_carried_by(messages):
             logger.debug(
                 "agent %s: a request of %d messages to %s is no part of the conversation: not "
@@ -127,18 +127,18 @@ class AgentRequests:
                 len(messages),
                 request.model,
             )
-            return None, replace(request, messages=messages)
+            return None, request
         turn = running_turn()
         if turn is None or turn.requests is not self:
-            turn = self.turn()
+            turn = self._finder.new_turn(self)
         conversation = self._finder.match_request(messages, turn)
         with self._log_failure("sent without the steps of earlier turns"):
             engine = self.compressors.for_model(None)
             whole = conversation.journal.complete(messages, engine, turn, turn.bound)
-            return conversation, replace(
+            request = replace(
                 request, messages=whole.messages, restored=whole.restored, foreign=whole.foreign
             )
-        return conversation, replace(request, messages=messages)
+        return conversation, request
 
     async def _compress(
         self, conversation: Conversation, request: HostRequest
@@ -184,13 +184,6 @@ class AgentRequests:
             overhead = self.compressors.overhead(request)
             return self._fit_view(conversation, request, logged=error, overhead_tokens=overhead)
         return request.messages
-
-    def _view_in_room(
-        self, conversation: Conversation | None, request: HostRequest
-    ) -> Sequence[Message]:
-        """Return the ledger's view, smaller only if the model would refuse it."""
-        room = self.compressors.room(request)
-        return self._fit_view(conversation, request, target_tokens=room)
 
     def _fit_view(
         self, conversation: Conversation | None, request: HostRequest, **options: Any

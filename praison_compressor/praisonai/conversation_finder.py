@@ -22,7 +22,7 @@ from typing import Any
 from ..messages import Message, digest, is_system, leading_count, text_of
 from ..messages.digests import CachedMessage
 from .agent_ledger import agent_title, has_any_message, session_id_of, stored_sessions
-from .conversations import Conversation, Conversations, TurnStart, digests_without_system
+from .conversations import Conversation, Conversations, digests_without_system
 from .model_compressors import ModelCompressors
 from .running_turn import Turn, bot_conversation, running_turn
 
@@ -81,11 +81,12 @@ class ConversationFinder:
         """Return the conversation of a turn's request; remember the request in it."""
         cached = self._digest_messages(messages)
         with self.conversations.lock:
-            start = turn.start = turn.start or self._start_turn(turn, cached)
-            start.conversation.receive(cached, start.length)
-            return self.conversations.remember(start.conversation)
+            conversation = turn.conversation or self._start_turn(turn, cached)
+            conversation.receive(cached, turn.length)
+            return self.conversations.remember(conversation)
 
-    def _start_turn(self, turn: Turn, cached: Sequence[CachedMessage]) -> TurnStart:
+    def _start_turn(self, turn: Turn, cached: Sequence[CachedMessage]) -> Conversation:
+        """Find the turn's conversation; set it in the turn and return it."""
         host_id = self.host_id
         sent = digests_without_system(cached)
         # The user's newest message is new to every conversation.
@@ -93,14 +94,15 @@ class ConversationFinder:
         earlier = digests_without_system(cached[:-1] if is_question else cached)
         conversation = self._find(host_id, earlier, turn.history) or self._begin(host_id, earlier)
         self.conversations.assign_history(conversation, turn.history)
-        return conversation.begin_turn(sent)
+        turn.offset, turn.length = conversation.begin_turn(sent)
+        turn.conversation = conversation
+        return conversation
 
     def end_turn(self, turn: Turn) -> None:
         """Remember the host's history after a turn, if still that turn's."""
-        start, history = turn.start, self.history
-        if start is None:
+        conversation, history = turn.conversation, self.history
+        if conversation is None:
             return
-        conversation = start.conversation
         cached = self._digest_messages(history)
         digests = digests_without_system(cached)
         length = len(turn.digests)
@@ -110,8 +112,8 @@ class ConversationFinder:
                 return
             added = [message for message in cached if not is_system(message.plain)][length:]
             # Two people may begin with one page: their first question identifies nobody.
-            conversation.identify_by(added if start.length else added[1:])
-            conversation.end_turn(start.offset, digests)
+            conversation.identify_by(added if turn.length else added[1:])
+            conversation.end_turn(turn.offset, digests)
             self.conversations.assign_history(conversation, history)
 
     # -------------------------------------------------------- between turns

@@ -1,4 +1,4 @@
-"""Make a `ContextCompressor` per model of an agent; learn what the model refuses.
+"""Make a `ContextCompressor` per model of an agent; learn from refusals.
 
 The agent's own model writes the summaries, at its own endpoint: an on-premises transcript must not
 reach a public provider.

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from .conversations import Conversation, Conversations, TurnStart
+from .conversations import Conversation, Conversations
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ class Turn:
     """The agent's `AgentRequests`, a class of a higher module."""
     conversations: Conversations
     """The agent's conversations, none of another agent's."""
-    earlier_requests: int
+    request_count_before: int
     """Number of the agent's requests before the turn."""
     history: list[Any] | None
     """The host's list of messages when the turn began."""
@@ -36,13 +36,12 @@ class Turn:
     """Digests of that list then."""
     bound: int = 0
     """Messages to which the host bounds that list; 0: unknown."""
-    start: TurnStart | None = None
-    """Set by the turn's first request."""
-
-    @property
-    def conversation(self) -> Conversation | None:
-        """Return the turn's conversation; None before its first request."""
-        return None if self.start is None else self.start.conversation
+    conversation: Conversation | None = None
+    """The first request sets the conversation and the next two."""
+    offset: int = 0
+    """Messages of the conversation before the first one that the host sends."""
+    length: int = 0
+    """Messages of the conversation before the turn."""
 
     def __enter__(self) -> Turn:
         return self
