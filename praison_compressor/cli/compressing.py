@@ -131,7 +131,9 @@ RESULT_FIELDS = (
     "session_id parent_session_id context_status summary_method tokens_before tokens_after "
     "tokens_saved masked_secrets cost_saved cost_saved_cached usage"
 ).split()
-"""Fields of a result that `--json` prints."""
+PREVIEW_FIELDS = "limits budget tokens tokens_after balance would_compress repaired".split()
+PART_FIELDS = "name reference start messages tokens_before tokens_after masked to_write why".split()
+"""Fields of a result, a preview and a part that `--json` prints."""
 
 
 def _mark_written(parts: Iterable[Part], result: CompressResult) -> Iterator[Part]:
@@ -210,10 +212,6 @@ def _savings_lines(result: CompressResult) -> Iterator[str]:
         )
 
 
-PART_FIELDS = "name reference start messages tokens_before tokens_after masked to_write why".split()
-"""Fields of a part that `--json` prints."""
-
-
 def _part_json(part: Part) -> dict[str, Any]:
     return {**_fields_json(part, PART_FIELDS), "summary": summary_of(part)}
 
@@ -277,10 +275,6 @@ def _preview_blocks(preview: Preview) -> Iterator[Block]:
     yield _verdict(preview)
     if preview.balance is not None:
         yield str(preview.balance)
-
-
-PREVIEW_FIELDS = "limits budget tokens tokens_after balance would_compress repaired".split()
-"""Fields of a preview that `--json` prints."""
 
 
 def _missing_store(config: CompressorConfig) -> str | None:
