@@ -1,22 +1,18 @@
-"""`Committer`: ask the hook, write texts, commit segments, return the result.
-
-One compression of a session at a time, in all processes. After a lost race the request looks and
-decides again.
-"""
+"""`Committer`: ask the hook, write texts, commit segments, return the result."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..concurrency import start_thread
-from ..errors import LedgerConflict
 from ..events import Event, Hook
 from ..ledger.segments import Session, Usage
 from ..ledger.stores import BoundedStore, Store
@@ -24,10 +20,9 @@ from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
 from ..view.jobs import Plan
 from ..view.view import View
-from .decider import Decider
-from .decision import VETO, Decision
+from .decision import Decision
 from .lease import hold_lease
-from .plan_texts import PlanTexts
+from .plan_texts import Dropped, PlanTexts
 from .projection import Projector, skeleton_of
 from .request import SessionKey
 from .result import CompressResult, add_cost, result_of, usage_of
@@ -35,63 +30,46 @@ from .session_state import SessionStates
 
 logger = logging.getLogger(__name__)
 
-MOST_CONFLICTS = 8
-"""Most commit conflicts in one call; with a damaged tip every commit conflicts."""
-
 
 @dataclass(frozen=True)
 class Committer:
-    """Carry out decisions of one compressor; thread-safe."""
+    """Commit decisions of one compressor; thread-safe."""
 
     store: Store
     tokens: TokenCounter
     sessions: SessionStates
     projector: Projector
-    decider: Decider
     plan_texts: PlanTexts
     emit: Callable[[Event], None]
     hook: Hook | None
 
-    async def carry_out(self, decision: Decision) -> CompressResult:
-        """Write and commit a compression, or take a faster writer's segments."""
-        key = decision.view.session.key
-        for _ in range(MOST_CONFLICTS):
-            while (worker := self.sessions.enter(key)) is not None:
-                await asyncio.wrap_future(worker)
-            try:
-                async with hold_lease(self.store, decision.view.session):
-                    decision = await asyncio.to_thread(self._refresh, decision)
-                    if not decision.is_compression:
-                        break
-                    return await self.commit(decision)
-            except LedgerConflict:
-                logger.debug("session %s: another writer was faster", key[1])
-            finally:
-                self.sessions.leave(key)
-        else:
-            raise LedgerConflict(f"session {key[1]}: its tip moved {MOST_CONFLICTS} times")
-        return self.decider.remember_view(decision.request, decision.view)
+    @contextlib.asynccontextmanager
+    async def hold(self, session: Session) -> AsyncIterator[None]:
+        """Let one compression of a session run at a time, in all processes."""
+        while (worker := self.sessions.enter(session.key)) is not None:
+            await asyncio.wrap_future(worker)
+        try:
+            async with hold_lease(self.store, session):
+                yield
+        finally:
+            self.sessions.leave(session.key)
 
-    def _refresh(self, decision: Decision) -> Decision:
-        """Decide again if another writer committed since our look."""
-        request, view = decision.request, decision.view
-        if self.projector.open(request).is_unchanged_since(view.session):
-            return decision
-        return self.decider.decide_again(request, view)
+    async def commit(self, decision: Decision) -> CompressResult | None:
+        """Ask the hook, write and commit; return the result, or None if the hook refuses.
 
-    async def commit(self, decision: Decision) -> CompressResult:
-        """Ask the hook, write, commit; return the result, or raise LedgerConflict."""
+        Raises:
+            LedgerConflict: another writer committed to the session.
+        """
         view = decision.view
         event = started_event(decision)
         answer = await ask_hook(self.hook, event, view.session.key)
         if answer is False:
-            return await asyncio.to_thread(self.refuse, decision)
-        if answer:
-            decision = replace(decision, request=decision.request.with_instructions(answer))
+            return None
+        asked = decision.request.with_instructions(answer) if answer else decision.request
         started = time.monotonic()
         self.emit(event)
         try:
-            session, texts = await self._write(decision)
+            session, texts = await self._write(replace(decision, request=asked))
         except BaseException as error:
             self.emit(Event("abandoned", view.session.id, {"error": type(error).__name__}))
             raise
@@ -107,13 +85,12 @@ class Committer:
         """
         view = decision.view
         key = view.session.key
-        unarchived = await asyncio.to_thread(make_room, self.store, view, decision.plan)
-        decision = replace(decision, is_archived=True, unarchived=unarchived)
-        texts = decision.texts or await self.plan_texts.write(decision)
+        dropped = await asyncio.to_thread(make_room, self.store, view, decision.plan)
+        texts = decision.texts or await self.plan_texts.write(decision, dropped)
         unreported = self.sessions.take_unreported_usage(key) if texts else Usage()
         charged = add_cost(unreported, texts)
         try:
-            session = await asyncio.to_thread(self._append, decision, charged)
+            session = await asyncio.to_thread(self._append, decision, charged, dropped)
         except BaseException:
             # A preview keeps its texts, with their cost, for the next try.
             cost = Usage() if decision.texts else usage_of(texts)
@@ -122,29 +99,19 @@ class Committer:
         self.sessions.end_preview_and_placeholder(key, texts)
         return session, charged
 
-    def _append(self, decision: Decision, texts: Sequence[SegmentText]) -> Session:
+    def _append(
+        self, decision: Decision, texts: Sequence[SegmentText], dropped: Dropped
+    ) -> Session:
         view = decision.view
-        entries = self.plan_texts.make_segments(decision, texts)
+        entries = self.plan_texts.make_segments(decision, texts, dropped)
         after = view.with_segments(segment for segment, _ in entries)
         return self.store.commit(view.session, entries, skeleton_of(after))
-
-    def refuse(self, decision: Decision) -> CompressResult:
-        """Return the result without the refused compression.
-
-        A view above the limit is shortened without a model.
-        """
-        request, view = decision.request, decision.view
-        self.decider.report_skip(decision, VETO)
-        fits = view.size() <= request.budget.limit
-        shown = view if fits else self.plan_texts.apply_without_model(decision)
-        return replace(self.decider.remember_view(request, shown), vetoed=True)
 
 
 def make_room(store: Store, view: View, plan: Plan) -> frozenset[int]:
     """Drop old originals, so that the plan's originals fit the archive's limit.
 
-    Return the indices, in the caller's list, of messages dropped from the archive: no reference may
-    name them.
+    Return the indices, in the caller's list, of messages that the archive drops.
     """
     if not isinstance(store, BoundedStore):
         return frozenset()

@@ -25,7 +25,7 @@ from praison_compressor.recall.answers import (
     TURN_TOKENS,
 )
 from praison_compressor.recall.tools import api_of, schemas_for
-from praison_compressor.view.frame import frame_summary
+from praison_compressor.view.frame import IN_REACH, frame_summary
 from tests.helpers.compressing import Model
 from tests.helpers.native import to_native
 from tests.helpers.talks import NAMESPACE, committed, count, holding, segment, talk, tools
@@ -315,7 +315,7 @@ def test_schemas_of_an_unknown_api_are_refused():
 def test_schemas_and_frame_take_at_most_300_tokens():
     """The recall tools add at most 300 tokens to each request."""
     tokens = TokenCounter("gpt-4o")
-    framed = frame_summary("", count=5, method="model", reference="s99", recall=True)
+    framed = frame_summary("", count=5, method="model", reference="s99", in_reach=IN_REACH)
     assert tokens.tools(schemas_for("chat")) + tokens.text(framed) <= 300
 
 
