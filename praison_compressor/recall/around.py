@@ -54,7 +54,7 @@ class Around:
         return [call for call in answered if call.at == at and call.answered_at != at]
 
     def listed_at(self, ordinal: int, number: int) -> Reference | None:
-        """Return the lines from `number` on in another listing of the same call, or None.
+        """Return lines from `number` on in another such listing, or None.
 
         The call's arguments are the same apart from positions; the nearest message is taken.
         """

@@ -272,7 +272,7 @@ def _missing_part(match: Match, around: Around, at: int) -> Match:
 
 
 def _goes_on(match: Match, around: Around) -> str:
-    """Name the next lines of a listing whose last lines are quoted, or return ""."""
+    """Name the lines that follow a listing's quoted end, or ""."""
     if not match.numbers or match.after:
         return ""
     where = around.listed_at(match.ordinal, int(match.numbers.rpartition("-")[2]) + 1)
@@ -280,7 +280,7 @@ def _goes_on(match: Match, around: Around) -> str:
 
 
 def _size(match: Match, after: str = "") -> str:
-    """Say a partly quoted message's length, and a listing's own numbers and next lines."""
+    """State a part's size, its own numbers, and what follows."""
     length = max(match.source.end, match.passage.last)
     size = f"of {length} lines" if match.where.line is not None else ""
     listed = f"numbered {match.numbers}" if match.numbers else ""
