@@ -146,10 +146,8 @@ class Recall:
 def _usual_tokens(references: Sequence[str], about: str) -> int:
     """Return a read's default size: named lines and several messages have more."""
     asked = [parsed for each in references if (parsed := parse_reference(each))]
-    if len(asked) != 1 or asked[0].line:
-        return RANGE_TOKENS
-    is_one = asked[0].message and not asked[0].last_message
-    return READ_TOKENS if is_one or about else RANGE_TOKENS
+    is_one = len(asked) == 1 and (about or (asked[0].message and not asked[0].last_message))
+    return READ_TOKENS if is_one and not asked[0].line else RANGE_TOKENS
 
 
 def _explain_no_match(archive: SessionArchive, query: str, room: int) -> str:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..messages import Message
+from ..messages import Message, ToolCall
+from ..messages.calls import argument_values, arguments_of
 from ..messages.display import call_as_text, message_as_text
 from ..messages.results import CallRecord, pair_calls
-from .layout import length_without_ending, split_lines
+from .layout import length_without_ending, line_numbers, split_lines
 from .references import Reference
 
-__all__ = ["EMPTY", "Around"]
+__all__ = ["EMPTY", "FOLLOWING_LINES", "Around"]
 
 EMPTY = "(empty)"
 """Shown for a result without text."""
+FOLLOWING_LINES = 40
+"""Most lines that the reference after a passage names."""
 
 
 class Around:
@@ -49,6 +52,23 @@ class Around:
         at = ordinal - self.start
         answered = (call for call in self._calls if call.is_answered)
         return [call for call in answered if call.at == at and call.answered_at != at]
+
+    def listed_at(self, ordinal: int, number: int) -> Reference | None:
+        """Return lines from `number` on in another such listing, or None.
+
+        The call's arguments are the same apart from positions; the nearest message is taken.
+        """
+        asked = [_named_by(each.call) for each in self.calls_answered_by(ordinal)]
+        others = [
+            each for each in self._calls if each.is_answered and _named_by(each.call) in asked
+        ]
+        for other in sorted(others, key=lambda each: abs(self.start + each.answered_at - ordinal)):
+            numbers = [*line_numbers(self.lines(other.answered_at))]
+            if number in numbers:
+                first = numbers.index(number) + 1
+                last = min(len(numbers), first + FOLLOWING_LINES - 1)
+                return self.where(other.answered_at).lines(first, last)
+        return None
 
     def results_of(self, ordinal: int) -> list[int]:
         """Return the ordinals of a message's results in other messages."""
@@ -93,3 +113,7 @@ class Around:
         )
         texts = {n - self.start: "\n".join(self.lines(n - self.start)) for n in results}
         return [f"=> [{self.where(at)}] {text or EMPTY}" for at, text in texts.items()]
+
+
+def _named_by(call: ToolCall) -> tuple[str, ...]:
+    return call.name, *argument_values(arguments_of(call))

@@ -10,6 +10,7 @@ from ..concurrency import computed_once
 from ..ledger.words import Hit, distinct_words
 from ..messages import Message, tool_calls_of
 from ..messages.display import message_as_text, truncate_line
+from .around import FOLLOWING_LINES
 from .layout import block_around, chars_of, count_fitting, json_paths, unnumbered
 from .passages import BEFORE, Passage, Term, find_passages, line_scores, terms_in, weight_of
 from .references import Reference
@@ -21,8 +22,6 @@ OVERRUN = 2
 """A block that ends within OVERRUN times its room is not cut."""
 ROW_CHARS = 50
 """Most characters of the words in a row."""
-FOLLOWING_LINES = 40
-"""Most lines that the reference after a passage names."""
 
 
 class FoundMessage(NamedTuple):

@@ -229,7 +229,7 @@ class _QuotedMatches:
             return
         around = self.archive.around(match.segment, range(match.ordinal, match.ordinal + 1))
         by = f"{match.source.message.get('role')}{self._answered_call(around, match.ordinal)}"
-        head = f"[{where}]{_size(match)} {by}{match.path}"
+        head = f"[{where}]{_size(match, _goes_on(match, around))} {by}{match.path}"
         self.lines.append("\n".join([head, match.text, *self._results(match, around)]))
 
     def _answered_call(self, around: Around, ordinal: int) -> str:
@@ -271,12 +271,20 @@ def _missing_part(match: Match, around: Around, at: int) -> Match:
     return best_match(around.place(at), around.messages[at], around.lines(at), missing)
 
 
-def _size(match: Match) -> str:
-    """Say a partly quoted message's length, and a listing's own numbers."""
+def _goes_on(match: Match, around: Around) -> str:
+    """Name the lines that follow a listing's quoted end, or ""."""
+    if not match.numbers or match.after:
+        return ""
+    where = around.listed_at(match.ordinal, int(match.numbers.rpartition("-")[2]) + 1)
+    return f"goes on at {where}" if where else ""
+
+
+def _size(match: Match, after: str = "") -> str:
+    """State a part's size, its own numbers, and what follows."""
     length = max(match.source.end, match.passage.last)
     size = f"of {length} lines" if match.where.line is not None else ""
     listed = f"numbered {match.numbers}" if match.numbers else ""
-    stated = ", ".join(filter(None, (size, listed)))
+    stated = ", ".join(filter(None, (size, listed, after)))
     return f" ({stated})" if stated else ""
 
 

@@ -398,3 +398,10 @@ def test_tools_explain_themselves():
         assert parameters
         assert all(f"{name}: " in document for name in parameters)
         assert all(p.annotation in ("str", "int") for p in parameters.values())
+
+
+def test_of_equal_matches_the_message_with_more_of_them_is_quoted_first():
+    """An older list of callers is quoted before a newer single call."""
+    callers = "\n".join(f"pier_{n}.py: read_gauge(pier)" for n in range(4))
+    search, _ = holding([*step("a", callers), *step("b", "here.py: read_gauge(pier)")])
+    assert "pier_0.py: read_gauge" in search("read_gauge").split("Also:")[0].split("[s1.4]")[0]

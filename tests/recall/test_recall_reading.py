@@ -106,6 +106,16 @@ def test_reading_the_result_of_a_written_file_quotes_the_file():
     assert "\nthe gauge of the pier\n" in read("s1.2", about="gauge pier")
 
 
+def test_a_listing_goes_on_in_another_result():
+    """Where a quoted listing ends, its next lines in another result of the file are named."""
+    parts = {1: "a.py", 30: "b.py", 41: "a.py"}
+    texts = {at: "\n".join(f"{n}→row {n * 7919}" for n in range(at, at + 40)) for at in parts}
+    steps = [step(f"c{at}", texts[at], path=path, offset=at) for at, path in parts.items()]
+    search, _ = holding([message for each in steps for message in each])
+    assert re.search(r"numbered \d+-40, goes on at s1\.6:1-40\)", search(f"{39 * 7919} a.py"))
+    assert "goes on" not in search(f"{75 * 7919} a.py")
+
+
 def test_an_empty_result_is_said_to_be_empty():
     """A result without text is marked, read with its call or alone."""
     search, read = holding(step("c", "", path="pier.md"))
