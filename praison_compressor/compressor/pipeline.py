@@ -125,7 +125,7 @@ class Pipeline:
         raise LedgerConflict(f"session {due.request.key[1]}: its tip moved {MOST_CONFLICTS} times")
 
     async def _commit(self, due: Decision) -> CompressResult:
-        """Return the result of the commit, or without it if the hook refuses."""
+        """Return the commit's result, or a result without it if refused."""
         result = await self.committer.commit(due)
         if result is None:
             return await asyncio.to_thread(self._refuse, due)
@@ -236,7 +236,7 @@ class Pipeline:
         return self._remember_view(request, shown)
 
     def _choose_now(self, request: Request, view: View, *, is_busy: bool) -> Decision:
-        """Return the decision about the view, or about the view with the placeholder."""
+        """Return the decision about the view, with the placeholder if needed."""
         limit = request.budget.limit
         # Up to the window the whole is sent until the text is ready: nothing is lost, and the
         # provider's cache stays warm.
@@ -253,7 +253,7 @@ class Pipeline:
         return decide(request, view, self.projector.renderer)
 
     def _with_placeholder(self, view: View) -> View:
-        """Return the view with the texts of the placeholder, if that is current."""
+        """Return the view with the placeholder's texts, unless they are outdated."""
         placeholder = self.sessions.state(view.session.key).placeholder
         if placeholder is None or not view.session.is_unchanged_since(placeholder.session):
             return view
