@@ -20,6 +20,7 @@ from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
 from ..view.jobs import Plan
 from ..view.view import View
+from .choices import new_keeps, new_references
 from .decision import Decision
 from .lease import hold_lease
 from .plan_texts import Dropped, PlanTexts
@@ -85,7 +86,7 @@ class Committer:
         """
         view = decision.view
         key = view.session.key
-        dropped = await asyncio.to_thread(make_room, self.store, view, decision.plan)
+        dropped = await asyncio.to_thread(dropped_messages, self.store, view, decision.plan)
         texts = decision.texts or await self.plan_texts.write(decision, dropped)
         unreported = self.sessions.take_unreported_usage(key) if texts else Usage()
         charged = add_cost(unreported, texts)
@@ -108,21 +109,21 @@ class Committer:
         return self.store.commit(view.session, entries, skeleton_of(after))
 
 
-def make_room(store: Store, view: View, plan: Plan) -> frozenset[int]:
-    """Drop old originals, so that the plan's originals fit the archive's limit.
+def dropped_messages(store: Store, view: View, plan: Plan) -> frozenset[int]:
+    """Return the messages of a plan that the archive will drop.
 
-    Return the indices, in the caller's list, of messages that the archive drops.
+    The messages are indices in the caller's list. No reference may name them.
     """
     if not isinstance(store, BoundedStore):
         return frozenset()
-    archived = {i for start, end, _ in view.all_tiles for i in range(start, end)}
-    replaced = plan.summarized.union(plan.masks, plan.excerpts)
-    new = view.transcript.origins_of(replaced - archived)
-    size = sum(view.unrepaired_messages.at(new).sizes())
-    origins = view.transcript.origins_of(replaced)
-    digests = view.unrepaired_messages.at(origins).content_digests()
-    gone = store.make_room(view.session.namespace, size, digests)
-    return frozenset(o for o, d in zip(origins, digests, strict=True) if d in gone)
+    kept = (index for step in new_keeps(view) for index in step)
+    indices = (*new_references(view, plan).values(), *kept)
+    origins = [o for index in indices if (o := view.transcript.origins[index]) is not None]
+    originals = view.unrepaired_messages.at(origins)
+    digests = originals.content_digests()
+    sizes = dict(zip(digests, originals.sizes(), strict=True))
+    unkept = store.unkept(view.session.namespace, sizes)
+    return frozenset(o for o, d in zip(origins, digests, strict=True) if d in unkept)
 
 
 # -------------------------------------------------------------- its events

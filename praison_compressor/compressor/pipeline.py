@@ -22,7 +22,7 @@ from ..view.cuts import shorten_messages
 from ..view.view import View
 from .background import Background
 from .billing import Billing
-from .commit import Committer, is_inside_hook
+from .commit import Committer, dropped_messages, is_inside_hook
 from .decision import FITS, SOFT_RATIO, VETO, Decision, Previewed, decide, quiet_limit, trigger_of
 from .plan_texts import PlanTexts
 from .preview import ContextUse, Preview, context_use_of, preview_of
@@ -208,14 +208,15 @@ class Pipeline:
         request = self._with_prices(request, session)
         view, previewed = self._look(request, session)
         decision = decide(request, view, self.projector.renderer)
+        dropped = dropped_messages(self.committer.store, view, decision.plan)
         jobs = decision.plan.jobs
         paid = (self.plan_texts.find_paid(decision, j, previewed) for j in jobs if j.asks_model)
         texts: tuple[SegmentText, ...] = ()
         if jobs and (is_written or not request.budget.has_model or all(paid)):
-            texts = run(self.plan_texts.write(decision, frozenset(), previewed))
+            texts = run(self.plan_texts.write(decision, dropped, previewed))
         shown = Previewed.of(decision, texts, previewed) if decision.is_compression else None
         self.sessions.remember_preview(session.key, shown, texts)
-        new = self.plan_texts.make_segments(decision, texts, frozenset())
+        new = self.plan_texts.make_segments(decision, texts, dropped)
         return preview_of(decision, [segment for segment, _ in new], self.tokens)
 
     # -------------------------------------------------------------- in the background

@@ -8,8 +8,9 @@ import secrets
 import threading
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from weakref import WeakValueDictionary
 
 from ..concurrency import renew_after_fork
@@ -251,31 +252,44 @@ class MemoryStore:
         messages[wanted] = copy.deepcopy([o.message for o in entry.originals[wanted]])
         return messages
 
-    def make_room(self, namespace: str, size: int, digests: Iterable[str]) -> frozenset[str]:
-        """See `BoundedStore.make_room`."""
+    def unkept(self, namespace: str, sizes: Mapping[str, int]) -> frozenset[str]:
+        """See `BoundedStore.unkept`."""
         with self._lock:
-            self._trim(namespace, size)
-            archive = self._archives[namespace]
-            # The last entry with an original may be dropped at any time.
-            originals = [archive.get(digest) for digest in digests]
-        return frozenset(o.digest for o in originals if o and o.message is DROPPED)
+            excess = self._excess(namespace, sizes)
+        return frozenset(original.digest for original in excess) & sizes.keys()
 
-    def _trim(self, namespace: str, free: int = 0) -> None:
-        """Drop originals until `free` bytes of the limit are free.
+    def _excess(self, namespace: str, sizes: Mapping[str, int]) -> list[_Original]:
+        """Return what the archive, with these originals too, has no room for.
 
-        Drop originals above the average size first, oldest first: the user's messages are small.
+        Originals above the average size go first, oldest first: the user's messages are small.
         """
-        kept = [o for o in self._archives[namespace].values() if o.message is not DROPPED]
+        archive = dict(self._archives[namespace].items())
+        # A dropped original that is archived again has its old place.
+        kept = [o for d, o in archive.items() if d in sizes or o.message is not DROPPED]
+        kept += [_Original(d, {}, size) for d, size in sizes.items() if d not in archive]
         total = sum(original.size for original in kept)
-        excess = total + free - int(self.limit_mb * 1_000_000)
+        excess = total - int(self.limit_mb * 1_000_000)
         if excess <= 0:
-            return
-        average = total / max(1, len(kept))
-        for original in sorted(kept, key=lambda o: o.size <= average):  # stable: by age
-            if excess <= 0:
-                return
+            return []
+        large = [o for o in kept if o.size * len(kept) > total]
+        ordered = [*large, *(o for o in kept if o.size * len(kept) <= total)]
+        freed = accumulate((o.size for o in ordered), initial=0)
+        return [o for o, before in zip(ordered, freed, strict=False) if before < excess]
+
+    def _trim(self, namespace: str) -> None:
+        """Drop the originals above the limit."""
+        excess = self._excess(namespace, {})
+        for original in excess:
             original.message = DROPPED
-            excess -= original.size
+        if excess:
+            logger.warning(
+                "namespace %s: %d archived messages (%.2f MB) were dropped from memory, limit_mb "
+                "is %.2f; raise limit_mb, or set store_url to a database",
+                namespace,
+                len(excess),
+                sum(original.size for original in excess) / 1_000_000,
+                self.limit_mb,
+            )
 
     def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
         """See `Store.lineage`."""

@@ -226,7 +226,7 @@ class Session:
 
 # ---------------------------------------------------------------- undo
 def undone_hashes(entries: Sequence[Entry]) -> frozenset[str]:
-    """Return the hashes of the entries that an undo took back."""
+    """Return the hashes of the undone entries."""
     undos = (entry.segment.run for entry in entries if entry.segment.kind == "undo")
     return frozenset(name for run in undos for name in run)
 
@@ -286,7 +286,8 @@ def expand_skeleton(
     """Return a skeleton's transcript, entries replaced by their originals.
 
     An entry with dropped originals is replaced by its rendered message. `length` keeps the
-    first messages, dropped ones included. Return None if `length` is 0 or ends inside a gap.
+    first messages, dropped ones included. Return None if `length` is 0, ends inside a gap, or
+    exceeds the transcript.
     """
     parts = _parts(skeleton, of_entry)
     if length is not None:

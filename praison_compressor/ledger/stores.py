@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -100,10 +100,11 @@ class Store(Protocol):
 class BoundedStore(Protocol):
     """A store whose archive has a size limit, as `MemoryStore`."""
 
-    def make_room(self, namespace: str, size: int, digests: Iterable[str]) -> frozenset[str]:
-        """Drop originals until `size` more bytes fit.
+    def unkept(self, namespace: str, sizes: Mapping[str, int]) -> frozenset[str]:
+        """Return which of these originals a commit of them would not keep.
 
-        Return which of these content digests name dropped originals. Entries and views stay.
+        `sizes` has each original's bytes by content digest, in the order of the commit. The commit
+        drops originals; entries and views stay.
         """
 
 
@@ -141,7 +142,7 @@ class Erased:
     segments: int
     """Segments that became tombstones."""
     messages: int
-    """Originals that were removed."""
+    """Messages that were removed: originals, and those of a recorded transcript."""
     sessions: tuple[str, ...]
     """Stable ids of the sessions that lost summaries."""
     still_in: tuple[str, ...]

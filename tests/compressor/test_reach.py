@@ -17,6 +17,7 @@ from praison_compressor.ledger.stores import BoundedStore
 from praison_compressor.messages import text_of
 from tests.benchmarks.references import cited, leads_back
 from tests.helpers.native import to_native
+from tests.helpers.talks import segment, talk
 from tests.helpers.transcripts import call, said, session, step, user
 
 CONFIG = CompressorConfig(model="gpt-4o", recall=True)
@@ -136,6 +137,28 @@ def test_a_full_archive_changes_no_view(full):
         assert again.messages == result.messages
 
 
+@pytest.mark.parametrize("is_previewed", [False, True])
+def test_a_view_names_no_message_that_its_compression_drops(ours, is_previewed, monkeypatch):
+    """In every store, a view above the archive's limit names only messages that read back."""
+    monkeypatch.setattr(MemoryStore, "limit_mb", 0.02)
+    options = {"session_id": SESSION, "target_tokens": 3_000, "force": True}
+    for _ in range(is_previewed):
+        ours.preview(WORK, **options)
+    view = str(ours.compress_sync(WORK, **options).messages)
+    named = set(re.findall(r"\bs1\.\d+", view))
+    assert len(named) > 30
+    read = [ours.read(reference, session_id=SESSION) for reference in sorted(named)]
+    assert [answer for answer in read if "no longer archived" in answer] == []
+
+
+def test_a_compression_that_drops_messages_logs_the_numbers(caplog, full):
+    """A warning names the dropped messages, the megabytes, and the options to change."""
+    full.compress_sync(WORK, session_id=SESSION, force=True)
+    (logged,) = [m for m in caplog.messages if "dropped" in m]
+    said = r"namespace default: \d+ .* \(0.\d\d MB\) .* limit_mb is 0.03; raise limit_mb.*store_url"
+    assert re.match(said, logged)
+
+
 def test_the_tools_name_what_a_full_archive_dropped(full):
     """The tools read and find what is left, and name what a full archive dropped."""
     *_, result = requests(full)
@@ -176,7 +199,7 @@ def test_a_fork_of_an_older_compression_ends_where_that_ended():
     store.limit_mb = 0.1
     while DROPPED not in (store.originals(held, held.entries[0]) or ()):
         store.limit_mb -= 0.001
-        store.make_room("default", 0, ())
+        store.commit(store.open("default", "other"), [(segment(talk(1)), talk(1))])
     first, second, third = (
         store.transcript(store.open("default", f"fork-{epoch}", parent_session_id=epoch))
         for epoch in epochs

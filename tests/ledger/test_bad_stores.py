@@ -3,7 +3,6 @@
 import ctypes
 import json
 import logging
-import os
 import sqlite3
 import subprocess
 import sys
@@ -81,15 +80,8 @@ def obey_modes() -> None:
 def _in_a_process(
     command: list[str], before: Callable[[], None] | None
 ) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(
-        command,
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=before,
+        command, cwd=ROOT, capture_output=True, text=True, timeout=300, preexec_fn=before
     )
 
 

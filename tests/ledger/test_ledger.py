@@ -123,12 +123,13 @@ def full():
         session = store.commit(session, [(segment(run), run)], (*range(len(session.entries) + 1),))
     store.commit(store.open("other", "s"), [(segment(RUNS[0]), RUNS[0])])
     store.open(NAMESPACE, "f", "s")
-    digests = [content_digest(message) for message in LARGE]
-    assert store.make_room(NAMESPACE, 0, digests) == frozenset()
-    size = len(LARGE[0]["content"])
-    store.limit_mb = 5 * size / 1_000_000
-    gone = store.make_room(NAMESPACE, 2 * size, digests)
-    assert store.make_room(NAMESPACE, 2 * size, digests) == gone
+    sizes = {content_digest(message): len(message["content"]) for message in LARGE}
+    assert store.unkept(NAMESPACE, sizes) == frozenset()
+    size_mb = len(LARGE[0]["content"]) / 1_000_000
+    store.limit_mb = 3 * size_mb
+    gone = store.unkept(NAMESPACE, sizes)
+    committed(store, "t", SMALL)
+    store.limit_mb = 5 * size_mb
     return store, session, gone
 
 

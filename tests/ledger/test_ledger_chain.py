@@ -11,8 +11,8 @@ from praison_compressor.view.tiles import lay_summaries
 from tests.helpers.talks import NAMESPACE, segment, talk, verify
 
 
-def standing_for(*run: str, text: str = "") -> Segment:
-    """Return a segment for messages that are named by one letter each."""
+def replacing(*run: str, text: str = "") -> Segment:
+    """Return a segment that replaces messages of one letter each."""
     rendered = {"role": "user", "content": text or "for " + "".join(run)}
     return Segment("summary", run, rendered, 7, 70, "model")
 
@@ -33,7 +33,7 @@ def tiles(digests: str, segments: list[Segment], forbidden: str = "") -> list[tu
 
 def test_a_chain_that_was_stored_verifies_for_ever():
     """The hashes of a known chain never change: old ledgers would be corrupt."""
-    first = standing_for("sha256:a", "sha256:b", text="summary “one”")
+    first = replacing("sha256:a", "sha256:b", text="summary “one”")
     one = seal(first, GENESIS, "s.c1", salt="5a17", archive="sha256:cc")
     two = seal(replace(first, usage=Usage(1, 2, 3, 4, 0.5)), one.hash, "s.c2", salt="0", archive="")
     assert two.hash == LAST_HASH
@@ -43,10 +43,10 @@ def test_a_chain_that_was_stored_verifies_for_ever():
 LAST_HASH = "sha256:2e70e0ab01caa11106db41cbeba3ac6653494fde0c66670586f720fde2467103"
 
 
-def test_a_tombstone_verifies_and_stands_for_nothing():
+def test_a_tombstone_verifies_and_matches_nothing():
     """A tombstone keeps the chain valid and matches no message."""
-    entry = seal(standing_for("x", "y"), GENESIS, "e1")
-    later = seal(standing_for("z"), entry.hash, "e2")
+    entry = seal(replacing("x", "y"), GENESIS, "e1")
+    later = seal(replacing("z"), entry.hash, "e2")
     grave = Entry(BLANK, entry.epoch, entry.parent, "", entry.commitment, entry.hash)
     assert (grave.is_forgotten, entry.is_forgotten) == (True, False)
     verify([grave, later])
@@ -55,12 +55,12 @@ def test_a_tombstone_verifies_and_stands_for_nothing():
 
 def test_each_part_of_an_entry_is_under_a_hash():
     """A change of salt, payload, archive, parent or epoch is found and named."""
-    entry = seal(standing_for("x"), GENESIS, "e1", archive="sha256:aa")
+    entry = seal(replacing("x"), GENESIS, "e1", archive="sha256:aa")
     verify([entry])
     for changed, fault in (
         (replace(entry, salt="other"), "the segment was changed"),
         (replace(entry, archive="sha256:bb"), "the segment was changed"),
-        (replace(entry, segment=standing_for("y")), "the segment was changed"),
+        (replace(entry, segment=replacing("y")), "the segment was changed"),
         (replace(entry, epoch="e2"), "its hash disagrees"),
         (replace(entry, parent="sha256:bb"), "its hash disagrees"),
     ):
@@ -86,7 +86,7 @@ def test_each_part_of_an_entry_is_under_a_hash():
 )
 def test_segments_are_laid_along_a_transcript(digests, ledger, laid):
     """Each segment is laid once, the longest first, where its whole run matches."""
-    found = tiles(digests, [standing_for(*run) for run in ledger], forbidden="X")
+    found = tiles(digests, [replacing(*run) for run in ledger], forbidden="X")
     assert [text or digests[start:end] for start, end, text in found] == laid
 
 

@@ -129,6 +129,10 @@ def test_a_key_encrypts_new_stores_only(store_url):
     other = Fernet(Fernet.generate_key())
     with pytest.raises(StoreUnavailable, match="encrypted with another key"):
         open_store(store_url, codec=other).sessions(NAMESPACE)
+
+
+def test_a_wrong_key_is_not_repeated(store_url):
+    """A text that is no Fernet key is refused, and the error does not repeat it."""
     with pytest.raises(ConfigError, match="is no Fernet key") as error:
         open_store(store_url, key="hunter2")
     assert "hunter2" not in str(error.value)

@@ -5,7 +5,6 @@ import os
 import re
 import sqlite3
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -27,6 +26,7 @@ from praison_compressor import (
 )
 from praison_compressor.ledger.sql import open_store
 from tests.helpers.compressing import Model
+from tests.helpers.processes import python
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 from tests.helpers.transcripts import find_repairs
 from tests.helpers.transcripts import session as coding_session
@@ -66,7 +66,7 @@ def test_a_name_that_no_database_can_hold_is_refused(tmp_path):
     """An empty or invalid id is the caller's error on every database."""
     store: Any = open_store(tmp_path / "ledger.db")
     for name in ("", "nul\0", "\udc80", "x" * 5_000, 3, b"s"):
-        with pytest.raises(ConfigError, match=r"cannot name a session|a name of 5000 bytes"):
+        with pytest.raises(ConfigError, match="cannot name a session"):
             store.open(NAMESPACE, name)
 
 
@@ -179,8 +179,7 @@ def _read_elsewhere(path: Path) -> subprocess.CompletedProcess[str]:
         "import sys; from praison_compressor.ledger.sql import open_store; "
         "s = open_store(sys.argv[1]); print(len(s.open(sys.argv[2], 's').entries)); s.close()"
     )
-    command = [sys.executable, "-c", read, str(path), NAMESPACE]
-    return subprocess.run(command, capture_output=True, text=True)
+    return python("-c", read, str(path), NAMESPACE, folder=path.parent, environment=os.environ)
 
 
 def test_a_file_cut_to_nothing_beside_its_log_is_reported(tmp_path):
@@ -230,10 +229,12 @@ def test_a_fork_pays_only_for_what_is_its_own(store_url):
 
 
 def _wait_for_the_cooldown(store: Any) -> None:
-    while True:
+    for _ in range(600):
         with suppress(StoreUnavailable):
-            return store.check()
+            store.check()
+            return
         time.sleep(0.1)
+    store.check()
 
 
 def test_an_agent_is_answered_while_the_server_is_away(postgres):

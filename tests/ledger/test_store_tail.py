@@ -1,5 +1,7 @@
 """Recording writes only new messages, and a compression beside it loses none."""
 
+from contextlib import closing
+
 import pytest
 from cryptography.fernet import Fernet
 
@@ -45,11 +47,10 @@ def test_messages_are_appended(sql_store, store_url):
     assert sql_store.record_transcript(session, (SYSTEM, *talk(4, "a")))
     assert sql_store.extend_transcript(session, 4, talk(2, "b"))
     assert sql_store.extend_transcript(session, 6, talk(2, "c"))
-    with_open = open_store(store_url)
-    found = with_open.transcript(with_open.open(NAMESPACE, "s"))
-    assert found == [SYSTEM, *talk(4, "a"), *talk(2, "b"), *talk(2, "c")]
-    assert with_open.verify() == []
-    with_open.close()
+    with closing(open_store(store_url)) as other:
+        found = other.transcript(other.open(NAMESPACE, "s"))
+        assert found == [SYSTEM, *talk(4, "a"), *talk(2, "b"), *talk(2, "c")]
+        assert other.verify() == []
 
 
 def test_appended_messages_can_be_replaced(sql_store):

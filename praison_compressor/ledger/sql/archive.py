@@ -74,12 +74,6 @@ class Packer:
         return algorithm.encode() + b":" + raw
 
 
-def parse_stored_digest(stored: bytes) -> str:
-    """Return the content digest that an unencrypted store stored."""
-    algorithm, _, raw = bytes(stored).partition(b":")
-    return f"{algorithm.decode()}:{raw.hex()}"
-
-
 def dump(message: Mapping[str, Any]) -> bytes:
     """Return the message as one line of JSON, keys in order."""
     line = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
@@ -197,8 +191,8 @@ class SqlArchive:
         """Return the database's time: clocks of machines differ."""
         if self.is_sqlite:
             return time.time()
-        clock = "SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
-        return float(self.execute(text(clock)).scalar_one())
+        clock = text("SELECT extract(epoch FROM clock_timestamp())")
+        return float(self.execute(clock).scalar_one())
 
     def block_commits(self) -> None:
         """Block commits, which could link a message during its removal."""

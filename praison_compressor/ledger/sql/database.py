@@ -7,7 +7,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,7 +33,7 @@ from .archive import Codec, Packer, SqlArchive, new_pepper, packer_of
 from .faults import is_transient, translate_errors
 from .index import SearchSizes
 from .schema import LAYOUT, make_tables, meta, metadata
-from .sqlite_file import LOCK_SECONDS, FileState, file_state, is_truncated, sqlite_engine
+from .sqlite_file import LOCK_SECONDS, file_state, is_truncated, sqlite_engine
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ class Database:
         self._writing = renew_after_fork(threading.Lock())
         self._engine: Engine | None = None
         self._packer = Packer()  # replaced at the first opening
-        self._file: FileState | None = None  # SQLite's, at the last write
+        self._file: os.stat_result | None = None  # SQLite's, at the last write
         # Kind of transaction -> until when it is refused, and the error's text.
         self._cooldowns: dict[str, tuple[float, str]] = {}
         renew_after_fork(self)
@@ -155,7 +155,7 @@ class Database:
     def _check_file(self) -> None:
         """Close a replaced file; refuse one that was cut off."""
         before, now = self._file, file_state(self.url)
-        if before is None or now is None or before[:2] != now[:2]:
+        if before is None or now is None or not os.path.samestat(before, now):
             # A commit to the open, deleted file would be lost.
             logger.warning(
                 "%s: its file was deleted or replaced, and its content is gone; the file at its "
@@ -164,7 +164,7 @@ class Database:
             )
             self.close()
             return
-        if now.size < before.size:
+        if now.st_size < before.st_size:
             # This process might go on from its pages in memory: no other could read them.
             self._check_size()
         self._file = now
@@ -296,29 +296,35 @@ class Database:
         engine = sqlite_engine(self.url) if self.is_sqlite else _postgresql_engine(self.url)
         try:
             with engine.connect() as connection:
-                self._packer = self._packer_of(connection)
+                self._packer = self._packer_of(self._get_meta(connection))
             self._file = file_state(self.url) if self.is_sqlite else None
         except BaseException:
             engine.dispose()
             raise
         return engine
 
-    def _packer_of(self, connection: Connection) -> Packer:
-        """Return the store's packer; create the tables of a new store."""
+    def _get_meta(self, connection: Connection) -> dict[str, bytes]:
+        """Return the values of `meta`; create the tables of a new store."""
         with connection.begin():
             values = _read_meta(connection)
-        if not values:
-            # SQLite's only lock is taken here alone: a made store opens while others write.
-            with connection.execution_options(begin=_WRITE).begin():
-                if not self.is_sqlite:  # creating tables takes longer than a commit
-                    connection.execute(text("SET LOCAL lock_timeout = '60s'"))
-                    connection.execute(text(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})"))
-                values = _read_meta(connection)
-                if not values:
-                    make_tables(connection)
-                    values = {"layout": LAYOUT, "pepper": new_pepper(self._codec)}
-                    rows = [{"name": name, "value": value} for name, value in values.items()]
-                    connection.execute(insert(meta), rows)
+        if values:
+            return values
+        # SQLite's only lock is taken here alone: a made store opens while others write.
+        with connection.execution_options(begin=_WRITE).begin():
+            if not self.is_sqlite:  # creating tables takes longer than a commit
+                connection.execute(text("SET LOCAL lock_timeout = '60s'"))
+                connection.execute(text(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})"))
+            return _read_meta(connection) or self._make_meta(connection)
+
+    def _make_meta(self, connection: Connection) -> dict[str, bytes]:
+        make_tables(connection)
+        values = {"layout": LAYOUT, "pepper": new_pepper(self._codec)}
+        rows = [{"name": name, "value": value} for name, value in values.items()]
+        connection.execute(insert(meta), rows)
+        return values
+
+    def _packer_of(self, values: Mapping[str, bytes]) -> Packer:
+        """Return the packer of a store with these values in `meta`."""
         if values.get("layout") != LAYOUT or "pepper" not in values:
             raise StoreUnavailable(
                 f"{self.location} was written by another version, and its layout is unknown here "

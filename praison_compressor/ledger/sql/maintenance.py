@@ -136,14 +136,12 @@ def _archive_faults(archive: SqlArchive, namespace: str | None) -> Iterator[Faul
     for row in archive.execute(lost):
         yield Fault(f"entry {row.hash} ({row.namespace})", "no session leads to it")
     covered = select(links.c.entry_key).where(links.c.message_key == messages.c.key).exists()
-    keys = select(messages.c.key).order_by(messages.c.key)
+    query = select(messages, covered.label("covered")).order_by(messages.c.key)
     if namespace is not None:
-        keys = keys.where(messages.c.namespace == namespace)
-    for batch in batches(archive.execute(keys).scalars()):
-        query = select(messages, covered.label("covered")).where(messages.c.key.in_(batch))
-        for row in archive.execute(query):
-            if (fault := _message_fault(archive, row)) is not None:
-                yield Fault(f"archived message {row.key}", fault)
+        query = query.where(messages.c.namespace == namespace)
+    for row in archive.execute(query, execution_options={"yield_per": 500}):
+        if (fault := _message_fault(archive, row)) is not None:
+            yield Fault(f"archived message {row.key}", fault)
 
 
 def _message_fault(archive: SqlArchive, row: Row[Any]) -> str | None:

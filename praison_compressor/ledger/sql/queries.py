@@ -196,12 +196,8 @@ def read_session(archive: SqlArchive, row: Row[Any], snapshot: Session | None) -
     if start != after:
         raise LedgerCorrupt(f"session {row.id}: its chain has no entry {start}")
     chained = (*before, *(unpack_entry(archive.packer, entry) for entry in new))
-    own: dict[str, None] = {}  # the session's two newest epochs
-    for entry in reversed(chained):
-        if entry.hash == row.base_head or len(own) == 2:
-            break
-        own[entry.epoch] = None
-    tip, parent, *_ = *own, row.id, row.parent_id
+    own = itertools.takewhile(lambda entry: entry.hash != row.base_head, reversed(chained))
+    tip, parent, *_ = *dict.fromkeys(entry.epoch for entry in own), row.id, row.parent_id
     return Session(row.namespace, row.id, tip, parent, row.head, chained, row.erasures)
 
 
@@ -239,7 +235,7 @@ def record_skeleton(
     archive.execute(delete(appended).where(replaced))
 
 
-# How many originals each of a session's own entries has, up to one, in order.
+# The number of originals of each own entry of a session, in order, up to entry `newest`.
 _SIZES = (
     select(func.count(links.c.ordinal))
     .select_from(entries.outerjoin(links))

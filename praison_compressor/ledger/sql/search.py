@@ -29,7 +29,7 @@ from ..words import (
     find_hits,
     query_phrases,
 )
-from .archive import SqlArchive, batches, parse_stored_digest
+from .archive import SqlArchive, batches
 from .index import KeyRange, merge_ranges
 from .queries import EVERY_KEY, newest_entries, read_skeletons, require_session
 from .schema import entries, links, messages, sessions, spans
@@ -126,8 +126,7 @@ class _Reader:
         """Add a message at these places, the newest first."""
         newest = places[0]
         message = self._archive.message_of(newest)
-        encrypts = self._archive.packer.encrypts
-        digest = content_digest(message) if encrypts else parse_stored_digest(newest.digest)
+        digest = content_digest(message)
         document = document_of(message, (newest.id, newest.hash, newest.ordinal))
         self._archived[key] = digest, document
         for place in places:
@@ -142,23 +141,30 @@ class _Reader:
         rarest word's first.
         """
         rarest, *others = lists
-        floor = max((postings.newest[-1] for postings in lists if postings.newest), default=0)
-        if rarest.is_cheap_to_read():
-            floor = rarest.newest[-1] if rarest.newest else 0
-            for batch in batches(rarest.newest, _BATCH_MESSAGES):
-                self.read(batch if self._room() else ())
-        else:
-            shared = set(rarest.newest).intersection(*(postings.newest for postings in others))
-            self.read(sorted((key for key in shared if key >= floor), reverse=True), _MOST_RANKED)
-        is_complete = rarest.is_whole
-        if (room := self._room()) and not rarest.is_whole:
-            words = [postings.word for postings in lists]
-            older = self._archive.index.keys_with(words, _ranges_below(self.reach.ranges, floor))
-            # The calls and results of older messages are not read.
-            is_complete = self.read(older, room) < room and not others
+        floor = self._read_newest(rarest, others)
+        is_complete = rarest.is_whole or self._read_older(lists, floor)
         self._is_complete = is_complete or not self._room()
         if self._room() and others:
             self._read_partners(islice(rarest, rarest.most if rarest.is_whole else _MOST_PAIRED))
+
+    def _read_newest(self, rarest: _Postings, others: Sequence[_Postings]) -> int:
+        """Read listed messages that may match; return the lowest key compared."""
+        if rarest.is_cheap_to_read():
+            for batch in batches(rarest.newest, _BATCH_MESSAGES):
+                self.read(batch if self._room() else ())
+            return rarest.newest[-1] if rarest.newest else 0
+        floor = max(postings.newest[-1] for postings in (rarest, *others))
+        shared = set(rarest.newest).intersection(*(postings.newest for postings in others))
+        self.read(sorted((key for key in shared if key >= floor), reverse=True), _MOST_RANKED)
+        return floor
+
+    def _read_older(self, lists: Sequence[_Postings], floor: int) -> bool:
+        """Read older messages with all words; return whether none can be missing."""
+        room = self._room()
+        words = [postings.word for postings in lists]
+        older = self._archive.index.keys_with(words, _ranges_below(self.reach.ranges, floor))
+        # The calls and results of older messages are not read.
+        return room > 0 and self.read(older, room) < room and len(lists) == 1
 
     def _room(self) -> int:
         """Return how many messages with every phrase may still be ranked."""
@@ -243,9 +249,7 @@ def _select_places(keys: Sequence[int], reach: _Reach) -> Select[Any]:
     # First the messages: a planner may begin with all entries in reach and all their messages.
     held = select(links).where(links.c.message_key.in_(keys)).cte().prefix_with("MATERIALIZED")
     return (
-        select(
-            held, entries.c.hash, sessions.c.id, messages.c.key, messages.c.digest, messages.c.body
-        )
+        select(held, entries.c.hash, sessions.c.id, messages.c.key, messages.c.body)
         .join(entries, entries.c.key == held.c.entry_key)
         .join(sessions, sessions.c.key == entries.c.session_key)
         .join(messages, messages.c.key == held.c.message_key)

@@ -8,7 +8,7 @@ import sqlite3
 import time
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
@@ -58,22 +58,11 @@ def is_truncated(url: URL) -> bool:
     return True
 
 
-class FileState(NamedTuple):
-    """Detect that a ledger's file was replaced or cut off."""
-
-    device: int
-    inode: int
-    size: int
-    """Bytes; the log beside the file does not count."""
-
-
-def file_state(url: URL) -> FileState | None:
-    """Return the state of a SQLite store's file, or None without one."""
-    try:
-        status = os.stat(str(url.database))
-    except OSError:
-        return None
-    return FileState(status.st_dev, status.st_ino, status.st_size)
+def file_state(url: URL) -> os.stat_result | None:
+    """Return the state of a store's file, or None without one."""
+    with suppress(OSError):
+        return os.stat(str(url.database))
+    return None
 
 
 def _create_private(path: Path) -> None:

@@ -30,14 +30,15 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _read_method(
+def _method(
+    run: Callable[[Database, Callable[[SqlArchive], T]], T],
     work: Callable[Concatenate[SqlArchive, P], T],
 ) -> Callable[Concatenate[SqlStore, P], T]:
-    """Make a method of work that reads, in one transaction."""
+    """Make a method that runs the work in one transaction."""
 
     @functools.wraps(work)
     def method(store: SqlStore, /, *args: P.args, **options: P.kwargs) -> T:
-        return store._database.read(lambda archive: work(archive, *args, **options))
+        return run(store._database, lambda archive: work(archive, *args, **options))
 
     return method
 
@@ -125,27 +126,21 @@ class SqlStore:
             return False
         return self._database.write(lambda a: commits.claim_lease(a, session, holder, seconds))
 
-    def change_note(self, session: Session, change: Callable[[str], str]) -> str:
-        """See `NoteStore.change_note`."""
-        return self._database.write(lambda a: commits.change_note(a, session, change))
-
-    def release(self, session: Session, holder: str) -> None:
-        """See `Store.release`."""
-        self._database.write(lambda a: commits.release_lease(a, session, holder))
-
-    originals = _read_method(queries.originals)
-    transcript = _read_method(queries.transcript)
-    lineage = _read_method(queries.lineage)
-    note = _read_method(queries.read_note)
-    search = _read_method(search)
+    release = _method(Database.write, commits.release_lease)
+    change_note = _method(Database.write, commits.change_note)
+    originals = _method(Database.read, queries.originals)
+    transcript = _method(Database.read, queries.transcript)
+    lineage = _method(Database.read, queries.lineage)
+    note = _method(Database.read, queries.read_note)
+    search = _method(Database.read, search)
 
     # -------------------------------------------------------------- for people
 
-    namespaces = _read_method(queries.list_namespaces)
-    sessions = _read_method(queries.list_sessions)
-    ids_with_prefix = _read_method(queries.ids_with_prefix)
-    tree = _read_method(queries.epoch_tree)
-    find_message = _read_method(maintenance.find_message)
+    namespaces = _method(Database.read, queries.list_namespaces)
+    sessions = _method(Database.read, queries.list_sessions)
+    ids_with_prefix = _method(Database.read, queries.ids_with_prefix)
+    tree = _method(Database.read, queries.epoch_tree)
+    find_message = _method(Database.read, maintenance.find_message)
 
     def verify(self, namespace: str | None = None, session_id: str | None = None) -> list[Fault]:
         """Return every hash, place or original that disagrees."""
