@@ -142,7 +142,7 @@ class Committer:
 def with_archive(store: Store, decision: Decision) -> Decision:
     """Return the decision with the messages that the store will not keep.
 
-    No reference may name these.
+    No reference may name these: a shown text that may do so is written again.
     """
     if not isinstance(store, BoundedStore):
         return replace(decision, is_archived=True)
@@ -155,7 +155,8 @@ def with_archive(store: Store, decision: Decision) -> Decision:
     sizes = dict(zip(digests, originals.sizes(), strict=True))
     unkept = store.unkept(view.session.namespace, sizes)
     unarchived = frozenset(o for o, d in zip(origins, digests, strict=True) if d in unkept)
-    return replace(decision, is_archived=True, unarchived=unarchived)
+    texts = decision.texts if unarchived <= decision.unarchived else ()
+    return replace(decision, is_archived=True, unarchived=unarchived, texts=texts)
 
 
 # -------------------------------------------------------------- its events

@@ -55,7 +55,9 @@ class PlanTexts:
         run = decision.view.digests[job.start : job.end]
         most = job.room + job.spare
         shown = [] if previewed is None else _previewed_texts(previewed)
-        for replaced, instructions, text in (*shown, *_undone_texts(decision.view.session)):
+        # An undone text may name messages that the archive dropped since.
+        undone = [] if decision.unarchived else _undone_texts(decision.view.session)
+        for replaced, instructions, text in (*shown, *undone):
             is_same = replaced == run and instructions == decision.request.instructions_digest
             if is_same and self.tokens.message(text.message) <= most:
                 return text
