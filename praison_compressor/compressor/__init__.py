@@ -8,8 +8,8 @@
 - `quiet_turn`: `LastTurn`, which a turn that only adds messages extends
 - `projection`: look: a transcript's view by its session's ledger
 - `choices`: messages that a user keeps, and ranges
-- `decider`: look and decide by the ledger and by what a session remembers; report skips once
-- `decision`: whether a view is compressed now, by what plan, and why
+- `decision`: whether a view is compressed now, by what plan, and why; what a preview showed
+- `skips`: report once why a due compression is not done
 - `prices`: what requests and compressions cost; whether the provider's cache is cold
 - `commit`: the hook, then one compression of a session at a time; its room in the archive, its
   events; lost races

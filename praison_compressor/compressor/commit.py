@@ -1,33 +1,29 @@
-"""`Committer`: ask the hook, write texts, commit segments, return the result.
-
-One compression of a session at a time, in all processes. After a lost race the request looks and
-decides again.
-"""
+"""`Committer`: ask the hook, write texts, commit segments, return the result."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..concurrency import start_thread
-from ..errors import LedgerConflict
 from ..events import Event, Hook
 from ..ledger.segments import Session, Usage
 from ..ledger.stores import BoundedStore, Store
 from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
+from ..view.jobs import Plan
 from ..view.view import View
 from .choices import new_keeps, new_references
-from .decider import Decider
-from .decision import VETO, Decision
+from .decision import Decision
 from .lease import hold_lease
-from .plan_texts import PlanTexts
+from .plan_texts import Dropped, PlanTexts
 from .projection import Projector, skeleton_of
 from .request import SessionKey
 from .result import CompressResult, add_cost, result_of, usage_of
@@ -35,63 +31,46 @@ from .session_state import SessionStates
 
 logger = logging.getLogger(__name__)
 
-MOST_CONFLICTS = 8
-"""Most commit conflicts in one call; with a damaged tip every commit conflicts."""
-
 
 @dataclass(frozen=True)
 class Committer:
-    """Carry out decisions of one compressor; thread-safe."""
+    """Commit decisions of one compressor; thread-safe."""
 
     store: Store
     tokens: TokenCounter
     sessions: SessionStates
     projector: Projector
-    decider: Decider
     plan_texts: PlanTexts
     emit: Callable[[Event], None]
     hook: Hook | None
 
-    async def carry_out(self, decision: Decision) -> CompressResult:
-        """Write and commit a compression, or take a faster writer's segments."""
-        key = decision.view.session.key
-        for _ in range(MOST_CONFLICTS):
-            while (worker := self.sessions.enter(key)) is not None:
-                await asyncio.wrap_future(worker)
-            try:
-                async with hold_lease(self.store, decision.view.session):
-                    decision = await asyncio.to_thread(self._refresh, decision)
-                    if not decision.is_compression:
-                        break
-                    return await self.commit(decision)
-            except LedgerConflict:
-                logger.debug("session %s: another writer was faster", key[1])
-            finally:
-                self.sessions.leave(key)
-        else:
-            raise LedgerConflict(f"session {key[1]}: its tip moved {MOST_CONFLICTS} times")
-        return self.decider.remember_view(decision.request, decision.view)
+    @contextlib.asynccontextmanager
+    async def hold(self, session: Session) -> AsyncIterator[None]:
+        """Let one compression of a session run at a time, in all processes."""
+        while (worker := self.sessions.enter(session.key)) is not None:
+            await asyncio.wrap_future(worker)
+        try:
+            async with hold_lease(self.store, session):
+                yield
+        finally:
+            self.sessions.leave(session.key)
 
-    def _refresh(self, decision: Decision) -> Decision:
-        """Decide again if another writer committed since our look."""
-        request, view = decision.request, decision.view
-        if self.projector.open(request).is_unchanged_since(view.session):
-            return decision
-        return self.decider.decide_again(request, view)
+    async def commit(self, decision: Decision) -> CompressResult | None:
+        """Ask the hook, write and commit; return the result, or None if the hook refuses.
 
-    async def commit(self, decision: Decision) -> CompressResult:
-        """Ask the hook, write, commit; return the result, or raise LedgerConflict."""
+        Raises:
+            LedgerConflict: another writer committed to the session.
+        """
         view = decision.view
         event = started_event(decision)
         answer = await ask_hook(self.hook, event, view.session.key)
         if answer is False:
-            return await asyncio.to_thread(self.refuse, decision)
-        if answer:
-            decision = replace(decision, request=decision.request.with_instructions(answer))
+            return None
+        asked = decision.request.with_instructions(answer) if answer else decision.request
         started = time.monotonic()
         self.emit(event)
         try:
-            session, texts = await self._write(decision)
+            session, texts = await self._write(replace(decision, request=asked))
         except BaseException as error:
             self.emit(Event("abandoned", view.session.id, {"error": type(error).__name__}))
             raise
@@ -107,12 +86,14 @@ class Committer:
         """
         view = decision.view
         key = view.session.key
-        decision = await asyncio.to_thread(with_archive, self.store, decision)
-        texts = decision.texts or await self.plan_texts.write(decision)
+        dropped = await asyncio.to_thread(dropped_messages, self.store, view, decision.plan)
+        if not dropped <= decision.dropped:
+            decision = replace(decision, texts=())  # a shown text may name one of them
+        texts = decision.texts or await self.plan_texts.write(decision, dropped)
         unreported = self.sessions.take_unreported_usage(key) if texts else Usage()
         charged = add_cost(unreported, texts)
         try:
-            session = await asyncio.to_thread(self._append, decision, charged)
+            session = await asyncio.to_thread(self._append, decision, charged, dropped)
         except BaseException:
             # A preview keeps its texts, with their cost, for the next try.
             cost = Usage() if decision.texts else usage_of(texts)
@@ -121,42 +102,30 @@ class Committer:
         self.sessions.end_preview_and_placeholder(key, texts)
         return session, charged
 
-    def _append(self, decision: Decision, texts: Sequence[SegmentText]) -> Session:
+    def _append(
+        self, decision: Decision, texts: Sequence[SegmentText], dropped: Dropped
+    ) -> Session:
         view = decision.view
-        entries = self.plan_texts.make_segments(decision, texts)
+        entries = self.plan_texts.make_segments(decision, texts, dropped)
         after = view.with_segments(segment for segment, _ in entries)
         return self.store.commit(view.session, entries, skeleton_of(after))
 
-    def refuse(self, decision: Decision) -> CompressResult:
-        """Return the result without the refused compression.
 
-        A view above the limit is shortened without a model.
-        """
-        request, view = decision.request, decision.view
-        self.decider.report_skip(decision, VETO)
-        fits = view.size() <= request.budget.limit
-        shown = view if fits else self.plan_texts.apply_without_model(decision)
-        return replace(self.decider.remember_view(request, shown), vetoed=True)
+def dropped_messages(store: Store, view: View, plan: Plan) -> frozenset[int]:
+    """Return the messages that the archive would not keep after the commit.
 
-
-def with_archive(store: Store, decision: Decision) -> Decision:
-    """Return the decision with the messages that the store will not keep.
-
-    No reference may name these: a shown text that may do so is written again.
+    They are named by their indices in the caller's list.
     """
     if not isinstance(store, BoundedStore):
-        return replace(decision, is_archived=True)
-    view = decision.view
+        return frozenset()
     kept = (index for step in new_keeps(view) for index in step)
-    indices = (*new_references(view, decision.plan).values(), *kept)
+    indices = (*new_references(view, plan).values(), *kept)
     origins = [o for index in indices if (o := view.transcript.origins[index]) is not None]
     originals = view.unrepaired_messages.at(origins)
     digests = originals.content_digests()
     sizes = dict(zip(digests, originals.sizes(), strict=True))
     unkept = store.unkept(view.session.namespace, sizes)
-    unarchived = frozenset(o for o, d in zip(origins, digests, strict=True) if d in unkept)
-    texts = decision.texts if unarchived <= decision.unarchived else ()
-    return replace(decision, is_archived=True, unarchived=unarchived, texts=texts)
+    return frozenset(o for o, d in zip(origins, digests, strict=True) if d in unkept)
 
 
 # -------------------------------------------------------------- its events

@@ -25,7 +25,6 @@ from .background import Background
 from .billing import Billing
 from .bills import Bill
 from .commit import Committer
-from .decider import Decider
 from .pipeline import Pipeline
 from .plan_texts import PlanTexts
 from .preview import ContextUse, Preview
@@ -33,6 +32,7 @@ from .projection import Projector
 from .request import Mode, Options, RequestReader, check_constructor
 from .result import CompressResult, unread_result
 from .session_state import SessionStates
+from .skips import SkipReports
 from .stored_sessions import StoredSessions, default_store
 from .telemetry import Telemetry, emit
 
@@ -95,13 +95,11 @@ class ContextCompressor:
 
     def _wire(self, projector: Projector, writer: SummaryWriter, hook: Hook | None) -> Pipeline:
         plan_texts = PlanTexts(writer, projector.renderer, self.tokens)
-        decider = Decider(self.tokens, self.sessions, projector, writer.emit)
         committer = Committer(
             store=self.store,
             tokens=self.tokens,
             sessions=self.sessions,
             projector=projector,
-            decider=decider,
             plan_texts=plan_texts,
             emit=writer.emit,
             hook=hook,
@@ -111,7 +109,7 @@ class ContextCompressor:
             sessions=self.sessions,
             projector=projector,
             stored=self._stored,
-            decider=decider,
+            skips=SkipReports(self.sessions, writer.emit),
             plan_texts=plan_texts,
             committer=committer,
             background=self.background,

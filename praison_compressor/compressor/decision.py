@@ -6,7 +6,7 @@ Pure: the request carries the budget, the session's prices and pace, and the cac
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ..ledger.segments import Session
 from ..summaries.protocol import SegmentText
@@ -21,11 +21,11 @@ from .request import Mode, Request
 SOFT_RATIO = 0.85
 """Share of the trigger; the background prepares a summary above it."""
 
-FITS, DUE, ASKED, COLD = "fits", "due", "asked", "cold cache"
-"""Reasons for no compression, and for one."""
+DUE, ASKED, COLD = "due", "asked", "cold cache"
+"""Reasons for a compression."""
 
-FIXED, NO_GAIN, PRICE, VETO = "fixed part", "no gain", "price", "veto"
-"""Reasons against a compression that is due."""
+FITS, FIXED, NO_GAIN, PRICE, VETO = "fits", "fixed part", "no gain", "price", "veto"
+"""Reasons for none; FITS: none is due."""
 
 SKIP_WORDS: Mapping[str, str] = {
     FIXED: "what cannot be dropped takes more than the trigger",
@@ -33,48 +33,77 @@ SKIP_WORDS: Mapping[str, str] = {
     PRICE: "a compression costs more than it saves yet",
     VETO: "a hook refused the compression",
 }
-"""The same reasons in words."""
+"""Why a due compression is not done, in words."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Whether a view is compressed now, and why.
-
-    A preview remembers its decision. The next compression of the same request commits it.
-    """
+    """Whether a view is compressed now, by which plan, and why."""
 
     request: Request
-    """In a preview, the user's choices are indices in the caller's list."""
     view: View
-    is_compression: bool
-    """False: the view is sent as it is, and the plan is empty."""
     plan: Plan
+    """Empty without a compression."""
     reason: str
-    """FITS, DUE, ASKED, COLD, FIXED, NO_GAIN or PRICE."""
+    """DUE, ASKED or COLD of a compression; FITS, FIXED, NO_GAIN or PRICE of none."""
     texts: tuple[SegmentText, ...] = ()
-    """The plan's summaries; () if they are not written yet."""
-    is_archived: bool = False
-    """Whether the originals are archived: only then a text may name a reference."""
-    unarchived: frozenset[int] = frozenset()
-    """Indices, in the caller's list, of messages that the archive has no room for."""
-    references: Mapping[str, int] = field(default_factory=dict)
-    """In a preview: future reference -> index of its message in the transcript."""
+    """The plan's summaries as a preview showed them; () if they are to be written."""
+    dropped: frozenset[int] = frozenset()
+    """Messages, by the caller's index, that those texts do not name."""
 
-    def is_valid_for(self, view: View) -> bool:
+    @property
+    def is_compression(self) -> bool:
+        """Whether the view is compressed now."""
+        return self.reason in (DUE, ASKED, COLD)
+
+    @classmethod
+    def without(cls, request: Request, view: View, reason: str) -> Decision:
+        """Return a decision with an empty plan."""
+        return cls(request, view, Plan(len(view.tokens), view.size()), reason)
+
+
+@dataclass(frozen=True)
+class Previewed:
+    """A compression that a preview showed; the next one of the same request commits it."""
+
+    request: Request
+    """The user's choices are indices in the caller's list."""
+    decision: Decision
+    texts: tuple[SegmentText, ...]
+    """The plan's summaries; () if they are not written yet."""
+    dropped: frozenset[int]
+    """Messages, by the caller's index, that the texts do not name: the archive drops them."""
+    references: Mapping[str, int]
+    """Future reference -> index of its message in the transcript."""
+
+    @classmethod
+    def of(
+        cls,
+        decision: Decision,
+        texts: tuple[SegmentText, ...],
+        dropped: frozenset[int],
+        before: Previewed | None,
+    ) -> Previewed:
+        """Return what a preview shows, with references; `before` is the newest preview."""
+        request, view = decision.request, decision.view
+        resolved = resolve_choices(request, view, before.references_in(view) if before else {})
+        names = new_references(view, decision.plan) | requested_references(request, resolved, view)
+        return cls(resolved, decision, texts, dropped, names)
+
+    def _is_valid_for(self, view: View) -> bool:
         """Return whether the transcript only grew on an unchanged ledger."""
-        before = self.view
-        is_same = (
-            view.session.is_unchanged_since(before.session) and view.session.id == before.session.id
-        )
-        return is_same and view.digests[: len(before.digests)] == before.digests
+        before, now = self.decision.view, view.session
+        if now.id != before.session.id or not now.is_unchanged_since(before.session):
+            return False
+        return view.digests[: len(before.digests)] == before.digests
 
     def references_in(self, view: View) -> Mapping[str, int]:
-        """Return the references that this decision showed for the view."""
-        return self.references if self.is_valid_for(view) else {}
+        """Return the references that the preview showed for the view."""
+        return self.references if self._is_valid_for(view) else {}
 
     def is_committed_by(self, request: Request, view: View) -> bool:
-        """Return whether the request commits what this decision showed."""
-        if request.mode is not Mode.COMMIT or not self.is_valid_for(view):
+        """Return whether the request commits what the preview showed."""
+        if request.mode is not Mode.COMMIT or not self._is_valid_for(view):
             return False
         shown, asked = (
             (replace(r.budget, costs=None), r.force, r.instructions_digest, r.pinned)
@@ -84,56 +113,45 @@ class Decision:
             return shown == asked
         return resolve_choices(request, view, self.references).choices == self.request.choices
 
-    def for_preview(self, texts: tuple[SegmentText, ...], before: Decision | None) -> Decision:
-        """Return the decision as a preview shows it, with texts and references."""
-        request, view = self.request, self.view
-        shown = {} if before is None else before.references_in(view)
-        resolved = resolve_choices(request, view, shown)
-        names = new_references(view, self.plan) | requested_references(request, resolved, view)
-        return replace(self, request=resolved, texts=texts, references=names)
-
 
 def decide(
-    request: Request, view: View, measures: Measures, previewed: Decision | None = None
+    request: Request, view: View, measures: Measures, previewed: Previewed | None = None
 ) -> Decision:
-    """Return the decision, or `previewed` if the request commits it."""
+    """Return the decision, or the previewed one if the request commits it."""
     if previewed is not None and previewed.is_committed_by(request, view):
-        return replace(previewed, request=request, view=view)
-    budget = _plan_budget(request, view)
-    new_plan, plan_reason = _find_plan(request, view, budget, measures)
-    has_keeps = new_plan is None and any(new_keeps(view))
-    is_compression = has_keeps or new_plan is not None
-    is_fixed = not is_compression and view.fixed_tokens() > budget.trigger
-    reason = FIXED if is_fixed else ASKED if has_keeps else plan_reason
-    empty = Plan(len(view.tokens), view.size())
-    return Decision(request, view, is_compression, new_plan or empty, reason)
-
-
-def _plan_budget(request: Request, view: View) -> Budget:
-    """Return the request's budget with trigger, prices and force for this view."""
-    budget = request.budget
-    trigger = budget.limit if view.session.was_undone else budget.trigger
-    is_for_cold_cache = trigger >= view.size() > trigger_of(request, view.session)
-    return replace(
-        budget,
+        shown = previewed.decision
+        texts, dropped = previewed.texts, previewed.dropped
+        return Decision(request, view, shown.plan, shown.reason, texts, dropped)
+    trigger = request.budget.limit if view.session.was_undone else request.budget.trigger
+    is_only_cold = trigger >= view.size() > trigger_of(request, view.session)
+    budget = replace(
+        request.budget,
         trigger=trigger,
-        costs=None if request.is_requested else budget.costs,
-        is_forced=request.force or is_for_cold_cache,
+        costs=None if request.is_requested else request.budget.costs,
+        is_forced=request.force or is_only_cold,
     )
+    planned = (plan_range if request.has_range else plan)(view, budget, measures)
+    if planned is not None and _is_worth_its_price(view, planned, budget):
+        cause = ASKED if request.is_requested else COLD if is_only_cold else DUE
+        return Decision(request, view, planned, cause)
+    return Decision.without(request, view, _reason_without(view, budget, planned))
 
 
-def _find_plan(
-    request: Request, view: View, budget: Budget, measures: Measures
-) -> tuple[Plan | None, str]:
-    new_plan = (plan_range if request.has_range else plan)(view, budget, measures)
-    if new_plan is None:
-        return None, NO_GAIN if is_due(view, budget) else FITS
+def _is_worth_its_price(view: View, planned: Plan, budget: Budget) -> bool:
     # Above the midpoint of trigger and limit, compress at any price: counts may be too low.
-    can_wait = view.size() <= (budget.trigger + budget.limit) // 2 and not new_plan.excerpts
-    if can_wait and budget.costs is not None and not balance_of(view, new_plan, budget.costs).pays:
-        return None, PRICE
-    is_for_cold_cache = budget.is_forced and not request.force
-    return new_plan, ASKED if request.is_requested else COLD if is_for_cold_cache else DUE
+    is_urgent = view.size() > (budget.trigger + budget.limit) // 2 or bool(planned.excerpts)
+    return is_urgent or budget.costs is None or balance_of(view, planned, budget.costs).pays
+
+
+def _reason_without(view: View, budget: Budget, planned: Plan | None) -> str:
+    """Return the reason of a decision with an empty plan."""
+    if any(new_keeps(view)):
+        return ASKED  # to record the user's choice
+    if view.fixed_tokens() > budget.trigger:
+        return FIXED
+    if planned is not None:
+        return PRICE
+    return NO_GAIN if is_due(view, budget) else FITS
 
 
 def trigger_of(request: Request, session: Session, share: float = 1.0) -> int:

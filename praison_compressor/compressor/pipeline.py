@@ -22,18 +22,22 @@ from ..view.cuts import shorten_messages
 from ..view.view import View
 from .background import Background
 from .billing import Billing
-from .commit import Committer, is_inside_hook, with_archive
-from .decider import Decider
-from .decision import SOFT_RATIO, Decision, quiet_limit, trigger_of
+from .commit import Committer, dropped_messages, is_inside_hook
+from .decision import FITS, SOFT_RATIO, VETO, Decision, Previewed, decide, quiet_limit, trigger_of
 from .plan_texts import PlanTexts
 from .preview import ContextUse, Preview, context_use_of, preview_of
 from .projection import Projector
+from .quiet_turn import last_turn_of
 from .request import Mode, Request
 from .result import CompressResult, result_of
 from .session_state import SessionStates
+from .skips import SkipReports
 from .stored_sessions import StoredSessions
 
 logger = logging.getLogger(__name__)
+
+MOST_CONFLICTS = 8
+"""Most commit conflicts in one call; with a damaged tip every commit conflicts."""
 
 SHORTENED_SHARE = 0.75
 """Share of the window for shortened messages that may not be dropped; a summary and a tail get the
@@ -48,7 +52,7 @@ class Pipeline:
     sessions: SessionStates
     projector: Projector
     stored: StoredSessions
-    decider: Decider
+    skips: SkipReports
     plan_texts: PlanTexts
     committer: Committer
     background: Background
@@ -60,20 +64,20 @@ class Pipeline:
 
     async def compress(self, request: Request) -> CompressResult:
         """Return the request's result; block other threads only."""
-        session, started = await asyncio.to_thread(self._start, request)
-        if isinstance(started, Decision):
-            started = await self.committer.carry_out(started)
-        return self._add_bill_and_tools(request, session, started)
+        session, result, due = await asyncio.to_thread(self._answer, request)
+        if due is not None:
+            result = await self._carry_out(due)
+        return self._add_bill_and_tools(request, session, result)
 
     def compress_sync(self, request: Request) -> CompressResult:
         """Return the request's result, inside an event loop too."""
-        session, started = self._start(request)
-        if isinstance(started, Decision):
-            started = run(self.committer.carry_out(started))
-        return self._add_bill_and_tools(request, session, started)
+        session, result, due = self._answer(request)
+        if due is not None:
+            result = run(self._carry_out(due))
+        return self._add_bill_and_tools(request, session, result)
 
-    def _start(self, request: Request) -> tuple[Session, CompressResult | Decision]:
-        """Return the request's session, and the result or the compression due."""
+    def _answer(self, request: Request) -> tuple[Session, CompressResult, Decision | None]:
+        """Return session, result without waiting, and the compression to wait for."""
         session = self.projector.open(request)
         if request.is_recorded:
             request = replace(request, is_cold=self.billing.is_cold(request, session))
@@ -82,26 +86,85 @@ class Pipeline:
         state = self.sessions.state(session.key)
         quiet = state.extend_last_turn(request, session, limit, self.tokens)
         if quiet is None:
-            return session, self._start_in_full(self._with_prices(request, session), session)
+            return session, *self._answer_in_full(self._with_prices(request, session), session)
         turn, result = quiet
         if request.is_recorded:
             self.sessions.remember_turn(turn)
-        return session, result
+        return session, result, None
 
-    def _start_in_full(self, request: Request, session: Session) -> CompressResult | Decision:
-        """Read all messages; return the result or the compression due."""
-        view, previewed = self.decider.look(request, session)
+    def _answer_in_full(
+        self, request: Request, session: Session
+    ) -> tuple[CompressResult, Decision | None]:
+        """Read all messages; return as `_answer` does."""
+        view, previewed = self._look(request, session)
         # Signed thinking is valid only behind its own prefix: no text may replace a part of that
         # prefix while a turn runs.
         if request.mode is Mode.BACKGROUND and not view.signed_tokens:
-            return self._answer_now(request, view)
+            return self._answer_now(request, view), None
+        decision = decide(request, view, self.projector.renderer, previewed)
         if request.mode is Mode.READ_ONLY:
-            return self._apply_unrecorded(self.decider.decide(request, view))
-        due = self.decider.find_due(request, view, previewed)
-        if due is None:
-            return self.decider.remember_view(request, view)
-        # Inside the hook, waiting would deadlock.
-        return self.committer.refuse(due) if is_inside_hook(session.key) else due
+            return self._apply_unrecorded(decision), None
+        self.skips.report_missing(decision)
+        if not decision.is_compression:
+            return self._remember_view(request, view), None
+        if is_inside_hook(session.key):  # waiting would deadlock
+            return self._refuse(decision), None
+        return result_of(request, view, self.tokens), decision
+
+    async def _carry_out(self, due: Decision) -> CompressResult:
+        """Commit a compression; after another writer's commit decide again."""
+        for _ in range(MOST_CONFLICTS):
+            try:
+                async with self.committer.hold(due.view.session):
+                    due = await asyncio.to_thread(self._refresh, due)
+                    if not due.is_compression:
+                        return self._remember_view(due.request, due.view)
+                    return await self._commit(due)
+            except LedgerConflict:
+                logger.debug("session %s: another writer was faster", due.request.key[1])
+        raise LedgerConflict(f"session {due.request.key[1]}: its tip moved {MOST_CONFLICTS} times")
+
+    async def _commit(self, due: Decision) -> CompressResult:
+        """Return the result of the commit, or without it if the hook refuses."""
+        result = await self.committer.commit(due)
+        if result is None:
+            return await asyncio.to_thread(self._refuse, due)
+        return result
+
+    def _refuse(self, due: Decision) -> CompressResult:
+        """Return the result without the refused compression.
+
+        A view above the limit is shortened without a model.
+        """
+        self.skips.report(due, VETO)
+        fits = due.view.size() <= due.request.budget.limit
+        shown = due.view if fits else self.plan_texts.apply_without_model(due)
+        return replace(self._remember_view(due.request, shown), vetoed=True)
+
+    def _remember_view(self, request: Request, view: View) -> CompressResult:
+        """Remember the view for the next turn; return its result."""
+        result = result_of(request, view, self.tokens)
+        turn = last_turn_of(request, view, result, self.tokens)
+        if turn is not None:
+            self.sessions.remember_turn(turn)
+        return result
+
+    # -------------------------------------------------------------- look and decide
+
+    def _look(self, request: Request, session: Session) -> tuple[View, Previewed | None]:
+        """Return the request's view by the session's ledger, and the newest preview."""
+        previewed = self.sessions.state(session.key).previewed
+        return self.projector.look(request, session, previewed), previewed
+
+    def _refresh(self, decision: Decision) -> Decision:
+        """Return the decision; after another writer's commit, a new one."""
+        request, view = decision.request, decision.view
+        session = self.projector.open(request)
+        if session.is_unchanged_since(view.session):
+            return decision
+        newest = self.projector.look_again(view, session)
+        previewed = self.sessions.state(session.key).previewed
+        return decide(request, newest, self.projector.renderer, previewed)
 
     def _with_prices(self, request: Request, session: Session) -> Request:
         """Return the request with prices and the pace of its session."""
@@ -122,7 +185,7 @@ class Pipeline:
 
     def context_use(self, request: Request) -> ContextUse:
         """Return the window's tokens by part."""
-        view, _ = self.decider.look(request, self.projector.open(request))
+        view, _ = self._look(request, self.projector.open(request))
         return context_use_of(request, view, self.tokens)
 
     def _apply_unrecorded(self, decision: Decision) -> CompressResult:
@@ -143,38 +206,65 @@ class Pipeline:
         session = self.projector.open(request)
         request = replace(request, is_cold=self.billing.is_cold(request, session))
         request = self._with_prices(request, session)
-        view, previewed = self.decider.look(request, session)
-        decision = with_archive(self.committer.store, self.decider.decide(request, view))
+        view, previewed = self._look(request, session)
+        decision = decide(request, view, self.projector.renderer)
+        dropped = dropped_messages(self.committer.store, view, decision.plan)
         jobs = decision.plan.jobs
-        asking = [job for job in jobs if job.asks_model]
-        paid = (self.plan_texts.find_paid(decision, job, previewed) for job in asking)
+        asking = (job for job in jobs if job.asks_model)
+        paid = (self.plan_texts.find_paid(decision, job, dropped, previewed) for job in asking)
         texts: tuple[SegmentText, ...] = ()
         if jobs and (is_written or not request.budget.has_model or all(paid)):
-            texts = run(self.plan_texts.write(decision, previewed))
-        shown = decision.for_preview(texts, previewed) if decision.is_compression else None
+            texts = run(self.plan_texts.write(decision, dropped, previewed))
+        shown = None
+        if decision.is_compression:
+            shown = Previewed.of(decision, texts, dropped, previewed)
         self.sessions.remember_preview(session.key, shown, texts)
-        new = self.plan_texts.make_segments(decision, texts)
+        new = self.plan_texts.make_segments(decision, texts, dropped)
         return preview_of(decision, [segment for segment, _ in new], self.tokens)
 
     # -------------------------------------------------------------- in the background
 
     def _answer_now(self, request: Request, view: View) -> CompressResult:
         """Return a view without waiting; begin a due summary in the background."""
-        size = view.size()
+        is_busy = self.background.is_busy(view.session.key)
+        decision = self._choose_now(request, view, is_busy=is_busy)
+        self.skips.report_missing(decision)
+        shown = decision.view
+        if decision.is_compression and shown is view and not decision.plan.jobs:
+            return self._commit_masks(decision)
+        if decision.is_compression and view.size() > request.budget.limit:
+            shown = self._hold_placeholder(decision)
+        if view.size() > quiet_limit(request, view.session, is_busy=is_busy):
+            early = functools.partial(self._write_early, request, view)
+            self.background.start(view.session.key, early)
+        return self._remember_view(request, shown)
+
+    def _choose_now(self, request: Request, view: View, *, is_busy: bool) -> Decision:
+        """Return the decision about the view, or about the view with the placeholder."""
+        limit = request.budget.limit
         # Up to the window the whole is sent until the text is ready: nothing is lost, and the
         # provider's cache stays warm.
-        fits = size <= request.budget.limit
-        is_busy = self.background.is_busy(view.session.key)
-        placeholder = self._with_placeholder(request, view)
-        is_waiting = placeholder is not None or (fits and is_busy)
-        due = None if is_waiting else self.decider.find_due(request, view)
-        if due is not None and not due.plan.jobs:
-            return self._commit_masks(due)
-        if size > quiet_limit(request, view.session, is_busy=is_busy):
-            self._prepare(request, view)
-        if due is not None and not fits:
-            placeholder = self._hold_placeholder(due)
-        return self.decider.remember_view(request, placeholder or view)
+        if is_busy and view.size() <= limit:
+            return Decision.without(request, view, FITS)
+        covered = view if view.size() <= limit else self._with_placeholder(view)
+        if covered is not view:
+            if covered.size() <= limit:
+                return Decision.without(request, covered, FITS)
+            with contextlib.suppress(BudgetTooSmall):
+                more = decide(request, covered, self.projector.renderer)
+                if more.is_compression:
+                    return more
+        return decide(request, view, self.projector.renderer)
+
+    def _with_placeholder(self, view: View) -> View:
+        """Return the view with the texts of the placeholder, if that is current."""
+        placeholder = self.sessions.state(view.session.key).placeholder
+        if placeholder is None or not view.session.is_unchanged_since(placeholder.session):
+            return view
+        shown_ids = {id(tile.segment) for tile in placeholder.all_tiles}
+        unrecorded = placeholder.segments[len(placeholder.session.entries) :]
+        texts = [segment for segment in unrecorded if id(segment) in shown_ids]
+        return view.with_segments(map(self.projector.recount, texts))
 
     def _commit_masks(self, decision: Decision) -> CompressResult:
         """Commit masks and excerpts unless a summary of the session is written.
@@ -184,49 +274,24 @@ class Pipeline:
         key = decision.view.session.key
         if self.sessions.enter(key) is None:
             try:
-                return run(self.committer.commit(decision))
+                return run(self._commit(decision))
             except LedgerConflict:
                 pass  # a view without a commit is as short
             finally:
                 self.sessions.leave(key)
         return self._apply_unrecorded(decision)
 
-    def _prepare(self, request: Request, view: View) -> bool:
-        """Begin a summary in the background; return whether it was begun."""
-        work = functools.partial(self._write_early, request, view)
-        return self.background.start(view.session.key, work)
-
     async def _write_early(self, request: Request, view: View) -> None:
         """Write a summary before the view reaches the trigger."""
         soft = replace(request.budget, trigger=int(request.budget.trigger * SOFT_RATIO))
         early = replace(request, budget=soft, mode=Mode.COMMIT)
-        due = await asyncio.to_thread(self.decider.decide_again, early, view)
+        due = await asyncio.to_thread(decide, early, view, self.projector.renderer)
         if not due.is_compression:
             return
         if due.plan.jobs:  # a turn that needs the text earlier gets a static text
             await asyncio.to_thread(self._hold_placeholder, due)
-        done = await self.committer.carry_out(due)
+        done = await self._carry_out(due)
         self.sessions.add_unreported_usage(view.session.key, done.usage)
-
-    def _with_placeholder(self, request: Request, view: View) -> View | None:
-        """Return the view with the placeholder; None if unneeded, outdated or outgrown."""
-        placeholder = self.sessions.state(view.session.key).placeholder
-        limit = request.budget.limit
-        if placeholder is None or view.size() <= limit:
-            return None
-        if not view.session.is_unchanged_since(placeholder.session):
-            return None
-        shown_ids = {id(tile.segment) for tile in placeholder.all_tiles}
-        unrecorded = placeholder.segments[len(placeholder.session.entries) :]
-        texts = [segment for segment in unrecorded if id(segment) in shown_ids]
-        after = view.with_segments(map(self.projector.recount, texts))
-        if after.size() <= limit:
-            return after
-        with contextlib.suppress(BudgetTooSmall):
-            more = self.decider.decide(request, after)
-            if more.is_compression:
-                return self._hold_placeholder(more)
-        return None
 
     def _hold_placeholder(self, decision: Decision) -> View:
         """Return the view with static texts; hold it for the next turns."""
@@ -249,8 +314,10 @@ class Pipeline:
         last_turn = self.sessions.state(session.key).last_turn
         messages = request.messages or self.stored.newest_messages(session, last_turn)
         cold = replace(request, is_cold=True, messages=messages)
-        view, _ = self.decider.look(cold, session)
-        return view.size() > trigger_of(cold, session) and self._prepare(cold, view)
+        view, _ = self._look(cold, session)
+        early = functools.partial(self._write_early, cold, view)
+        is_above = view.size() > trigger_of(cold, session)
+        return is_above and self.background.start(session.key, early)
 
     # -------------------------------------------------------------- after a failure
 
@@ -274,9 +341,9 @@ class Pipeline:
 
     def _best(self, request: Request, session: Session) -> CompressResult:
         """Return a view; shorten fixed messages that do not fit."""
-        view, _ = self.decider.look(request, session)
+        view, _ = self._look(request, session)
         try:
-            return self._apply_unrecorded(self.decider.decide(request, view))
+            return self._apply_unrecorded(decide(request, view, self.projector.renderer))
         except BudgetTooSmall as error:
             logger.info("shortened to go on: %s", error)  # each request; the caller logs it once
         short = replace(self._shorten(request, view), given_tokens=view.given_tokens)
@@ -294,7 +361,7 @@ class Pipeline:
         with contextlib.suppress(BudgetTooSmall):
             shorter_request = replace(request, messages=messages)
             short = self.projector.look(shorter_request, view.session)
-            decision = self.decider.decide(shorter_request, short)
+            decision = decide(shorter_request, short, self.projector.renderer)
             return self.plan_texts.apply_without_model(decision)
         alone = replace(request, messages=shorten_messages(kept, limit, count))
         return replace(self.projector.look(alone, view.session), segments=())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..ledger.segments import Segment, SegmentKind, Session, undone_hashes
 from ..messages import Message
@@ -18,7 +18,11 @@ from ..view.jobs import Job
 from ..view.renderer import ResultRenderer
 from ..view.view import View
 from .choices import new_keeps
-from .decision import Decision
+from .decision import Decision, Previewed
+
+Dropped = frozenset[int] | None
+"""Indices, in the caller's list, of messages that the archive drops; None: nothing is archived.
+Texts have no references to them."""
 
 
 @dataclass(frozen=True)
@@ -30,34 +34,34 @@ class PlanTexts:
     tokens: TokenCounter
 
     async def write(
-        self, decision: Decision, previewed: Decision | None = None
+        self, decision: Decision, dropped: frozenset[int], previewed: Previewed | None = None
     ) -> tuple[SegmentText, ...]:
         """Return the texts of the jobs; those with prose ask a model.
 
         A text of the preview, or of an undone compression, is not paid for again.
         """
-        briefs = await asyncio.to_thread(briefs_for, decision)
+        briefs = await asyncio.to_thread(briefs_for, decision, dropped)
         model = decision.request.auxiliary_model
         name = decision.view.session.id
         if decision.request.force:
             self.writer.end_cooldowns(name)
 
         async def write_job(job: Job, brief: Brief) -> SegmentText:
-            paid = self.find_paid(decision, job, previewed)
+            paid = self.find_paid(decision, job, dropped, previewed)
             return paid or await self.writer.write(brief, model=model, session_id=name)
 
         return tuple(await asyncio.gather(*map(write_job, decision.plan.jobs, briefs)))
 
     def find_paid(
-        self, decision: Decision, job: Job, previewed: Decision | None
+        self, decision: Decision, job: Job, dropped: frozenset[int], previewed: Previewed | None
     ) -> SegmentText | None:
-        """Return a paid text of the same run and instructions, or None."""
+        """Return a paid text of the same run and instructions, or None.
+
+        A text that may name a dropped message is not taken.
+        """
         run = decision.view.digests[job.start : job.end]
         most = job.room + job.spare
-        shown = [] if previewed is None else _previewed_texts(previewed)
-        # An undone text may name messages that the archive dropped since.
-        undone = [] if decision.unarchived else _undone_texts(decision.view.session)
-        for replaced, instructions, text in (*shown, *undone):
+        for replaced, instructions, text in _paid_texts(decision.view.session, dropped, previewed):
             is_same = replaced == run and instructions == decision.request.instructions_digest
             if is_same and self.tokens.message(text.message) <= most:
                 return text
@@ -65,13 +69,12 @@ class PlanTexts:
 
     def apply_without_model(self, decision: Decision) -> View:
         """Return the view after the plan, with static texts without references."""
-        unnamed = replace(decision, is_archived=False)
-        texts = list(map(self.writer.write_static, briefs_for(unnamed)))
-        segments = self.make_segments(unnamed, texts)
+        texts = list(map(self.writer.write_static, briefs_for(decision, None)))
+        segments = self.make_segments(decision, texts, None)
         return decision.view.with_segments(segment for segment, _ in segments)
 
     def make_segments(
-        self, decision: Decision, texts: Sequence[SegmentText]
+        self, decision: Decision, texts: Sequence[SegmentText], dropped: Dropped
     ) -> list[tuple[Segment, Sequence[Message]]]:
         """Return (segment, originals) for each text, mask, excerpt and newly kept step.
 
@@ -83,7 +86,7 @@ class PlanTexts:
             self._segment(decision, "summary", (job.start, job.end), text)
             for job, text in zip(jobs, texts, strict=True)
         ]
-        for kind, index, line in self._render_lines(decision):
+        for kind, index, line in self._render_lines(decision, dropped):
             run = index, index + 1
             segments.append(self._segment(decision, kind, run, SegmentText(line, "static")))
         for step in new_keeps(decision.view):
@@ -91,14 +94,16 @@ class PlanTexts:
             segments.append(self._segment(decision, "keep", (step.start, step.stop), text))
         return segments
 
-    def _render_lines(self, decision: Decision) -> Iterator[tuple[SegmentKind, int, Message]]:
+    def _render_lines(
+        self, decision: Decision, dropped: Dropped
+    ) -> Iterator[tuple[SegmentKind, int, Message]]:
         """Yield kind, index and text of each mask and excerpt."""
         view, plan = decision.view, decision.plan
         first = len(view.segments) + len(plan.jobs) + 1
         origins = view.transcript.origins
         references = dict[int, str]()
         for number, index in enumerate(sorted([*plan.masks, *plan.excerpted]), first):
-            is_readable = decision.is_archived and origins[index] not in decision.unarchived
+            is_readable = dropped is not None and origins[index] not in dropped
             references[index] = f"s{number}.1" if is_readable else ""
         if not references:
             return
@@ -138,16 +143,18 @@ PaidText = tuple[tuple[str, ...], str, SegmentText]
 """Run, digest of the instructions, and text."""
 
 
-def _previewed_texts(previewed: Decision) -> Iterator[PaidText]:
-    """Yield the texts by a model that a preview wrote."""
-    for job, text in zip(previewed.plan.jobs, previewed.texts, strict=False):
-        if text.method == "model":
-            run = previewed.view.digests[job.start : job.end]
-            yield run, previewed.request.instructions_digest, text
-
-
-def _undone_texts(session: Session) -> Iterator[PaidText]:
-    """Yield a model's texts that were undone, newest first."""
+def _paid_texts(
+    session: Session, dropped: frozenset[int], previewed: Previewed | None
+) -> Iterator[PaidText]:
+    """Yield a model's texts of the preview, then undone ones, newest first."""
+    if previewed is not None and dropped <= previewed.dropped:
+        shown = previewed.decision
+        instructions = previewed.request.instructions_digest
+        for job, text in zip(shown.plan.jobs, previewed.texts, strict=False):
+            if text.method == "model":
+                yield shown.view.digests[job.start : job.end], instructions, text
+    if dropped:
+        return
     undone = undone_hashes(session.entries)
     for entry in reversed(session.entries):
         segment = entry.segment
@@ -159,7 +166,7 @@ def _undone_texts(session: Session) -> Iterator[PaidText]:
 # -------------------------------------------------------------- briefs
 
 
-def briefs_for(decision: Decision) -> list[Brief]:
+def briefs_for(decision: Decision, dropped: Dropped) -> list[Brief]:
     """Return the brief of each of the plan's jobs, in order."""
     view, plan = decision.view, decision.plan
     if not plan.jobs:
@@ -170,19 +177,21 @@ def briefs_for(decision: Decision) -> list[Brief]:
     visible = "\n".join(render_messages((*pinned, *outside)))
     # The segment's number in the ledger after the commit.
     first = len(view.segments) + 1
-    return [_brief(decision, job, n, visible) for n, job in enumerate(plan.jobs, first)]
+    return [_brief(decision, job, n, visible, dropped) for n, job in enumerate(plan.jobs, first)]
 
 
-def _brief(decision: Decision, job: Job, number: int, visible: str) -> Brief:
+def _brief(decision: Decision, job: Job, number: int, visible: str, dropped: Dropped) -> Brief:
     view, config = decision.view, decision.request.config
     messages = view.transcript.messages
     # Only a model's prose is carried on; quotes are made again from the originals.
     carried = [segment for segment in job.folds if segment.method == "model"]
     covered = {i for t in view.tiles if t.segment in carried for i in range(t.start, t.end)}
     stays = [segment for segment in view.summaries() if segment not in job.folds]
-    reference = f"s{number}" if decision.is_archived else ""
-    # Without recall tools, omit references; they cost a third.
-    references = _references(decision, job, reference) if reference and config.recall else ()
+    reference, references = "", tuple[str, ...]()
+    if dropped is not None:
+        reference = f"s{number}"
+        # Without recall tools, omit references; they cost a third.
+        references = _references(view, job, reference, dropped) if config.recall else ()
     return Brief(
         messages=messages[job.start : job.end],
         model_messages=tuple(messages[i] for i in range(job.start, job.end) if i not in covered),
@@ -199,18 +208,18 @@ def _brief(decision: Decision, job: Job, number: int, visible: str) -> Brief:
     )
 
 
-def _references(decision: Decision, job: Job, name: str) -> tuple[str, ...]:
+def _references(view: View, job: Job, name: str, dropped: frozenset[int]) -> tuple[str, ...]:
     """Return the reference of each message of a run.
 
     An inserted message has the reference of the message before it. A message without room in the
     archive has "".
     """
-    transcript = decision.view.transcript
+    transcript = view.transcript
     run = range(job.start, job.end)
     numbers = {origin: number for number, origin in enumerate(transcript.origins_of(run), 1)}
     references, last, number = [], -1, 1
     for origin in transcript.origins[job.start : job.end]:
         if origin is not None:
             last, number = origin, numbers[origin]
-        references.append("" if last in decision.unarchived else f"{name}.{number}")
+        references.append("" if last in dropped else f"{name}.{number}")
     return tuple(references)

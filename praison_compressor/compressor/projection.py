@@ -27,7 +27,7 @@ from ..view.renderer import ResultRenderer
 from ..view.tiles import AddedMessage
 from ..view.view import View
 from .choices import apply_choices
-from .decision import Decision
+from .decision import Previewed
 from .request import Request
 
 
@@ -45,7 +45,7 @@ class Projector:
         """Return the request's session."""
         return self._store.open(*request.key, request.parent_id)
 
-    def look(self, request: Request, session: Session, previewed: Decision | None = None) -> View:
+    def look(self, request: Request, session: Session, previewed: Previewed | None = None) -> View:
         """Return the view of the request's messages by the session's ledger.
 
         The user may name messages by the references of the newest preview.

@@ -21,7 +21,7 @@ from ..tokens.counter import TokenCounter
 from ..view.costs import Costs
 from ..view.view import View
 from .account import Account
-from .decision import Decision
+from .decision import Previewed
 from .prices import costs_of
 from .quiet_turn import LastTurn
 from .request import Request, SessionKey
@@ -46,8 +46,8 @@ class SessionState:
     placeholder: View | None = None
     """The view with uncommitted texts that is sent while a model writes a summary: always the same,
     so that the provider's cache stays warm."""
-    previewed: Decision | None = None
-    """The newest preview's decision."""
+    previewed: Previewed | None = None
+    """What the newest preview showed."""
     reported: Mapping[str, str] = field(default_factory=dict)
     """Subject -> epoch in which it was last reported."""
     unreported: Usage = field(default_factory=Usage)
@@ -189,15 +189,15 @@ class SessionStates:
         self._change(view.session.key, placeholder=view)
 
     def remember_preview(
-        self, key: SessionKey, decision: Decision | None, used: Sequence[SegmentText] = ()
+        self, key: SessionKey, previewed: Previewed | None, used: Sequence[SegmentText] = ()
     ) -> None:
-        """Remember a preview's decision; charge the last one's unused texts."""
+        """Remember what a preview showed; charge the last one's unused texts."""
         with self._lock:
             before = self.state(key).previewed
             texts = () if before is None else before.texts
             unused = [t for t in texts if not any(t is u for u in used)]
             self.add_unreported_usage(key, usage_of(unused))
-            self._change(key, previewed=decision)
+            self._change(key, previewed=previewed)
 
     def end_preview_and_placeholder(self, key: SessionKey, texts: Sequence[SegmentText]) -> None:
         """Forget preview and placeholder after a commit with these texts."""

@@ -16,7 +16,6 @@ from .user import UserText
 
 LEAST_DUPLICATE_CHARS = 24  # a shorter text is quoted even where the view shows it already
 LEAST_OUTLINE, MOST_OUTLINE = 0.075, 0.36  # shares of the budget for the outline
-SMALL_ROOM = 300  # tokens of a budget in which the user's words may displace reports and counts
 ASKING_CHARS, DECIDED_CHARS = 160, 80  # characters of a call whose result has the user's words
 _ANY_TAG = re.compile(r"<[^>]*>")
 
@@ -68,10 +67,8 @@ class Quotes:
         if not beside_prose:
             written = {at: text for at, text in self.texts.items() if is_new(text)}
             tools = Counter(record.call.name for record in self.pairs.calls if record.call.id)
-            # Where the user's words fill half of a small room, the agent's texts are only counted.
-            is_roomy = budget_tokens >= SMALL_ROOM or chars <= 2 * budget_tokens
-            sections.append(user.reports_section(written, self.reports, is_roomy))
-            sections += [user.counts_section(self.roles, tools)] if is_roomy else []
+            sections.append(user.reports_section(written, self.reports))
+            sections.append(user.counts_section(self.roles, tools))
         runs = (*self.files.values(), *self.runs.values())
         records = [*dict.fromkeys(record for run in runs for record in run)]
         # The user's words come first: at 60 % of the budget they still are whole.

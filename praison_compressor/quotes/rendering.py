@@ -79,6 +79,7 @@ NAMED_IN_NOTE = 4  # tools, or places, named in the line that counts what is lef
 NAME_CHARS = 48  # characters of a call's arguments in the outline
 OUTLINE_CALL_TOKENS, NAMED_TOKENS = 13, 8  # tokens of a call in the outline, usual and least
 NOTE_TOKENS = 20  # tokens of the line that counts what is left out
+SMALL_ROOM = 300  # tokens of a budget in which the user's words come first and share one note
 TRIES = 4  # attempts to print a section within its room
 HEADING_TOKENS = 14
 LEAST_BODY_CHARS = 30
@@ -98,8 +99,15 @@ class _Part(NamedTuple):
     """Tokens a byte: names take more than prose."""
     left: Sequence[QuoteEntry]
     """Entries left out."""
+    note: int
+    """Tokens of the line below that counts them; 0: the text's last line counts them."""
     text: str = ""
     tokens: int = 0
+
+    @property
+    def shown(self) -> Sequence[QuoteEntry]:
+        """The printed entries."""
+        return self.entries[: len(self.entries) - len(self.left)] if self.text else ()
 
     def costs(self) -> list[int]:
         """Return the estimated tokens of each entry."""
@@ -119,25 +127,47 @@ class Renderer:
         Use at most `budget` tokens; reserve `outline` of them for the outline if needed.
         """
         reserved = min(outline, OUTLINE_CALL_TOKENS * len(calls)) if self.references else 0
-        text, shown, left_out = self._render_sections(sections, budget - reserved)
-        quoted = {entry.record for entry in shown}
+        sections = [section for section in sections if section.entries or section.unlisted]
+        if budget < SMALL_ROOM and any(section.kind.title == USER.title for section in sections):
+            parts = self._fill_user_first(sections, calls, budget, reserved)
+        else:
+            parts = [self._part(section, NOTE_TOKENS) for section in sections]
+            parts = self._fill_by_share(parts, budget - reserved)
+        text = "\n".join(part.text for part in parts if part.text)
+        quoted = {entry.record for part in parts for entry in part.shown}
         others = [call for call in calls if call not in quoted]
-        below = self._render_outline(others, left_out, budget - self.count(text) - 1)
+        uncounted = [part for part in parts if not (part.text and part.note)]
+        below = self._render_outline(others, uncounted, budget - self.count(text) - 1)
         return "\n".join(filter(None, (text, below)))
 
-    def _render_sections(
-        self, sections: Sequence[Section], budget: int
-    ) -> tuple[str, list[QuoteEntry], list[_Part]]:
-        """Return the text, the entries shown, and the sections left out."""
-        parts = [self._part(section) for section in sections if section.entries or section.unlisted]
+    def _fill_user_first(
+        self, sections: Sequence[Section], calls: Calls, budget: int, reserved: int
+    ) -> list[_Part]:
+        """Return a small room's parts; the user's words take what they need.
+
+        Their size is counted: here an estimate's error is a message.
+        """
+        user, *others = (self._part(section, 0) for section in sections)
+        room = budget
+        while True:
+            text, left = self._print_part(user, room)
+            printed = user._replace(text=text, left=left)
+            below = max(reserved, self.count(self._note([printed, *others], calls)))
+            free = budget - below - self.count(f"{text}\n")
+            if not text or free >= 0:
+                return [printed, *self._fill_by_share(others, free)]
+            room = min(room, budget - below) + free
+
+    def _fill_by_share(self, parts: list[_Part], budget: int) -> list[_Part]:
+        """Return the parts, each printed within its share."""
         # Each section can count what it leaves out, whatever room the others take.
-        spare = budget - NOTE_TOKENS * len(parts)
+        spare = budget - sum(part.note for part in parts)
         needs = [HEADING_TOKENS + int(SLACK * sum(part.costs())) for part in parts]
         rooms = share_budget(needs, [part.section.kind.share for part in parts], max(0, spare))
         spare -= sum(rooms)
         # What others leave goes to the section that lacks least, then to the next.
         for n in sorted(range(len(parts)), key=lambda n: needs[n] - rooms[n]):
-            room = rooms[n] + NOTE_TOKENS
+            room = rooms[n] + parts[n].note
             more = spare if rooms[n] < needs[n] else 0
             parts[n] = self._print_within(parts[n], room + more)
             spare += room - parts[n].tokens
@@ -145,10 +175,7 @@ class Renderer:
             if part.left and spare > max(30, 0.03 * budget):
                 parts[n] = self._print_within(part, part.tokens + spare)
                 spare += part.tokens - parts[n].tokens
-        printed = [part for part in parts if part.text]
-        left_out = [part for part in parts if not part.text]
-        shown = [x for part in printed for x in part.entries[: len(part.entries) - len(part.left)]]
-        return "\n".join(part.text for part in printed), shown, left_out
+        return parts
 
     def _render_outline(self, calls: Calls, left_out: Sequence[_Part], room: int) -> str:
         """Return a line of calls for each tool; count the rest."""
@@ -178,14 +205,14 @@ class Renderer:
             line[name] = f"{line.get(name, name)} {self._reference(record.where)}".strip()
         yield from (f"- {tool}: {', '.join(line.values())}" for tool, line in lines.items())
 
-    def _part(self, section: Section) -> _Part:
+    def _part(self, section: Section, note: int) -> _Part:
         some = section.entries[:: len(section.entries) // 24 + 1]
         sample = "\n".join(self._print_entry(entry, entry.body[:200]) for entry in some)
         ratio = (self.count(sample) + 1) / (len(sample.encode("utf-8", "replace")) + 1)
         entries = sorted(section.entries, key=lambda entry: entry.rank)
         marks = 14 if self.references else 2
         sizes = [len((x.lead + x.body).encode("utf-8", "replace")) + marks for x in entries]
-        return _Part(section, entries, sizes, ratio, left=entries)
+        return _Part(section, entries, sizes, ratio, entries, note)
 
     def _print_within(self, part: _Part, room: int) -> _Part:
         """Return the part printed in `room` tokens, or as it was."""
@@ -200,13 +227,15 @@ class Renderer:
             part = part._replace(ratio=part.ratio * factor)
             if tokens <= room:
                 return part._replace(text=text, tokens=tokens, left=left)
-        return part if part.text else part._replace(tokens=self.count(self._note([part])) + 1)
+        if part.text or not part.note:
+            return part
+        return part._replace(tokens=self.count(self._note([part])) + 1)
 
     def _print_part(self, part: _Part, room: int) -> tuple[str, Sequence[QuoteEntry]]:
         """Return a text of about `room` tokens, and the entries left out."""
         section, chosen, costs = part.section, part.entries, part.costs()
         if sum(costs) > room or section.unlisted:
-            room -= NOTE_TOKENS
+            room -= part.note
             used = accumulate(min(cost, section.kind.least) for cost in costs)
             fitting = sum(1 for tokens in used if tokens <= room)
             chosen, costs = chosen[:fitting], costs[:fitting]
@@ -217,7 +246,7 @@ class Renderer:
         texts = {id(x): self._cut_entry(x, c, most) for x, c in zip(chosen, costs, strict=True)}
         printed = [texts[id(entry)] for entry in section.entries if id(entry) in texts]
         left = part.entries[len(chosen) :]
-        note = self._note([part._replace(left=left)])
+        note = self._note([part._replace(left=left)]) if part.note else ""
         return "\n".join(filter(None, [HEADING + section.kind.title, *printed, note])), left
 
     def _note(

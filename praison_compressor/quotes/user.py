@@ -86,13 +86,13 @@ def _text_ranks(texts: Sequence[UserText]) -> Iterator[tuple[int, ...]]:
         yield kind, -(10 * rare // max(5, size)), len(text) // 200, -n
 
 
-def reports_section(texts: Mapping[int, str], reports: Set[int], is_roomy: bool) -> Section:
+def reports_section(texts: Mapping[int, str], reports: Set[int]) -> Section:
     """Return the section of the agent's texts: reports first, then long ones.
 
     A short text beside a call announces the call; it is only counted.
     """
     long = {at for at, text in texts.items() if len(text) >= LEAST_TEXT_CHARS}
-    quoted = [at for at in texts if is_roomy and at in long | reports]
+    quoted = [at for at in texts if at in long | reports]
     entries = [QuoteEntry(at, (at not in reports, -at), texts[at].strip()) for at in quoted]
     return Section(rendering.REPORTS, entries, sorted(texts.keys() - quoted))
 

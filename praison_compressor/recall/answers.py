@@ -6,7 +6,6 @@ budget too: an archive that is read whole again was compressed for nothing.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from .archive import Archive, SessionArchive
 from .fitting import QUOTE_NOTICE, Fitting
 from .matches import snippet
 from .passages import query_terms
-from .reading import LEAST_TOKENS, Reading, quote_query
+from .reading import LEAST_TOKENS, Reading, occurring_words, quote_query
 from .references import parse_reference
 from .search import find_messages, search_answer
 
@@ -27,8 +26,8 @@ __all__ = ["READ", "SEARCH", "TURN_TOKENS", "Recall"]
 
 SEARCH, READ = "search_conversation_archive", "read_conversation_archive"
 """The tools' names."""
-SEARCH_TOKENS, READ_TOKENS = 400, 800
-"""Default tokens of a search's and of a read's answer."""
+SEARCH_TOKENS, READ_TOKENS, RANGE_TOKENS = 400, 400, 600
+"""Default tokens of a search, of a read, and of a read of named lines or several messages."""
 TEXT_TOKENS, TABLE_TOKENS = 300, 100
 """Size of a search's answer without a table, and what a table may add."""
 TURN_TOKENS = 4_000
@@ -36,8 +35,8 @@ TURN_TOKENS = 4_000
 FOOTER_TOKENS = 14
 """Size of an answer's last line."""
 
-IN_VIEW, COMPARED = 3, 8
-"""Without a match: messages in view that are named, and words of the query that are compared."""
+IN_VIEW = 3
+"""Messages in view that are named if nothing matches."""
 
 _QUOTE_MARKS = "\"'`“”"
 _BETWEEN_REFERENCES = re.compile(r"\s*(?:[,;]|\band\b)\s*(?=\W*s\d)|\s+(?=\W?s\d)")
@@ -68,12 +67,13 @@ class Recall:
             budget, lambda archive, room: self._search(archive, query, max(1, limit), room)
         )
 
-    def read(self, reference: str = "", budget: int = READ_TOKENS, about: str = "") -> str:
+    def read(self, reference: str = "", budget: int = 0, about: str = "") -> str:
         """Return the text at the references; "" lists the segments.
 
-        With `about`, long messages are cut to the passages that match.
+        With `about`, only passages of long messages. A `budget` of 0 is the default.
         """
         references = list(dict.fromkeys(_BETWEEN_REFERENCES.split(reference.strip())))
+        budget = budget or _usual_tokens(references, about.strip())
         return self._answer_within_turn(
             budget, lambda archive, room: self._read(archive, references, about.strip(), room)
         )
@@ -129,7 +129,8 @@ class Recall:
         parts: list[str] = []
         for number, reference in enumerate(references):
             part = reading.read(reference, max(LEAST_TOKENS, room // (len(references) - number)))
-            parts.append(part.removeprefix(f"{QUOTE_NOTICE}\n") if parts else part)
+            has_notice = any(QUOTE_NOTICE in each for each in parts)
+            parts.append(part.replace(f"{QUOTE_NOTICE}\n", "", 1) if has_notice else part)
             room -= self.count(part)
             if room < LEAST_TOKENS and number + 1 < len(references):
                 parts.append(f"(more: {self.read_on(', '.join(references[number + 1 :]))})")
@@ -140,6 +141,15 @@ class Recall:
     def _fitting(self) -> Fitting:
         # A line is counted in each attempt to fit it.
         return Fitting(cache(self.count), self.read_on)
+
+
+def _usual_tokens(references: Sequence[str], about: str) -> int:
+    """Return a read's default size: named lines and several messages have more."""
+    asked = [parsed for each in references if (parsed := parse_reference(each))]
+    if len(asked) != 1 or asked[0].line:
+        return RANGE_TOKENS
+    is_one = asked[0].message and not asked[0].last_message
+    return READ_TOKENS if is_one or about else RANGE_TOKENS
 
 
 def _explain_no_match(archive: SessionArchive, query: str, room: int) -> str:
@@ -154,12 +164,4 @@ def _explain_no_match(archive: SessionArchive, query: str, room: int) -> str:
             for message in in_view
         )
         return truncate_line(f"{remark} It is still in view: {shown}.", room * 3)
-    similar = _similar_words(query, archive.newest_words())
-    occurring = f" Words that do occur: {', '.join(similar)}." if similar else ""
-    return f"{remark}{occurring} Newer messages are in view."
-
-
-def _similar_words(query: str, known: Sequence[str]) -> list[str]:
-    asked = distinct_words(query)[:COMPARED]
-    near = [difflib.get_close_matches(word, known, n=2, cutoff=0.8) for word in asked]
-    return list(dict.fromkeys(word for some in near for word in some))
+    return f"{remark}{occurring_words(query, archive)} Newer messages are in view."

@@ -10,7 +10,10 @@ from ..messages.results import CallRecord, pair_calls
 from .layout import length_without_ending, split_lines
 from .references import Reference
 
-__all__ = ["Around"]
+__all__ = ["EMPTY", "Around"]
+
+EMPTY = "(empty)"
+"""Shown for a result without text."""
 
 
 class Around:
@@ -88,5 +91,5 @@ class Around:
         results = self.messages_not_asked(
             (n for ordinal in places for n in self.results_of(ordinal)), asked
         )
-        outside = [ordinal - self.start for ordinal in results]
-        return [f"=> [{self.where(at)}] " + "\n".join(self.lines(at)) for at in outside]
+        texts = {n - self.start: "\n".join(self.lines(n - self.start)) for n in results}
+        return [f"=> [{self.where(at)}] {text or EMPTY}" for at, text in texts.items()]

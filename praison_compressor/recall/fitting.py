@@ -9,6 +9,7 @@ from ..ledger.segments import DROPPED
 from ..messages import Message
 from ..messages.display import message_as_text
 from ..messages.shortening import keep_ends
+from .around import EMPTY
 from .layout import (
     condense,
     count_fitting,
@@ -168,7 +169,7 @@ class Fitting:
                 room -= self.count(mark)
                 body = condense(lines[:end], room, self.count, where.lines, seen) + mark
             is_dropped = message == DROPPED
-            parts.append(f"{where} is {body}." if is_dropped else f"{head}\n{body}")
+            parts.append(f"{where} is {body}." if is_dropped else f"{head}\n{body or EMPTY}")
             seen.update(line.strip() for line in lines if len(line) > _REPEATED_CHARS)
         return parts
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..ledger.segments import DROPPED
-from ..ledger.words import Hit, document_of, find_hits
+from ..ledger.words import Hit, distinct_words, document_of, find_hits
 from ..messages import Message
 from ..messages.display import message_as_text, truncate_line
 from .archive import SessionArchive
@@ -18,23 +19,23 @@ from .matches import FoundMessage
 from .outlines import join_in_pairs, masks_row, outline_rows, references_in_order, runs_of_entries
 from .passages import query_terms, terms_in
 from .references import REFERENCE_HELP, Reference, in_runs, parse_reference
-from .search import lacking_words, search_answer
+from .search import find_messages, lacking_words, search_answer
 from .tables import table_of
 
-__all__ = ["LEAST_TOKENS", "Reading", "quote_query"]
+__all__ = ["LEAST_TOKENS", "Reading", "occurring_words", "quote_query"]
 
 LEAST_TOKENS = 100
 """A smaller answer is useless."""
 PASSAGES = 4
 """Passages returned when `about` is given."""
-ABOUT_SHARE, ABOUT_TABLE_SHARE = 0.35, 0.5
-"""Shares of the budget for passages when `about` is given; the larger for a table or block."""
+ABOUT_SHARE = 0.72
+"""Share of the budget for passages when `about` is given; a table or block may have all of it."""
 SHORT_TOKENS = 200
 """Messages up to this size are returned whole even when `about` is given."""
 SHORT_LINES_TOKENS = 500
 """Named lines up to this size are returned whole: readers asked again for the omitted ones."""
-BEGINNING_TOKENS = 150
-"""Size of a message's beginning and end, returned when nothing in the message matches `about`."""
+ELSEWHERE, COMPARED_WORDS = 3, 8
+"""Without a match: other messages that are named, and words of the query that are compared."""
 OVERVIEW_ROWS, OVERVIEW_MESSAGES = 12, 24
 """Rows of the overview, and messages of a segment that the overview reads."""
 BESIDE_DIVISOR = 7
@@ -147,19 +148,20 @@ class Reading:
             return self._read_whole(reference, originals, room)
         # A result is shown below the named call that it answers.
         named = [hit for hit in hits if hit.ordinal in places]
-        remark = "" if named else _no_match_remark(reference, self.about, hits)
-        is_short = reference.message is not None and self._is_short(reference, pool.values())
-        if hits and not is_short:
-            count = None
-            if len(places) == 1:
-                count = remark or self._lacking_remark(reference, pool.values())
-            return self._quote(reference, named or hits, count, room)
-        if not is_short:
-            room = min(room, BEGINNING_TOKENS)
-        elif reference.line is None:  # a result below a short call has the room of passages
-            room = max(LEAST_TOKENS, int(room * ABOUT_TABLE_SHARE))
-        text = self._read_whole(reference, originals, room - self.fitting.count(remark))
-        return f"{remark}\n{text}".lstrip("\n")
+        remark = "" if named else self._no_match_remark(reference, hits)
+        if reference.message is not None and self._is_short(reference, pool.values()):
+            text = self._read_whole(reference, originals, room - self.fitting.count(remark))
+            return f"{remark}\n{text}".lstrip("\n")
+        if not hits:
+            return remark
+        if len(places) > 1:
+            return self._quote(reference, named, None, room)
+        lacking = self._lacking_remark(reference, pool.values())
+        own = [hit.message for hit in named]
+        # Of a written file the call has the text, and the short result only the path.
+        is_less = self._is_short(reference, own) and self._lacking_remark(reference, own) != lacking
+        shown = hits if is_less or not named else named
+        return self._quote(reference, shown, remark or lacking, room)
 
     def _pool(
         self, reference: Reference, originals: Sequence[Message], places: range
@@ -182,12 +184,21 @@ class Reading:
         lacking = lacking_words(self.about, [message_as_text(each) for each in messages])
         return f"(not in {reference}: {lacking})" if lacking else ""
 
+    def _no_match_remark(self, reference: Reference, hits: Sequence[Hit]) -> str:
+        """Say that nothing matches, and which calls, results or other messages do."""
+        found = [FoundMessage(reference.segment, hit) for hit in hits]
+        found = found or find_messages(self.archive, self.about)[:ELSEWHERE]
+        remark = f"Nothing in {reference} matches {quote_query(self.about)}"
+        if not found:
+            return f"{remark}.{occurring_words(self.about, self.archive)}"
+        places = ", ".join(in_runs((each.segment, each.hit.ordinal + 1) for each in found))
+        return f"{remark}; {places} matches{'' if found[0].hit.is_whole else ' in part'}."
+
     def _quote(
         self, reference: Reference, hits: Sequence[Hit], count: str | None, room: int
     ) -> str:
         """Return the best passages and how to read on."""
-        table_room = max(LEAST_TOKENS, int(room * ABOUT_TABLE_SHARE))
-        room = max(LEAST_TOKENS, int(room * ABOUT_SHARE))
+        table_room, room = room, max(LEAST_TOKENS, int(room * ABOUT_SHARE))
         found = [FoundMessage(reference.segment, hit) for hit in hits]
         answer = search_answer(
             self.about, found, PASSAGES, self.archive, room=room, table_room=table_room
@@ -303,12 +314,13 @@ def _keep_lines(reference: Reference, message: Message) -> Message:
     return {"role": message.get("role"), "content": "\n".join(shown)}
 
 
-def _no_match_remark(reference: Reference, about: str, hits: Sequence[Hit]) -> str:
-    """Say that nothing matches, and which calls or results do."""
-    places = ", ".join(in_runs((reference.segment, hit.ordinal + 1) for hit in hits))
-    part = "" if not hits or hits[0].is_whole else " in part"
-    elsewhere = f"; {places} matches{part}" if hits else ""
-    return f"Nothing in {reference} matches {quote_query(about)}{elsewhere}."
+def occurring_words(query: str, archive: SessionArchive) -> str:
+    """Name the archive's words that are like the query's, or return ""."""
+    known = archive.newest_words()
+    asked = distinct_words(query)[:COMPARED_WORDS]
+    near = [difflib.get_close_matches(word, known, n=2, cutoff=0.8) for word in asked]
+    similar = list(dict.fromkeys(word for some in near for word in some))
+    return f" Words that do occur: {', '.join(similar)}." if similar else ""
 
 
 def quote_query(query: str) -> str:

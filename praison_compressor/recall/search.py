@@ -13,7 +13,7 @@ from ..messages import ToolCall, result_text, tool_calls_of
 from ..messages.calls import argument_values, arguments_of
 from ..messages.display import call_as_text, message_as_text, one_line, truncate_line
 from .archive import SessionArchive
-from .around import Around
+from .around import EMPTY, Around
 from .layout import split_lines
 from .matches import FoundMessage, Match, best_match, snippet
 from .passages import WORTH, Term, line_scores, query_terms, terms_in
@@ -44,8 +44,6 @@ HEAD_TOKENS = 80
 """Tokens of an answer beside its quoted lines."""
 MAX_LACKING_CHARS = 100
 """Characters of the parts of a query that no message has."""
-MAX_RESULTS = 3
-"""Results shown of a message with several calls at most."""
 
 
 def find_messages(archive: SessionArchive, query: str) -> list[FoundMessage]:
@@ -253,9 +251,7 @@ class _QuotedMatches:
             if call.call.id in {"", *calls} and around.place(call.answered_at) not in self.places
         )
         self.places |= set(map(around.place, answered))
-        shown = [self._result(match, around, at) for at in [*answered][:MAX_RESULTS]]
-        more = [f"=> {len(answered) - MAX_RESULTS} more"] if len(answered) > MAX_RESULTS else []
-        return shown + more
+        return [self._result(match, around, at) for at in answered]
 
     def _result(self, match: Match, around: Around, at: int) -> str:
         """Return a result whole, or its best part."""
@@ -265,7 +261,7 @@ class _QuotedMatches:
         most = max(self.left, RESULT_CHARS)
         result = result.widen(most, most)
         self.left -= len(result.text)
-        return f"=> [{result.where}]{_size(result)}{result.path} {result.text}"
+        return f"=> [{result.where}]{_size(result)}{result.path} {result.text or EMPTY}"
 
 
 def _missing_part(match: Match, around: Around, at: int) -> Match:

@@ -12,7 +12,7 @@ from ..ledger.segments import Session
 from ..messages import Message, tool_calls_of
 from ..messages.responses import ITEM_FIELDS
 from ..messages.shapes import ITEMS
-from .answers import READ, READ_TOKENS, SEARCH, SEARCH_TOKENS, TURN_TOKENS, Recall
+from .answers import READ, SEARCH, SEARCH_TOKENS, TURN_TOKENS, Recall
 from .archive import Archive
 
 __all__ = ["APIS", "SCHEMAS", "api_of", "recall_tools", "schemas_for"]
@@ -45,12 +45,12 @@ def recall_tools(
         return _answer_or_error(lambda: recall.search(str(query), _parse_number(limit, 3), room))
 
     def read_conversation_archive(
-        reference: str = "", about: str = "", tokens: int = READ_TOKENS, **invented: Any
+        reference: str = "", about: str = "", tokens: int = 0, **invented: Any
     ) -> str:
         named, sought = str(reference or ""), str(about or "")
         if sought.isdecimal():  # the budget in second place
             sought, tokens = "", int(sought[:9])
-        room = _room_for(tokens, READ_TOKENS)
+        room = _room_for(tokens, 0)
         return _answer_or_error(lambda: recall.read(named, room, sought))
 
     tools: list[Callable[..., str]] = [search_conversation_archive, read_conversation_archive]

@@ -12,11 +12,12 @@ from ..messages import Message
 from ..quotes import Quotes, read_quotes
 from ..quotes.rendering import HEADING, TITLES
 from ..tokens.counter import TokenCounter
-from ..view.frame import QUOTES_OPEN, frame_summary
+from ..view.frame import IN_REACH, QUOTES_OPEN, SHORT_IN_REACH, frame_summary
 from .protocol import Brief, SegmentText
 
 WORD_TOKENS = 3  # tokens of a word in prose with ids and numbers; 1.8 to 2.8 in recorded summaries
 CARRIED_SHARE = 0.4  # share of a static text's room for carried prose, if the quotes need the rest
+LITTLE_ROOM = 350  # tokens of a summary in which `IN_REACH` would take a tenth
 SEAM_TOKENS = 4  # tokens by which a framed text may exceed the sum of its parts
 
 
@@ -104,12 +105,13 @@ class Composition:
         return f"{prose}\n\n{QUOTES_OPEN}\n{quotes}"
 
     def _frame(self, text: str) -> Message:
+        in_reach = SHORT_IN_REACH if self.brief.room_tokens < LITTLE_ROOM else IN_REACH
         content = frame_summary(
             text,
             count=len(self.brief.messages),
             method=self.method,
             reference=self.brief.reference,
-            recall=bool(self.brief.references),
+            in_reach=in_reach if self.brief.references else "",
         )
         return {"role": "user", "content": content}
 

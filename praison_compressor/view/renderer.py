@@ -14,7 +14,7 @@ from ..quotes import read_quotes
 from ..tokens.counter import TokenCounter
 from .budget import Budget
 from .excerpts import excerpt_results, large_results
-from .frame import frame_summary
+from .frame import IN_REACH, frame_summary
 from .masks import MASK, SAMPLE_REFERENCE, mask_results, maskable_results
 from .tiles import Run
 from .view import View
@@ -103,7 +103,8 @@ class ResultRenderer:
     def measure_quotes(self, view: View, run: Run, room: int, budget: Budget) -> int:
         """Return the tokens of a run's framed quotes and carried prose."""
         messages = view.transcript.messages[slice(*run)]
-        frame = frame_summary("", count=len(messages), method="model", reference="s99", recall=True)
+        name, count = "s99", len(messages)
+        frame = frame_summary("", count=count, method="model", reference=name, in_reach=IN_REACH)
         beside = self._tokens.message({"role": "user", "content": frame})
         if not budget.has_model:
             beside += sum(segment.tokens for segment in view.summaries_in(run))

@@ -54,6 +54,10 @@ def choose_cut(view: View, room: int, floor: int) -> int:
     return next((start for start in turns if view.tail_tokens(start) >= least), step)
 
 
+LEAST_FOLD = 250
+"""Tokens of a fold in a tiny room: a fifth of it would be a frame without a text
+(tests/benchmarks/exam, sessions 6 and 7)."""
+
 MOST_MEASURES = 3
 """Times that quotes are measured at most, while the middle becomes shorter."""
 
@@ -145,6 +149,7 @@ class SummaryPlanner:
         # fit, or each one folds.
         next_summary = max(self._prose + self.budget.quote_tokens, 2 * self._prose)
         must_fold = self._old_tokens > self.budget.fold_tokens + next_summary
+        must_fold |= self._text_room(goal, NEW, self.budget.quote_tokens) < SMALLEST_SUMMARY
         scopes: tuple[Scope, ...] = (FOLD_LARGE, ALL)
         if self._old_tokens and not must_fold:
             scopes = (NEW_LARGE, NEW, *scopes)
@@ -230,10 +235,11 @@ class SummaryPlanner:
         (tests/view/test_folds.py).
         """
         beside = self._room_beside_head(goal)
-        if self._old_tokens:
-            most = beside // (5 if scope.include_folds else 10)
-        else:
-            most = self._room_beside_tail(beside, goal)
+        most = self._room_beside_tail(beside, goal)
+        if self._old_tokens and scope.include_folds:
+            most = min(most, max(beside // 5, LEAST_FOLD))
+        elif self._old_tokens:
+            most = beside // 10
         return min(self._prose + self._quote_room(scope, quotes), most)
 
     def _reserved_room(self, goal: int, scope: Scope) -> int:

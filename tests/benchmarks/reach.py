@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from praison_compressor import TokenCounter
 from praison_compressor.recall.tools import APIS, schemas_for
-from praison_compressor.view.frame import frame_summary
+from praison_compressor.view.frame import IN_REACH, frame_summary
 from tests.benchmarks.common import options, show
 
 MOST_TOKENS = 300
@@ -19,7 +19,9 @@ MOST_TOKENS = 300
 def tokens_of_a_request() -> Iterator[tuple[object, ...]]:
     """Yield the schemas' tokens for each API, and with the frame of a summary."""
     tokens = TokenCounter("gpt-4o")
-    framed = tokens.text(frame_summary("", count=99, method="model", reference="s99", recall=True))
+    framed = tokens.text(
+        frame_summary("", count=99, method="model", reference="s99", in_reach=IN_REACH)
+    )
     for api in APIS:
         size = tokens.tools(schemas_for(api))
         total = size + framed

@@ -7,12 +7,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import (
-    CompressorConfig,
-    ContextCompressor,
-    MemoryStore,
-    open_store,
-)
+from praison_compressor import ContextCompressor, MemoryStore, open_store
 from praison_compressor.compressor.bills import (
     Bill,
     RequestUsage,
@@ -20,6 +15,7 @@ from praison_compressor.compressor.bills import (
     uncompressed_usage,
 )
 from praison_compressor.ledger import Session
+from tests.helpers import compressing
 from tests.helpers.compressing import PAID, SMALL, paid
 from tests.helpers.transcripts import session
 
@@ -55,10 +51,7 @@ def test_a_bill_is_whole_while_it_is_written():
 @pytest.fixture
 def priced():
     """Return a compressor for gpt-4o whose model writes the summaries."""
-    return ContextCompressor(
-        CompressorConfig(**{**vars(SMALL), "model": "gpt-4o", "tool_policies": {"*": "summarize"}}),
-        summarizer=paid,
-    )
+    return compressing.compressor(paid, tool_policies={"*": "summarize"})
 
 
 @pytest.fixture
@@ -96,7 +89,7 @@ def test_each_session_has_a_bill_of_its_own(priced, billed):
 
 def test_a_model_without_a_price_has_a_bill_in_tokens():
     """A model without a price in litellm's table has a bill in tokens and no money."""
-    ours = ContextCompressor(CompressorConfig(model="unlisted-1", context_window=6_000))
+    ours = compressing.compressor(model="unlisted-1")
     ours.compress_sync(session(2), session_id="s")
     bill = ours.record_usage(usage(900), session_id="s")
     assert (bill.usage.input, bill.cost, bill.total) == (900, None, None)
@@ -127,8 +120,7 @@ def test_each_clients_usage_is_read(answer, found):
 
 
 def compressor(store: Any, clock: Any = None) -> ContextCompressor:
-    config = CompressorConfig(**{**vars(SMALL), "model": "gpt-4o"})
-    return ContextCompressor(config, summarizer=paid, store=store, clock=clock)
+    return ContextCompressor(SMALL, summarizer=paid, store=store, clock=clock)
 
 
 def test_another_process_has_the_sessions_bill(store):

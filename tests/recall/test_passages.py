@@ -64,7 +64,7 @@ def test_references_are_read_in_other_spellings(written, meant):
 
 def outline_of(messages: list[Message]) -> list[str]:
     """Return the rows of the outline of a segment with these messages."""
-    return holding(messages)[1]("s1").splitlines()[1:-1]
+    return holding(messages)[1]("s1", tokens=800).splitlines()[1:-1]
 
 
 def test_an_outline_has_the_users_words_and_ranges_of_work():

@@ -18,13 +18,14 @@ from praison_compressor import (
 from praison_compressor.messages.responses import to_messages
 from praison_compressor.recall import READ, SEARCH
 from praison_compressor.recall.answers import (
+    RANGE_TOKENS,
     READ_TOKENS,
     SEARCH_TOKENS,
     TEXT_TOKENS,
     TURN_TOKENS,
 )
 from praison_compressor.recall.tools import api_of, schemas_for
-from praison_compressor.view.frame import frame_summary
+from praison_compressor.view.frame import IN_REACH, frame_summary
 from tests.helpers.compressing import Model
 from tests.helpers.native import to_native
 from tests.helpers.talks import NAMESPACE, committed, count, holding, segment, talk, tools
@@ -314,7 +315,7 @@ def test_schemas_of_an_unknown_api_are_refused():
 def test_schemas_and_frame_take_at_most_300_tokens():
     """The recall tools add at most 300 tokens to each request."""
     tokens = TokenCounter("gpt-4o")
-    framed = frame_summary("", count=5, method="model", reference="s99", recall=True)
+    framed = frame_summary("", count=5, method="model", reference="s99", in_reach=IN_REACH)
     assert tokens.tools(schemas_for("chat")) + tokens.text(framed) <= 300
 
 
@@ -327,5 +328,6 @@ def test_the_page_of_recall_has_the_default_sizes():
         TEXT_TOKENS,
         SEARCH_TOKENS,
         READ_TOKENS,
+        RANGE_TOKENS,
         TURN_TOKENS,
     ]

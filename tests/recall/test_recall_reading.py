@@ -42,12 +42,12 @@ def test_a_long_outline_is_shown_to_its_end():
     """In a long outline neighbours share a row, no row is useless, and its end fits."""
     turns = [user(f"Now part {n}: " + "word " * 30) for n in range(600)]
     _, read = holding(turns[:60])
-    assert "s1.59-60 user: Now part 58" in read("s1")
+    assert "s1.59-60 user: Now part 58" in read("s1", tokens=800)
     _, read = holding(turns)
-    rows = read("s1").splitlines()[1:-1]
+    rows = read("s1", tokens=800).splitlines()[1:-1]
     assert rows[-1].startswith("s1.577-600 user: Now part ")
     assert min(map(len, rows)) >= 70
-    assert count(read("s1")) <= 800
+    assert count(read("s1", tokens=800)) <= 800
 
 
 def test_an_object_of_json_is_not_cut_in_its_middle():
@@ -95,6 +95,22 @@ def test_reading_about_something_says_what_does_not_match(read):
     assert "matches 'zebra'.\n[Quoted" in read("s2.1", about="zebra")
     assert "150: the gauge of the pier" in read("s1.2", about="pier gauge")
     assert "(not in s1.3: zebra)" in read("s1.3", about="pier zebra")
+    assert read("s1.5", about="beta").startswith("Nothing in s1.5 matches 'beta'; s2.")
+    assert "matches 'guage'. Words that do occur: gauge.\n(" in read("s1.5", about="guage")
+
+
+def test_reading_the_result_of_a_written_file_quotes_the_file():
+    """Where the named result has less of `about` than its call, the call is quoted."""
+    text = "\n".join(f"{n}: filler of a page" for n in range(200)) + "\nthe gauge of the pier"
+    _, read = holding(step("c", "Wrote pier.md", path="pier.md", text=text))
+    assert "\nthe gauge of the pier\n" in read("s1.2", about="gauge pier")
+
+
+def test_an_empty_result_is_said_to_be_empty():
+    """A result without text is marked, read with its call or alone."""
+    search, read = holding(step("c", "", path="pier.md"))
+    for answer in (read("s1.1"), read("s1.2"), search("pier.md")):
+        assert re.search(r"\[s1\.2\](?: tool\n| )\(empty\)\n", answer)
 
 
 def test_an_outline_about_nothing_in_it_is_the_outline():
@@ -147,7 +163,7 @@ PAGE = "\n".join(f"line {n} of a page" for n in range(100))
 def test_a_message_that_fits_is_read_whole():
     """A message that fits an answer is read whole."""
     _, read = holding([user(PAGE)])
-    assert PAGE in read("s1.1")
+    assert PAGE in read("s1.1", tokens=800)
 
 
 @pytest.mark.parametrize(
@@ -228,11 +244,11 @@ def test_a_range_gives_short_messages_whole():
         for m, size in enumerate(sizes)
     ]
     _, read = holding([user("Go."), *said * 4])
-    answer = read("s1.2-4")
+    answer = read("s1.2-4", tokens=800)
     assert 700 < count(answer) <= 800
     assert [said[n]["content"] in answer for n in range(3)] == [True, True, False]
     assert re.search(r"go on: s1\.4:\d+-\d+\)", answer)
-    several = read("s1.1-12")
+    several = read("s1.1-12", tokens=800)
     assert len(re.findall(r"\[… s1\.\d+:", several)) == 11
     assert count(several) <= 800
     assert "(go on: s1.2-12)" in several

@@ -5,8 +5,10 @@ import random
 import re
 from itertools import pairwise
 
+from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
 from praison_compressor.messages import Message, text_of
 from tests.helpers.compressing import compressor
+from tests.helpers.transcripts import prose, said, step, user
 
 
 def talk(turns: int) -> list[Message]:
@@ -78,3 +80,19 @@ def test_later_static_texts_carry_a_models_prose_on():
     assert methods == ["model", *["static"] * (len(views) - 1)]
     assert len(views) >= 4
     assert [seen for _, seen in views] == [[True] * len(rules)] * len(views)
+
+
+def test_a_tiny_room_quotes_the_user_after_many_compressions():
+    """In a tiny room one summary quotes each user message, however often it was compressed."""
+    wishes = [f"Please move seat {n * 7} of row {n} to the aisle." for n in range(7)]
+    messages: list[Message] = [{"role": "system", "content": prose(900)}]
+    for n, wish in enumerate(wishes):
+        messages += [user(wish), *step(f"c{n}", prose(120, n), "move", seat=n), said(prose(25, n))]
+    ours = ContextCompressor(CompressorConfig(model="gpt-4o", recall=True))
+    size = TokenCounter("gpt-4o").messages([messages[0], *messages[-4:]]) + 330
+    for end in (9, 13, 17, 21, 25, 29):
+        view = ours.compress_sync(
+            messages[:end], session_id="s", target_tokens=size, force=True
+        ).messages
+    assert sum("<conversation-summary>" in text_of(message) for message in view) == 1
+    assert [wish for wish in wishes if wish not in str(view)] == []
