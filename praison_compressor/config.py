@@ -234,7 +234,7 @@ class CompressorConfig:
     redact_secrets: bool | None = _option(
         None,
         SWITCH,
-        "Mask keys and tokens. None: on disk, and for an auxiliary model other than the agent's.",
+        "Redact keys and tokens. None: on disk, and for an auxiliary model other than the agent's.",
     )
     namespace: str = _option("default", NAME, "Tenant; nothing is looked up across namespaces.")
 

@@ -25,7 +25,7 @@ from .parameters import (
     option,
     with_config,
     with_guessed_window,
-    with_request,
+    with_transcript,
 )
 from .store_access import open_ledger
 from .terminal import (
@@ -43,13 +43,13 @@ from .transcripts import check_writable, write_messages
 
 
 @command
-@with_request
+@with_transcript
 @option("--out FILE", "Write the view there (.jsonl: JSON Lines); - is stdout.")
 @option("--show", "Print the summaries too.")
 @with_config
 @AS_JSON
 def compress(
-    request: TranscriptArguments,
+    given: TranscriptArguments,
     out: str | None,
     show: bool,
     config: CompressorConfig,
@@ -66,19 +66,19 @@ def compress(
     $ praison-compressor compress talk.jsonl --window 32k --out view.jsonl
     """
     if out is not None:
-        check_writable(out, source=request.file)
-    outcome = _compress(request, config)
+        check_writable(out, source=given.file)
+    outcome = _compress(given, config)
     if out is not None:
-        write_messages(out, outcome.result.messages, source=request.file)
+        write_messages(out, outcome.result.messages, source=given.file)
     value = {
-        "file": request.file,
+        "file": given.file,
         **_fields_json(outcome.result, RESULT_FIELDS),
         "failures": outcome.failures,
         "parts": list(map(_part_json, outcome.preview.parts)),
         "messages": None if out else outcome.result.messages,
     }
     target = TARGETS.get(out) or f"to {out}"
-    blocks = [*_outcome_blocks(outcome, request, config, show), f"View written {target}."]
+    blocks = [*_outcome_blocks(outcome, given, config, show), f"View written {target}."]
     print_answer(value, blocks, as_json, file=sys.stderr if out == "-" else None)
 
 
@@ -91,39 +91,37 @@ class Outcome(NamedTuple):
 
 
 def _outcome_blocks(
-    outcome: Outcome, request: TranscriptArguments, config: CompressorConfig, show: bool
+    outcome: Outcome, given: TranscriptArguments, config: CompressorConfig, show: bool
 ) -> Iterator[Block]:
     result = outcome.result
     yield _parts_table(outcome.preview, len(result.messages))
-    yield _method_sentence(result, request, config)
+    yield _method_sentence(result, given, config)
     yield from (f"  {reason}" for reason in outcome.failures)
     yield from _savings_lines(result)
-    yield from _session_notes(request, result, config)
+    yield from _session_notes(given, result, config)
     for segment in result.segments if show else ():
         yield from with_title("summary", unframe(segment.rendered))
 
 
-def _compress(request: TranscriptArguments, config: CompressorConfig) -> Outcome:
+def _compress(given: TranscriptArguments, config: CompressorConfig) -> Outcome:
     events: list[Event] = []
     with progress_bar("Compressing"), mute_log():  # the failures are printed
-        compressor = _make_compressor(request, config, on_event=events.append)
-        result = compressor.compress_sync(
-            request.messages, **request.arguments, **request.selection
-        )
+        compressor = _make_compressor(given, config, on_event=events.append)
+        result = compressor.compress_sync(given.messages, **given.arguments, **given.selection)
         # An empty range: the preview shows the view as it is now.
-        preview = compressor.preview(request.messages, session_id=request.session, until=0)
+        preview = compressor.preview(given.messages, session_id=given.session, until=0)
     failures = [one_line(str(e.data["reason"])) for e in events if e.name == "fell_back"]
     parts = tuple(_mark_written(preview.parts, result))
     return Outcome(result, replace(preview, parts=parts), failures)
 
 
 def _make_compressor(
-    request: TranscriptArguments, config: CompressorConfig, **settings: Any
+    given: TranscriptArguments, config: CompressorConfig, **settings: Any
 ) -> ContextCompressor:
-    """Return a compressor that knows the references of the request's messages."""
+    """Return a compressor that knows the references of the given messages."""
     compressor = ContextCompressor(with_guessed_window(config), **settings)
-    if request.selection:  # a preview gives references to messages
-        compressor.preview(request.messages, **request.arguments)
+    if given.selection:  # a preview gives references to messages
+        compressor.preview(given.messages, **given.arguments)
     return compressor
 
 
@@ -133,7 +131,9 @@ RESULT_FIELDS = (
     "session_id parent_session_id context_status summary_method tokens_before tokens_after "
     "tokens_saved masked_secrets cost_saved cost_saved_cached usage"
 ).split()
-"""Fields of a result that `--json` prints."""
+PREVIEW_FIELDS = "limits budget tokens tokens_after balance would_compress repaired".split()
+PART_FIELDS = "name reference start messages tokens_before tokens_after masked to_write why".split()
+"""Fields of a result, a preview and a part that `--json` prints."""
 
 
 def _mark_written(parts: Iterable[Part], result: CompressResult) -> Iterator[Part]:
@@ -145,19 +145,19 @@ def _mark_written(parts: Iterable[Part], result: CompressResult) -> Iterator[Par
 
 
 def _session_notes(
-    request: TranscriptArguments, result: CompressResult, config: CompressorConfig
+    given: TranscriptArguments, result: CompressResult, config: CompressorConfig
 ) -> Iterator[str]:
     """Yield where the session is stored, and under which name."""
     if config.store_url is None:
-        if request.session is not None:
-            yield f"Session {request.session} is kept nowhere; --store names a place for it."
-        if any(map(is_framed, request.messages)):
+        if given.session is not None:
+            yield f"Session {given.session} is kept nowhere; --store names a place for it."
+        if any(map(is_framed, given.messages)):
             yield "The file holds a summary. Without its store (--store) it is ordinary text."
     elif result.context_status == "full":
         yield "Nothing was stored: a session is stored when it is first compressed."
     else:
-        hint = "" if request.session else "; --session ID gives it another name"
-        yield f"Kept as session {request.session or result.session_id}{hint}."
+        hint = "" if given.session else "; --session ID gives it another name"
+        yield f"Kept as session {given.session or result.session_id}{hint}."
 
 
 def _parts_table(preview: Preview, view_messages: int) -> Table:
@@ -177,14 +177,14 @@ def _parts_table(preview: Preview, view_messages: int) -> Table:
 
 
 def _method_sentence(
-    result: CompressResult, request: TranscriptArguments, config: CompressorConfig
+    result: CompressResult, given: TranscriptArguments, config: CompressorConfig
 ) -> str:
     """Return a sentence on how the view was made."""
     model = config.auxiliary_model
     if result.summary_method is None and result.context_status == "masked":
         return "Method: masks; no summary was needed, no model was asked."
     if result.summary_method is None:
-        is_requested = request.force or request.target
+        is_requested = given.force or given.target
         why = "nothing to gain" if is_requested else "it fits, so nothing was compressed"
         remedy = "--target or --window lowers the limit; --force compresses anyway"
         return f"Method: none; {why}. {remedy}."
@@ -212,10 +212,6 @@ def _savings_lines(result: CompressResult) -> Iterator[str]:
         )
 
 
-PART_FIELDS = "name reference start messages tokens_before tokens_after masked to_write why".split()
-"""Fields of a part that `--json` prints."""
-
-
 def _part_json(part: Part) -> dict[str, Any]:
     return {**_fields_json(part, PART_FIELDS), "summary": summary_of(part)}
 
@@ -233,12 +229,12 @@ def summary_of(part: Part) -> str | None:
 
 
 @command
-@with_request
+@with_transcript
 @option("--messages", "Print a line for each message.")
 @with_config
 @AS_JSON
 def inspect(
-    request: TranscriptArguments, messages: bool, config: CompressorConfig, as_json: bool
+    given: TranscriptArguments, messages: bool, config: CompressorConfig, as_json: bool
 ) -> None:
     """Show what would be kept, masked and summarized, and why.
 
@@ -247,24 +243,22 @@ def inspect(
 
     $ praison-compressor inspect talk.jsonl --window 32k --messages
     """
-    missing_store = _missing_store(config.store_url)
+    missing_store = _missing_store(config)
     with progress_bar("Counting tokens"):
         # `inspect` does not create a missing store.
-        compressor = _make_compressor(
-            request, config, store=MemoryStore() if missing_store else None
-        )
-        preview = compressor.preview(request.messages, **request.arguments, **request.selection)
+        compressor = _make_compressor(given, config, store=MemoryStore() if missing_store else None)
+        preview = compressor.preview(given.messages, **given.arguments, **given.selection)
     tokens = compressor.tokens
     rows = list(_message_rows(preview)) if messages or as_json else []
     value = {
-        "file": request.file,
+        "file": given.file,
         "tokenizer": _fields_json(tokens, ("source", "exact")),
         **_fields_json(preview, PREVIEW_FIELDS),
         "parts": list(map(_part_json, preview.parts)),
         "messages": rows,
     }
     blocks: Iterable[Block] = itertools.chain(
-        [_size_line(preview, request, config)],
+        [_size_line(preview, given, config)],
         [f"There is no {missing_store} yet: no segment is found again."] if missing_store else (),
         [f"Tokens: {tokens.source}{', exact' if tokens.exact else ''}."],
         _preview_blocks(preview),
@@ -283,15 +277,11 @@ def _preview_blocks(preview: Preview) -> Iterator[Block]:
         yield str(preview.balance)
 
 
-PREVIEW_FIELDS = "limits budget tokens tokens_after balance would_compress repaired".split()
-"""Fields of a preview that `--json` prints."""
-
-
-def _missing_store(url: str | None) -> str | None:
+def _missing_store(config: CompressorConfig) -> str | None:
     """Return the address of a missing store, or None."""
-    if url is None:
+    if config.store_url is None:
         return None
-    with open_ledger(url, new=True) as store:
+    with open_ledger(config, new=True) as store:
         return None if store.exists() else store.location
 
 
@@ -346,9 +336,9 @@ def _summary_texts(preview: Preview) -> Iterator[Block]:
             yield f"{part.reference}: the auxiliary model writes the text when `compress` asks it."
 
 
-def _size_line(preview: Preview, request: TranscriptArguments, config: CompressorConfig) -> str:
-    if request.target:
-        return f"Target {number(request.target)} tokens."
+def _size_line(preview: Preview, given: TranscriptArguments, config: CompressorConfig) -> str:
+    if given.target:
+        return f"Target {number(given.target)} tokens."
     budget = preview.budget
     source = options_as_flags(preview.limits.source)
     if config.model is None and config.context_window is None:

@@ -88,26 +88,26 @@ def _describe_turns(turns: Iterator[TurnOutcome]) -> Iterator[Block]:
 
     yield f"A model that takes {number(WINDOW)} tokens, on this machine. Starting ..."
     outcomes: list[TurnOutcome] = []
-    first = 1
     for outcome in turns:
+        first = 1 + sum(len(before.requests) for before in outcomes)
         outcomes.append(outcome)
         yield ""
         yield Line(f"You: {outcome.user}", "bold")
         yield _requests_table(outcome.requests, first)
         yield Line(f"Agent: {truncate_line(outcome.answer, 100)}", "green")
-        first += len(outcome.requests)
-    last = outcomes[-1].requests[0]
     yield ""
-    yield Line(
-        f"The last question was asked with request {first - len(outcomes[-1].requests)}:", "bold"
-    )
+    yield Line(f"The last question was asked with request {first}:", "bold")
+    yield from _describe_request(outcome.requests[0], TokenCounter(MODEL))
+    yield from _closing_lines(outcomes)
+
+
+def _describe_request(request: RecordedRequest, tokens: TokenCounter) -> Iterator[Block]:
     width = min(WIDTH, shutil.get_terminal_size().columns // 2 - 1)
-    yield from picture(last, TokenCounter(MODEL), width)
-    for summary in filter(is_framed, last.view):
+    yield from picture(request, tokens, width)
+    for summary in filter(is_framed, request.view):
         lines = unframe(summary).splitlines()
         more = [f"({len(lines) - SUMMARY_LINES} more lines)"] if len(lines) > SUMMARY_LINES else []
         yield from with_title("its summary begins", "\n".join(lines[:SUMMARY_LINES] + more))
-    yield from _closing_lines(outcomes)
 
 
 def _requests_table(sent: Sequence[RecordedRequest], first: int) -> Table:
@@ -118,10 +118,8 @@ def _requests_table(sent: Sequence[RecordedRequest], first: int) -> Table:
             remark = f"{request.compressed} in {request.seconds:.2f} s"
         counts = (request.transcript_tokens, request.sent_tokens, request.cached_tokens)
         rows.append((index, *counts, remark))
-    columns = ("request#", "transcript#", "sent#", "cached#", "")
-    return Table(
-        columns, rows, [METHOD_STYLES.get(request.compressed or "", "") for request in sent]
-    )
+    styles = [METHOD_STYLES.get(request.compressed or "", "") for request in sent]
+    return Table(("request#", "transcript#", "sent#", "cached#", ""), rows, styles)
 
 
 def picture(request: RecordedRequest, tokens: TokenCounter, width: int = WIDTH) -> Iterator[str]:

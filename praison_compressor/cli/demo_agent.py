@@ -162,58 +162,51 @@ def run_turns() -> Iterator[TurnOutcome]:
 
             install()
             try:
-                demo = _Demo(provider)
-                for question, answers in script():
-                    yield demo.ask(question, answers)
+                yield from _hold_turns(_agent(), provider)
             finally:
                 uninstall()
 
 
-class _Demo:
-    """An agent, its provider, and the compressions so far."""
+def _hold_turns(agent: Any, provider: LocalProvider) -> Iterator[TurnOutcome]:
+    commits: dict[int, Mapping[str, Any]] = {}
+    """Index of the request that follows a compression → the compression's event."""
 
-    def __init__(self, provider: LocalProvider) -> None:
-        self._provider = provider
-        self._agent = _agent()
-        self._commits: dict[int, Mapping[str, Any]] = {}
-        """Index of the request that follows a compression → the compression's event."""
-        self._agent.context_compressor.subscribe(self._on_event)
-
-    def _on_event(self, event: Event) -> None:
+    def note_commit(event: Event) -> None:
         if event.name == "committed":
-            self._commits[len(self._provider.requests)] = event.data
+            commits[len(provider.requests)] = event.data
 
-    def ask(self, question: str, answers: Answers) -> TurnOutcome:
-        """Run one turn of the agent, whose model gives these answers."""
-        self._provider.answer_with(answers)
-        before = len(self._provider.requests)
-        answer = str(self._agent.chat(question))
-        records = dict(enumerate(self._provider.requests[before:], before))
+    agent.context_compressor.subscribe(note_commit)
+    for question, answers in script():
+        provider.answer_with(answers)
+        before = len(provider.requests)
+        answer = str(agent.chat(question))
+        records = dict(enumerate(provider.requests[before:], before))
         sent = [
-            self._recorded_request(record, self._commits.get(index, {}))
+            _recorded_request(agent.context_compressor, record, commits.get(index, {}))
             for index, record in records.items()
             if not _asks_for_summary(record.messages)
         ]
-        return TurnOutcome(question, answer, sent, len(records) - len(sent))
+        yield TurnOutcome(question, answer, sent, len(records) - len(sent))
 
-    def _recorded_request(self, record: Recorded, commit: Mapping[str, Any]) -> RecordedRequest:
-        view = record.messages
-        compressor = self._agent.context_compressor
-        engine = compressor.engine()
-        whole = engine.verbatim(view, session_id=compressor.session_id)
-        left_out = engine.tokens.messages(whole) - engine.tokens.messages(view)
-        method = "summarized" if commit.get("method") else "masked"
-        return RecordedRequest(
-            whole=whole,
-            view=view,
-            transcript_tokens=record.prompt_tokens + left_out,
-            sent_tokens=record.prompt_tokens,
-            cached_tokens=record.cached_tokens,
-            refused=record.error if record.refused else None,
-            compressed=method if commit else None,
-            seconds=commit.get("seconds", 0.0),
-            cost=commit.get("cost") or 0.0,
-        )
+
+def _recorded_request(
+    compressor: Any, record: Recorded, commit: Mapping[str, Any]
+) -> RecordedRequest:
+    engine = compressor.engine()
+    whole = engine.verbatim(record.messages, session_id=compressor.session_id)
+    left_out = engine.tokens.messages(whole) - engine.tokens.messages(record.messages)
+    method = "summarized" if commit.get("method") else "masked"
+    return RecordedRequest(
+        whole=whole,
+        view=record.messages,
+        transcript_tokens=record.prompt_tokens + left_out,
+        sent_tokens=record.prompt_tokens,
+        cached_tokens=record.cached_tokens,
+        refused=record.error if record.refused else None,
+        compressed=method if commit else None,
+        seconds=commit.get("seconds", 0.0),
+        cost=commit.get("cost") or 0.0,
+    )
 
 
 def _agent() -> Any:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points, version
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -51,20 +51,6 @@ class Finding:
     remedy: str = ""
 
 
-class DoctorCheck(NamedTuple):
-    """One check, and the remedy for an error in it."""
-
-    examine: Callable[[CompressorConfig], Finding]
-    remedy: str = ""
-
-    def __call__(self, config: CompressorConfig) -> Finding:
-        """Return the check's finding; an expected error is a failure."""
-        try:
-            return self.examine(config)
-        except (CompressorError, ImportError, AttributeError, OSError, ValueError) as error:
-            return Finding(FAIL, one_line(str(error)), self.remedy)
-
-
 @command
 @with_config
 @AS_JSON
@@ -81,19 +67,29 @@ def doctor(config: CompressorConfig, as_json: bool) -> None:
     # A check's line repeats what would be logged.
     with mute_log(), progress_bar("Checking"):
         config, sources = _effective_config(config)
-        checks = {"options": sources}
-        checks |= {name: check(config) for name, check in DOCTOR_CHECKS.items()}
-    works = all(check.state != FAIL for check in checks.values())
-    findings = [{"name": name, **vars(check)} for name, check in checks.items()]
-    print_answer({"works": works, "checks": findings}, _finding_lines(checks), as_json)
+        findings = {"options": sources}
+        findings |= {name: run_check(name, config) for name in DOCTOR_CHECKS}
+    works = all(finding.state != FAIL for finding in findings.values())
+    value = {"works": works, "checks": [{"name": n, **vars(f)} for n, f in findings.items()]}
+    print_answer(value, _finding_lines(findings), as_json)
     if not works:
         raise click.exceptions.Exit(FOUND_FAULT)
 
 
-def _finding_lines(checks: Mapping[str, Finding]) -> Iterator[Line]:
-    for name, check in checks.items():
-        remedy = f" -> {options_as_flags(check.remedy)}" if check.remedy else ""
-        yield Line(f"{check.state:<5}{name}: {check.found}{remedy}", STATE_STYLES[check.state])
+def run_check(name: str, config: CompressorConfig) -> Finding:
+    """Return a check's finding; an expected error is a failure."""
+    check, remedy = DOCTOR_CHECKS[name]
+    try:
+        return check(config)
+    except (CompressorError, ImportError, AttributeError, OSError, ValueError) as error:
+        return Finding(FAIL, one_line(str(error)), remedy)
+
+
+def _finding_lines(findings: Mapping[str, Finding]) -> Iterator[Line]:
+    for name, finding in findings.items():
+        remedy = f" -> {options_as_flags(finding.remedy)}" if finding.remedy else ""
+        text = f"{finding.state:<5}{name}: {finding.found}{remedy}"
+        yield Line(text, STATE_STYLES[finding.state])
 
 
 # ---------------------------------------------------------------- which options hold
@@ -126,11 +122,11 @@ def _host_options(options: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
     from ..praisonai.context_param import valid_options
     from ..praisonai.plugin import OPTION_KEYS, configuration_file, read_host_configuration
 
-    request = read_host_configuration()
-    values = dict(request.options) if request.on else {}
+    host = read_host_configuration()
+    values = dict(host.options) if host.on else {}
     files = {name: configuration_file(*OPTION_KEYS, name) for name in values}
-    if request.model:
-        values["model"], files["model"] = request.model, configuration_file("defaults", "model")
+    if host.model:
+        values["model"], files["model"] = host.model, configuration_file("defaults", "model")
     # The check of the plugin reports unusable options.
     usable, _ = valid_options({**values, **options})
     names = values.keys() & usable.keys() - options.keys()
@@ -167,18 +163,18 @@ def _check_plugin(config: CompressorConfig) -> Finding:
     """Read what the host's configuration asks of the plugin."""
     from ..praisonai.plugin import PLUGIN, read_host_configuration
 
-    request = read_host_configuration()
+    host = read_host_configuration()
     names = os.environ.get("PRAISONAI_PLUGINS")
     sources = [f"PRAISONAI_PLUGINS={names}" if names else "no PRAISONAI_PLUGINS"]
-    sources_read = ", ".join([*sources, *(request.files or ["no .praisonai/config.yaml"])])
-    if request.faults:
-        return Finding(FAIL, f"{'; '.join(request.faults)} ({sources_read})")
+    sources_read = ", ".join([*sources, *(host.files or ["no .praisonai/config.yaml"])])
+    if host.faults:
+        return Finding(FAIL, f"{'; '.join(host.faults)} ({sources_read})")
     if not entry_points(group="praisonai.plugins", name=PLUGIN):
         remedy = "install the package with pip, so that the host finds it"
         state = f"not registered with the host, so only code switches it on ({sources_read})"
-        return Finding(FAIL if request.on else NOTE, state, remedy)
-    options = f", with {', '.join(request.options)}" if request.options else ""
-    state = f"switched on{options}" if request.on else "registered, not switched on"
+        return Finding(FAIL if host.on else NOTE, state, remedy)
+    options = f", with {', '.join(host.options)}" if host.options else ""
+    state = f"switched on{options}" if host.on else "registered, not switched on"
     return Finding(OK, f"{state} ({sources_read})")
 
 
@@ -265,7 +261,7 @@ def _check_window(config: CompressorConfig) -> Finding:
 
 def _check_store(config: CompressorConfig) -> Finding:
     before = "" if config.store_url else "memory, or for an agent whose session the host stores: "
-    with open_ledger(config.store_url, new=True) as store:
+    with open_ledger(config, new=True) as store:
         if not store.exists():  # looking must not create the file
             other = "" if config.store_url else " (--store URL for another)"
             return Finding(OK, f"{before}{store.location}, not made yet{other}")
@@ -308,14 +304,14 @@ _MODEL_REMEDIES = {
 }
 
 
-DOCTOR_CHECKS = {
-    "package": DoctorCheck(_check_package),
-    "host": DoctorCheck(_check_host, UPGRADE),
-    "plugin": DoctorCheck(_check_plugin, "repair the host's configuration"),
-    "agents": DoctorCheck(_check_agents, "see the checks above"),
-    "tokenizer": DoctorCheck(_check_tokenizer, "pip install --force-reinstall tiktoken"),
-    "window": DoctorCheck(_check_window),
-    "store": DoctorCheck(_check_store, "move a damaged file away; start the database"),
-    "summaries": DoctorCheck(_check_summaries),
+DOCTOR_CHECKS: dict[str, tuple[Callable[[CompressorConfig], Finding], str]] = {
+    "package": (_check_package, ""),
+    "host": (_check_host, UPGRADE),
+    "plugin": (_check_plugin, "repair the host's configuration"),
+    "agents": (_check_agents, "see the checks above"),
+    "tokenizer": (_check_tokenizer, "pip install --force-reinstall tiktoken"),
+    "window": (_check_window, ""),
+    "store": (_check_store, "move a damaged file away; start the database"),
+    "summaries": (_check_summaries, ""),
 }
-"""Checks by name, in order of dependency."""
+"""Name -> check and remedy for an error in it, in order of dependency."""

@@ -111,7 +111,7 @@ class TranscriptArguments:
         return keep | {name: _reference_or_index(text) for name, text in edges.items() if text}
 
 
-def _load_request(file: str, conversation: int | None, **options: Any) -> TranscriptArguments:
+def _load_arguments(file: str, conversation: int | None, **options: Any) -> TranscriptArguments:
     return TranscriptArguments(file, load_transcript(file, conversation), **options)
 
 
@@ -164,16 +164,17 @@ AS_JSON = option("--json", "Print one JSON value, for a program.", "as_json")
 
 def _open_tenant(store_url: str | None, namespace: str | None) -> Tenant:
     """Return the tenant; its store is closed when the command ends."""
-    store = click.get_current_context().with_resource(open_ledger(store_url))
+    ledger = open_ledger(CompressorConfig(store_url=store_url))
+    store = click.get_current_context().with_resource(ledger)
     return Tenant(store, namespace or CompressorConfig.namespace, store_url)
 
 
 with_tenant = _bundle_options("tenant", _open_tenant, store_url=STORE, namespace=NAMESPACE)
 
 
-with_request = _bundle_options(
-    "request",
-    _load_request,
+with_transcript = _bundle_options(
+    "given",
+    _load_arguments,
     file=click.argument("file"),
     conversation=CONVERSATION,
     target=option("--target TOKENS", "Make a view of at most TOKENS."),

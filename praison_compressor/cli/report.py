@@ -64,11 +64,7 @@ def report(
     is_file = os.path.isfile(session_or_file)  # never raises, whatever a session is called
     with mute_log():
         if is_file:
-            # Not the user's store: a report leaves no session behind.
-            compressor = ContextCompressor(with_guessed_window(config), store=MemoryStore())
-            messages = load_transcript(session_or_file, conversation)
-            with progress_bar("Sending it as it grew"):
-                data = data_of_transcript(messages, compressor, title=Path(session_or_file).name)
+            data = _replay_file(session_or_file, conversation, config)
         else:
             data = _load_session(session_or_file, config)
     write_text(out, render(data), source=session_or_file if is_file else "-")
@@ -113,6 +109,14 @@ def bill(session: str, tenant: Tenant, as_json: bool) -> None:
     print_answer(asdict(total), total.lines() if total.requests else [empty], as_json)
 
 
+def _replay_file(path: str, conversation: int | None, config: CompressorConfig) -> ReportData:
+    # Not the user's store: a report leaves no session behind.
+    compressor = ContextCompressor(with_guessed_window(config), store=MemoryStore())
+    messages = load_transcript(path, conversation)
+    with progress_bar("Sending it as it grew"):
+        return data_of_transcript(messages, compressor, title=Path(path).name)
+
+
 def _load_session(name: str, config: CompressorConfig) -> ReportData:
     """Return the data of a stored session.
 
@@ -120,7 +124,7 @@ def _load_session(name: str, config: CompressorConfig) -> ReportData:
         Unusable: the name looks like a file, and neither file nor session exists.
     """
     try:
-        with open_ledger(config.store_url) as store:
+        with open_ledger(config) as store:
             Tenant(store, config.namespace, config.store_url).find_readable_session(name)
             return data_of_session(ContextCompressor(config, store=store), name)
     except (SessionNotFound, StoreUnavailable) as error:
@@ -139,17 +143,9 @@ def render(data: ReportData) -> str:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(
-        clean=clean,
-        number=number,
-        pluralize=pluralize,
-        undone_note=undone_note,
-        utc_time=utc_time,
-        share=_percent,
-        money=money,
-    )
-    template = environment.from_string(_page_file("page.html"))
-    return template.render(
+    filters = (clean, money, number, pluralize, share, undone_note, utc_time)
+    environment.filters |= {function.__name__: function for function in filters}
+    return environment.from_string(_page_file("page.html")).render(
         data=data,
         last=data.last,
         largest=max((point.view for point in data.points), default=0),
@@ -180,5 +176,6 @@ def _columns(data: ReportData) -> dict[str, Any]:
     }
 
 
-def _percent(part: int, whole: int) -> str:
+def share(part: int, whole: int) -> str:
+    """Return a part of the whole in percent."""
     return f"{100 * part / whole:.0f} %" if whole else "-"

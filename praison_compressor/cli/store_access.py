@@ -28,16 +28,15 @@ STORED_WHEN = (
 
 
 @contextlib.contextmanager
-def open_ledger(url: str | None, *, new: bool = False) -> Iterator[SqlStore]:
-    """Open the store from the URL, the environment, or the user's folder.
+def open_ledger(config: CompressorConfig, *, new: bool = False) -> Iterator[SqlStore]:
+    """Open the store of the options, the environment, or the user's folder.
 
-    Without `new` a missing ledger is an error, because the path may be mistyped. The key of an
-    encrypted ledger comes from the environment, because others can read a command line.
+    Without `new` a missing ledger is an error, because the path may be mistyped.
     """
     from ..ledger.sql.database import default_path
     from ..ledger.sql.store import open_store
 
-    config = CompressorConfig(store_url=url).with_environment()
+    config = config.with_environment()
     encrypted = config.store_key is not None and not default_path().exists()
     address = config.store_url or default_path(encrypted=encrypted)
     store = open_store(address, key=config.store_key)

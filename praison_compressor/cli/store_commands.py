@@ -211,7 +211,7 @@ def verify(
 
     $ praison-compressor verify audit --store ledger.db
     """
-    with open_ledger(store_url) as store:
+    with open_ledger(CompressorConfig(store_url=store_url)) as store:
         if session is not None:
             namespace = namespace or CompressorConfig.namespace
             Tenant(store, namespace, store_url).find_readable_session(session)

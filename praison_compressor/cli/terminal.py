@@ -90,12 +90,10 @@ def print_blocks(blocks: Iterable[Block], file: IO[str]) -> None:
 def _wrap_text(block: str | Line, width: int | None) -> Iterator[Line]:
     """Yield a text's clean lines, wrapped at a width unless None."""
     text, style = block if isinstance(block, Line) else Line(block)
-    if width is None:
-        yield Line(clean(text), style)
-        return
     for line in clean(text).split("\n"):
-        is_long = cell_len(line) > width
-        parts = textwrap.wrap(line, width, break_on_hyphens=False) if is_long else [line]
+        parts = [line]
+        if width is not None and cell_len(line) > width:
+            parts = textwrap.wrap(line, width, break_on_hyphens=False)
         yield from (Line(part, style) for part in parts)
 
 
@@ -236,7 +234,7 @@ class Unusable(CompressorError):
 
 
 FLAGS = {
-    # Commands that open an encrypted store have no `--set`: the environment has its key.
+    # Not every command that opens an encrypted store has `--set`: the environment has its key.
     **{name: f"--set {name}" for name in CompressorConfig.names() if name != "store_key"},
     **{name: f"--{name}" for name in ("model", "namespace", "keep", "since", "until")},
     "auxiliary_model": "--auxiliary-model",

@@ -112,9 +112,9 @@ class Committer:
 
 
 def dropped_messages(store: Store, view: View, plan: Plan) -> frozenset[int]:
-    """Return the messages that the archive would not keep after the commit.
+    """Return the messages of a plan that the archive will drop.
 
-    They are named by their indices in the caller's list.
+    The messages are indices in the caller's list. No reference may name them.
     """
     if not isinstance(store, BoundedStore):
         return frozenset()

@@ -64,7 +64,7 @@ class Preview:
     limits: Limits
     """The model's window and its source."""
     opening: int
-    """Tokens that frame every request."""
+    """Tokens that open every request."""
     tokens: int
     """Tokens of the view by the ledger as it is now."""
     tokens_after: int
@@ -118,14 +118,14 @@ class ContextUse:
     model: str | None
     window: int
     parts: Mapping[str, int]
-    """Tokens of "tool schemas", "system prompt", "head" (the task and the answer to it, verbatim),
-    "summaries", "masked outputs" (one line each), "tail" (all other messages, verbatim, with the
-    frame of a request), "free" (below 0 if the next request must be made smaller) and
+    """Tokens of "tool schemas", "system prompt", "head" (its rest, and the pinned texts),
+    "summaries", "masked outputs" (masks and excerpts), "tail" (all other messages, verbatim, with
+    the opening of a request), "free" (below 0 if the next request must be made smaller) and
     "reserve" (for the answer). They sum to `window`."""
     messages: Mapping[str, int]
     """Messages of the view in each part."""
     message_tokens: int
-    """Tokens of the messages, without the frame of a request and the pinned texts."""
+    """Tokens of the messages, without the opening of a request and the pinned texts."""
     trigger: int
     """`message_tokens` above which the messages are compressed."""
     largest: tuple[LargeMessage, ...]

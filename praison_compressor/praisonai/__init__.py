@@ -1,5 +1,8 @@
 """Connect the host, praisonaiagents: `Agent(context=CompressorContext(...))` and `install()`.
 
+What is remembered: by `Installation` for the process, by `AgentCompressor` for an agent, by
+`Conversation` for a conversation, by `Turn` for a turn, by `RoundTrip` for a request.
+
 The modules, in the order in which a turn passes them:
 
 - `install`, `plugin`: switch it on, for a process, for one agent, or by the host's configuration
@@ -10,18 +13,18 @@ The modules, in the order in which a turn passes them:
 - `running_turn`: the turn that runs in this context, and its bot
 - `bots_and_terminal`: switches off compaction by the host's terminal, gateway and bots
 - `wire`: replaces the host's calls of a provider, to send each request as its view
-- `agent_requests`: makes the view of each request; learns from answers and refusals
+- `agent_requests`: makes the view of each request; records and bills its answer
 - `request_shapes`: reads requests; writes views as API and provider take them: cache marks, order
   of roles, refused keys, another model's steps
 - `conversation_finder`: decides to which conversation a request belongs, if to any
 - `conversations`: the state of each conversation, which only its methods change
 - `journal`: adds the tool steps that the host dropped; records each conversation in the store
-- `model_compressors`: makes a `ContextCompressor` for each model, and learns the model's window
+- `model_compressors`: makes a `ContextCompressor` for each model; learns what the model refuses
 - `agent_ledger`: opens an agent's ledger, finds its stored sessions, forgets a part of it
 - `recall_tools`: gives the agent the recall tools
 - `agent_compressor`: `agent.context_compressor`
 - `commands`: the slash commands of the chat
-- `notices`: reports compressions to hooks, log and screen
+- `notices`: reports compressions to hooks, memory, bill, log and screen
 - `replies`: words of replies to commands, of statuses and of reports
 - `realtime`: voice conversations
 """

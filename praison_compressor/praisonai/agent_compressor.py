@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,12 +15,11 @@ from ..concurrency import run
 from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..events import Listener
-from ..ledger.segments import Segment, Session
+from ..ledger.segments import Segment
 from ..ledger.stores import DurableStore, SessionInfo, Store
 from ..messages import Message, content_digest, leading_count
 from ..messages.dropped_steps import CompletedRequest, history_from
-from ..recall.tools import recall_tools
-from .agent_ledger import Forgotten, host_leftovers, host_session
+from .agent_ledger import Forgotten, host_leftovers, host_store
 from .agent_requests import AgentRequests
 from .context_param import HostSettings, RequestedContext
 from .conversation_finder import ConversationFinder, is_under, new_session_id
@@ -29,7 +27,7 @@ from .conversations import Choices, ChosenMessage, Conversation, Conversations, 
 from .journal import KeptSteps, count_kept_steps
 from .model_compressors import ModelCompressors
 from .notices import Notices
-from .recall_tools import RecallTools, drop_copied, readable_archive, wants_recall
+from .recall_tools import RecallTools, drop_copied, wants_recall
 from .replies import Status, status_of
 from .running_turn import Turn, bot_conversation
 
@@ -52,9 +50,8 @@ class AgentCompressor:
         self._compressors = ModelCompressors(config, self._agent, own_model, self._notices)
         self._settings = HostSettings(agent, requested)
         self._finder = ConversationFinder(self._agent, self._compressors, self._conversations)
-        self._recall = RecallTools(_make_recall_tools(self._finder, self._compressors))
+        self._recall = RecallTools(self._agent, self._finder, self._compressors)
         self.requests = AgentRequests(
-            self._agent,
             self._compressors,
             self._finder,
             self._notices,
@@ -62,23 +59,18 @@ class AgentCompressor:
             automatic=requested.automatic,
         )
         if is_wanted:
-            self._recall.give(agent)
+            self._recall.give()
 
-    def turn(self) -> AbstractContextManager[Turn]:
-        """Run a turn of the agent, in which only this compressor compresses."""
+    def turn(self) -> Turn:
+        """Return a turn of the agent, in which only this compressor compresses."""
         self._settings.compress_alone(self._agent())
-        return self.requests.turn()
-
-    def aturn(self) -> AbstractAsyncContextManager[Turn]:
-        """Run a turn as `turn` does, without blocking the event loop."""
-        self._settings.compress_alone(self._agent())
-        return self.requests.aturn()
+        return self._finder.new_turn(self.requests)
 
     def leave(self) -> None:
         """Restore the agent's own settings and tools."""
         agent = self._agent()
         if agent is not None:
-            self._recall.take_back(agent)
+            self._recall.take_back()
             self._settings.restore(agent)
 
     # ------------------------------------------------------------ the conversation now
@@ -333,31 +325,4 @@ class AgentCompressor:
                 "the ledger is in memory: nothing of it is kept, and it ends with this process"
             )
         erased = self.ledger.forget(self.config.namespace, target or self.session_id)
-        host_store, _ = host_session(self._agent()) or (None, "")
-        return Forgotten(erased, host_leftovers(host_store, erased.sessions))
-
-
-def _make_recall_tools(
-    finder: ConversationFinder, compressors: ModelCompressors
-) -> list[Callable[..., str]]:
-    """Return the recall tools, which keep no agent alive."""
-
-    def conversation() -> Conversation:  # at each call: each turn has its own conversation
-        running = finder.running
-        if running is None:
-            raise StoreUnavailable(
-                "no turn of this agent runs here, so it is not known whose conversation to read; "
-                "nothing was read"
-            )
-        return running
-
-    def session() -> Session:
-        namespace = compressors.config.namespace
-        return compressors.open_ledger().open(namespace, conversation().session_id)
-
-    return recall_tools(
-        lambda: readable_archive(compressors.open_ledger(), session(), conversation().may_recall),
-        session,
-        lambda text: compressors.for_model(None).tokens.text(text),
-        turn=lambda: (conversation().session_id, conversation().progress),
-    )
+        return Forgotten(erased, host_leftovers(host_store(self._agent()), erased.sessions))

@@ -37,15 +37,14 @@ def host_session_id(agent: Any) -> str | None:
     return next((name for name in ids if isinstance(name, str) and name), None)
 
 
-def host_session(agent: Any) -> tuple[Any, str] | None:
-    """Return the host's store on disk and the agent's session id.
+def host_store(agent: Any) -> Any:
+    """Return the host's store of the session, None unless on disk.
 
     A database adapter (`db=`) or a store without a directory may be on another machine. Its
     conversations must not be written to a disk of this one.
     """
-    session_id = host_session_id(agent)
     is_known = hasattr(agent, "_session_store") and hasattr(agent, "_db")
-    if session_id is None or not is_known or agent._db is not None:
+    if host_session_id(agent) is None or not is_known or agent._db is not None:
         return None
     store = agent._session_store
     if store is None:
@@ -59,7 +58,7 @@ def host_session(agent: Any) -> tuple[Any, str] | None:
         store = get_default_session_store()
     directory, database = getattr(store, "session_dir", None), getattr(store, "db_path", None)
     on_disk = isinstance(directory, str) and database != ":memory:"
-    return (store, session_id) if on_disk else None
+    return store if on_disk else None
 
 
 def open_agent_ledger(config: CompressorConfig, agent: Any) -> Store:
@@ -81,25 +80,24 @@ def open_agent_ledger(config: CompressorConfig, agent: Any) -> Store:
 
 
 def _open_store(config: CompressorConfig, agent: Any) -> Store:
-    session = host_session(agent)
-    if config.store_url is None and session is None:
+    url, on_disk = config.store_url, host_store(agent)
+    if url is None and on_disk is None:
         return MemoryStore()
-    url = config.store_url
+    sessions = getattr(agent, "_session_store", None) if on_disk is None else on_disk
     codec = None
-    host_store = session[0] if session is not None else getattr(agent, "_session_store", None)
-    if any("encrypt" in kind.__name__.lower() for kind in type(host_store).__mro__):
-        codec = _codec_of(host_store)
+    if any("encrypt" in kind.__name__.lower() for kind in type(sessions).__mro__):
+        codec = _codec_of(sessions)
         url = url or str(default_path(encrypted=True))
     elif url is not None:
         return default_store(config)
     return open_store(url, codec=codec, redact_secrets=config.redact_secrets is not False)
 
 
-def _codec_of(host_store: Any) -> Any:
-    codec = getattr(host_store, "_fernet", None)
+def _codec_of(store: Any) -> Any:
+    codec = getattr(store, "_fernet", None)
     if hasattr(codec, "encrypt") and hasattr(codec, "decrypt"):
         return codec
-    name = type(host_store).__name__
+    name = type(store).__name__
     raise ConfigError(
         f"the agent's sessions are encrypted by a {name}, which has no usable key; name store_url"
     )

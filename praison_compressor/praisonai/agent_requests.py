@@ -1,13 +1,12 @@
-"""Make the view of each request; learn from answers and refusals."""
+"""Make the view of each request; record and bill its answer."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import re
-import weakref
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -15,44 +14,27 @@ from ..compressor.bills import Bill, RequestUsage
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
 from ..events import Event
-from ..ledger.segments import Usage
-from ..messages import Message, text_of
+from ..messages import Message
 from ..messages.exchanges import common_length
-from ..messages.thinking import signatures, without_thinking
-from ..tokens.refusals import overflow_of
-from .agent_ledger import agent_title
-from .conversation_finder import ConversationFinder, carries_conversation, without_window
+from .conversation_finder import ConversationFinder
 from .conversations import Choices, Conversation
 from .model_compressors import ModelCompressors
 from .notices import Notices
 from .recall_tools import RecallTools
-from .request_shapes import (
-    ROLE_ORDER,
-    HostRequest,
-    SentRequest,
-    alternate_roles,
-    is_thinking_refused,
-    refused_key,
-    without_model_keys,
-)
+from .request_shapes import HostRequest, SentRequest
 from .running_turn import Turn, running_turn
 
 logger = logging.getLogger(__name__)
-
-_requests_of: weakref.WeakKeyDictionary[Turn, AgentRequests] = weakref.WeakKeyDictionary()
-"""Turn -> its agent's requests, which `Turn`, of a lower layer, cannot name."""
 
 
 class AgentRequests:
     """Handle one agent's requests; no error of ours ends a turn.
 
-    A `Conversation` holds the state of one conversation. This object holds the state that all
-    conversations share: refused keys, invalid thinking, and failures that were logged once.
+    A `Conversation` holds the state of one conversation, `ModelCompressors` that of each model.
     """
 
     def __init__(
         self,
-        agent: weakref.ref[Any],
         compressors: ModelCompressors,
         finder: ConversationFinder,
         notices: Notices,
@@ -61,8 +43,7 @@ class AgentRequests:
         automatic: bool,
     ) -> None:
         """`automatic`: False compresses only requests that the model would refuse."""
-        self._agent = agent
-        self._compressors = compressors
+        self.compressors = compressors
         self._notices = notices
         self._recall = recall
         self._automatic = automatic
@@ -70,77 +51,34 @@ class AgentRequests:
         self.request_count = 0
         """Requests of this agent in this process."""
         self._failures: set[str] = set()
-        self._refused_keys: set[tuple[str | None, str]] = set()
-        self._invalid_thinking: frozenset[str] = frozenset()
-        """Signatures of thinking that a provider refused behind a changed prefix."""
+        """Failures that were logged once."""
 
     # ------------------------------------------------------------ turns
 
-    @contextmanager
-    def turn(self) -> Iterator[Turn]:
-        """Run a turn of the agent; record it even if it raises."""
-        turn = None
-        try:
-            with self._unrecorded_turn() as turn:
-                yield turn
-        except GeneratorExit:
-            turn = None  # the collector may close a stream inside the store's own lock
-            raise
-        finally:
-            self._record(turn)
-
-    @asynccontextmanager
-    async def aturn(self) -> AsyncIterator[Turn]:
-        """Run a turn as `turn` does, without blocking the event loop."""
-        turn = None
-        try:
-            with self._unrecorded_turn() as turn:
-                yield turn
-        except GeneratorExit:
-            turn = None  # a closed coroutine must not wait
-            raise
-        finally:
-            if turn is not None:
-                await asyncio.to_thread(self._record, turn)
-
-    @contextmanager
-    def _unrecorded_turn(self) -> Iterator[Turn]:
-        """Run a turn; remember its answer; warn if no request passed."""
-        before = self.request_count
-        turn = self._finder.new_turn()
-        _requests_of[turn] = self
-        has_failed = False
-        try:
-            yield turn
-        except Exception:
-            has_failed = True
-            raise
-        finally:
-            self._end_turn(turn, has_failed)
-        if self.request_count == before and self._is_first("unseen"):
+    def end_turn(self, turn: Turn, error: type[BaseException] | None) -> None:
+        """Remember a turn's answer; warn if no request passed."""
+        self._finder.end_turn(turn)
+        if turn.conversation is not None:
+            with self._log_failure("the turn's answer is not remembered"):
+                engine = self.compressors.for_model(None)
+                history = self._finder.history or ()
+                has_failed = error is not None and issubclass(error, Exception)
+                turn.conversation.journal.end_turn(history, engine, has_failed=has_failed)
+        is_unseen = error is None and self.request_count == turn.request_count_before
+        if is_unseen and self._is_first("unseen"):
             logger.warning(
                 "agent %s: a turn ended and no request passed the compressor: something else "
                 "answered, or the host has changed; run `praison-compressor doctor`",
-                agent_title(self._agent()),
+                self._finder.agent_title,
             )
 
-    def _end_turn(self, turn: Turn, has_failed: bool) -> None:
-        self._finder.end_turn(turn)
-        conversation = self._finder.conversation_of(turn)
-        if conversation is None:
-            return
-        with self._log_failure("the turn's answer is not remembered"):
-            engine = self._compressors.for_model(None)
-            history = self._finder.history or ()
-            conversation.journal.end_turn(history, engine, has_failed=has_failed)
-
-    def _record(self, turn: Turn | None) -> None:
+    def record_turn(self, turn: Turn) -> None:
         """Record a finished turn's bill and answer in the store; never raise."""
-        conversation = self._finder.conversation_of(turn)
+        conversation = turn.conversation
         if conversation is None:
             return
         with self._log_failure("the turn's answer is not recorded"):
-            engine = self._compressors.for_model(None)
+            engine = self.compressors.for_model(None)
             engine.billing.account(conversation.session_id).save(engine.store)
             conversation.journal.record(engine)
             self._finder.conversations.bound_journals()
@@ -151,7 +89,7 @@ class AgentRequests:
         try:
             yield
         except Exception:
-            logger.exception("agent %s: %s", agent_title(self._agent()), outcome)
+            logger.exception("agent %s: %s", self._finder.agent_title, outcome)
 
     # ------------------------------------------------------------ views
 
@@ -162,49 +100,45 @@ class AgentRequests:
         try:
             # In a thread: the first request opens a store and reads a vocabulary.
             conversation, request = await asyncio.to_thread(self._complete_request, request)
-            is_uncertain = self._compressors.is_trial_uncertain(request.model)
+            is_uncertain = self.compressors.is_trial_uncertain(request.model)
             if conversation is not None and self._automatic and not is_uncertain:
                 view = await self._compress(conversation, request)
             else:
-                view = await asyncio.to_thread(self._view_in_room, conversation, request)
+                room = await asyncio.to_thread(self.compressors.room, request)
+                view = await asyncio.to_thread(
+                    self._fit_view, conversation, request, target_tokens=room
+                )
         except Exception as error:
             view = await asyncio.to_thread(self._view_after_failure, conversation, request, error)
-        return self._adapt_to_model(request, view)
+        return self.compressors.adapt_view(request, view)
 
     def _complete_request(self, request: HostRequest) -> tuple[Conversation | None, HostRequest]:
         """Return a request's conversation, and the request with its dropped steps.
 
         The conversation is None for a request outside any, such as one for a title.
         """
-        agent = self._agent()
-        messages = without_window(agent, request.messages)
-        if not carries_conversation(agent, messages):
+        messages = self._finder.without_window(request.messages)
+        request = replace(request, messages=messages)
+        if not self._finder.is_carried_by(messages):
             logger.debug(
                 "agent %s: a request of %d messages to %s is no part of the conversation: not "
                 "recorded",
-                agent_title(agent),
+                self._finder.agent_title,
                 len(messages),
                 request.model,
             )
-            return None, replace(request, messages=messages)
-        turn = running_turn() if running_requests() is self else None
-        conversation = self._finder.match_request(messages, turn or self._finder.new_turn())
+            return None, request
+        turn = running_turn()
+        if turn is None or turn.requests is not self:
+            turn = self._finder.new_turn(self)
+        conversation = self._finder.match_request(messages, turn)
         with self._log_failure("sent without the steps of earlier turns"):
-            engine = self._compressors.for_model(None)
-            whole = conversation.journal.complete(messages, engine, turn)
-            return conversation, replace(
+            engine = self.compressors.for_model(None)
+            whole = conversation.journal.complete(messages, engine, turn, turn.bound)
+            request = replace(
                 request, messages=whole.messages, restored=whole.restored, foreign=whole.foreign
             )
-        return conversation, replace(request, messages=messages)
-
-    def _adapt_to_model(self, request: HostRequest, view: Sequence[Message]) -> Sequence[Message]:
-        """Return the view without what the request's model has refused."""
-        foreign = {id(message) for message in request.foreign}
-        view = [without_model_keys(m) if id(m) in foreign else m for m in view]
-        if self._invalid_thinking:
-            invalid = self._invalid_thinking
-            view = [without_thinking(m) if signatures(m) & invalid else m for m in view]
-        return alternate_roles(view) if ROLE_ORDER in self.refused_keys(request) else view
+        return conversation, request
 
     async def _compress(
         self, conversation: Conversation, request: HostRequest
@@ -212,8 +146,8 @@ class AgentRequests:
         async with self._notices.during(request.messages):
             kept = Choices(keep=conversation.choices.keep)
             options = {**conversation.options, **kept.options(request.messages)}
-            overhead = await asyncio.to_thread(self._compressors.overhead, request)
-            engine = self._compressors.for_model(request.model)
+            overhead = await asyncio.to_thread(self.compressors.overhead, request)
+            engine = self.compressors.for_model(request.model)
             result = await engine.compress(request.messages, **options, overhead_tokens=overhead)
         conversation.drop_kept(len(kept.keep))
         conversation.remember_sent(result, request, engine)
@@ -224,9 +158,9 @@ class AgentRequests:
         self, conversation: Conversation, result: CompressResult, engine: ContextCompressor
     ) -> None:
         """Give the agent what follows a compression: recall tools, charge and report."""
-        if self._compressors.config.recall and (result.segments or result.masked):
-            self._recall.give(self._agent())
-        _charge(self._agent(), result.usage)
+        if self.compressors.config.recall and (result.segments or result.masked):
+            self._recall.give()
+        self._notices.charge(result.usage)
         if result.written or result.newly_masked:
             self._notices.report_compression(conversation, engine)
 
@@ -243,26 +177,19 @@ class AgentRequests:
             is_logged = conversation is not None and conversation.journal.has_logged(error)
             reason = "the store's failure, as logged" if is_logged else cause
             logger.warning(
-                "agent %s: sent as well as it fits: %s", agent_title(self._agent()), reason
+                "agent %s: sent as well as it fits: %s", self._finder.agent_title, reason
             )
         self._notices(Event("failed", self._finder.running_or_new.session_id, {"reason": cause}))
         with self._log_failure("sent as it is"):
-            overhead = self._compressors.overhead(request)
+            overhead = self.compressors.overhead(request)
             return self._fit_view(conversation, request, logged=error, overhead_tokens=overhead)
         return request.messages
-
-    def _view_in_room(
-        self, conversation: Conversation | None, request: HostRequest
-    ) -> Sequence[Message]:
-        """Return the ledger's view, smaller only if the model would refuse it."""
-        room = self._compressors.room(request)
-        return self._fit_view(conversation, request, target_tokens=room)
 
     def _fit_view(
         self, conversation: Conversation | None, request: HostRequest, **options: Any
     ) -> Sequence[Message]:
         """Return the best view without recording it in the ledger."""
-        engine = self._compressors.for_model(request.model)
+        engine = self.compressors.for_model(request.model)
         target = conversation or self._finder.running_or_new
         result = engine.best(request.messages, **target.options, **options)
         if conversation is not None:
@@ -280,17 +207,17 @@ class AgentRequests:
     def offer_recall(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the request's parameters, with the recall tools after the first compression."""
         with self._log_failure("sent without the recall tools"):
-            return self._recall.add_to_request(self._agent(), params)
+            return self._recall.add_to_request(params)
         return params
 
     async def record_calls(self, request: HostRequest, message: Message) -> None:
         """Record an answer's calls: the turn may stop before their results."""
         conversation = self._finder.running
-        if conversation is None or not self._compressors.config.keep_tool_steps:
+        if conversation is None or not self.compressors.config.keep_tool_steps:
             return
         with self._log_failure("the calls of an answer are not recorded"):
-            if carries_conversation(self._agent(), request.messages):
-                engine = self._compressors.for_model(request.model)
+            if self._finder.is_carried_by(request.messages):
+                engine = self.compressors.for_model(request.model)
                 await asyncio.to_thread(conversation.journal.add_calls, message, engine)
 
     def record_usage(self, sent: SentRequest, usage: RequestUsage, previous: RequestUsage) -> None:
@@ -300,11 +227,11 @@ class AgentRequests:
         """
         with self._log_failure("nothing learned from the usage"):
             if not previous.input:
-                self._compressors.learn_usage(sent, usage.input)
+                self.compressors.learn_usage(sent, usage.input)
             conversation = self._finder.running
             request = sent.request
             if conversation is not None and usage != previous:
-                engine = self._compressors.for_model(request.model)
+                engine = self.compressors.for_model(request.model)
                 bill = self._bill_report(request, conversation, usage, previous)
                 engine.billing.account(conversation.session_id).add(bill)
                 messages = engine.tokens.cache.all(request.messages)
@@ -329,7 +256,7 @@ class AgentRequests:
         self, request: HostRequest, conversation: Conversation, usage: RequestUsage
     ) -> RequestUsage:
         """Return what the host's own request would have used, by our count."""
-        tokens = self._compressors.for_model(request.model).tokens
+        tokens = self.compressors.for_model(request.model).tokens
         messages = tokens.cache.all(request.messages)
         sizes = tokens.each(messages)
         digests = [message.digest for message in messages]
@@ -342,60 +269,16 @@ class AgentRequests:
     def learn_from_answer(self, sent: SentRequest) -> None:
         """Learn from a request that the provider took."""
         with self._log_failure("nothing learned from an answer"):
-            self._compressors.learn_pass(sent)
-
-    # ------------------------------------------------------------ refusals
-
-    def give_up(self, request: HostRequest) -> None:
-        """Forget the window that was tried for a request in vain."""
-        self._compressors.end_trial(request)
-
-    @property
-    def cache_ttl(self) -> str | None:
-        """Return the life of cache marks, or None for the provider's own."""
-        return self._compressors.config.cache_ttl
-
-    def refused_keys(self, request: HostRequest) -> frozenset[str]:
-        """Return what the request's model has refused."""
-        return frozenset(key for model, key in self._refused_keys if model == request.model)
+            self.compressors.learn_pass(sent)
 
     async def next_view(self, sent: SentRequest, error: Exception) -> Sequence[Message] | None:
         """Return another view after a refusal, or None if none may pass."""
-        is_learned = await asyncio.to_thread(self._learn_from_refusal, sent, error)
+        is_learned = await asyncio.to_thread(self.compressors.learn_refusal, sent, error)
         return await self.view(sent.request) if is_learned else None
-
-    def _learn_from_refusal(self, sent: SentRequest, error: Exception) -> bool:
-        """Learn from a refusal; return whether another view may pass."""
-        request, view = sent
-        if is_thinking_refused(error):
-            thinking = frozenset[str]().union(*map(signatures, view)) - self._invalid_thinking
-            self._invalid_thinking |= thinking
-            return bool(thinking)
-        name = agent_title(self._agent())
-        key = refused_key(error)
-        if key is not None and key not in self.refused_keys(request):
-            logger.info("agent %s: %s does not take %s", name, request.model, key)
-            self._refused_keys.add((request.model, key))
-            return True
-        overflow = overflow_of(error, self._compressors.size(sent), map(text_of, view))
-        if overflow is None or not self._compressors.shrink(sent, overflow, str(error)):
-            return False
-        logger.info("agent %s: %s refused a request as too long", name, request.model)
-        return True
 
 
 def running_requests() -> AgentRequests | None:
     """Return the requests of the agent whose turn runs here, or None."""
     turn = running_turn()
-    return None if turn is None else _requests_of.get(turn)
-
-
-def _charge(agent: Any, usage: Usage) -> None:
-    """Add the cost of summaries to the agent's `cost_summary`."""
-    sums = ("_cost_lock", "_total_cost", "_total_tokens_in", "_total_tokens_out")
-    if usage == Usage() or not all(hasattr(agent, name) for name in sums):
-        return
-    with agent._cost_lock:
-        agent._total_cost += usage.cost or 0.0
-        agent._total_tokens_in += usage.prompt_tokens
-        agent._total_tokens_out += usage.completion_tokens
+    requests: AgentRequests | None = None if turn is None else turn.requests
+    return requests

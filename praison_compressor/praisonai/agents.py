@@ -9,6 +9,7 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from ..concurrency import renew_after_fork, run
@@ -17,7 +18,7 @@ from .agent_compressor import AgentCompressor
 from .agent_ledger import agent_title
 from .commands import TypedCommand, answer_command, parse_prompt
 from .restarts import restore_session
-from .running_turn import in_turn, running_turn, stream_in_turn
+from .running_turn import Turn, in_turn, running_turn, stream_in_turn
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +130,7 @@ class HostCall(NamedTuple):
 
 @functools.lru_cache
 def _position_of(method: Callable[..., Any], name: str) -> int:
-    """Return a parameter's index after `self`; 0 if it has no name."""
+    """Return a parameter's index after `self`; 0 if not named."""
     names = list(inspect.signature(method).parameters)[1:]
     return names.index(name) if name in names else 0
 
@@ -167,12 +168,9 @@ def attribute(name: str, get: Callable[[Any], Any]) -> property:
 def chat(call: HostCall) -> Any:
     """Replace `chat`: run a turn, or answer a command."""
     compressor, command = _read_call(call)
-    if compressor is None:
-        with in_turn(None):
-            return call.go_on()
-    if command is not None:
+    if compressor is not None and command is not None:
         return run(answer_command(compressor, command))
-    with compressor.turn() as turn, in_turn(turn):
+    with _turn_of(compressor) as turn, in_turn(turn):
         return call.go_on()
 
 
@@ -180,13 +178,11 @@ def chat(call: HostCall) -> Any:
 async def achat(call: HostCall) -> Any:
     """Replace `achat`, as `chat` on the event loop."""
     compressor, command = _read_call(call)
-    if compressor is None:
-        with in_turn(None):
-            return await call.go_on()
-    if command is not None:
+    if compressor is not None and command is not None:
         return await answer_command(compressor, command)
-    await asyncio.to_thread(restore_session, call.instance, compressor)
-    async with compressor.aturn() as turn:
+    if compressor is not None:
+        await asyncio.to_thread(restore_session, call.instance, compressor)
+    async with _turn_of(compressor) as turn:
         with in_turn(turn):
             return await call.go_on()
 
@@ -195,9 +191,7 @@ async def achat(call: HostCall) -> Any:
 def start_stream(call: HostCall) -> Any:
     """Replace `_start_stream`: run a turn, or answer a command in one piece."""
     compressor, command = _read_call(call)
-    if compressor is None:
-        return stream_in_turn(None, call.go_on())
-    if command is not None:
+    if compressor is not None and command is not None:
         return _stream_answer(compressor, command)
     return _stream_turn(compressor, call.go_on())
 
@@ -207,14 +201,18 @@ def _read_call(call: HostCall) -> tuple[AgentCompressor | None, TypedCommand | N
     return call.agents.compressor_of(agent), parse_prompt(agent, call.argument("prompt"))
 
 
+def _turn_of(compressor: AgentCompressor | None) -> Turn | nullcontext[None]:
+    return nullcontext() if compressor is None else compressor.turn()
+
+
 def _stream_answer(compressor: AgentCompressor, command: TypedCommand) -> Iterator[str]:
     yield run(answer_command(compressor, command))
 
 
 def _stream_turn(
-    compressor: AgentCompressor, stream: Generator[Any, Any, Any]
+    compressor: AgentCompressor | None, stream: Generator[Any, Any, Any]
 ) -> Generator[Any, Any, Any]:
-    with compressor.turn() as turn:
+    with _turn_of(compressor) as turn:
         return (yield from stream_in_turn(turn, stream))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..compressor.preview import Preview
 from ..config import nearest_name
@@ -32,11 +32,8 @@ class Command:
         return f"{f'/{self.name} {self.argument}':<31} {self.help}"
 
 
-class TypedCommand(NamedTuple):
-    """A command and its argument as typed."""
-
-    command: Command
-    argument: str
+TypedCommand = Callable[[AgentCompressor], str | Awaitable[str]]
+"""A command as typed: `Command.answer` with the argument."""
 
 
 # ------------------------------------------------------------ what each command does
@@ -178,7 +175,11 @@ def find_command(name: str, argument: str) -> TypedCommand | None:
         return _mistake(f"/{name} takes no words. Nothing was done, or sent to the model.")
     if argument and name == "compact":
         return _find_choice(argument)
-    return TypedCommand(command, argument)
+    return _with_argument(name, argument)
+
+
+def _with_argument(name: str, argument: str) -> TypedCommand:
+    return lambda compressor: CHAT_COMMANDS[name].answer(compressor, argument)
 
 
 def _find_choice(typed: str) -> TypedCommand:
@@ -187,15 +188,15 @@ def _find_choice(typed: str) -> TypedCommand:
     choices = [name.removeprefix("compact ") for name in CHAT_COMMANDS if " " in name]
     meant = nearest_name(choice, choices)
     if meant is None:
-        return TypedCommand(CHAT_COMMANDS["compact"], typed)
+        return _with_argument("compact", typed)
     if meant != choice:
         wrong = f"No /compact {choice}; did you mean /compact {meant}? Nothing was compressed."
         return _mistake(wrong)
-    return TypedCommand(CHAT_COMMANDS[f"compact {choice}"], argument.strip())
+    return _with_argument(f"compact {choice}", argument.strip())
 
 
 def _mistake(reply: str) -> TypedCommand:
-    return TypedCommand(Command("", "", "", lambda *_: reply), "")
+    return lambda compressor: reply
 
 
 SHORT = 5
@@ -213,7 +214,7 @@ def _nearest_command(word: str) -> str | None:
 async def answer_command(compressor: AgentCompressor, typed: TypedCommand) -> str:
     """Return a command's answer, or the words of its error."""
     try:
-        reply = await asyncio.to_thread(typed.command.answer, compressor, typed.argument)
+        reply = await asyncio.to_thread(typed, compressor)
         return reply if isinstance(reply, str) else await reply
     except CompressorError as error:
         return replies.describe_error(error)

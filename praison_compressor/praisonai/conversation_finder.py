@@ -21,8 +21,8 @@ from typing import Any
 
 from ..messages import Message, digest, is_system, leading_count, text_of
 from ..messages.digests import CachedMessage
-from .agent_ledger import has_any_message, session_id_of, stored_sessions
-from .conversations import Conversation, Conversations, TurnStart, digests_without_system
+from .agent_ledger import agent_title, has_any_message, session_id_of, stored_sessions
+from .conversations import Conversation, Conversations, digests_without_system
 from .model_compressors import ModelCompressors
 from .running_turn import Turn, bot_conversation, running_turn
 
@@ -49,19 +49,16 @@ class ConversationFinder:
         self._agent = agent
         self._compressors = compressors
         self.conversations = conversations
-        self._starts: weakref.WeakKeyDictionary[Turn, TurnStart] = weakref.WeakKeyDictionary()
 
     # -------------------------------------------------------- in a turn
 
-    def conversation_of(self, turn: Turn | None) -> Conversation | None:
-        """Return a turn's conversation; None before its first request."""
-        start = None if turn is None else self._starts.get(turn)
-        return None if start is None else start.conversation
-
     @property
     def running(self) -> Conversation | None:
-        """Return the running turn's conversation; None before its first request."""
-        return self.conversation_of(running_turn())
+        """Return the agent's running conversation; None before a turn's first request."""
+        turn = running_turn()
+        if turn is None or turn.conversations is not self.conversations:
+            return None  # no turn, or another agent's
+        return turn.conversation
 
     @property
     def running_or_new(self) -> Conversation:
@@ -73,22 +70,23 @@ class ConversationFinder:
         """Return the running turn's conversation, else the history's."""
         return self.running or self._conversation_at_rest()
 
-    def new_turn(self) -> Turn:
-        """Return a turn that begins with the agent's history."""
+    def new_turn(self, requests: Any) -> Turn:
+        """Return a turn of the agent's `requests` that begins with the history."""
         history, bound = self.history, bot_conversation(self._agent()).bound
-        return Turn(history, digests_without_system(self._digest_messages(history)), bound)
+        digests = digests_without_system(self._digest_messages(history))
+        conversations, count = self.conversations, requests.request_count
+        return Turn(requests, conversations, count, history, digests, bound)
 
     def match_request(self, messages: Sequence[Message], turn: Turn) -> Conversation:
         """Return the conversation of a turn's request; remember the request in it."""
         cached = self._digest_messages(messages)
         with self.conversations.lock:
-            start = self._starts.get(turn)
-            if start is None:
-                start = self._starts[turn] = self._start_turn(turn, cached)
-            start.conversation.receive(cached, start.length)
-            return self.conversations.remember(start.conversation)
+            conversation = turn.conversation or self._start_turn(turn, cached)
+            conversation.receive(cached, turn.length)
+            return self.conversations.remember(conversation)
 
-    def _start_turn(self, turn: Turn, cached: Sequence[CachedMessage]) -> TurnStart:
+    def _start_turn(self, turn: Turn, cached: Sequence[CachedMessage]) -> Conversation:
+        """Find the turn's conversation; set it in the turn and return it."""
         host_id = self.host_id
         sent = digests_without_system(cached)
         # The user's newest message is new to every conversation.
@@ -96,15 +94,15 @@ class ConversationFinder:
         earlier = digests_without_system(cached[:-1] if is_question else cached)
         conversation = self._find(host_id, earlier, turn.history) or self._begin(host_id, earlier)
         self.conversations.assign_history(conversation, turn.history)
-        return conversation.begin_turn(sent)
+        turn.offset, turn.length = conversation.begin_turn(sent)
+        turn.conversation = conversation
+        return conversation
 
     def end_turn(self, turn: Turn) -> None:
         """Remember the host's history after a turn, if still that turn's."""
-        start = self._starts.get(turn)
-        history = self.history
-        if start is None:
+        conversation, history = turn.conversation, self.history
+        if conversation is None:
             return
-        conversation = start.conversation
         cached = self._digest_messages(history)
         digests = digests_without_system(cached)
         length = len(turn.digests)
@@ -114,11 +112,16 @@ class ConversationFinder:
                 return
             added = [message for message in cached if not is_system(message.plain)][length:]
             # Two people may begin with one page: their first question identifies nobody.
-            conversation.identify_by(added if start.length else added[1:])
-            conversation.end_turn(start.offset, digests)
+            conversation.identify_by(added if turn.length else added[1:])
+            conversation.end_turn(turn.offset, digests)
             self.conversations.assign_history(conversation, history)
 
     # -------------------------------------------------------- between turns
+
+    @property
+    def agent_title(self) -> str:
+        """Return the agent's name for a log line."""
+        return agent_title(self._agent())
 
     @property
     def host_id(self) -> str | None:
@@ -152,6 +155,46 @@ class ConversationFinder:
             conversation.identify_by(cached)
             self.conversations.assign_history(conversation, self.history)
             return self.conversations.remember(conversation)
+
+    # -------------------------------------------------------- what is no conversation
+
+    def is_carried_by(self, messages: Sequence[Message]) -> bool:
+        """Return whether a request carries a part of the agent's conversation.
+
+        Such a request starts as the agent's history does, or has two messages of that history.
+        Memory extraction, guardrails, titles and planners send other messages.
+        """
+        history = list(self.history or ())
+        first, sent = _first_message(history), _first_message(messages)
+        if first is None or sent is None or digest(first) == digest(sent):
+            return True
+        # In the first turn the host may send more than it records: a template, retrieved text.
+        if len(history) <= 2 and text_of(first) in text_of(sent):
+            return True
+        return len(set(map(digest, history)).intersection(map(digest, messages))) > 1
+
+    def without_window(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Return the messages without the host's copy of the newest ones.
+
+        With `memory={"history": True}` the host sends the newest messages of the stored session,
+        then the agent's history, which has them too (agent/chat_mixin.py:1049). That window moves
+        on every turn: no two requests would begin alike, and no summary would match. The host's
+        summary of messages before the window goes too, because the agent's history has them.
+        """
+        history = list(self.history or ())
+        users = [i for i, message in enumerate(history) if message.get("role") == "user"]
+        finished = history[: users[-1]] if users else []
+        start = _last_run(messages, finished)
+        if start is None:
+            return messages
+        starts = range(leading_count(messages), start)
+        for first in starts:
+            # The window may begin amid a turn, but the part shared with the history begins a turn.
+            is_turn = first == starts.start or messages[first].get("role") == "user"
+            if is_turn and _last_run(finished, list(messages[first:start])) is not None:
+                leading = (m for m in messages[:first] if not is_host_summary(m))
+                return [*leading, *messages[start:]]
+        return messages
 
     # -------------------------------------------------------- decided by messages
 
@@ -227,51 +270,8 @@ def _single_best(scores: dict[Conversation, tuple[bool, int]]) -> Conversation |
     return best[0] if len(best) == 1 else None
 
 
-# ------------------------------------------------------------ what is no conversation
-
-
-def carries_conversation(agent: Any, messages: Sequence[Message]) -> bool:
-    """Return whether a request carries a part of the agent's conversation.
-
-    Such a request starts as the agent's history does, or has two messages of that history. Memory
-    extraction, guardrails, titles and planners send other messages.
-    """
-    history = list(getattr(agent, "chat_history", None) or ())
-    first, sent = _first_message(history), _first_message(messages)
-    if first is None or sent is None or digest(first) == digest(sent):
-        return True
-    # In the first turn the host may send more than it records: a template, retrieved text.
-    if len(history) <= 2 and text_of(first) in text_of(sent):
-        return True
-    return len(set(map(digest, history)).intersection(map(digest, messages))) > 1
-
-
 def _first_message(messages: Sequence[Message]) -> Message | None:
     return next((message for message in messages if not is_system(message)), None)
-
-
-def without_window(agent: Any, messages: Sequence[Message]) -> Sequence[Message]:
-    """Return the messages without the host's copy of the newest ones.
-
-    With `memory={"history": True}` the host sends the newest messages of the stored session, then
-    the agent's history, which has them too (agent/chat_mixin.py:1049). That window moves on every
-    turn: no two requests would begin alike, and no summary would match. The host's summary of
-    messages before the window goes too, because the agent's history has them.
-    """
-    history = list(getattr(agent, "chat_history", None) or ())
-    users = [i for i, message in enumerate(history) if message.get("role") == "user"]
-    finished = history[: users[-1]] if users else []
-    start = _last_run(messages, finished)
-    if start is None:
-        return messages
-    starts = range(leading_count(messages), start)
-    for first in starts:
-        # The window may begin amid a turn, but the part shared with the history begins a turn.
-        is_turn = first == starts.start or messages[first].get("role") == "user"
-        if is_turn and _last_run(finished, list(messages[first:start])) is not None:
-            leading = (m for m in messages[:first] if not is_host_summary(m))
-            return [*leading, *messages[start:]]
-    return messages
 
 
 def is_host_summary(message: Message) -> bool:

@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
@@ -115,16 +115,6 @@ class CurrentRequest:
     """Steps of earlier turns in the view."""
 
 
-class TurnStart(NamedTuple):
-    """A turn's conversation, and its state at the turn's first request."""
-
-    conversation: Conversation
-    offset: int
-    """Messages of the conversation before the first one that the host sends."""
-    length: int
-    """Messages of the conversation before the turn."""
-
-
 @dataclass(eq=False)
 class Conversation:
     """The state that one conversation keeps between its requests."""
@@ -190,13 +180,13 @@ class Conversation:
 
     # ------------------------------------------------------------ its turns
 
-    def begin_turn(self, sent: Sequence[str]) -> TurnStart:
-        """Take back what a turn's first request lacks; return the turn's start."""
+    def begin_turn(self, sent: Sequence[str]) -> tuple[int, int]:
+        """Take back what a turn's first request lacks; return `Turn`'s offset and length."""
         offset, length = self._align(sent)
         if length < len(self.digests):
             self._rewind(length, sent)
             self.choose(Choices(), None)
-        return TurnStart(self, offset, length)
+        return offset, length
 
     def _align(self, sent: Sequence[str]) -> tuple[int, int]:
         """Return the offset of `sent` in `digests`; how many digests stay."""

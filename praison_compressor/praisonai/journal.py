@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from ..compressor.context_compressor import ContextCompressor
@@ -28,7 +28,6 @@ from ..messages.dropped_steps import (
 from ..messages.exchanges import common_length
 from ..messages.secrets import Redactor
 from ..messages.shapes import makes_calls
-from .running_turn import Turn
 
 logger = logging.getLogger(__name__)
 
@@ -81,15 +80,17 @@ class Journal:
         return digests != () and digests == self._recorded
 
     def complete(
-        self, messages: Sequence[Message], engine: ContextCompressor, turn: Turn | None
+        self, messages: Sequence[Message], engine: ContextCompressor, turn: Hashable, bound: int
     ) -> CompletedRequest:
-        """Return a request with the messages the host left out; record it."""
+        """Return a request with the messages the host left out; record it.
+
+        `bound`: messages to which the host bounds its list; 0: unknown.
+        """
         if not engine.config.keep_tool_steps:
             return _unchanged(messages)
         session = self._session(engine)
         cache = engine.tokens.cache
         model = engine.config.model
-        bound = 0 if turn is None else turn.bound
         with self._lock:
             carried = self._load(messages, engine, session)
             result = complete_request(carried, messages, cache, turn=turn, bound=bound, model=model)

@@ -1,4 +1,4 @@
-"""Make a `ContextCompressor` per model of an agent; learn its window.
+"""Make a `ContextCompressor` per model of an agent; learn from refusals.
 
 The agent's own model writes the summaries, at its own endpoint: an on-premises transcript must not
 reach a public provider.
@@ -10,6 +10,7 @@ import logging
 import re
 import threading
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,15 +19,25 @@ from ..compressor.session_state import SessionStates
 from ..concurrency import renew_after_fork
 from ..config import CompressorConfig
 from ..ledger.stores import Store
+from ..messages import Message, text_of
+from ..messages.thinking import signatures, without_thinking
 from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
-from ..tokens.refusals import Overflow
+from ..tokens.refusals import Overflow, overflow_of
 from ..tokens.windows import LearnedWindow
 from ..view.budget import usual_reserve
 from .agent_ledger import agent_title, open_agent_ledger
 from .notices import Notices
-from .request_shapes import HostRequest, SentRequest
+from .request_shapes import (
+    ROLE_ORDER,
+    HostRequest,
+    SentRequest,
+    alternate_roles,
+    is_thinking_refused,
+    refused_key,
+    without_model_keys,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -118,6 +129,9 @@ class ModelCompressors:
         self._models: dict[str | None, _Model] = {}
         self._store: Store | None = None
         self._sessions = SessionStates()
+        self._refused_keys: set[tuple[str | None, str]] = set()
+        self._invalid_thinking: frozenset[str] = frozenset()
+        """Signatures of thinking that a provider refused behind a changed prefix."""
 
     def for_model(self, model: str | None) -> ContextCompressor:
         """Return the compressor for a model; None is the agent's own."""
@@ -203,9 +217,41 @@ class ModelCompressors:
         counter = self.for_model(request.model).tokens
         return counter.messages(view) + request.schema_tokens(counter) + request.output_tokens
 
+    # ------------------------------------------------------------ refusals
+
+    def refused_keys(self, request: HostRequest) -> frozenset[str]:
+        """Return what the request's model has refused."""
+        return frozenset(key for model, key in self._refused_keys if model == request.model)
+
+    def adapt_view(self, request: HostRequest, view: Sequence[Message]) -> Sequence[Message]:
+        """Return the view without what the request's model has refused."""
+        foreign = {id(message) for message in request.foreign}
+        view = [without_model_keys(m) if id(m) in foreign else m for m in view]
+        if invalid := self._invalid_thinking:
+            view = [without_thinking(m) if signatures(m) & invalid else m for m in view]
+        return alternate_roles(view) if ROLE_ORDER in self.refused_keys(request) else view
+
+    def learn_refusal(self, sent: SentRequest, error: Exception) -> bool:
+        """Learn from a refusal; return whether another view may pass."""
+        request, view = sent
+        if is_thinking_refused(error):
+            thinking = frozenset[str]().union(*map(signatures, view)) - self._invalid_thinking
+            self._invalid_thinking |= thinking
+            return bool(thinking)
+        title, key = agent_title(self._agent()), refused_key(error)
+        if key is not None and key not in self.refused_keys(request):
+            logger.info("agent %s: %s does not take %s", title, request.model, key)
+            self._refused_keys.add((request.model, key))
+            return True
+        overflow = overflow_of(error, self.size(sent), map(text_of, view))
+        if overflow is None or not self._shrink(sent, overflow, str(error)):
+            return False
+        logger.info("agent %s: %s refused a request as too long", title, request.model)
+        return True
+
     # ------------------------------------------------------------ learned windows
 
-    def shrink(self, sent: SentRequest, overflow: Overflow, text: str) -> bool:
+    def _shrink(self, sent: SentRequest, overflow: Overflow, text: str) -> bool:
         """Try a smaller window after a refusal; return whether one exists.
 
         `text` is the refusal's text. If a smaller request has got the same uncertain words before,

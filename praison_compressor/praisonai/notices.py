@@ -1,4 +1,4 @@
-"""Report compressions to the host's hooks, memory, log and screen.
+"""Report compressions to the host's hooks, memory, bill, log and screen.
 
 Only an agent with `output="verbose"` prints on the screen.
 """
@@ -19,6 +19,7 @@ from typing import Any
 from ..compressor.context_compressor import ContextCompressor
 from ..concurrency import start_thread
 from ..events import Event, Listener
+from ..ledger.segments import Usage
 from ..messages import Message
 from .conversations import Conversation
 from .replies import describe_committed, describe_compressed, describe_event, status_of
@@ -115,6 +116,17 @@ class Notices:
     def report_compression(self, conversation: Conversation, engine: ContextCompressor) -> None:
         """Report a compression in one line, which the conversation keeps."""
         self._announce(describe_compressed(status_of(conversation, engine)), conversation)
+
+    def charge(self, usage: Usage) -> None:
+        """Add the cost of summaries to the agent's `cost_summary`."""
+        agent: Any = self._agent()
+        sums = ("_cost_lock", "_total_cost", "_total_tokens_in", "_total_tokens_out")
+        if usage == Usage() or not all(hasattr(agent, name) for name in sums):
+            return
+        with agent._cost_lock:
+            agent._total_cost += usage.cost or 0.0
+            agent._total_tokens_in += usage.prompt_tokens
+            agent._total_tokens_out += usage.completion_tokens
 
     def _announce(self, line: str, conversation: Conversation | None) -> None:
         logger.info("%s", line)

@@ -8,10 +8,12 @@ tools lose no cache. The host lists the tools of a turn when the turn begins: in
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import StoreUnavailable
 from ..ledger.segments import Entry, Session
 from ..ledger.stores import ALL_MESSAGES
 from ..ledger.words import Hit
@@ -19,6 +21,9 @@ from ..messages import Message
 from ..recall.archive import Archive
 from ..recall.tools import SCHEMAS, recall_tools, schemas_for
 from .agent_ledger import agent_title
+from .conversation_finder import ConversationFinder
+from .conversations import Conversation
+from .model_compressors import ModelCompressors
 
 logger = logging.getLogger(__name__)
 
@@ -35,18 +40,29 @@ def wants_recall(agent: Any, option: bool | None) -> bool:
 
 
 class RecallTools:
-    """The two tools of one agent."""
+    """The two tools of one agent, which keep no agent alive."""
 
-    def __init__(self, tools: Sequence[Tool]) -> None:
-        self._tools = tools
+    def __init__(
+        self, agent: weakref.ref[Any], finder: ConversationFinder, compressors: ModelCompressors
+    ) -> None:
+        self._agent = agent
+        self._finder = finder
+        self._compressors = compressors
+        self._tools = recall_tools(
+            self._archive,
+            self._session,
+            lambda text: compressors.for_model(None).tokens.text(text),
+            turn=lambda: (self._conversation.session_id, self._conversation.progress),
+        )
         self._given: list[Tool] | None = None
         """The tools with names that the agent's own tools lack; None before the first `give`."""
 
-    def give(self, agent: Any) -> None:
+    def give(self) -> None:
         """Put the tools on the agent's list, except for taken names.
 
         A bot restores its own list after each turn: then the tools are put back.
         """
+        agent = self._agent()
         if agent is None:
             return
         listed = tools_of(agent)
@@ -67,20 +83,21 @@ class RecallTools:
                 )
         return [tool for tool in self._tools if tool.__name__ not in names]
 
-    def take_back(self, agent: Any) -> None:
+    def take_back(self) -> None:
         """Take the tools off the agent's list."""
-        if self._given:
+        agent = self._agent()
+        if self._given and agent is not None:
             agent.tools = [tool for tool in tools_of(agent) if tool not in self._given]
         self._given = None
 
-    def add_to_request(self, agent: Any, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    def add_to_request(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a request's parameters with the recall tools that it lacks.
 
         Nothing is added if the request lacks one of the agent's own tools, or if the agent's list
         lacks ours: the host would not find our functions.
         """
         sent = params.get("tools")
-        listed = tools_of(agent)
+        listed = tools_of(self._agent())
         offered = [tool for tool in self._given or () if tool in listed]
         if not offered or not isinstance(sent, (list, tuple)) or not sent:
             return params
@@ -92,6 +109,33 @@ class RecallTools:
         schemas = schemas_for("responses" if "input" in params else "chat")
         missing = [schema for schema in schemas if tool_name(schema) in ours - names]
         return {**params, "tools": [*sent, *missing]} if missing else params
+
+    # ------------------------------------------------------------ what the tools read
+
+    @property
+    def _conversation(self) -> Conversation:
+        """Return the running turn's conversation.
+
+        Raises:
+            StoreUnavailable: no turn of the agent runs here.
+        """
+        running = self._finder.running
+        if running is None:
+            raise StoreUnavailable(
+                "no turn of this agent runs here, so it is not known whose conversation to read; "
+                "nothing was read"
+            )
+        return running
+
+    def _session(self) -> Session:
+        namespace = self._compressors.config.namespace
+        return self._compressors.open_ledger().open(namespace, self._conversation.session_id)
+
+    def _archive(self) -> Archive:
+        """Return the session's archive without the entries that the user took back."""
+        reads = self._conversation.may_recall
+        hidden = frozenset(entry.hash for entry in self._session().entries if not reads(entry))
+        return FilteredArchive(self._compressors.open_ledger(), hidden)
 
 
 def tools_of(agent: Any) -> list[Any]:
@@ -143,8 +187,3 @@ class FilteredArchive:
         """Return the messages that match, best first."""
         hits = self.archive.search(*query, **options)
         return [hit for hit in hits if hit.entry not in self.hidden]
-
-
-def readable_archive(archive: Archive, session: Session, reads: Callable[[Entry], bool]) -> Archive:
-    """Return a session's archive, without the entries that recall may not read."""
-    return FilteredArchive(archive, frozenset(e.hash for e in session.entries if not reads(e)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import weakref
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -9,21 +10,55 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
+from .conversations import Conversation, Conversations
+
 T = TypeVar("T")
 
 # ------------------------------------------------------------ the turn
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Turn:
-    """One turn of an agent, whose requests belong to one conversation."""
+    """One turn of an agent, whose requests belong to one conversation.
 
+    As a block, with or without an event loop, it is recorded even if the block raises.
+    """
+
+    requests: Any
+    """The agent's `AgentRequests`, a class of a higher module."""
+    conversations: Conversations
+    """The agent's conversations, none of another agent's."""
+    request_count_before: int
+    """Number of the agent's requests before the turn."""
     history: list[Any] | None
     """The host's list of messages when the turn began."""
     digests: tuple[str, ...]
     """Digests of that list then."""
     bound: int = 0
     """Messages to which the host bounds that list; 0: unknown."""
+    conversation: Conversation | None = None
+    """The first request sets the conversation and the next two."""
+    offset: int = 0
+    """Messages of the conversation before the first one that the host sends."""
+    length: int = 0
+    """Messages of the conversation before the turn."""
+
+    def __enter__(self) -> Turn:
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        self.requests.end_turn(self, error)
+        # The collector may close a stream inside the store's own lock.
+        if error is not GeneratorExit:
+            self.requests.record_turn(self)
+
+    async def __aenter__(self) -> Turn:
+        return self
+
+    async def __aexit__(self, error: type[BaseException] | None, *_: object) -> None:
+        self.requests.end_turn(self, error)
+        if error is not GeneratorExit:  # a closed coroutine must not wait
+            await asyncio.to_thread(self.requests.record_turn, self)
 
 
 _turn_here: ContextVar[Turn | None] = ContextVar("praison_compressor_turn", default=None)

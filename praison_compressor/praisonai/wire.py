@@ -61,14 +61,15 @@ class RoundTrip:
         is_same = overflow is not None and other == self._sent.view
         if other is not None and not is_same and self._attempts < ATTEMPTS:
             return self._write_view(other)
-        self._requests.give_up(self._sent.request)
+        self._requests.compressors.end_trial(self._sent.request)
         if other is not None and overflow is not None and overflow.certain:
             raise NothingShorter from refusal
         raise refusal from refusal.__cause__
 
     def _write_view(self, view: Sequence[Message]) -> dict[str, Any]:
-        keys = self._requests.refused_keys(self._sent.request)
-        written = self._shape.write(self._params, view, keys, self._requests.cache_ttl)
+        compressors = self._requests.compressors
+        keys = compressors.refused_keys(self._sent.request)
+        written = self._shape.write(self._params, view, keys, compressors.config.cache_ttl)
         self._asks_usage = written.asks_usage
         self._sent = self._sent._replace(view=view)
         self._attempts += 1

@@ -1,7 +1,7 @@
 """`TokenCounter`: count messages for a model, exactly if its vocabulary is known.
 
-Rules are OpenAI's published ones: 3 tokens frame a message, 3 open the reply, a name costs one more
-than its text. Constants without a published rule say so.
+Rules are OpenAI's published ones: 3 tokens delimit a message, 3 open the reply, a name costs one
+more than its text. Constants without a published rule say so.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MESSAGE_TOKENS, NAME_TOKENS = 3, 1
 REPLY_TOKENS = 3
 """Opens the reply, once in a request; included in `messages()`, not in `message()`."""
 CALL_TOKENS = 5
-"""Frames one tool call. Not published: a message's frame and the words `functions.`."""
+"""Delimits one tool call. Not published: a message's delimiters and the words `functions.`."""
 TOOLS_TOKENS = 12
 """Counted once for a request's tools."""
 MEDIA_CHARS_PER_TOKEN = 40
@@ -89,7 +89,7 @@ class TokenCounter:
         return self._scale(self._count_text(text))
 
     def message(self, message: Mapping[str, Any]) -> int:
-        """Return the tokens of a message with its frame."""
+        """Return the tokens of a message with its delimiters."""
         return self._scale(self._count_cached(self.cache(message)))
 
     def messages(self, messages: Iterable[Mapping[str, Any]]) -> int:
@@ -97,7 +97,7 @@ class TokenCounter:
         return REPLY_TOKENS + sum(self.each(self.cache.all(messages)))
 
     def each(self, messages: Iterable[CachedMessage]) -> list[int]:
-        """Return the tokens of each cached message with its frame."""
+        """Return the tokens of each cached message with its delimiters."""
         return self.begin_count(messages)()
 
     def begin_count(self, messages: Iterable[CachedMessage]) -> Callable[[], list[int]]:

@@ -30,7 +30,7 @@ class Balance:
             f"{amount:.6f}" if 0 < amount < 0.001 else f"{amount:.3f}"
             for amount in (abs(self.cost), self.saving)
         )
-        return f"compressing now {now} {cost} $, saves {saving} $ a turn"
+        return f"compressing now {now} {cost} $, saves {saving} $ a request"
 
 
 @dataclass(frozen=True)

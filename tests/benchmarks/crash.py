@@ -11,7 +11,6 @@ with the same sessions.
 import contextlib
 import functools
 import multiprocessing
-import os
 import random
 import signal
 import time
@@ -60,7 +59,7 @@ def commit_for_ever(url: str, seed: int, report: Connection) -> None:
 def compress_for_ever(url: str, seed: int, report: Connection) -> None:
     """Compress a growing conversation without a model; report each epoch."""
     # A killed writer's lease is not measured.
-    commit.hold_lease = functools.partial(hold_lease, seconds=0.2)
+    commit.hold_lease = functools.partial(hold_lease, seconds=0.2)  # type: ignore[attr-defined]
     config = CompressorConfig(
         context_window=3_000, namespace=NAMESPACE, protect_last_n_tokens=500, store_url=url
     )
@@ -103,7 +102,7 @@ def _killed(url: str, number: int, chance: random.Random) -> set[str]:
     if receiving.poll(60):
         reported.add(receiving.recv())
     time.sleep(chance.uniform(0, 0.06))
-    os.kill(writer.pid, signal.SIGKILL)
+    writer.kill()
     writer.join()
     with contextlib.suppress(EOFError):  # the writer is dead: that was all
         while receiving.poll(0):

@@ -14,6 +14,7 @@ the same tail and in all.
 import itertools
 import random
 from collections.abc import Iterator
+from typing import Any
 
 from praison_compressor.messages import Message
 from tests.benchmarks.common import options, show, words
@@ -38,7 +39,7 @@ def conversation(turns: int, output_words: int) -> list[Message]:
 
 def runs(session: Session, window: int) -> Iterator[tuple[str, Run]]:
     """Yield every way over the session."""
-    known = {"model": "gpt-4o", "auxiliary_model": "gpt-4o"}
+    known: dict[str, Any] = {"model": "gpt-4o", "auxiliary_model": "gpt-4o"}
     pauses = [0.0] * len(session.requests)
     mine = ours(session, window, pauses, None, **known)
     yield "ours", mine

@@ -53,7 +53,8 @@ def talk(path: str, mode: str, shape: str, asked: Any) -> Talk:
 
 def cell(path: str, mode: str, work: Talk, compaction: str, *, ours: bool) -> tuple[object, ...]:
     """Return the values of `COLUMNS` for one agent."""
-    behaviour = {"parallel": work.parallel, "arguments": hosting.numbered, "answer": "Noted. " * 12}
+    behaviour: Any = {"parallel": work.parallel, "arguments": hosting.numbered}
+    behaviour["answer"] = "Noted. " * 12
     settings = {**LONG, "context_compaction": compaction == "on"} if compaction else LONG
     with hosting.by_itself(Worker(work.rounds, **behaviour), WINDOW, hosting.LEDGERS) as provider:
         if not ours:

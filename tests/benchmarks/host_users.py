@@ -8,11 +8,12 @@ One real run each, against the strict provider, with the columns of `tests.bench
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from praisonaiagents import Agent, AgentTeam, Task, handoff
 from praisonaiagents.workflows import Workflow
 
-from praison_compressor.testing import Worker
+from praison_compressor.testing import Asked, Reply, Worker
 from tests.benchmarks.surfaces import Run, print_table
 from tests.helpers import hosting
 from tests.helpers.hosting import LONG, turn
@@ -23,7 +24,7 @@ WORKS = Worker(CALLS, arguments=hosting.numbered, tool="look_up", answer="Noted.
 TURNS = 16
 
 
-def agent_of(run: Run, name: str = "Ada", **more: object) -> Agent:
+def agent_of(run: Run, name: str = "Ada", **more: Any) -> Agent:
     """Return an agent for turns of many calls."""
     return run.agent(name=name, execution=LONG, **more)
 
@@ -40,7 +41,7 @@ def talk(run: Run, made: Agent) -> None:
 # -------------------------------------------------------------- the parts of the host
 
 
-def talks_with(**options: object) -> Callable[[Run], None]:
+def talks_with(**options: Any) -> Callable[[Run], None]:
     """Return the talk of an agent with one more of the host's parts."""
     return lambda run: talk(run, agent_of(run, **options))
 
@@ -82,7 +83,7 @@ def agent_in_a_tool(run: Run) -> None:
     outer = agent_of(run, "Outer", tools=[ask_inner])
     asks = Worker(2, tool="ask_inner", arguments=lambda t, n: {"question": turn(n)})
 
-    def answer(asked):
+    def answer(asked: Asked) -> Reply:
         names = [tool["function"]["name"] for tool in asked.tools]
         return WORKS(asked) if "look_up" in names else asks(asked)
 

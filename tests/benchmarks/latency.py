@@ -75,6 +75,7 @@ def best(function: Callable[[], Any], runs: int) -> float:
 def encoded(messages: list[Message]) -> Callable[[], None]:
     """Return a function that tokenizes every text once, by tiktoken."""
     folder = litellm_folder()
+    assert folder is not None
     os.environ["TIKTOKEN_CACHE_DIR"] = str(folder / "litellm_core_utils" / "tokenizers")
     encode = tiktoken.Encoding(**openai_public.o200k_base()).encode_ordinary
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from praison_compressor import CompressorConfig, ContextCompressor, SummarizerUnavailable
 from praison_compressor.messages import Message, text_of
-from tests.benchmarks.common import show
+from tests.benchmarks.common import options, show
 from tests.helpers.transcripts import call, find_repairs
 
 FACT = re.compile(r"FACT-[A-Z]+-\d+-\d+")
@@ -98,6 +98,7 @@ def rounds(summarizer: Any) -> tuple[list[Message], list[Message]]:
 
 
 def main() -> None:
+    options(__doc__)
     first, second = rounds(oracle)
     down_first, down_second = rounds(down)
     ours = []

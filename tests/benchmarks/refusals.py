@@ -1,28 +1,29 @@
 """Print how agents end that meet each wording of a refusal, or reports too low, on two clients.
 
-    python -m tests.benchmarks.refusals
+    python -m tests.benchmarks.refusals [--server NAME]
 
 Limits: no turn without an answer, at most 2 refusals a session, the window within 10 %;
 at most 3 requests over what a silently truncating server reads, none with other low reports.
 """
 
-import sys
 import time
 
+from tests.benchmarks.common import options
 from tests.helpers.hosting import PATHS, by_itself
 from tests.helpers.refusing import REPORTS, TOO_LONG, WINDOW, reported, session
 
 
-def main(names: list[str]) -> None:
-    """Run every wording on every client."""
+def main() -> None:
+    """Run every wording, or those of one server, on every client."""
+    server = options(__doc__, server=str).server
     began, bad = time.monotonic(), 0
-    wordings = [each for each in TOO_LONG if not names or each.server in names]
+    wordings = [each for each in TOO_LONG if server in (None, each.server)]
     with by_itself() as host:
         for said in wordings:
             for path in PATHS:
                 outcome = session(host, path, said)
                 bad += not outcome.is_well
-                if names or not outcome.is_well:
+                if server or not outcome.is_well:
                     print(f"{said.server:22} {path:14} {outcome}", flush=True)
         for report, (_, window) in REPORTS.items():
             for path in PATHS:
@@ -37,4 +38,4 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

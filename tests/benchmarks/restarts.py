@@ -30,8 +30,8 @@ from tests.helpers.talks import archived
 WINDOW = 12_000
 PATIENCE_SECONDS = 60
 MODES = ("chat", "achat", "stream", "iter_stream")
-COLUMNS = ("kills", "turns", "calls, no kill", "calls", "twice", "lost", "results lost")
-COLUMNS += ("doubled", "refused", "took")
+COLUMNS = ["kills", "turns", "calls, no kill", "calls", "twice", "lost", "results lost"]
+COLUMNS += ["doubled", "refused", "took"]
 
 
 @dataclass

@@ -236,10 +236,10 @@ def shares(counts: Counter[str]) -> Iterator[str]:
 
 def main() -> None:
     if corpus := options(__doc__, corpus=Path).corpus:
-        columns = ("session", "summaries", "compressed", "view", "sentences", "files", "pinned")
+        columns = ["session", "summaries", "compressed", "view", "sentences", "files", "pinned"]
         show("what the user typed, edited files and pinned texts", columns, of_users(corpus))
         return
-    columns = ("summaries", "round", "tokens", "view", "by", "constraints", "files", "pinned")
+    columns = ["summaries", "round", "tokens", "view", "by", "constraints", "files", "pinned"]
     show("what was planted in round 1", (*columns, "valid"), rows())
 
 

@@ -233,9 +233,9 @@ def measure(url: str) -> Iterator[tuple[object, ...]]:
     times = []
     for number in range(SEARCHES):
         run = conversation(number, MESSAGES, 50)
-        session = store.open(NAMESPACE, f"s{number}")
+        stored = store.open(NAMESPACE, f"s{number}")
         started = now()
-        store.commit(session, [(segment(run), run)])
+        store.commit(stored, [(segment(run), run)])
         times.append((now() - started) * 1_000)
     median = f"{statistics.median(times):.1f}"
     yield "a session before it", "a commit of 50 messages", "", median, f"{max(times):.1f}", ""

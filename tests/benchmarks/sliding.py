@@ -20,8 +20,8 @@ from tests.helpers import hosting
 
 WINDOWS = (8_000, 32_000, 128_000)
 MOST_CALLS, LEAST_PREFIX = 1.2, 0.85
-COLUMNS = ("window", "list", "calls", "at most", "prefix", f"< {LEAST_PREFIX}", "faults", "tokens")
-COLUMNS += ("holds",)
+COLUMNS = ["window", "list", "calls", "at most", "prefix", f"< {LEAST_PREFIX}", "faults", "tokens"]
+COLUMNS += ["holds"]
 
 Turn = Callable[[Any, str, int], None]
 """Sends the prompt of a turn to an agent, and drops what the host drops."""

@@ -36,8 +36,8 @@ from tests.helpers.hosting import OPENAI, look_up, of_agent, turn
 ROOT = Path(__file__).parents[2]
 CALLS, TURNS = 5, 16
 """Of one tool in a turn (the host ends a turn after 8); turns of a talk. Each passes the window."""
-COLUMNS = ("surface", "requests", "refused", "over", "unpaired", "summaries", "compressed by")
-COLUMNS += ("recall", "note")
+COLUMNS = ["surface", "requests", "refused", "over", "unpaired", "summaries", "compressed by"]
+COLUMNS += ["recall", "note"]
 WORK, RECALL = "WORK", "RECALL"
 TALK = [*map(turn, range(TURNS)), f"{RECALL} ledger L-001"]
 BENS = [*(turn(number + 500) for number in range(TURNS)), f"{RECALL} ledger L-501"]
@@ -128,7 +128,7 @@ class Run:
 
     def _prepared(self) -> dict[str, str]:
         """Write the plugin's options and files of the host; return a program's environment."""
-        ours = {"auxiliary_model": "aux", "auxiliary_api_base": self.host.base_url}
+        ours: dict[str, Any] = {"auxiliary_model": "aux", "auxiliary_api_base": self.host.base_url}
         ours |= {"auxiliary_api_key": "sk-aux", "context_window": self.window}
         plugins = {"plugins": {"praison-compressor": ours}}
         line = f"{hosting.WORDS * 3}\n"
@@ -167,7 +167,7 @@ class Run:
         leader, follower = pty.openpty()
         shown = bytearray()
         threading.Thread(target=_read, args=(leader, shown), daemon=True).start()
-        streams = {"stdin": follower, "stdout": follower, "stderr": follower}
+        streams: Any = {"stdin": follower, "stdout": follower, "stderr": follower}
         environment = {**self._prepared(), "TERM": "xterm", "COLUMNS": "100", "LINES": "40"}
         with subprocess.Popen([sys.executable, *words], env=environment, **streams) as process:
             time.sleep(12)

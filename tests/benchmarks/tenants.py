@@ -86,7 +86,7 @@ def by_bot(made: Any) -> Say:
     async def every(said: Sequence[tuple[str, str]]) -> list[str]:
         other = said[next(turns) % len(said)][0]
         manager._model_overrides = {other: OTHER_MODEL}
-        return await asyncio.gather(*(manager.chat(made, *each) for each in said))
+        return list(await asyncio.gather(*(manager.chat(made, *each) for each in said)))
 
     return lambda said: loop.run_until_complete(every(said))
 

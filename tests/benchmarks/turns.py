@@ -34,8 +34,8 @@ PRICED = ("gpt-4o", "claude-sonnet-4-5", "gemini-2.5-pro")
 SHORT = "short questions"
 FITS = 0.6
 """Share of the window below which a session is never compressed."""
-COLUMNS = ("path", "sessions", "steps", "results in view", "repeated calls in view", "input")
-COLUMNS += ("uncached", "summaries", "refused", *(f"$ {name}" for name in PRICED))
+COLUMNS = ["path", "sessions", "steps", "results in view", "repeated calls in view", "input"]
+COLUMNS += ["uncached", "summaries", "refused", *(f"$ {name}" for name in PRICED)]
 
 
 @dataclass(frozen=True)

@@ -285,7 +285,7 @@ def test_inspect_counts_a_summary_and_a_cut_output(file, run):
 
 def test_inspect_shows_what_compressing_now_costs(file, run):
     """`inspect` prints one line of cost and saving if the model's prices are listed."""
-    sums = r"compressing now (costs|saves) [\d.]+ \$, saves [\d.]+ \$ a turn\n"
+    sums = r"compressing now (costs|saves) [\d.]+ \$, saves [\d.]+ \$ a request\n"
     for model, is_shown in (("claude-sonnet-4-5", True), ("unlisted-1", False)):
         out = run("inspect", file, "--window", "8k", "--model", model, "--force").out
         assert bool(re.search(sums, out)) == is_shown

@@ -125,7 +125,7 @@ def test_doctor_has_a_remedy_for_a_model_that_refuses(provider):
     """`doctor` names the variable that a refused key is read from."""
     provider.answer_with(lambda asked: Failure(401, "no such key"))
     config = CompressorConfig(auxiliary_model="writer", auxiliary_api_base=provider.base_url)
-    refused = checks.DOCTOR_CHECKS["summaries"](config)
+    refused = checks.run_check("summaries", config)
     assert (refused.state, "OPENAI_API_KEY" in f"{refused}") == ("fail", True)
 
 
@@ -133,7 +133,7 @@ def test_doctor_has_a_remedy_for_a_model_that_refuses(provider):
 def check_store(tmp_path, monkeypatch):
     """Return the check of a store, and keep an agent's own in an empty folder."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    return lambda **options: checks.DOCTOR_CHECKS["store"](CompressorConfig(**options))
+    return lambda **options: checks.run_check("store", CompressorConfig(**options))
 
 
 def test_doctor_hides_a_stores_password(check_store):
@@ -176,6 +176,6 @@ def test_doctor_fails_on_a_damaged_store(check_store):
 def test_doctor_names_a_host_that_moved(monkeypatch, moved, state):
     """`doctor` names a place of the host that is gone, as a failure or a note."""
     monkeypatch.delattr(f"praisonaiagents.{moved}")
-    found = checks.DOCTOR_CHECKS["host"](CompressorConfig())
+    found = checks.run_check("host", CompressorConfig())
     assert (found.state, moved.rpartition(".")[2] in found.found) == (state, True)
     assert installed() is None

@@ -349,6 +349,14 @@ def test_an_encrypted_store_opens_with_its_key(run, store):
     assert run("verify", "--store", store).code == 0
 
 
+def test_report_takes_the_key_of_an_option(run, store, monkeypatch):
+    """`report --set store_key=KEY` opens an encrypted store."""
+    key = os.environ["PRAISONAI_SESSION_KEY"]
+    monkeypatch.delenv("PRAISONAI_SESSION_KEY")
+    done = run("report", SESSION, "--store", store, "--set", f"store_key={key}")
+    assert done.code == 0, done.err
+
+
 def test_an_encrypted_store_refuses_another_key(run, store, monkeypatch):
     """Another key, or none, gives one line that names it."""
     monkeypatch.setenv("PRAISONAI_SESSION_KEY", Fernet.generate_key().decode())

@@ -5,8 +5,8 @@ import json
 import re
 import sys
 import threading
-import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -101,17 +101,22 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize(
     ("stream", "seconds", "drawn"),
-    [(Terminal(), 0.2, True), (Terminal(), 0.01, False), (io.StringIO(), 0.2, False)],
+    [(Terminal(), 2.1, True), (Terminal(), 1.9, False), (io.StringIO(), 2.1, False)],
     ids=["terminal", "short", "pipe"],
 )
 def test_a_long_wait_has_a_bar_in_a_terminal(stream, seconds, drawn, monkeypatch):
     """A bar is drawn in a terminal after two seconds, and never in a pipe."""
-    timer = threading.Timer  # of a time that passes forty times as fast
-    monkeypatch.setattr(threading, "Timer", lambda wait, draw: timer(wait / 40, draw))
+
+    def timer(wait, draw):
+        """Return a timer of a wait that takes `seconds`."""
+        start = draw if wait <= seconds else lambda: None
+        return SimpleNamespace(start=start, cancel=lambda: None, join=lambda: None)
+
+    monkeypatch.setattr(threading, "Timer", timer)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", stream)
     with terminal.progress_bar("Counting tokens"):
-        time.sleep(seconds)
+        pass
     assert ("Counting tokens" in stream.getvalue()) == drawn
 
 

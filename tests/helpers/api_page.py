@@ -73,7 +73,8 @@ def _methods(cls: type) -> Iterator[tuple[str, Any]]:
     for name, member in vars(cls).items():
         function = getattr(member, "__func__", member)
         # A dataclass's constructor has the attributes as its parameters.
-        is_listed = not name.startswith("_") or (name == "__init__" and not is_dataclass(cls))
+        has_parameters = bool(inspect.signature(cls).parameters) and not is_dataclass(cls)
+        is_listed = not name.startswith("_") or (name == "__init__" and has_parameters)
         if is_listed and inspect.isfunction(function) and function.__module__ == cls.__module__:
             yield name, function
 

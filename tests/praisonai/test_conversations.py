@@ -1,6 +1,8 @@
 """One agent serves many people, and nobody's words reach another."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -231,6 +233,17 @@ def test_nobody_resumes_another_persons_session(host):
     say("ben", "hi")
     assert "Session bot_telegram_ann" in say("ann", "/resume bot_telegram_ann")
     assert say("ben", "/resume bot_telegram_ann").startswith("no session bot_telegram_ann")
+
+
+def test_a_conversation_ends_with_its_agent(host):
+    """Of an agent that is gone no conversation stays in memory."""
+    made = agent(host, OPENAI, context(host), tools=[look_up])
+    chat(made, [turn(0), turn(1)])
+    left = weakref.ref(made.context_compressor.conversation)
+    assert left() is not None
+    del made
+    gc.collect()
+    assert left() is None
 
 
 def test_a_long_conversation_remembers_its_newest_messages():

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig
-from praison_compressor.cli.doctor import DOCTOR_CHECKS
+from praison_compressor.cli.doctor import run_check
 from praison_compressor.praisonai import plugin
 from tests.helpers.processes import ROOT, install_plugin, own_environment, python
 
@@ -320,7 +320,7 @@ def test_doctor_says_what_does_nothing(elsewhere, monkeypatch, switch, text, sta
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(elsewhere))
     monkeypatch.setenv("PRAISONAI_PLUGINS", switch)
-    found = DOCTOR_CHECKS["plugin"](CompressorConfig())
+    found = run_check("plugin", CompressorConfig())
     assert (found.state, said in found.found) == (state, True), found
 
 

@@ -73,6 +73,26 @@ def test_an_agent_inside_a_tool_is_itself(host, path):
     assert not any("praison" in str(m.get("content", "")).lower() for m in longest[1:])
 
 
+def test_an_agent_keeps_its_conversation_in_anothers_turn(host):
+    """In another agent's turn an agent's compressor has the agent's own conversation."""
+    idle = agent(host, OPENAI, context(host))
+    chat(idle, [turn(0)])
+    own, seen = idle.context_compressor.session_id, []
+
+    def look(topic: str) -> str:
+        """Look at the idle agent.
+
+        Args:
+            topic: what about
+        """
+        seen.append(idle.context_compressor.session_id)
+        return topic
+
+    host.answer_with(Worker(1, tool="look", arguments=lambda tool, nth: {"topic": f"{nth}"}))
+    chat(agent(host, OPENAI, context(host), tools=[look]), [turn(1)])
+    assert seen == [own]
+
+
 def check_only_these_are_compressed(host: LocalProvider, **asked: bool) -> None:
     longest = {name: max(len(r.messages) for r in asked_by(host, name)) for name in asked}
     assert {name: length < LONG / 2 for name, length in longest.items()} == asked

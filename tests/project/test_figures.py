@@ -1,7 +1,12 @@
 """Figures that are counts, not times: what the benchmarks print is also a promise."""
 
+import pkgutil
+import runpy
+import sys
+
 import pytest
 
+from tests import benchmarks
 from tests.benchmarks import oracle, rounds
 from tests.helpers.transcripts import find_repairs
 
@@ -23,3 +28,16 @@ def test_nine_rounds_lose_no_constraint_and_no_file_of_the_first(setting):
     assert constraints == len(rounds.CONSTRAINTS)
     assert files >= 0.95 * len(rounds.planted_files())
     assert ours.verbatim(results[-1].messages) == rounds.session(rounds.ROUNDS)
+
+
+BENCHMARKS = {module.name for module in pkgutil.iter_modules(benchmarks.__path__)} - {"common"}
+
+
+@pytest.mark.parametrize("name", sorted(BENCHMARKS))
+def test_every_benchmark_prints_its_options(name, monkeypatch, capsys):
+    """Each benchmark can be imported and answers `--help`."""
+    monkeypatch.setattr(sys, "argv", [name, "--help"])
+    monkeypatch.delitem(sys.modules, f"tests.benchmarks.{name}", raising=False)
+    with pytest.raises(SystemExit, match="0"):
+        runpy.run_module(f"tests.benchmarks.{name}", run_name="__main__")
+    assert f"python -m tests.benchmarks.{name}" in capsys.readouterr().out

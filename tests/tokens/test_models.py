@@ -168,14 +168,13 @@ def test_no_window_is_smaller_than_the_floor():
     assert sizes[-1] == SMALLEST_WINDOW
 
 
-@pytest.mark.parametrize(("confirmed", "after"), [(False, 12_000), (True, 6_000)])
-def test_a_window_that_is_not_confirmed_is_tried_upward_later(confirmed, after):
-    """After many requests twice the window is tried, unless it was confirmed."""
+def test_a_confirmed_window_is_not_tried_upward():
+    """A window that a refusal confirmed stays, however many requests pass."""
     window = LearnedWindow(32_000)
-    window.learn_refusal(Overflow(6_000, 6_400, confirmed=confirmed), 6_400)
+    window.learn_refusal(Overflow(6_000, 6_400, confirmed=True), 6_400)
     for _ in range(UPWARD_AFTER + 1):
         window.learn_pass(4_000)
-    assert window.window == after
+    assert window.window == 6_000
 
 
 def test_each_upward_try_waits_four_times_longer():

@@ -273,7 +273,7 @@ class Folding:
             return
         before = {message["id"]: message for message in messages}
         for item in batch:
-            item.fold()
+            item.is_folded = not item.is_withdrawn
             now = messages_of([item])[0]
             if item.is_withdrawn or self.items.get(item.id) is not item:
                 self._memory.replace(item.id, None)
@@ -294,7 +294,7 @@ class Folding:
             if text:
                 await self._create(memory_item(text))
             if sent is not None:
-                sent.withdraw()
+                sent.is_withdrawn = True
         for pair in group_by_call(self.items.obsolete()):
             await self._delete(pair)
 
@@ -306,7 +306,7 @@ class Folding:
             if refusal is not None:
                 raise refusal
         except BaseException:
-            item.withdraw()  # a late echo is deleted
+            item.is_withdrawn = True  # a late echo is deleted
             raise
 
     async def _delete(self, pair: Sequence[Item]) -> None:
@@ -342,7 +342,7 @@ class Folding:
         if item is not None:
             if item is self.items.memory:
                 self._memory.dismiss()
-            item.withdraw()
+            item.is_withdrawn = True
         return delete_event(item_id, new_id("evt"))
 
     def _on_deleted(self, item_id: str) -> None:

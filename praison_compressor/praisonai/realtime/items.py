@@ -135,14 +135,6 @@ class Item:
         self.audio_ms = 0.0
         self.heard_ms = None
 
-    def withdraw(self) -> None:
-        """Note that the item's deletion was requested."""
-        self.is_withdrawn = True
-
-    def fold(self) -> None:
-        """Note that the memory has replaced the item, unless it was withdrawn."""
-        self.is_folded = not self.is_withdrawn
-
     def interrupt(self, at_ms: float) -> None:
         """Forget the words after `at_ms`."""
         length = self.audio_ms if self.heard_ms is None else min(self.heard_ms, self.audio_ms)

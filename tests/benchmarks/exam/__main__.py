@@ -26,11 +26,11 @@ from typing import Any
 
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.ledger.sql import SqlStore
-from praison_compressor.messages import text_of, tool_calls_of
+from praison_compressor.messages import Message, text_of, tool_calls_of
 from praison_compressor.recall import SCHEMAS, TURN_TOKENS
 from tests.benchmarks.common import read_sessions, show
 
-from .views import METHODS, MODEL, ROUNDS_METHODS, STORED, TOKENS, Case, Message, Summaries, view_of
+from .views import METHODS, MODEL, ROUNDS_METHODS, STORED, TOKENS, Case, Summaries, view_of
 
 
 def read_json(path: Path) -> Any:

@@ -52,6 +52,7 @@ class Provider:
 @cache
 def _table() -> Mapping[str, Any]:
     folder = litellm_folder()
+    assert folder is not None
     path = folder / "model_prices_and_context_window_backup.json"
     return dict(json.loads(path.read_bytes()))
 
