@@ -46,7 +46,7 @@ class Committer:
 
     @contextlib.asynccontextmanager
     async def hold(self, session: Session) -> AsyncIterator[None]:
-        """Let one compression of a session run at a time, in all processes."""
+        """Let one caller at a time compress a session, in all processes."""
         while (worker := self.sessions.enter(session.key)) is not None:
             await asyncio.wrap_future(worker)
         try:
@@ -56,7 +56,7 @@ class Committer:
             self.sessions.leave(session.key)
 
     async def commit(self, decision: Decision) -> CompressResult | None:
-        """Ask the hook, write and commit; return the result, or None if the hook refuses.
+        """Ask the hook, write, commit; return the result, None if refused.
 
         Raises:
             LedgerConflict: another writer committed to the session.

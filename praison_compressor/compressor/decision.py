@@ -64,7 +64,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Previewed:
-    """A compression that a preview showed; the next one of the same request commits it."""
+    """What a preview showed: the next compression of the request commits it."""
 
     request: Request
     """The user's choices are indices in the caller's list."""

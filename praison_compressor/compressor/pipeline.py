@@ -1,8 +1,8 @@
-"""`Pipeline`: look, decide, write, commit and return the result.
+"""`Pipeline`: look, decide, commit and return the result.
 
-Each step returns the next step's argument: a view, a decision, texts, a session, a result. What
-later turns need is written to `SessionStates`. The request's mode says what is recorded, and who
-waits for the model.
+Each step returns the next step's argument: a session, a view, a decision, a result. What later
+turns need is written to `SessionStates`. The request's mode says what is recorded, and who waits
+for the model.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Pipeline:
     def _answer_in_full(
         self, request: Request, session: Session
     ) -> tuple[CompressResult, Decision | None]:
-        """Read all messages; return as `_answer` does."""
+        """Read all messages; return the result and the compression to wait for."""
         view, previewed = self._look(request, session)
         # Signed thinking is valid only behind its own prefix: no text may replace a part of that
         # prefix while a turn runs.
@@ -125,7 +125,7 @@ class Pipeline:
         raise LedgerConflict(f"session {due.request.key[1]}: its tip moved {MOST_CONFLICTS} times")
 
     async def _commit(self, due: Decision) -> CompressResult:
-        """Return the result of the commit, or without it if the hook refuses."""
+        """Return the commit's result, or a result without it if refused."""
         result = await self.committer.commit(due)
         if result is None:
             return await asyncio.to_thread(self._refuse, due)
@@ -149,6 +149,16 @@ class Pipeline:
             self.sessions.remember_turn(turn)
         return result
 
+    def _add_bill_and_tools(
+        self, request: Request, session: Session, result: CompressResult
+    ) -> CompressResult:
+        """Return the result with bill and recall tools, if it has any."""
+        if request.is_recorded:
+            result = self.billing.charge_result(session, result)
+        if not (result.segments or result.masked or request.config.recall):
+            return result
+        return replace(result, recall_tools=tuple(self.stored.recall_tools(session.id)))
+
     # -------------------------------------------------------------- look and decide
 
     def _look(self, request: Request, session: Session) -> tuple[View, Previewed | None]:
@@ -170,16 +180,6 @@ class Pipeline:
         """Return the request with prices and the pace of its session."""
         costs = self.sessions.state(session.key).costs(request)
         return replace(request, budget=replace(request.budget, costs=costs))
-
-    def _add_bill_and_tools(
-        self, request: Request, session: Session, result: CompressResult
-    ) -> CompressResult:
-        """Return the result with bill and recall tools, if it has any."""
-        if request.is_recorded:
-            result = self.billing.charge_result(session, result)
-        if not (result.segments or result.masked or request.config.recall):
-            return result
-        return replace(result, recall_tools=tuple(self.stored.recall_tools(session.id)))
 
     # -------------------------------------------------------------- without a commit
 
@@ -225,7 +225,7 @@ class Pipeline:
     # -------------------------------------------------------------- in the background
 
     def _answer_now(self, request: Request, view: View) -> CompressResult:
-        """Return a view without waiting; begin a due summary in the background."""
+        """Return a result without waiting; begin a due summary in the background."""
         is_busy = self.background.is_busy(view.session.key)
         decision = self._choose_now(request, view, is_busy=is_busy)
         self.skips.report_missing(decision)
@@ -240,14 +240,14 @@ class Pipeline:
         return self._remember_view(request, shown)
 
     def _choose_now(self, request: Request, view: View, *, is_busy: bool) -> Decision:
-        """Return the decision about the view, or about the view with the placeholder."""
+        """Return the decision about the view, with the placeholder if needed."""
         limit = request.budget.limit
         # Up to the window the whole is sent until the text is ready: nothing is lost, and the
         # provider's cache stays warm.
         if is_busy and view.size() <= limit:
             return Decision.without(request, view, FITS)
         covered = view if view.size() <= limit else self._with_placeholder(view)
-        if covered is not view:
+        if covered is not view:  # new messages may have outgrown it
             if covered.size() <= limit:
                 return Decision.without(request, covered, FITS)
             with contextlib.suppress(BudgetTooSmall):
@@ -257,7 +257,7 @@ class Pipeline:
         return decide(request, view, self.projector.renderer)
 
     def _with_placeholder(self, view: View) -> View:
-        """Return the view with the texts of the placeholder, if that is current."""
+        """Return the view with the placeholder's texts, unless they are outdated."""
         placeholder = self.sessions.state(view.session.key).placeholder
         if placeholder is None or not view.session.is_unchanged_since(placeholder.session):
             return view

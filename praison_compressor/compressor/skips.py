@@ -1,4 +1,4 @@
-"""`SkipReports`: report once why a due compression is not done or not enough."""
+"""`SkipReports`: report once why a due compression is not done."""
 
 from __future__ import annotations
 
