@@ -304,10 +304,8 @@ class AgentCompressor:
         """
         self.engine().sessions.save_bills(self.ledger)
         if self.config.keep_tool_steps and isinstance(self.ledger, DurableStore):
-            conversations = self._conversations.newest()
-            for conversation in conversations:
-                conversation.journal.record(self.engine())
-            return sum(conversation.journal.is_recorded for conversation in conversations)
+            engine = self.engine()
+            return sum([c.journal.record(engine) for c in self._conversations.newest()])
         return self.engine().save_all()
 
     def forget(self, target: str | None = None) -> Forgotten:

@@ -121,11 +121,9 @@ class HostCall(NamedTuple):
     def with_argument(self, name: str, value: Any) -> HostCall:
         """Return the call with another value for an argument."""
         index = _position_of(self.original, name)
-        args = [*self.args]
-        if index >= len(args):
+        if index >= len(self.args):
             return self._replace(kwargs={**self.kwargs, name: value})
-        args[index] = value
-        return self._replace(args=tuple(args))
+        return self._replace(args=(*self.args[:index], value, *self.args[index + 1 :]))
 
 
 @functools.lru_cache

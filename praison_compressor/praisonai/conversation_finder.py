@@ -127,7 +127,7 @@ class ConversationFinder:
     def host_id(self) -> str | None:
         """Return the bot's id of the conversation, else the agent's session id."""
         agent = self._agent()
-        return bot_conversation(agent).bot_id or session_id_of(agent)
+        return None if agent is None else bot_conversation(agent).bot_id or session_id_of(agent)
 
     @property
     def history(self) -> list[Any] | None:
@@ -204,6 +204,8 @@ class ConversationFinder:
         conversations = self.conversations
         digests = digests_without_system(self._digest_messages(history))
         with conversations.lock:
+            if self._agent() is None and (known := conversations.newest()):
+                return known[0]  # a program may hold the compressor of an agent that is gone
             conversation = self._find(host_id, digests, history)
             conversation = conversation or conversations.find_unused(host_id)
             if conversation is None:

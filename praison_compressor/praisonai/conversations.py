@@ -181,7 +181,7 @@ class Conversation:
     # ------------------------------------------------------------ its turns
 
     def begin_turn(self, sent: Sequence[str]) -> tuple[int, int]:
-        """Take back what a turn's first request lacks; return `Turn`'s offset and length."""
+        """Take back what a turn's first request lacks; return offset and length."""
         offset, length = self._align(sent)
         if length < len(self.digests):
             self._rewind(length, sent)

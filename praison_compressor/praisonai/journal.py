@@ -72,13 +72,6 @@ class Journal:
         self.tokens = 0
         """Tokens of all messages when they were last recorded."""
 
-    @property
-    def is_recorded(self) -> bool:
-        """Return whether the store has the whole transcript."""
-        carried = self._carried
-        digests = () if carried is None else _content_digests(carried.record)
-        return digests != () and digests == self._recorded
-
     def complete(
         self, messages: Sequence[Message], engine: ContextCompressor, turn: Hashable, bound: int
     ) -> CompletedRequest:
@@ -134,14 +127,15 @@ class Journal:
                 cache = engine.tokens.cache
                 self._carried = dropped_steps.add_answer(self._carried, history, cache)
 
-    def record(self, engine: ContextCompressor) -> None:
-        """Write new messages to the store; never raise."""
+    def record(self, engine: ContextCompressor) -> bool:
+        """Write new messages; return whether the store has all; never raise."""
         if self._carried is None:
-            return
+            return False
         session = self._session(engine)
         with self._lock:
             self.tokens = sum(engine.tokens.each(self._carried.entries))
             self._write(engine, session)
+            return bool(self._recorded) and self._recorded == _content_digests(self._carried.record)
 
     # ------------------------------------------------------------ the store
 

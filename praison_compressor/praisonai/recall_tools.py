@@ -114,11 +114,7 @@ class RecallTools:
 
     @property
     def _conversation(self) -> Conversation:
-        """Return the running turn's conversation.
-
-        Raises:
-            StoreUnavailable: no turn of the agent runs here.
-        """
+        """Return the running turn's conversation; raise without a turn."""
         running = self._finder.running
         if running is None:
             raise StoreUnavailable(

@@ -246,6 +246,17 @@ def test_a_conversation_ends_with_its_agent(host):
     assert left() is None
 
 
+def test_a_compressor_has_its_conversation_without_its_agent(host):
+    """The compressor of an agent that is gone has the agent's last conversation."""
+    made = agent(host, OPENAI, context(host))
+    chat(made, [turn(0), turn(1)])
+    ours, own = made.context_compressor, made.context_compressor.session_id
+    del made
+    gc.collect()
+    assert (ours.session_id, ours.status().session_id) == (own, own)
+    assert ours.compress(focus="L-000").session_id.startswith(own)
+
+
 def test_a_long_conversation_remembers_its_newest_messages():
     """Of the digests of messages sent, the newest MOST_DIGESTS stay in memory."""
     conversation = Conversation("s")
