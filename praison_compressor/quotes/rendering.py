@@ -79,7 +79,7 @@ NAMED_IN_NOTE = 4  # tools, or places, named in the line that counts what is lef
 NAME_CHARS = 48  # characters of a call's arguments in the outline
 OUTLINE_CALL_TOKENS, NAMED_TOKENS = 13, 8  # tokens of a call in the outline, usual and least
 NOTE_TOKENS = 20  # tokens of the line that counts what is left out
-SMALL_ROOM = 300  # tokens of a budget in which the user's words come first and share one note
+SMALL_ROOM = 300  # tokens of a budget below which one line counts what all sections leave out
 TRIES = 4  # attempts to print a section within its room
 HEADING_TOKENS = 14
 LEAST_BODY_CHARS = 30
@@ -128,7 +128,8 @@ class Renderer:
         """
         reserved = min(outline, OUTLINE_CALL_TOKENS * len(calls)) if self.references else 0
         sections = [section for section in sections if section.entries or section.unlisted]
-        if budget < SMALL_ROOM and any(section.kind.title == USER.title for section in sections):
+        first = next((section.kind.title for section in sections), "")
+        if budget < SMALL_ROOM and first == USER.title:
             parts = self._fill_user_first(sections, calls, budget, reserved)
         else:
             parts = [self._part(section, NOTE_TOKENS) for section in sections]
@@ -143,9 +144,9 @@ class Renderer:
     def _fill_user_first(
         self, sections: Sequence[Section], calls: Calls, budget: int, reserved: int
     ) -> list[_Part]:
-        """Return a small room's parts; the user's words take what they need.
+        """Return a small room's parts; the user's section takes what it needs.
 
-        Their size is counted: here an estimate's error is a message.
+        The user's section is counted, because an estimate's error may cost a message.
         """
         user, *others = (self._part(section, 0) for section in sections)
         room = budget
@@ -158,24 +159,25 @@ class Renderer:
                 return [printed, *self._fill_by_share(others, free)]
             room = min(room, budget - below) + free
 
-    def _fill_by_share(self, parts: list[_Part], budget: int) -> list[_Part]:
+    def _fill_by_share(self, parts: Sequence[_Part], budget: int) -> list[_Part]:
         """Return the parts, each printed within its share."""
         # Each section can count what it leaves out, whatever room the others take.
         spare = budget - sum(part.note for part in parts)
         needs = [HEADING_TOKENS + int(SLACK * sum(part.costs())) for part in parts]
         rooms = share_budget(needs, [part.section.kind.share for part in parts], max(0, spare))
         spare -= sum(rooms)
+        filled = [*parts]
         # What others leave goes to the section that lacks least, then to the next.
         for n in sorted(range(len(parts)), key=lambda n: needs[n] - rooms[n]):
             room = rooms[n] + parts[n].note
             more = spare if rooms[n] < needs[n] else 0
-            parts[n] = self._print_within(parts[n], room + more)
-            spare += room - parts[n].tokens
-        for n, part in enumerate(parts):
+            filled[n] = self._print_within(parts[n], room + more)
+            spare += room - filled[n].tokens
+        for n, part in enumerate(filled):
             if part.left and spare > max(30, 0.03 * budget):
-                parts[n] = self._print_within(part, part.tokens + spare)
-                spare += part.tokens - parts[n].tokens
-        return parts
+                filled[n] = self._print_within(part, part.tokens + spare)
+                spare += part.tokens - filled[n].tokens
+        return filled
 
     def _render_outline(self, calls: Calls, left_out: Sequence[_Part], room: int) -> str:
         """Return a line of calls for each tool; count the rest."""

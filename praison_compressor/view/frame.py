@@ -121,13 +121,11 @@ def frame_summary(
 
 PINNED = f"<{TAG}> Pinned by the application for the whole conversation, word for word."
 
-_PINNED_END = f"</{TAG}>"
-
 
 def pinned_message(texts: Sequence[str]) -> Message:
     """Return the framed message of the pinned texts."""
     body = "\n\n".join(escape(text).strip() for text in texts)
-    return {"role": "user", "content": f"{PINNED}\n{body}\n{_PINNED_END}"}
+    return {"role": "user", "content": f"{PINNED}\n{body}\n</{TAG}>"}
 
 
 def is_pinned(message: Mapping[str, Any]) -> bool:

@@ -55,7 +55,7 @@ def choose_cut(view: View, room: int, floor: int) -> int:
 
 
 LEAST_FOLD = 250
-"""Tokens of a fold in a tiny room: a fifth of it would be a frame without a text
+"""Tokens of a fold in a tiny room, a fifth of which would hold a frame without a text
 (tests/benchmarks/exam, sessions 6 and 7)."""
 
 MOST_MEASURES = 3
@@ -146,10 +146,12 @@ class SummaryPlanner:
         full_tail = min(self._requested_tail, self._tail_room(goal))
         full_start = self.view.longest_tail(full_tail)
         # A fold may fill its share, with prose of twice the request. The next summary must still
-        # fit, or each one folds.
+        # fit, or each one folds. In a tiny room it would not.
         next_summary = max(self._prose + self.budget.quote_tokens, 2 * self._prose)
-        must_fold = self._old_tokens > self.budget.fold_tokens + next_summary
-        must_fold |= self._text_room(goal, NEW, self.budget.quote_tokens) < SMALLEST_SUMMARY
+        must_fold = (
+            self._old_tokens > self.budget.fold_tokens + next_summary
+            or self._text_room(goal, NEW, self.budget.quote_tokens) < SMALLEST_SUMMARY
+        )
         scopes: tuple[Scope, ...] = (FOLD_LARGE, ALL)
         if self._old_tokens and not must_fold:
             scopes = (NEW_LARGE, NEW, *scopes)

@@ -266,27 +266,29 @@ def test_long_texts_beside_calls_follow_the_reports():
     assert "lacks the tenant" not in quoted(messages, 140)
 
 
+WISHES = [f"Please move seat number {n} of row {n} to the aisle." for n in range(6)]
+MOVES = [
+    message
+    for n, wish in enumerate(WISHES)
+    for message in (
+        user(wish),
+        *step(f"c{n}", "seat " * 300, "move", seat=n),
+        said("It is moved. " * 9),
+    )
+]
+
+
 def test_a_small_room_has_the_users_words_instead_of_reports():
     """In a small room the user's words are whole, and all others counted."""
-    wishes = [f"Please move seat number {n} of row {n} to the aisle." for n in range(6)]
-    turns = [
-        (user(wish), *step(f"c{n}", "seat " * 300, "move", seat=n), said("It is moved. " * 9))
-        for n, wish in enumerate(wishes)
-    ]
-    held = quoted([message for turn in turns for message in turn], 120)
-    assert all(wish in held for wish in wishes)
+    held = quoted(MOVES, 120)
+    assert all(wish in held for wish in WISHES)
     assert "(6 more texts of the assistant not shown, 6 more calls not shown" in held
 
 
 def test_a_small_room_has_one_line_of_counts():
-    """In a small room one line counts all that is left out, so that the users' words fit."""
-    wishes = [f"Please move seat number {n} of row {n} to the aisle." for n in range(6)]
-    turns = [
-        (user(wish), *step(f"c{n}", "seat " * 300, "move", seat=n), said("It is moved. " * 9))
-        for n, wish in enumerate(wishes)
-    ]
-    held = quoted([message for turn in turns for message in turn], 100)
-    assert sum(wish in held for wish in wishes) == 4
+    """In a small room one line counts all that is left out."""
+    held = quoted(MOVES, 100)
+    assert sum(wish in held for wish in WISHES) == 4
     counts = held.rpartition("\n")[2]
     assert counts.startswith("(2 more messages of the user not shown, 6 more texts of the assist")
     assert counts.count("not shown") == held.count("not shown") == 3
