@@ -87,6 +87,8 @@ class Committer:
         view = decision.view
         key = view.session.key
         dropped = await asyncio.to_thread(dropped_messages, self.store, view, decision.plan)
+        if not dropped <= decision.dropped:
+            decision = replace(decision, texts=())  # a shown text may name one of them
         texts = decision.texts or await self.plan_texts.write(decision, dropped)
         unreported = self.sessions.take_unreported_usage(key) if texts else Usage()
         charged = add_cost(unreported, texts)

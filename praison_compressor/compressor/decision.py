@@ -48,6 +48,8 @@ class Decision:
     """DUE, ASKED or COLD of a compression; FITS, FIXED, NO_GAIN or PRICE of none."""
     texts: tuple[SegmentText, ...] = ()
     """The plan's summaries as a preview showed them; () if they are to be written."""
+    dropped: frozenset[int] = frozenset()
+    """Messages, by the caller's index, that those texts do not name."""
 
     @property
     def is_compression(self) -> bool:
@@ -69,18 +71,24 @@ class Previewed:
     decision: Decision
     texts: tuple[SegmentText, ...]
     """The plan's summaries; () if they are not written yet."""
+    dropped: frozenset[int]
+    """Messages, by the caller's index, that the texts do not name: the archive drops them."""
     references: Mapping[str, int]
     """Future reference -> index of its message in the transcript."""
 
     @classmethod
     def of(
-        cls, decision: Decision, texts: tuple[SegmentText, ...], before: Previewed | None
+        cls,
+        decision: Decision,
+        texts: tuple[SegmentText, ...],
+        dropped: frozenset[int],
+        before: Previewed | None,
     ) -> Previewed:
         """Return what a preview shows, with references; `before` is the newest preview."""
         request, view = decision.request, decision.view
         resolved = resolve_choices(request, view, before.references_in(view) if before else {})
         names = new_references(view, decision.plan) | requested_references(request, resolved, view)
-        return cls(resolved, decision, texts, names)
+        return cls(resolved, decision, texts, dropped, names)
 
     def _is_valid_for(self, view: View) -> bool:
         """Return whether the transcript only grew on an unchanged ledger."""
@@ -112,7 +120,8 @@ def decide(
     """Return the decision, or the previewed one if the request commits it."""
     if previewed is not None and previewed.is_committed_by(request, view):
         shown = previewed.decision
-        return Decision(request, view, shown.plan, shown.reason, previewed.texts)
+        texts, dropped = previewed.texts, previewed.dropped
+        return Decision(request, view, shown.plan, shown.reason, texts, dropped)
     trigger = request.budget.limit if view.session.was_undone else request.budget.trigger
     is_only_cold = trigger >= view.size() > trigger_of(request, view.session)
     budget = replace(

@@ -210,11 +210,14 @@ class Pipeline:
         decision = decide(request, view, self.projector.renderer)
         dropped = dropped_messages(self.committer.store, view, decision.plan)
         jobs = decision.plan.jobs
-        paid = (self.plan_texts.find_paid(decision, j, previewed) for j in jobs if j.asks_model)
+        asking = (job for job in jobs if job.asks_model)
+        paid = (self.plan_texts.find_paid(decision, job, dropped, previewed) for job in asking)
         texts: tuple[SegmentText, ...] = ()
         if jobs and (is_written or not request.budget.has_model or all(paid)):
             texts = run(self.plan_texts.write(decision, dropped, previewed))
-        shown = Previewed.of(decision, texts, previewed) if decision.is_compression else None
+        shown = None
+        if decision.is_compression:
+            shown = Previewed.of(decision, texts, dropped, previewed)
         self.sessions.remember_preview(session.key, shown, texts)
         new = self.plan_texts.make_segments(decision, texts, dropped)
         return preview_of(decision, [segment for segment, _ in new], self.tokens)

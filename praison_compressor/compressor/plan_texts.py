@@ -34,7 +34,7 @@ class PlanTexts:
     tokens: TokenCounter
 
     async def write(
-        self, decision: Decision, dropped: Dropped, previewed: Previewed | None = None
+        self, decision: Decision, dropped: frozenset[int], previewed: Previewed | None = None
     ) -> tuple[SegmentText, ...]:
         """Return the texts of the jobs; those with prose ask a model.
 
@@ -47,18 +47,21 @@ class PlanTexts:
             self.writer.end_cooldowns(name)
 
         async def write_job(job: Job, brief: Brief) -> SegmentText:
-            paid = self.find_paid(decision, job, previewed)
+            paid = self.find_paid(decision, job, dropped, previewed)
             return paid or await self.writer.write(brief, model=model, session_id=name)
 
         return tuple(await asyncio.gather(*map(write_job, decision.plan.jobs, briefs)))
 
     def find_paid(
-        self, decision: Decision, job: Job, previewed: Previewed | None
+        self, decision: Decision, job: Job, dropped: frozenset[int], previewed: Previewed | None
     ) -> SegmentText | None:
-        """Return a paid text of the same run and instructions, or None."""
+        """Return a paid text of the same run and instructions, or None.
+
+        A text that may name a dropped message is not taken.
+        """
         run = decision.view.digests[job.start : job.end]
         most = job.room + job.spare
-        for replaced, instructions, text in _paid_texts(decision.view.session, previewed):
+        for replaced, instructions, text in _paid_texts(decision.view.session, dropped, previewed):
             is_same = replaced == run and instructions == decision.request.instructions_digest
             if is_same and self.tokens.message(text.message) <= most:
                 return text
@@ -140,14 +143,18 @@ PaidText = tuple[tuple[str, ...], str, SegmentText]
 """Run, digest of the instructions, and text."""
 
 
-def _paid_texts(session: Session, previewed: Previewed | None) -> Iterator[PaidText]:
+def _paid_texts(
+    session: Session, dropped: frozenset[int], previewed: Previewed | None
+) -> Iterator[PaidText]:
     """Yield a model's texts of the preview, then undone ones, newest first."""
-    if previewed is not None:
+    if previewed is not None and dropped <= previewed.dropped:
         shown = previewed.decision
         instructions = previewed.request.instructions_digest
         for job, text in zip(shown.plan.jobs, previewed.texts, strict=False):
             if text.method == "model":
                 yield shown.view.digests[job.start : job.end], instructions, text
+    if dropped:
+        return
     undone = undone_hashes(session.entries)
     for entry in reversed(session.entries):
         segment = entry.segment

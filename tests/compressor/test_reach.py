@@ -16,6 +16,7 @@ from praison_compressor.ledger.sql import SqlStore
 from praison_compressor.ledger.stores import BoundedStore
 from praison_compressor.messages import text_of
 from tests.benchmarks.references import cited, leads_back
+from tests.helpers.compressing import Model
 from tests.helpers.native import to_native
 from tests.helpers.talks import segment, talk
 from tests.helpers.transcripts import call, said, session, step, user
@@ -137,18 +138,44 @@ def test_a_full_archive_changes_no_view(full):
         assert again.messages == result.messages
 
 
+ABOVE_LIMIT = {"session_id": SESSION, "target_tokens": 3_000, "force": True}
+"""Options of a compression of more than 0.02 MB."""
+
+
+def read_named(ours: ContextCompressor) -> list[str]:
+    """Compress above the archive's limit; return the answer to each reference in the view."""
+    view = str(ours.compress_sync(WORK, **ABOVE_LIMIT).messages)
+    named = sorted(set(re.findall(r"\bs\d+\.\d+", view)))
+    return [ours.read(reference, session_id=SESSION) for reference in named]
+
+
 @pytest.mark.parametrize("is_previewed", [False, True])
 def test_a_view_names_no_message_that_its_compression_drops(ours, is_previewed, monkeypatch):
     """In every store, a view above the archive's limit names only messages that read back."""
     monkeypatch.setattr(MemoryStore, "limit_mb", 0.02)
-    options = {"session_id": SESSION, "target_tokens": 3_000, "force": True}
     for _ in range(is_previewed):
-        ours.preview(WORK, **options)
-    view = str(ours.compress_sync(WORK, **options).messages)
-    named = set(re.findall(r"\bs1\.\d+", view))
-    assert len(named) > 30
-    read = [ours.read(reference, session_id=SESSION) for reference in sorted(named)]
-    assert [answer for answer in read if "no longer archived" in answer] == []
+        ours.preview(WORK, **ABOVE_LIMIT)
+    answers = read_named(ours)
+    assert len(answers) > 30
+    assert [answer for answer in answers if "no longer archived" in answer] == []
+
+
+def write_shown(ours: ContextCompressor) -> None:
+    ours.preview(WORK, write=True, **ABOVE_LIMIT)
+
+
+def write_undone(ours: ContextCompressor) -> None:
+    ours.compress_sync(WORK, **ABOVE_LIMIT)
+    ours.undo(SESSION)
+
+
+@pytest.mark.parametrize("write", [write_shown, write_undone])
+def test_a_text_is_written_again_if_it_names_a_dropped_message(write, monkeypatch):
+    """A previewed or undone text that names messages dropped since is written again."""
+    ours = ContextCompressor(CONFIG, summarizer=Model(), store=MemoryStore())
+    write(ours)
+    monkeypatch.setattr(MemoryStore, "limit_mb", 0.02)
+    assert [answer for answer in read_named(ours) if "no longer archived" in answer] == []
 
 
 def test_a_compression_that_drops_messages_logs_the_numbers(caplog, full):
