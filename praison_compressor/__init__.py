@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .compressor.bills import Bill, RequestUsage
     from .compressor.context_compressor import ContextCompressor
     from .compressor.preview import ContextUse, Part, Preview
-    from .compressor.result import CompressResult
+    from .compressor.request import CompressResult
     from .compressor.telemetry import Telemetry
     from .ledger.memory_store import MemoryStore
     from .ledger.segments import Epoch, Segment, Session, Usage
@@ -92,7 +92,7 @@ _ROOMS = {
     "compressor.bills": ("Bill", "RequestUsage"),
     "compressor.context_compressor": ("ContextCompressor",),
     "compressor.preview": ("ContextUse", "Part", "Preview"),
-    "compressor.result": ("CompressResult",),
+    "compressor.request": ("CompressResult",),
     "compressor.telemetry": ("Telemetry",),
     "ledger.memory_store": ("MemoryStore",),
     "ledger.segments": ("Epoch", "Segment", "Session", "Usage"),

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.decision import SKIP_WORDS
 from ..compressor.preview import Part, Preview
-from ..compressor.result import CompressResult
+from ..compressor.request import CompressResult
 from ..config import CompressorConfig
 from ..events import Event
 from ..ledger.memory_store import MemoryStore

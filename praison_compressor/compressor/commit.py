@@ -1,4 +1,8 @@
-"""`Committer`: ask the hook, write texts, commit segments, return the result."""
+"""Commit a decision, or report once why a due compression is not done.
+
+`Committer` holds the session's lease, asks the hook, writes the texts, commits the segments and
+returns the result. `SkipReports` reports a decision without a compression.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,16 @@ import asyncio
 import contextlib
 import inspect
 import logging
+import threading
 import time
+import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ..concurrency import start_thread
+from ..concurrency import renew_after_fork, start_thread
+from ..errors import LedgerError
 from ..events import Event, Hook
 from ..ledger.segments import Session, Usage
 from ..ledger.stores import BoundedStore, Store
@@ -21,12 +28,10 @@ from ..tokens.counter import TokenCounter
 from ..view.jobs import Plan
 from ..view.view import View
 from .choices import new_keeps, new_references
-from .decision import Decision
-from .lease import hold_lease
+from .decision import FIXED, SKIP_WORDS, Decision
 from .plan_texts import Dropped, PlanTexts
 from .projection import Projector, skeleton_of
-from .request import SessionKey
-from .result import CompressResult, add_cost, result_of, usage_of
+from .request import CompressResult, SessionKey, add_cost, result_of, usage_of
 from .session_state import SessionStates
 
 logger = logging.getLogger(__name__)
@@ -198,3 +203,127 @@ async def ask_hook(hook: Hook | None, event: Event, key: SessionKey) -> str | Li
         return answer
     logger.warning("the hook before a compression gave %r: expected None, False or text", answer)
     return None
+
+
+# -------------------------------------------------------------- none, and why
+
+
+@dataclass(frozen=True)
+class SkipReports:
+    """The reports of one compressor; thread-safe."""
+
+    sessions: SessionStates
+    emit: Callable[[Event], None]
+
+    def report_missing(self, decision: Decision) -> None:
+        """Report once why a due compression is not done or not enough."""
+        words = SKIP_WORDS.get(decision.reason)
+        if words is not None and self.report(decision, decision.reason):
+            logger.info("session %s is not compressed: %s", decision.view.session.id, words)
+        if not decision.plan.excerpts:  # an excerpt makes a fixed message smaller
+            self._warn_of_fixed_part(decision.view, decision.request.budget.trigger)
+
+    def _warn_of_fixed_part(self, view: View, trigger: int) -> None:
+        fixed, session = view.fixed_tokens(), view.session
+        if fixed > trigger and self.sessions.report_once(session.key, "trigger", ""):
+            logger.warning(
+                "session %s: fixed messages take %d tokens, above the trigger of %d: no compression"
+                " can reach it; raise context_window or trigger_ratio, or send fewer tools",
+                session.id,
+                fixed,
+                trigger,
+            )
+
+    def report(self, decision: Decision, reason: str) -> bool:
+        """Emit "skipped" once per reason and epoch; return whether it was emitted."""
+        view = decision.view
+        epoch = "" if reason == FIXED else view.session.tip  # FIXED: once in a session
+        is_new = self.sessions.report_once(view.session.key, reason, epoch)
+        if is_new:
+            numbers = {"tokens": view.size(), "trigger": decision.request.budget.trigger}
+            self.emit(Event("skipped", view.session.id, {"reason": reason, **numbers}))
+        return is_new
+
+
+# -------------------------------------------------------------- the lease of a session
+
+LEASE_SECONDS = 6.0
+"""A crashed holder's lease ends after this time; a live holder renews it every quarter."""
+
+LEASE_PATIENCE_SECONDS = 600.0
+"""Longest wait for a lease. A hung holder may renew forever, so the compression then starts without
+the lease; the commit decides the race."""
+
+POLL_SECONDS, LONGEST_POLL_SECONDS = 0.1, 1.0
+"""The pause grows, so that hundreds of waiting processes do not overload a small store."""
+
+
+class _Lease:
+    """One holder's claim to write a session's summary, renewed until its release."""
+
+    def __init__(self, store: Store, session: Session, seconds: float) -> None:
+        self._store = store
+        self._session = session
+        self._seconds = seconds
+        self._holder = uuid.uuid4().hex
+        self._over = threading.Event()
+        # A renewal still on its way must not outlive the release.
+        self._lock = renew_after_fork(threading.Lock())
+
+    def claim(self) -> bool:
+        with self._lock:
+            is_over = self._over.is_set()
+            return not is_over and self._store.claim(self._session, self._holder, self._seconds)
+
+    def renew(self) -> None:
+        while not self._over.wait(self._seconds / 4):
+            with contextlib.suppress(LedgerError):  # the commit decides the race
+                self.claim()
+
+    def release(self) -> None:
+        with self._lock:
+            self._over.set()
+            try:
+                self._store.release(self._session, self._holder)
+            except LedgerError as error:  # the work under the lease is done
+                logger.info("a lease could not be released, it ends by itself: %s", error)
+
+
+@contextlib.asynccontextmanager
+async def hold_lease(
+    store: Store,
+    session: Session,
+    *,
+    seconds: float = LEASE_SECONDS,
+    patience_seconds: float = LEASE_PATIENCE_SECONDS,
+) -> AsyncIterator[None]:
+    """Hold the session's lease across processes; `SessionStates.enter` serves one process."""
+    lease = _Lease(store, session, seconds)
+    try:
+        if await _wait_for(lease, patience_seconds):
+            # In a separate thread: a busy loop or a full executor must not lose the lease.
+            with contextlib.suppress(RuntimeError):  # the interpreter exits
+                start_thread(lease.renew)
+        else:
+            logger.warning("session %s: its lease was never released", session.id)
+        yield
+    finally:
+        try:
+            # Its own thread: a second cancellation would remove a release queued in the executor.
+            released = start_thread(lease.release)
+        except RuntimeError:  # the interpreter exits: no thread can be started
+            lease.release()
+        else:
+            await asyncio.wrap_future(released)
+
+
+async def _wait_for(lease: _Lease, patience_seconds: float) -> bool:
+    """Claim the lease; return False if another holder outlasts the patience."""
+    end = time.monotonic() + patience_seconds
+    pause = POLL_SECONDS
+    while not await asyncio.to_thread(lease.claim):
+        if time.monotonic() > end:
+            return False
+        await asyncio.sleep(pause)
+        pause = min(1.5 * pause, LONGEST_POLL_SECONDS)
+    return True

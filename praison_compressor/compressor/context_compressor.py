@@ -22,17 +22,14 @@ from ..summaries.protocol import as_summarizer
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from .background import Background
-from .billing import Billing
 from .bills import Bill
-from .commit import Committer
+from .commit import Committer, SkipReports
 from .pipeline import Pipeline
 from .plan_texts import PlanTexts
 from .preview import ContextUse, Preview
 from .projection import Projector
-from .request import Mode, Options, RequestReader, check_constructor
-from .result import CompressResult, unread_result
-from .session_state import SessionStates
-from .skips import SkipReports
+from .request import CompressResult, Mode, Options, RequestReader, check_constructor, unread_result
+from .session_state import Billing, SessionStates
 from .stored_sessions import StoredSessions, default_store
 from .telemetry import Telemetry, emit
 

@@ -21,17 +21,13 @@ from ..tokens.counter import TokenCounter
 from ..view.cuts import shorten_messages
 from ..view.view import View
 from .background import Background
-from .billing import Billing
-from .commit import Committer, dropped_messages, is_inside_hook
+from .commit import Committer, SkipReports, dropped_messages, is_inside_hook
 from .decision import FITS, SOFT_RATIO, VETO, Decision, Previewed, decide, quiet_limit, trigger_of
 from .plan_texts import PlanTexts
 from .preview import ContextUse, Preview, context_use_of, preview_of
-from .projection import Projector
-from .quiet_turn import last_turn_of
-from .request import Mode, Request
-from .result import CompressResult, result_of
-from .session_state import SessionStates
-from .skips import SkipReports
+from .projection import Projector, last_turn_of
+from .request import CompressResult, Mode, Request, result_of
+from .session_state import Billing, SessionStates
 from .stored_sessions import StoredSessions
 
 logger = logging.getLogger(__name__)

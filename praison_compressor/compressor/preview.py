@@ -16,8 +16,7 @@ from ..view.masks import results_with_calls
 from ..view.tiles import Tile
 from ..view.view import View
 from .choices import known_references
-from .decision import Decision, trigger_of
-from .prices import balance_of
+from .decision import Decision, balance_of, trigger_of
 from .request import Request
 
 

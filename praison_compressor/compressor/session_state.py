@@ -1,19 +1,21 @@
-"""`SessionStates`: remember the newest sessions between turns, in bounded memory.
+"""Remember the newest sessions between turns, in bounded memory; charge them.
 
 A `SessionState` is frozen, except for its `Account`, which all states of one session share. Only
-`SessionStates` replaces a state, by one method for each transition.
+`SessionStates` replaces a state, by one method for each transition. `Billing` charges the sessions
+with their requests and summaries.
 """
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..concurrency import renew_after_fork
+from ..concurrency import renew_after_fork, run_off_loop
 from ..ledger.segments import Session, Usage
 from ..ledger.stores import Store
 from ..summaries.protocol import SegmentText
@@ -21,11 +23,10 @@ from ..tokens.counter import TokenCounter
 from ..view.costs import Costs
 from ..view.view import View
 from .account import Account
-from .decision import Previewed
-from .prices import costs_of
-from .quiet_turn import LastTurn
-from .request import Request, SessionKey
-from .result import CompressResult, usage_of
+from .bills import Bill, read_whole_usage, uncompressed_usage
+from .decision import Previewed, costs_of, is_cold
+from .projection import LastTurn
+from .request import CompressResult, Request, RequestReader, SessionKey, usage_of
 
 REMEMBERED_SESSIONS = 64
 
@@ -250,3 +251,72 @@ class SessionStates:
             done = self._workers.pop(key, None)
         if done is not None:  # None in a child that was forked meanwhile
             done.set_result(None)
+
+
+# -------------------------------------------------------------- bills
+
+
+@dataclass(frozen=True)
+class Billing:
+    """The accounts of one store's sessions; thread-safe."""
+
+    store: Store
+    requests: RequestReader
+    sessions: SessionStates
+    clock: Callable[[], float]
+
+    def account(self, session_id: str | None) -> Account:
+        """Return the account of a session."""
+        return self._state(session_id).account
+
+    def bill(self, session_id: str | None) -> Bill:
+        """Return a session's bill with what other processes wrote."""
+        account = self.account(session_id)
+        opener = functools.partial(self.store.open, *self.requests.key(session_id))
+        account.refresh(self.store, opener, self.clock(), always=True)
+        return account.bill
+
+    def record(self, answer: Any, session_id: str | None) -> Bill:
+        """Add the usage of a provider's answer; return the bill."""
+        usage = read_whole_usage(answer)
+        state = self._state(session_id)
+        account = state.account
+        if usage is not None:
+            is_warm = not state.is_cold and bool(usage.cached or account.bill.usage.cached)
+            sizes = state.last_saved_tokens, state.last_added_tokens
+            whole = uncompressed_usage(usage, *sizes, is_warm=is_warm)
+            account.add(Bill.of(usage, whole, self.requests.config.model))
+            run_off_loop(functools.partial(account.save, self.store))
+        return account.bill
+
+    def _state(self, session_id: str | None) -> SessionState:
+        key = self.requests.key(session_id)
+        return self.sessions.touch(self.sessions.stable_key(key))
+
+    # -------------------------------------------------------------- one request
+
+    def last_request(self, session: Session) -> float:
+        """Return the time of the session's last request; 0: unknown."""
+        account = self.sessions.touch(session.key).account
+        account.refresh(self.store, lambda: session, self.clock())
+        return max(account.requested, session.updated)
+
+    def is_cold(self, request: Request, session: Session) -> bool:
+        """Return whether the provider's cache lost the session's last request."""
+        return is_cold(request, self.last_request(session), self.clock())
+
+    def begin(self, request: Request, session: Session) -> None:
+        """Record a request's start; write the bills that are due."""
+        self.sessions.begin_request(request, session, self.clock())
+        self.sessions.save_evicted_bills(self.store)
+        self.sessions.state(session.key).account.save(self.store)
+
+    def charge_result(self, session: Session, result: CompressResult) -> CompressResult:
+        """Return the result with unreported cost and bill; write a changed bill."""
+        self.sessions.record_sizes(session.key, result)
+        usage = result.usage + self.sessions.take_unreported_usage(session.key)
+        account = self.sessions.touch(session.key).account
+        account.add(Bill(summaries=usage))
+        if result.written or result.newly_masked:
+            run_off_loop(functools.partial(account.save, self.store, always=True))
+        return replace(result, usage=usage, bill=account.bill)

@@ -15,8 +15,7 @@ from ..ledger.stores import Store
 from ..messages import Message, to_plain
 from ..recall.answers import TURN_TOKENS, Recall
 from ..recall.tools import recall_tools
-from .projection import Projector, skeleton_of
-from .quiet_turn import LastTurn
+from .projection import LastTurn, Projector, skeleton_of
 from .request import Request, RequestReader, SessionKey
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import ContextUse, Preview
-from ..compressor.result import CompressResult
+from ..compressor.request import CompressResult
 from ..concurrency import run
 from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..compressor.bills import Bill, RequestUsage
 from ..compressor.context_compressor import ContextCompressor
-from ..compressor.result import CompressResult
+from ..compressor.request import CompressResult
 from ..events import Event
 from ..messages import Message
 from ..messages.exchanges import common_length

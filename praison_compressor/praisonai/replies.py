@@ -12,7 +12,7 @@ from ..compressor.bills import Bill, short_count
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.decision import SKIP_WORDS
 from ..compressor.preview import ContextUse, Part, Preview
-from ..compressor.result import CompressResult
+from ..compressor.request import CompressResult
 from ..errors import CompressorError
 from ..events import Event
 from ..ledger.segments import Segment

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore, open_store
-from praison_compressor.compressor.prices import cache_seconds
+from praison_compressor.compressor.decision import cache_seconds
 from tests.helpers.compressing import SMALL, Clock, Model, compressor
 from tests.helpers.transcripts import find_repairs, said, session, user
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from ...compressor.context_compressor import ContextCompressor
-from ...compressor.result import CompressResult
+from ...compressor.request import CompressResult
 from ...config import CompressorConfig
 from ...errors import BudgetTooSmall
 from ...ledger.segments import Segment
