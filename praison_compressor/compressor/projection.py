@@ -18,7 +18,7 @@ from ..ledger.segments import BLANK, DROPPED, Entry, Segment, Session, Skeleton,
 from ..ledger.stores import Store, redacts_secrets
 from ..messages import Message, Transcript, digest, is_result, read_transcript
 from ..messages.digests import CachedMessage, MessageCache, Originals
-from ..messages.thinking import binds_thinking, signatures, without_thinking
+from ..messages.shapes import binds_thinking, signatures, without_thinking
 from ..tokens.counter import TokenCounter
 from ..view.frame import BRIDGE, is_framed, is_pinned, without_recall_tools
 from ..view.masks import messages_to_keep

@@ -6,18 +6,17 @@ message is a step alone. A *turn* starts with a user message.
 Calls and results stand beside the content (OpenAI's `tool_calls`, role `tool`), or are blocks of it
 (Anthropic's `tool_use`, `tool_result`). Each message keeps its shape.
 
-- `shapes`: the words, calls and plain copy of one message, of OpenAI's and Anthropic's shape
+- `shapes`: the words, calls and plain copy of one message, of OpenAI's and Anthropic's shape;
+  signed thinking of Anthropic's models, found and left out
 - `responses`: items of OpenAI's Responses API as messages, and back
-- `transcript`: a list of messages as a `Transcript` of steps
+- `transcript`: a list of messages as a `Transcript` of steps, and as exchanges: questions with their
+  work and answers; those of two lists matched
 - `repair`: what a provider would refuse, repaired: messages, calls without results
-- `exchanges`: questions with their work and answers; those of two lists matched
 - `dropped_steps`: tool steps that a host left out of a request, restored
 - `digests`: canonical and content digests; the cache of messages
-- `calls`: a call's arguments, command line and kind
-- `changed_files`: the files that a call names and changes
+- `calls`: a call's arguments, command line and kind; the files that it names and changes
 - `speakers`: who wrote which text of a message; the user's words inside results
 - `results`: a result's exit code and output; its call
-- `thinking`: signed thinking of Anthropic's models, found and left out
 - `secrets`: keys and passwords masked
 - `shortening`: texts and call arguments made shorter, within shares of a room
 - `display`: messages as text for a person

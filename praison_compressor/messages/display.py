@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
-from .calls import argument_values, arguments_of, command_of
-from .changed_files import paths_changed, paths_in
+from .calls import argument_values, arguments_of, command_of, paths_changed, paths_in
 from .shapes import Message, ToolCall, media_count, parse_json, result_text, tool_calls_of
 from .shortening import cut_line
 

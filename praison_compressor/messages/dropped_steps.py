@@ -22,7 +22,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from .digests import CachedMessage, MessageCache
-from .exchanges import (
+from .shapes import Message, leading_count, text_of, to_plain
+from .transcript import (
     Exchange,
     closed_exchanges,
     end_of_work,
@@ -32,7 +33,6 @@ from .exchanges import (
     open_exchange,
     read_exchanges,
 )
-from .shapes import Message, leading_count, text_of, to_plain
 
 LEAST_BOUND = 20  # messages of the shortest list that counts as bounded
 LEAST_CUTS = 3  # turns cut to one length before a list counts as bounded: a user may delete twice

@@ -1,15 +1,30 @@
-"""Read a list of messages as a valid transcript of steps."""
+"""Read a list of messages as a valid transcript of steps; divide lists into exchanges.
+
+An exchange is one question with its work (calls and results) and its answer. Exchanges match by
+question and answer, so that the work of a deleted or edited exchange matches nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from itertools import pairwise, takewhile
 from typing import Any
 
 from ..concurrency import computed_once
 from ..errors import InvalidMessages
+from .digests import CachedMessage
 from .repair import pair_results, repair_message
-from .shapes import Message, has_user_part, is_result, leading_count, makes_calls, result_blocks
+from .shapes import (
+    Message,
+    has_user_part,
+    is_result,
+    is_system,
+    leading_count,
+    makes_calls,
+    result_blocks,
+)
 
 
 @dataclass(frozen=True)
@@ -85,3 +100,124 @@ def split_steps(messages: Sequence[Mapping[str, Any]]) -> list[range]:
         ranges.append(range(start, end))
         start = end
     return ranges
+
+
+# -------------------------------------------------------------- exchanges
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One question, the work of its turn, and the answer."""
+
+    question: CachedMessage | None
+    """The question; None if the list begins with another message."""
+    work: tuple[CachedMessage, ...] = ()
+    """All messages between question and answer, in order."""
+    answer: tuple[CachedMessage, ...] = ()
+    """The answer, and all messages before the next question."""
+    is_open: bool = False
+    """Whether no answer is known, since the turn runs or was stopped."""
+    is_cut: bool = False
+    """Whether the host cut the exchange from the front of its bounded list."""
+    model: str | None = None
+    """The model that made the calls, if known."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Digests of question and answer; "" if missing."""
+        answers = (entry.digest for entry in self.answer if not is_system(entry.plain))
+        return "" if self.question is None else self.question.digest, next(answers, "")
+
+    @property
+    def entries(self) -> tuple[CachedMessage, ...]:
+        """All messages, in order."""
+        return (*(() if self.question is None else (self.question,)), *self.work, *self.answer)
+
+    def asks_like(self, other: Exchange | None) -> bool:
+        """Return whether both exchanges have the same question."""
+        return other is not None and self.key[0] != "" and self.key[0] == other.key[0]
+
+
+def entries_of(exchanges: Iterable[Exchange]) -> list[CachedMessage]:
+    """Return all messages of exchanges, in order."""
+    return [entry for exchange in exchanges for entry in exchange.entries]
+
+
+def read_exchanges(entries: Sequence[CachedMessage]) -> list[Exchange]:
+    """Return a list's exchanges; a last one without an answer is open."""
+    starts = [at for at, entry in enumerate(entries) if at and _is_question(entry.plain)]
+    bounds = [0, *starts, len(entries)]
+    exchanges = [_read_exchange(entries[a:b]) for a, b in pairwise(bounds) if a < b]
+    if exchanges and exchanges[-1].question is not None and not exchanges[-1].key[1]:
+        exchanges[-1] = replace(exchanges[-1], is_open=True)
+    return exchanges
+
+
+def _read_exchange(entries: Sequence[CachedMessage]) -> Exchange:
+    question = entries[0] if _is_question(entries[0].plain) else None
+    after = tuple(entries[question is not None :])
+    end = end_of_work(after)
+    return Exchange(question, after[:end], after[end:])
+
+
+def _is_question(message: Message) -> bool:
+    return message.get("role") == "user" and has_user_part(message)
+
+
+def end_of_work(entries: Sequence[CachedMessage]) -> int:
+    """Return the place after the last call or result."""
+    for end in range(len(entries), 0, -1):
+        message = entries[end - 1].plain
+        if makes_calls(message) or is_result(message) or result_blocks(message):
+            return end
+    return 0
+
+
+def open_exchange(exchanges: Sequence[Exchange]) -> Exchange | None:
+    """Return the last exchange if it is open."""
+    return exchanges[-1] if exchanges and exchanges[-1].is_open else None
+
+
+def closed_exchanges(exchanges: Sequence[Exchange]) -> Sequence[Exchange]:
+    """Return the exchanges without an open last one."""
+    return exchanges[:-1] if open_exchange(exchanges) else exchanges
+
+
+def ends_with(exchanges: Sequence[Exchange], entries: Sequence[CachedMessage]) -> bool:
+    """Return whether the last exchange ends with these messages."""
+    last = exchanges[-1].entries[-len(entries) :] if exchanges else ()
+    return [entry.digest for entry in last] == [entry.digest for entry in entries]
+
+
+# -------------------------------------------------------------- matching
+
+
+def match_exchanges(listed: Sequence[Exchange], carried: Sequence[Exchange]) -> dict[int, Exchange]:
+    """Return place in `listed` -> equal exchange of `carried`.
+
+    The open exchange of `carried` matches by its question alone.
+    """
+    closed = [exchange for exchange in carried if not exchange.is_open]
+    pairs = _align_keys(
+        [exchange.key for exchange in listed], [exchange.key for exchange in closed]
+    )
+    matched = {place: closed[at] for place, at in pairs}
+    running = open_exchange(carried)
+    after = range(max(matched, default=-1) + 1, len(listed))
+    place = next((at for at in after if listed[at].asks_like(running)), None)
+    return matched if place is None or running is None else {**matched, place: running}
+
+
+def _align_keys(first: Sequence[Any], second: Sequence[Any]) -> Iterator[tuple[int, int]]:
+    """Yield the places of equal keys in both lists, in order."""
+    same = common_length(first, second)
+    yield from zip(range(same), range(same), strict=True)
+    matcher = SequenceMatcher(None, first[same:], second[same:], autojunk=False)
+    for a, b, size in matcher.get_matching_blocks():
+        yield from ((same + a + i, same + b + i) for i in range(size))
+
+
+def common_length(first: Sequence[object], second: Sequence[object]) -> int:
+    """Return the number of leading items that are equal in both."""
+    pairs = zip(first, second, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

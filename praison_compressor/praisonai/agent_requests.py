@@ -15,7 +15,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..compressor.request import CompressResult
 from ..events import Event
 from ..messages import Message
-from ..messages.exchanges import common_length
+from ..messages.transcript import common_length
 from .conversation_finder import ConversationFinder
 from .conversations import Choices, Conversation
 from .model_compressors import ModelCompressors

@@ -25,9 +25,9 @@ from ..messages.dropped_steps import (
     complete_request,
     history_from,
 )
-from ..messages.exchanges import common_length
 from ..messages.secrets import Redactor
 from ..messages.shapes import makes_calls
+from ..messages.transcript import common_length
 
 logger = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from ..concurrency import renew_after_fork
 from ..config import CompressorConfig
 from ..ledger.stores import Store
 from ..messages import Message, text_of
-from ..messages.thinking import signatures, without_thinking
+from ..messages.shapes import signatures, without_thinking
 from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits

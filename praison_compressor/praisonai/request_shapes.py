@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 from ..errors import InvalidMessages
 from ..messages import Message, is_result, leading_count, responses, text_of, tool_calls_of
 from ..messages.display import message_as_text
-from ..messages.shapes import ITEMS, MASK_OPENS
-from ..messages.thinking import is_thinking
+from ..messages.shapes import ITEMS, MASK_OPENS, is_thinking
 from ..summaries.litellm_client import route_of
 from ..tokens.counter import TokenCounter
 from ..view.frame import is_framed

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..messages import Message, calls, changed_files, results, shapes, speakers
+from ..messages import Message, calls, results, shapes, speakers
 from ..messages.shortening import cut_line
 from . import user, work
 from .rendering import CountText, Renderer
@@ -138,7 +138,7 @@ class Quotes:
             content = speakers.without_notes(record.text)
             self.instructions[source] = (record.answered_at, content)
             return
-        paths = changed_files.paths_changed(record.call)
+        paths = calls.paths_changed(record.call)
         for path in paths:
             self.files.setdefault(path, []).append(record)
         line = calls.command_of(record.call).strip()

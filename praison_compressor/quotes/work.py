@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from ..messages import ToolCall, calls, changed_files, results
+from ..messages import ToolCall, calls, results
 from ..messages.display import pluralize
 from ..messages.shortening import cut_line
 from ..messages.speakers import IN_USER_ROLE, without_notes
@@ -107,7 +107,7 @@ def source_of(call: ToolCall, rule_sources: tuple[str, ...]) -> str:
     if any(fnmatchcase(call.name, pattern) for pattern in rule_sources):
         return call.name
     shown = _SHOWS_ONE.fullmatch(calls.command_of(call).strip())
-    paths = changed_files.paths_in(call) if calls.kind_of(call) == calls.SHOWS else []
+    paths = calls.paths_in(call) if calls.kind_of(call) == calls.SHOWS else []
     for path in (path.replace("\\", "/") for path in ([shown[1]] if shown else paths)):
         name = path.rpartition("/")[2]
         if name.lower() in INSTRUCTION_FILES or any(

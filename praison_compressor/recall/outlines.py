@@ -17,8 +17,16 @@ from ..messages import (
     text_of,
     tool_calls_of,
 )
-from ..messages.calls import ACTS, LISTS, argument_values, arguments_of, command_of, kind_of
-from ..messages.changed_files import paths_changed, paths_in
+from ..messages.calls import (
+    ACTS,
+    LISTS,
+    argument_values,
+    arguments_of,
+    command_of,
+    kind_of,
+    paths_changed,
+    paths_in,
+)
 from ..messages.display import truncate_line
 from ..messages.shapes import MASK_OPENS
 from ..quotes import deciding_line

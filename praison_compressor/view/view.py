@@ -17,7 +17,7 @@ from ..concurrency import computed_once
 from ..ledger.segments import Segment, Session
 from ..messages import Message, Transcript, is_result
 from ..messages.digests import Originals
-from ..messages.thinking import without_thinking
+from ..messages.shapes import without_thinking
 from .masks import results_with_calls
 from .tiles import AddedMessage, Run, SentRun, Tile, lay_results, lay_summaries, replace_runs
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from praison_compressor import CompressorConfig, CompressResult, ContextCompressor
 from praison_compressor.messages import Message, text_of, tool_calls_of
-from praison_compressor.messages.changed_files import paths_changed
+from praison_compressor.messages.calls import paths_changed
 from tests.benchmarks.common import options, read_sessions, show
 from tests.benchmarks.oracle import down
 from tests.helpers.transcripts import find_repairs, step

@@ -7,7 +7,7 @@ import pytest
 
 from praison_compressor import MemoryStore
 from praison_compressor.messages import Message
-from praison_compressor.messages.thinking import signatures
+from praison_compressor.messages.shapes import signatures
 from praison_compressor.testing import Call, LocalProvider, Reply, Rules
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.native import brings, post, result
