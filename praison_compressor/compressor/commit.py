@@ -1,4 +1,4 @@
-"""Commit a decision, or report once why a due compression is not done.
+"""Commit a decision, or report why a due compression is skipped.
 
 `Committer` holds the session's lease, asks the hook, writes the texts, commits the segments and
 returns the result. `SkipReports` reports a decision without a compression.

@@ -1,4 +1,4 @@
-"""Decide whether to compress a view now, by which plan, and why; price both.
+"""Decide whether to compress a view now, and why; price the plan.
 
 Pure: the request carries the budget, the session's prices and pace, and the cache's state. No timer
 runs; a cold cache is noticed when the next request arrives.

@@ -1,4 +1,4 @@
-"""One call: `Request`, its checked input, and `CompressResult`, its output."""
+"""Define a call's checked input, `Request`, and its output, `CompressResult`."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ Calls and results stand beside the content (OpenAI's `tool_calls`, role `tool`),
 - `shapes`: the words, calls and plain copy of one message, of OpenAI's and Anthropic's shape;
   signed thinking of Anthropic's models, found and left out
 - `responses`: items of OpenAI's Responses API as messages, and back
-- `transcript`: a list of messages as a `Transcript` of steps, and as exchanges: questions with their
-  work and answers; those of two lists matched
+- `transcript`: a list of messages as a `Transcript` of steps, and as exchanges: questions with
+  their work and answers; those of two lists matched
 - `repair`: what a provider would refuse, repaired: messages, calls without results
 - `dropped_steps`: tool steps that a host left out of a request, restored
 - `digests`: canonical and content digests; the cache of messages

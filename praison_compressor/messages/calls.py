@@ -1,4 +1,4 @@
-"""Read a tool call: arguments, command line, kind, files that it names and changes."""
+"""Read a tool call: arguments, command line, kind, the files it names."""
 
 from __future__ import annotations
 

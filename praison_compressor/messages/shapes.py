@@ -1,4 +1,4 @@
-"""Read a chat message of either shape: text, calls, plain copy, signed thinking.
+"""Read a chat message: text, calls, plain copy, signed thinking.
 
 The shapes are OpenAI's and Anthropic's.
 """

@@ -1,4 +1,4 @@
-"""Read a list of messages as a valid transcript of steps; divide lists into exchanges.
+"""Read messages as a valid transcript of steps; divide them into exchanges.
 
 An exchange is one question with its work (calls and results) and its answer. Exchanges match by
 question and answer, so that the work of a deleted or edited exchange matches nothing.

@@ -8,8 +8,8 @@ The modules, in the order in which a turn passes them:
 - `install`, `plugin`: switch it on, for a process, for one agent, or by the host's configuration
 - `patches`: lists the names that are replaced in the host, and checks that they fit
 - `context_param`: reads `context=` of an agent; sets and restores the host's settings
-- `agents`: finds an agent's compressor; replaces methods of agents, teams and workflows
-- `restarts`: restores an agent's session after a restart
+- `agents`: finds an agent's compressor; replaces methods of agents, teams and workflows; restores
+  an agent's session after a restart
 - `running_turn`: the turn that runs in this context, and its bot
 - `bots_and_terminal`: switches off compaction by the host's terminal, gateway and bots
 - `wire`: replaces the host's calls of a provider, to send each request as its view

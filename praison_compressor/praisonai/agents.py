@@ -1,4 +1,8 @@
-"""Find an agent's compressor; replace methods of agents, teams and workflows."""
+"""Find an agent's compressor; replace methods of agents, teams and workflows.
+
+After a restart an agent's session comes from the host's store, and from the ledger where the host
+has cut it.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +12,21 @@ import inspect
 import logging
 import threading
 import weakref
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from ..concurrency import renew_after_fork, run
+from ..errors import CompressorError, SessionNotFound
+from ..messages import Message, digest, is_system, leading_count, tool_calls_of
 from . import context_param
 from .agent_compressor import AgentCompressor
-from .agent_ledger import agent_title
+from .agent_ledger import agent_title, session_id_of, stored_sessions
 from .commands import TypedCommand, answer_command, parse_prompt
-from .restarts import restore_session
-from .running_turn import Turn, in_turn, running_turn, stream_in_turn
+from .conversation_finder import is_host_summary
+from .running_turn import Turn, bot_conversation, in_turn, running_turn, stream_in_turn
 
 logger = logging.getLogger(__name__)
-
 
 # ------------------------------------------------------------ agents that request compression
 
@@ -304,3 +309,75 @@ def parse_workflow_data(call: HostCall) -> Any:
         # The host passes it to each step's agent as `context=`.
         workflow.context = {_ALIASES.get(key, key): value for key, value in mapping.items()}
     return workflow
+
+
+# ------------------------------------------------------------ a session restored after a restart
+
+
+def restore_session(agent: Any, compressor: AgentCompressor) -> None:
+    """Complete an agent's history before its first request, from host or ledger.
+
+    Nothing is added for a bot: it sets each person's history before each turn.
+    """
+    host_id = session_id_of(agent)
+    if compressor.requests.request_count or host_id is None or bot_conversation(agent).bot_id:
+        return
+    sessions = stored_sessions(compressor.ledger, compressor.config.namespace, host_id)
+    name = next((session.id for session in sessions), host_id)
+    try:
+        if not agent.chat_history:
+            compressor.resume(name)
+        elif stored := _stored_history(agent):
+            agent.chat_history[:] = map(dict, stored)
+            if _is_cut(agent._session_store, stored):
+                transcript = compressor.engine().verbatim(session_id=name)
+                agent.chat_history[:] = _with_missing_front(transcript, agent.chat_history)
+    except SessionNotFound:
+        return  # the first run
+    except CompressorError as error:
+        logger.warning("session %s is not resumed: %s", host_id, error)
+
+
+def _stored_history(agent: Any) -> Sequence[Message]:
+    """Return the restored messages with their calls; () if they differ.
+
+    The host restores only roles and contents (agent/memory_mixin.py:573). Without their calls the
+    messages match no segment.
+    """
+    store, name = getattr(agent, "_session_store", None), getattr(agent, "_session_id", None)
+    read = getattr(store, "get_working_history", None)
+    stored: Sequence[Message] = read(name) if read is not None and name else ()
+    restored = [*map(_role_and_content, agent.chat_history)]
+    return stored if [*map(_role_and_content, stored)] == restored else ()
+
+
+def _is_cut(store: Any, stored: Sequence[Message]) -> bool:
+    """Return whether the host may have cut messages.
+
+    By default the host keeps the newest 100.
+    """
+    bound: int = getattr(store, "active_window", 0) or getattr(store, "max_messages", len(stored))
+    is_full = len(stored) > bound // 2  # a cut amid tool calls leaves fewer than the bound
+    return is_full or is_host_summary(stored[0])
+
+
+def _with_missing_front(transcript: Sequence[Message], history: list[Message]) -> list[Message]:
+    """Return a history behind the messages that the host cut before it."""
+    restored = history[leading_count(history) :]  # without the host's summary of what it cut
+    keeps_tools = any(message.get("role") == "tool" for message in restored)
+    kept = [
+        message
+        for message in transcript
+        if (keeps_tools and not is_system(message))
+        or (message.get("role") in ("user", "assistant") and not tool_calls_of(message))
+    ]
+    digests = [*map(digest, kept)]
+    # Match two messages: one may recur, and a killed turn's end may differ.
+    first = [*map(digest, restored[:2])]
+    starts = (at for at in range(len(digests), -1, -1) if digests[at : at + len(first)] == first)
+    start = next(starts, 0)
+    return [*kept[:start], *restored] if start else history
+
+
+def _role_and_content(message: Message) -> tuple[Any, Any]:
+    return message.get("role"), message.get("content")

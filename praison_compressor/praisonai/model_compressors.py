@@ -23,9 +23,9 @@ from ..messages import Message, text_of
 from ..messages.shapes import signatures, without_thinking
 from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter
+from ..tokens.learned import LearnedWindow
 from ..tokens.models import model_limits
 from ..tokens.refusals import Overflow, overflow_of
-from ..tokens.windows import LearnedWindow
 from ..view.budget import usual_reserve
 from .agent_ledger import agent_title, open_agent_ledger
 from .notices import Notices

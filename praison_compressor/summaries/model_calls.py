@@ -18,8 +18,8 @@ from ..events import Event
 from ..ledger.segments import Usage
 from ..messages import Message
 from ..tokens.counter import TokenCounter
+from ..tokens.learned import LearnedWindows, taught_window
 from ..tokens.refusals import SMALLEST_WINDOW, error_text, overflow_of
-from ..tokens.windows import LearnedWindows, taught_window
 from .litellm_client import failure_of, retry_after
 from .prompts import SummaryRequest
 from .protocol import SummaryReply

@@ -18,7 +18,7 @@ from ..events import Event
 from ..ledger.segments import TextMethod, Usage
 from ..messages.secrets import Redactor, wants_redaction
 from ..tokens.counter import TokenCounter
-from ..tokens.windows import LearnedWindows
+from ..tokens.learned import LearnedWindows
 from ..view.masks import MASK, mask_by_policy
 from .composition import Composition, mark_headings
 from .litellm_client import REFUSED, LiteLLMSummarizer

@@ -1,10 +1,8 @@
 """Token counts, windows and prices: offline, without importing litellm.
 
-- `counter`: `TokenCounter` for messages and tools
-- `calibration`: counts corrected by a provider's reports
-- `encodings`: tokens of texts
-- `images`: tokens of images
-- `models`: windows and prices
+- `models`: a model's window, prices and vocabulary
+- `counter`: `TokenCounter` for messages, images and tools
 - `refusals`: whether a provider's refusal means length, and which window
-- `windows`: a window learned from requests that passed and that were refused
+- `learned`: a window learned from requests that passed and that were refused; the factor by which
+  our counts differ from a provider's
 """

@@ -1,17 +1,26 @@
-"""Look up models' windows and prices in litellm's table, without importing litellm."""
+"""Look up models' windows, prices and vocabularies, offline, without importing litellm."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import logging
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
+from itertools import accumulate
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
+
+from ..concurrency import fork_guard, renew_after_fork, start_thread
 
 logger = logging.getLogger(__name__)
 
@@ -193,3 +202,228 @@ def _spellings(name: str) -> Iterator[str]:
     yield name.replace("gpt-35", "gpt-3.5")
     if "claude" in name:
         yield name.replace(".", "-")  # some routers spell it claude-sonnet-4.5
+
+
+# ---------------------------------------------------------------- vocabularies
+#
+# They count tokens of texts offline and in bounded time.
+
+CountPieces = Callable[[Sequence[str]], "list[int]"]
+
+END = "<|endoftext|>"
+"""A special token, which is ordinary text inside a message."""
+NUMBER_BYTES = 4  # of a token's number in tiktoken's buffers
+PIECE_CHARS = 65_536
+"""Longer texts are cut: tiktoken panics on a million spaces and is slow on other runs."""
+SEAM_CHARS = 4_096  # the last characters of a piece, searched for a place to cut
+EXACT_CHARS = 4_000_000  # a longer text (about a million tokens) is sampled
+SAMPLES = 16
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Counts a text's tokens for a model."""
+
+    source: str
+    """The vocabulary's name, and whether it is an estimate."""
+    exact: bool
+    """Whether it is the model's own."""
+    count_piece: Callable[[str], int]
+    """Counts at most PIECE_CHARS characters; special tokens are ordinary text."""
+    count_pieces: CountPieces | None = None
+    """Counts many texts in one call without Python's lock. No text may contain END."""
+
+    def count(self, text: str) -> int:
+        """Return the tokens of a text, in bounded time."""
+        if len(text) <= PIECE_CHARS:
+            return self.count_piece(text)
+        if len(text) > EXACT_CHARS:
+            return self._estimate_by_samples(text)
+        return sum(map(self.count_piece, split_pieces(text)))
+
+    def begin_count(self, texts: Sequence[str]) -> Callable[[], list[int]]:
+        """Start counting in a thread; return a function that counts the rest."""
+        ends = [0, *accumulate(map(len, texts))]
+        cut = bisect_left(ends, int(ends[-1] * AHEAD_SHARE))
+        ahead: Future[dict[int, int]] | None = None
+        if cut and self.count_pieces:
+            with suppress(RuntimeError):  # the interpreter exits: no thread can be started
+                ahead = start_thread(lambda: self._count_together(texts, range(cut)))
+
+        def finish_count() -> list[int]:
+            sizes = self._count_together(texts, range(cut, len(texts)))
+            if ahead is not None:
+                sizes |= ahead.result()
+            return [sizes[n] if n in sizes else self.count(x) for n, x in enumerate(texts)]
+
+        return finish_count
+
+    def _count_together(self, texts: Sequence[str], indices: range) -> dict[int, int]:
+        """Return the sizes of texts by index, except texts that `count` splits."""
+        sizes: dict[int, int] = {}
+        if (count := self.count_pieces) is None:
+            return sizes
+        with suppress(Exception):  # `finish_count` counts a missing size and raises the error
+            for at in range(0, len(indices), TEXTS_PER_CALL):
+                batch = indices[at : at + TEXTS_PER_CALL]
+                joint = [n for n in batch if len(texts[n]) <= PIECE_CHARS and END not in texts[n]]
+                sizes.update(zip(joint, count([texts[n] for n in joint]), strict=True))
+        return sizes
+
+    def _estimate_by_samples(self, text: str) -> int:
+        step = len(text) // SAMPLES
+        samples = [text[start : start + PIECE_CHARS] for start in range(0, len(text), step)]
+        tokens = sum(map(self.count_piece, samples))
+        return round(tokens * len(text) / sum(map(len, samples)))
+
+
+AHEAD_SHARE = 0.55
+"""Share that the thread counts; the caller works meanwhile, then counts the rest."""
+
+TEXTS_PER_CALL = 1_024
+"""Texts of one call. Passing Python's lock takes as long as counting one text
+(tests/benchmarks/latency.py)."""
+
+
+# A vocabulary's own pattern starts a new piece at these places, so a cut here changes no count:
+# before a word that starts a line, between a word and one mark before the next word, between
+# letters and digits.
+_SEAM = re.compile(
+    r"(?<=\n)(?=[^\W_])"
+    r"|(?<=[^\W_])(?=[ ,.;:、。，；：！？(-][^\W\d_])"
+    r"|(?<=[^\W\d_])(?=\d)"
+)
+
+
+def split_pieces(text: str) -> Iterator[str]:
+    """Yield parts of at most PIECE_CHARS, cut at a token's end."""
+    start = 0
+    while len(text) - start > PIECE_CHARS:
+        end = start + PIECE_CHARS
+        seams = [match.start() for match in _SEAM.finditer(text, end - SEAM_CHARS, end)]
+        end = seams[-1] if seams else end
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+# ---------------------------------------------------------------- which vocabulary counts
+_IS_O200K = re.compile(r"(ft:)?(chatgpt-4o|gpt-4o|gpt-4\.[15]|gpt-5|gpt-oss|o[134])(?![a-z0-9])")
+
+_IS_CL100K = re.compile(
+    r"(ft:)?(gpt-4|gpt-3\.5|gpt-35|davinci-002|babbage-002|text-embedding-)(?![.0-9a-np-z])"
+)
+
+_loading = renew_after_fork(Lock())
+"""Only one thread loads a vocabulary: each copy takes about 40 MB."""
+
+
+def vocabulary_for(model: str | None) -> Vocabulary:
+    """Return the model's vocabulary, else the nearest one as an estimate."""
+    names = bare_names(model)
+    with fork_guard, _loading:
+        if any(_IS_O200K.match(name) for name in names):
+            return _openai_vocabulary(O200K, exact=True)
+        if any(_IS_CL100K.match(name) for name in names):
+            return _openai_vocabulary(CL100K, exact=True)
+        # Anthropic, Google and others publish no vocabulary of their newer models.
+        return _openai_vocabulary(O200K, exact=False)
+
+
+def _openai_vocabulary(bpe: Bpe, *, exact: bool) -> Vocabulary:
+    encoding = _load_encoding(bpe)
+    if encoding is None:
+        return Vocabulary("estimate from the number of bytes", False, _estimate_by_bytes)
+    name = bpe.name if exact else f"estimate by {bpe.name}"
+    encode = encoding.encode_ordinary
+    return Vocabulary(
+        name, exact, lambda text: len(encode(text)), _joint_counter(encoding, bpe.end)
+    )
+
+
+def _joint_counter(encoding: Any, end: int) -> CountPieces | None:
+    """Return a function that counts many texts at once, or None."""
+    encode = getattr(encoding._core_bpe, "encode_to_tiktoken_buffer", None)
+    if encode is None:
+        return None
+    # Only the highest byte of END's number is 0, so the mark is found only where a number begins.
+    mark = end.to_bytes(NUMBER_BYTES, sys.byteorder)
+
+    def count(texts: Sequence[str]) -> list[int]:
+        numbers = bytes(memoryview(encode(END.join(texts), {END})))
+        return [len(part) // NUMBER_BYTES for part in numbers.split(mark)]
+
+    return count
+
+
+def _estimate_by_bytes(text: str) -> int:
+    # English has about 4 bytes a token, Chinese 3, logs and hashes 2; too many is safer than too
+    # few.
+    return -(-len(text.encode("utf-8", "surrogatepass")) // 3)
+
+
+# ---------------------------------------------------------------- loading a vocabulary
+@dataclass(frozen=True)
+class Bpe:
+    """A published vocabulary of OpenAI; `file` is tiktoken's name for it."""
+
+    name: str
+    file: str
+    sha256: str
+    end: int
+    """The number of END."""
+    pattern: str
+
+
+CL100K = Bpe(
+    "cl100k_base",
+    "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
+    "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+    100_257,
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
+    r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+)
+
+O200K = Bpe(
+    "o200k_base",
+    "fb374d419588a4632f3f557e76b4b70aebbca790",
+    "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+    199_999,
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+)
+
+
+@lru_cache(maxsize=4)
+def _load_encoding(bpe: Bpe) -> Any:
+    """Return tiktoken's encoding, or None without the published file."""
+    import tiktoken
+    import tiktoken.registry
+
+    encoding: Any = tiktoken.registry.ENCODINGS.get(bpe.name)
+    if encoding is None:
+        ranks = _load_ranks(bpe)
+        if ranks is None:
+            return None
+        encoding = tiktoken.Encoding(
+            bpe.name, pat_str=bpe.pattern, mergeable_ranks=ranks, special_tokens={END: bpe.end}
+        )
+    return encoding
+
+
+def _load_ranks(bpe: Bpe) -> dict[bytes, int] | None:
+    # The import of litellm would be slow.
+    folder = litellm_folder()
+    path = folder / "litellm_core_utils" / "tokenizers" / bpe.file if folder else None
+    if path is None or not path.is_file():
+        logger.warning("litellm's wheel carries no %s: tokens are estimated", bpe.name)
+        return None
+    data = path.read_bytes()
+    if hashlib.sha256(data).hexdigest() != bpe.sha256:
+        logger.warning("litellm's %s is not the published one: tokens are estimated", bpe.name)
+        return None
+    pairs = (line.split() for line in data.splitlines() if line)
+    return {base64.b64decode(token): int(rank) for token, rank in pairs}

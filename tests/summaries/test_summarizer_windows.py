@@ -12,8 +12,8 @@ from praison_compressor import (
     TokenCounter,
 )
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply
+from praison_compressor.tokens.learned import taught_window
 from praison_compressor.tokens.refusals import SMALLEST_WINDOW, overflow_of
-from praison_compressor.tokens.windows import taught_window
 from tests.helpers.compressing import at
 from tests.helpers.transcripts import rambling, session
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from praison_compressor import TokenCounter
 from praison_compressor.tokens.counter import REPLY_TOKENS, SECTIONED_CHARS
-from praison_compressor.tokens.encodings import Vocabulary
+from praison_compressor.tokens.models import Vocabulary
 from tests.helpers.transcripts import prose
 
 # ---------------------------------------------------------------- messages

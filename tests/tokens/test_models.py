@@ -9,9 +9,9 @@ import openai
 import pytest
 
 from praison_compressor.testing import Failure, Reply
+from praison_compressor.tokens.learned import UPWARD_AFTER, LearnedWindow
 from praison_compressor.tokens.models import model_limits
 from praison_compressor.tokens.refusals import SMALLEST_WINDOW, Overflow, overflow_of
-from praison_compressor.tokens.windows import UPWARD_AFTER, LearnedWindow
 from tests.helpers.hosting import LITELLM, OPENAI, agent, by_itself, context, of_agent, turn
 from tests.helpers.refusing import BELIEVED, OTHERS, REPORTS, TOO_LONG, Wording, reported, session
 from tests.helpers.transcripts import said, user

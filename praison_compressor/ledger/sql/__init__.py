@@ -2,8 +2,8 @@
 
 - `store`: `SqlStore`, the methods that others call
 - `schema`: the tables, and valid names
-- `faults`: a database's errors as errors of the ledger, with the remedy
-- `sqlite_file`: a SQLite ledger's file, opened for several processes and checked
+- `engines`: SQLite's file, opened for several processes and checked; PostgreSQL's server; their
+  errors as errors of the ledger, with the remedy
 - `database`: URLs, connections, transactions, clearing of freed pages
 - `archive`: payloads (compressed, checksummed, encrypted), original messages
 - `index`: the full-text index of the originals' words

@@ -30,10 +30,16 @@ from ...concurrency import fork_guard, renew_after_fork
 from ...config import STORE_KINDS
 from ...errors import CompressorError, LedgerCorrupt, StoreUnavailable
 from .archive import Codec, Packer, SqlArchive, new_pepper, packer_of
-from .faults import is_transient, translate_errors
+from .engines import (
+    file_state,
+    is_transient,
+    is_truncated,
+    postgresql_engine,
+    sqlite_engine,
+    translate_errors,
+)
 from .index import SearchSizes
 from .schema import LAYOUT, make_tables, meta, metadata
-from .sqlite_file import LOCK_SECONDS, file_state, is_truncated, sqlite_engine
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +49,6 @@ Url = str | os.PathLike[str] | None
 
 _CREATION_LOCK = 0x70726169_736F6E63  # "praisonc", an advisory lock: one process makes the tables
 _READ, _WRITE = "BEGIN", "BEGIN IMMEDIATE"
-_CONNECT_SECONDS = 2
 _TRIES = 3
 PATIENCE_SECONDS = 10.0
 """Longest wait for older transactions before pages are cleared; a backup takes longer."""
@@ -213,7 +218,7 @@ class Database:
             # Tried: by rights alone root may write to every directory.
             with self._explain_errors(), tempfile.TemporaryFile(dir=above):
                 return False
-        engine = create_engine(self.url) if self.is_sqlite else _postgresql_engine(self.url)
+        engine = create_engine(self.url) if self.is_sqlite else postgresql_engine(self.url)
         try:
             with self._explain_errors(), engine.connect() as connection:
                 return bool(_read_meta(connection))
@@ -293,7 +298,7 @@ class Database:
             raise StoreUnavailable(
                 f"{self.location}: it is read-only; make the file and its directory writable"
             )
-        engine = sqlite_engine(self.url) if self.is_sqlite else _postgresql_engine(self.url)
+        engine = sqlite_engine(self.url) if self.is_sqlite else postgresql_engine(self.url)
         try:
             with engine.connect() as connection:
                 self._packer = self._packer_of(self._get_meta(connection))
@@ -346,7 +351,7 @@ def _read_meta(connection: Connection) -> dict[str, bytes]:
     return {"layout": b"", **{name: value for name, value in rows if isinstance(value, bytes)}}
 
 
-# ---------------------------------------------------------------- PostgreSQL
+# ---------------------------------------------------------------- transactions of PostgreSQL
 _CURRENT_TRANSACTION = "SELECT pg_current_xact_id()::xid"
 """Query for the number of a transaction that begins after the commit of `forget`."""
 
@@ -362,28 +367,3 @@ _OLDER_TRANSACTIONS = text(
     ) AS holders WHERE age(held) > age(CAST(CAST(:now AS text) AS xid))
     """
 )
-
-
-def _postgresql_engine(url: URL) -> Engine:
-    try:
-        import psycopg  # noqa: F401  # else SQLAlchemy's error names no remedy
-    except ImportError as error:
-        raise StoreUnavailable(
-            "PostgreSQL needs psycopg: pip install 'praison-compressor[postgres]'"
-        ) from error
-    arguments: dict[str, Any] = {
-        # A pooler (PgBouncer) gives each transaction another connection.
-        "prepare_threshold": None,
-        # A bound in the URL comes later, and the later one counts.
-        "options": f"-c lock_timeout={LOCK_SECONDS}s {url.query.get('options', '')}",
-    }
-    if "connect_timeout" not in url.query:
-        arguments["connect_timeout"] = _CONNECT_SECONDS
-    return create_engine(
-        url,
-        hide_parameters=True,
-        connect_args=arguments,
-        pool_timeout=60,
-        # Another writer's new messages must be seen, whatever the server's default is.
-        isolation_level="READ COMMITTED",
-    )

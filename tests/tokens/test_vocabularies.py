@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from tiktoken_ext import openai_public
 
 from praison_compressor import TokenCounter
-from praison_compressor.tokens import encodings
-from praison_compressor.tokens.encodings import (
+from praison_compressor.tokens import models
+from praison_compressor.tokens.models import (
     EXACT_CHARS,
     PIECE_CHARS,
     Vocabulary,
+    litellm_folder,
     split_pieces,
     vocabulary_for,
 )
-from praison_compressor.tokens.models import litellm_folder
 from tests.helpers.transcripts import prose
 
 MODELS = {"o200k_base": "gpt-4o", "cl100k_base": "gpt-4"}
@@ -120,11 +120,11 @@ def test_each_model_is_counted_by_its_vocabulary(model, source, exact):
 
 def test_without_any_vocabulary_there_is_still_a_count(monkeypatch, caplog):
     """Without litellm's files the count is an estimate, and says so."""
-    encodings._load_encoding.cache_clear()
+    models._load_encoding.cache_clear()
     monkeypatch.setitem(sys.modules, "litellm", None)
     monkeypatch.setattr("tiktoken.registry.ENCODINGS", {})
     counter = TokenCounter("gpt-4o")
-    encodings._load_encoding.cache_clear()
+    models._load_encoding.cache_clear()
     assert counter.source == "estimate from the number of bytes"
     assert not counter.exact
     assert "carries no" in caplog.text
