@@ -9,7 +9,7 @@ from ..config import short_repr
 from ..errors import ConfigError
 from ..ledger.segments import Segment, segments_in_force
 from ..recall.references import Reference, parse_reference
-from ..view.jobs import Plan
+from ..view.budget import Plan
 from ..view.view import View
 from .request import Choice, Request
 

@@ -25,7 +25,7 @@ from ..ledger.segments import Session, Usage
 from ..ledger.stores import BoundedStore, Store
 from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
-from ..view.jobs import Plan
+from ..view.budget import Plan
 from ..view.view import View
 from .choices import new_keeps, new_references
 from .decision import FIXED, SKIP_WORDS, Decision

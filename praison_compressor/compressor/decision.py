@@ -15,9 +15,7 @@ from ..config import CompressorConfig
 from ..ledger.segments import Session
 from ..summaries.protocol import SegmentText
 from ..tokens.models import Prices, bare_names, prices_of
-from ..view.budget import Budget
-from ..view.costs import Balance, Costs
-from ..view.jobs import Measures, Plan
+from ..view.budget import Balance, Budget, Costs, Measures, Plan
 from ..view.plan import is_due, plan, plan_range
 from ..view.view import View
 from .choices import new_keeps, new_references, requested_references, resolve_choices

@@ -13,8 +13,8 @@ from ..summaries.prompts import render_messages
 from ..summaries.protocol import Brief, SegmentText
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
+from ..view.budget import Job
 from ..view.frame import prose_of
-from ..view.jobs import Job
 from ..view.renderer import ResultRenderer
 from ..view.view import View
 from .choices import new_keeps

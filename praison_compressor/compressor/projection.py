@@ -23,8 +23,7 @@ from ..tokens.counter import TokenCounter
 from ..view.frame import BRIDGE, is_framed, is_pinned, without_recall_tools
 from ..view.masks import messages_to_keep
 from ..view.renderer import ResultRenderer
-from ..view.tiles import AddedMessage, SentRun, lay_results, lay_summaries, replace_runs
-from ..view.view import View
+from ..view.view import AddedMessage, SentRun, View, lay_results, lay_summaries, replace_runs
 from .choices import apply_choices
 from .decision import Previewed
 from .request import CompressResult, Request

@@ -31,8 +31,7 @@ from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits, prices_of
 from ..view.budget import Budget
 from ..view.frame import pinned_message
-from ..view.tiles import AddedMessage
-from ..view.view import View
+from ..view.view import AddedMessage, View
 from .bills import Bill
 
 

@@ -2,10 +2,10 @@
 
 In the order in which data passes them:
 
-- `output_lines`: which words of an output are quoted
-- `user`, `todos`, `work`: the sections
+- `output_lines`: which words of an output are quoted; the sections of calls
 - `rendering`: sections within a budget, and the outline of the calls that no section quotes
-- `quoting`: `read_quotes`, one pass over the messages; `Quotes.render`
+- `quoting`: `read_quotes`, one pass over the messages; `Quotes.render`; the sections of texts and
+  of the todo list
 """
 
 from .output_lines import deciding_line

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, NamedTuple
 
 from ..messages import Message, calls, results, shapes, speakers
 from ..messages.shortening import cut_line
-from . import user, work
-from .rendering import CountText, Renderer
-from .todos import TODO_TOOLS, TodoList
-from .user import UserText
+from ..messages.speakers import TYPED_COMMAND
+from . import rendering
+from .output_lines import (
+    commands_section,
+    deciding_line,
+    files_section,
+    instructions_section,
+    is_failure,
+    source_of,
+)
+from .rendering import PLAN, CountText, QuoteEntry, Renderer, Section
 
 LEAST_DUPLICATE_CHARS = 24  # a shorter text is quoted even where the view shows it already
 LEAST_OUTLINE, MOST_OUTLINE = 0.075, 0.36  # shares of the budget for the outline
@@ -27,7 +36,7 @@ class Quotes:
     user_texts: list[UserText] = field(default_factory=list)
     instructions: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Path or tool -> position and content of the newest reading."""
-    plan: TodoList = field(default_factory=TodoList)
+    plan: TodoList = field(default_factory=lambda: TodoList())
     files: dict[str, list[results.CallRecord]] = field(default_factory=dict)
     """Path -> the calls that change the file, in order."""
     runs: dict[str, list[results.CallRecord]] = field(default_factory=dict)
@@ -57,18 +66,18 @@ class Quotes:
         instructions = {k: v for k, v in self.instructions.items() if is_new(v[1])}
         chars = sum(len(text.text) for text in texts)
         sections = [
-            user.user_section(texts, budget_tokens),
-            user.others_section(texts),
-            work.instructions_section(instructions),
+            user_section(texts, budget_tokens),
+            others_section(texts),
+            instructions_section(instructions),
             self.plan.section(),
-            work.files_section(self.files, budget_tokens),
-            work.commands_section(self.runs, budget_tokens),
+            files_section(self.files, budget_tokens),
+            commands_section(self.runs, budget_tokens),
         ]
         if not beside_prose:
             written = {at: text for at, text in self.texts.items() if is_new(text)}
             tools = Counter(record.call.name for record in self.pairs.calls if record.call.id)
-            sections.append(user.reports_section(written, self.reports))
-            sections.append(user.counts_section(self.roles, tools))
+            sections.append(reports_section(written, self.reports))
+            sections.append(counts_section(self.roles, tools))
         runs = (*self.files.values(), *self.runs.values())
         records = [*dict.fromkeys(record for run in runs for record in run)]
         # The user's words come first: at 60 % of the budget they still are whole.
@@ -100,7 +109,7 @@ class Quotes:
         elif part.source == "user":
             self.reports |= {before[0]} if before else set()
             question = before or (-1, "")
-            self.user_texts.append(user.with_question(at, part.text, part.origin, *question))
+            self.user_texts.append(with_question(at, part.text, part.origin, *question))
         elif part.source == "host" and _ANY_TAG.sub("", part.text).strip():
             self.user_texts.append(UserText(at, part.text, part.origin, by_user=False))
 
@@ -133,7 +142,7 @@ class Quotes:
         if name in TODO_TOOLS:
             self.plan.read_call(record)
             return
-        source = work.source_of(record.call, rule_sources)
+        source = source_of(record.call, rule_sources)
         if source and record.is_answered:
             content = speakers.without_notes(record.text)
             self.instructions[source] = (record.answered_at, content)
@@ -166,3 +175,227 @@ def read_quotes(messages: Sequence[Message], rule_sources: tuple[str, ...] = ())
         quotes.read_message(at, message)
     quotes.finish(rule_sources)
     return quotes
+
+
+# -------------------------------------------------------------- sections of texts
+
+FIRST, STATES, ASKS, REPEATED = range(4)
+"""Ranks: the first text, the newest and words in results; statements; questions; repetitions."""
+NEWEST = 3  # the user's newest texts that rank first
+OTHERS_CHARS = 400
+WHOLE_TOKENS = 90  # a text of at most this many tokens is not cut
+RARE = 2  # a word in at most this many texts is rare
+WORDS_CHARS = 240  # characters of a text whose words are compared
+ANSWER_CHARS = 16  # an answer of at most this many characters needs its question
+ASKED_CHARS = 100
+LEAST_TEXT_CHARS = 160  # characters of a quoted text of the agent within a turn
+_ASKS = ("?", "？", "؟", "?)", '?"')
+
+
+class UserText(NamedTuple):
+    """A text of a speaker in the user's role."""
+
+    at: int
+    text: str
+    origin: str = ""
+    """Where the protocol put the text, if not in a message of the user's own."""
+    by_user: bool = True
+    question_at: int = -1
+    """The position of the agent's question, if `origin` quotes one."""
+
+
+def with_question(at: int, text: str, origin: str, asked_at: int, before: str) -> UserText:
+    """Return a text; a short one with the question before it."""
+    if not origin and len(text.strip()) <= ANSWER_CHARS:
+        lines = (line.strip(" *_") for line in reversed(before.splitlines()))
+        if question := next((line for line in lines if line.endswith(_ASKS)), ""):
+            answering = f'answering "{cut_line(question, ASKED_CHARS)}"'
+            return UserText(at, text, answering, question_at=asked_at)
+    return UserText(at, text, origin)
+
+
+def user_section(texts: Sequence[UserText], budget: int) -> Section:
+    """Return the section of the user's words."""
+    own = [text for text in texts if text.by_user]
+    entries = [
+        QuoteEntry(at, rank, text.strip(), origin and f"{origin}: ", question_at)
+        for (at, text, origin, _, question_at), rank in zip(own, _text_ranks(own), strict=True)
+    ]
+    least = min(WHOLE_TOKENS, max(50, budget // 27))
+    return Section(rendering.USER._replace(least=least), entries)
+
+
+def others_section(texts: Sequence[UserText]) -> Section:
+    """Return the section of other speakers in the user's role."""
+    newest = {text.text: text for text in texts if not text.by_user}
+    entries = [
+        QuoteEntry(text.at, (-text.at,), cut_line(text.text, OTHERS_CHARS), f"{text.origin}: ")
+        for text in sorted(newest.values())
+    ]
+    return Section(rendering.OTHERS, entries)
+
+
+def _text_ranks(texts: Sequence[UserText]) -> Iterator[tuple[int, ...]]:
+    """Yield each text's rank: by kind, then rare words, then length."""
+    words = [set(text.text[:WORDS_CHARS].lower().split()) for text in texts]
+    times = Counter(chain.from_iterable(words))
+    common = {word for word in times if times[word] > RARE}
+    newest = {text.text: n for n, text in enumerate(texts)}
+    for n, (_, text, origin, _, question_at) in enumerate(texts):
+        size, rare = len(words[n]), len(words[n] - common)
+        is_in_result = origin not in ("", TYPED_COMMAND) and question_at < 0
+        if n == 0 or n >= len(texts) - NEWEST or is_in_result:
+            kind = FIRST
+        elif newest[text] != n:
+            kind = REPEATED
+        else:
+            kind = ASKS if text.rstrip().endswith(_ASKS) else STATES
+        yield kind, -(10 * rare // max(5, size)), len(text) // 200, -n
+
+
+def reports_section(texts: Mapping[int, str], reports: Set[int]) -> Section:
+    """Return the section of the agent's texts: reports first, then long ones.
+
+    A short text beside a call announces the call; it is only counted.
+    """
+    long = {at for at, text in texts.items() if len(text) >= LEAST_TEXT_CHARS}
+    quoted = [at for at in texts if at in long | reports]
+    entries = [QuoteEntry(at, (at not in reports, -at), texts[at].strip()) for at in quoted]
+    return Section(rendering.REPORTS, entries, sorted(texts.keys() - quoted))
+
+
+def counts_section(roles: Mapping[str, int], tools: Counter[str]) -> Section:
+    """Return the number of messages by role and of calls by tool."""
+    by_role = ", ".join(f"{n:,} {role}" for role, n in roles.items())
+    by_tool = ", ".join(f"{name} {n:,}" for name, n in tools.most_common())
+    text = f"{sum(roles.values()):,} messages: {by_role}"
+    text += f"; calls: {by_tool}" if by_tool else ""
+    return Section(rendering.COUNTS, [QuoteEntry(-1, (0,), text)] if roles else [])
+
+
+# -------------------------------------------------------------- the newest todo list
+
+LIST, ITEM, LOOK, REMOVAL = "list", "item", "look", "removal"
+_TOOL_NAMES = {
+    LIST: "createtodolist managetodolist plan setplan settodolist tasktracker todo todos "
+    "todowrite updateplan updatetodolist writetodos",
+    ITEM: "addtask addtodo completetask completetodo createtodo edittodo marktodo marktodoasdone "
+    "taskcreate taskupdate todoadd todocomplete todoupdate updatetask updatetodo",
+    LOOK: "gettodos listtodos readtodos tasklist todolist todoread",
+    REMOVAL: "deletetodo removetodo taskdelete tododelete todoremove",
+}
+TODO_TOOLS = {name: kind for kind, names in _TOOL_NAMES.items() for name in names.split()}
+"""Normalized tool name -> what its call gives."""
+_PLAN_KEYS = ("todos", "todolist", "plan", "items", "tasklist", "tasks", "steps")
+_TITLE_KEYS = ("content", "subject", "title", "text", "task", "description", "step", "name")
+_ID_KEYS = ("todoid", "taskid", "id")
+_NEW = "new "  # begins the key of an item without a known id
+_ITEM_NUMBER = re.compile(r"(?:task|todo)(?: item)? #?(\w*\d[\w-]*)", re.I)
+ITEM_CHARS = 300
+
+
+class Todo(NamedTuple):
+    """One item as it was given."""
+
+    key: str
+    title: str
+    status: str
+    at: int
+    titled_at: int
+    """Position of the call that gave the title."""
+
+    def line(self) -> str:
+        """Return the item with its id and its state."""
+        key = "" if self.key.startswith(_NEW) else f"{self.key}. "
+        status = f"[{self.status}] " if self.status else ""
+        return f"{key}{status}{cut_line(self.title, ITEM_CHARS)}"
+
+
+@dataclass
+class TodoList:
+    """The newest state of the todo list."""
+
+    items: dict[str, Todo] = field(default_factory=dict)
+    text: str = ""
+    """A list that was given as text."""
+    at: int = -1
+    failure: str = ""
+    """Words of the newest result, if they have an error's form."""
+
+    def section(self) -> Section:
+        """Return the section of the plan, an item a line."""
+        rows = [(item.at, item.titled_at, item.line()) for item in self.items.values()]
+        lines = [line for line in self.text.splitlines() if line.strip()]
+        lines += [f"result of the newest call: {self.failure}"] if self.failure else []
+        rows += [(self.at, self.at, line) for line in lines]
+        entries = [QuoteEntry(at, (n,), row, also=also) for n, (at, also, row) in enumerate(rows)]
+        return Section(PLAN, entries)
+
+    def read_call(self, record: results.CallRecord) -> None:
+        """Read one call of a todo tool, and its result."""
+        kind = TODO_TOOLS[calls.normalize_key(record.call.name)]
+        self.at, result = record.at, shapes.parse_json(record.text)
+        self._read_arguments(kind, record, result)
+        if isinstance(result, Mapping):
+            lists = (value for key, value in calls.members_of(result).items() if key in _PLAN_KEYS)
+            result = next(lists, None)
+        if kind == LOOK and isinstance(result, list) and result:
+            self._read_list(result, record.answered_at, merge=True)
+        line = deciding_line(record.call, record.text)
+        self.failure = line if is_failure(line) else ""
+
+    def _read_arguments(self, kind: str, record: results.CallRecord, result: Any) -> None:
+        arguments = calls.arguments_by_name(record.call)
+        listed = next((arguments[key] for key in _PLAN_KEYS if arguments.get(key)), None)
+        listed = (shapes.parse_json(listed) or listed) if isinstance(listed, str) else listed
+        if kind == REMOVAL:
+            self.items.pop(_first_value(arguments, _ID_KEYS), None)
+        elif kind == ITEM:
+            key = _id_in_result(result, record.text) or f"{_NEW}{len(self.items) + 1}"
+            self._merge_item(_parse_item(arguments, key, record.at))
+        elif isinstance(listed, list):
+            self._read_list(listed, record.at, merge=arguments.get("merge") is True)
+        elif isinstance(listed, str) and kind == LIST:
+            self.items, self.text = {}, listed
+
+    def _read_list(self, listed: list[Any], at: int, *, merge: bool) -> None:
+        self.items, self.text = (self.items if merge else {}), ""
+        for n, entry in enumerate(listed, 1):
+            self._merge_item(_parse_item(entry, str(n), at))
+
+    def _merge_item(self, item: Todo | None) -> None:
+        """Merge the update into the known item."""
+        if item is not None:
+            known = self.items.get(item.key, item)
+            if not item.title:
+                item = item._replace(title=known.title, titled_at=known.titled_at)
+            self.items[item.key] = item._replace(status=item.status or known.status)
+
+
+def _parse_item(entry: Any, key: str, at: int) -> Todo | None:
+    if isinstance(entry, str):
+        return Todo(key, entry, "", at, at) if entry.strip() else None
+    if not isinstance(entry, Mapping):
+        return None
+    members = calls.members_of(entry)
+    titles = (members.get(key) for key in _TITLE_KEYS)
+    title = next((title for title in titles if isinstance(title, str) and title), "")
+    status = str(members.get("status") or members.get("state") or "")
+    done = members.get("completed", members.get("done"))
+    if not status and isinstance(done, bool):
+        status = f"completed: {str(done).lower()}"
+    key = _first_value(members, _ID_KEYS) or key
+    return Todo(key, title, status, at, at) if title or status else None
+
+
+def _first_value(members: Mapping[str, Any], keys: tuple[str, ...]) -> str:
+    return next((str(members[key]) for key in keys if members.get(key) not in (None, "")), "")
+
+
+def _id_in_result(result: Any, text: str) -> str:
+    """Return the id that a result gives a new item."""
+    if not isinstance(result, Mapping):
+        number = _ITEM_NUMBER.search(text[:200])
+        return number[1] if number else ""
+    inner = next((value for value in result.values() if isinstance(value, Mapping)), {})
+    return _first_value({**calls.members_of(inner), **calls.members_of(result)}, _ID_KEYS)

@@ -1,12 +1,18 @@
-"""`Budget`: tokens of a view and its parts; pure."""
+"""Define the values of a plan: `Budget`, `Plan` with its `Job`s, `Costs`.
+
+Pure: prices in US dollars and the session's pace are arguments.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
 
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall
-from .costs import Costs
+from ..ledger.segments import Segment
+from .view import Run, View
 
 LEAST_QUOTES = 3_000
 """Least tokens of quotes, up to an eighth of the target: a session's files and wishes do not shrink
@@ -189,3 +195,235 @@ class Budget:
     def mark_at(self, share: float) -> int:
         """Return the tokens a share of the way from target to trigger."""
         return self.target + int(share * (self.trigger - self.target))
+
+
+# -------------------------------------------------------------- plans and jobs
+
+SMALLEST_SUMMARY = 80
+"""Tokens of a framed summary with one line of text: below it a summary says nothing."""
+
+MAJOR_SHARE = 0.5
+"""Runs below this share of the largest stay unchanged while there is room
+(tests/view/test_keeping.py)."""
+
+PROSE_SHARE = 1 / 3
+"""Largest share of a summary's room requested as prose. A weak model writes twice the requested
+length; a third is then still left for quotes (tests/benchmarks/oracle.py)."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run of the middle that one new summary replaces."""
+
+    start: int
+    end: int
+    room: int
+    """Tokens of the framed message, at most."""
+    quotes: int
+    """Tokens of quotes beside a model's prose, at most."""
+    spare: int = 0
+    """Tokens beyond the room that a prose longer than asked may take."""
+    prose: int = 0
+    """Tokens of prose asked of the model; 0: no model is asked for this run."""
+    folds: tuple[Segment, ...] = ()
+    """Summaries that the new one replaces; their prose is carried on."""
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether a model is asked."""
+        return self.prose > 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to shorten, mask and summarize, and where the tail starts."""
+
+    tail_start: int
+    expected: int
+    """Tokens of the view afterwards, at most."""
+    jobs: tuple[Job, ...] = ()
+    """Summaries to write."""
+    masks: tuple[int, ...] = ()
+    """Tool results to replace by one line each; then there are no jobs."""
+    excerpts: tuple[int, ...] = ()
+    """Tool results that are too large, to replace by their first and last lines."""
+
+    @property
+    def summarized(self) -> frozenset[int]:
+        """The messages that the new summaries replace."""
+        return frozenset(index for job in self.jobs for index in range(job.start, job.end))
+
+    @property
+    def excerpted(self) -> tuple[int, ...]:
+        """The excerpts that no mask or summary of the plan hides."""
+        hidden = self.summarized.union(self.masks)
+        return tuple(index for index in self.excerpts if index not in hidden)
+
+
+class Measures(Protocol):
+    """The rendered sizes of what replaces messages."""
+
+    def measure_excerpts(self, view: View, budget: Budget) -> Mapping[int, Segment]:
+        """Return the shortened form of each result above `budget.most_result_tokens` tokens."""
+
+    def measure_masks(self, view: View, budget: Budget) -> Mapping[int, int]:
+        """Return the tokens of each maskable output once it is masked."""
+
+    def measure_quotes(self, view: View, run: Run, room: int, budget: Budget) -> int:
+        """Return the tokens that the quotes of a run take of `room`."""
+
+
+class Scope(NamedTuple):
+    """Which runs a compression replaces."""
+
+    include_folds: bool
+    """Include runs that summaries already replace."""
+    include_small: bool
+    """Include runs much smaller than another, and a run of only one summary."""
+
+
+NEW_LARGE, NEW = (
+    Scope(include_folds=False, include_small=False),
+    Scope(include_folds=False, include_small=True),
+)
+FOLD_LARGE, ALL = (
+    Scope(include_folds=True, include_small=False),
+    Scope(include_folds=True, include_small=True),
+)
+
+
+def replaceable_runs(view: View, tail_start: int, scope: Scope) -> list[Run]:
+    """Return the runs between head and tail to replace, as index pairs."""
+    alone = {(tile.start, tile.end) for tile in view.tiles}
+    sizes: dict[Run, int] = {}
+    for start, end in view.open_runs if scope.include_folds else view.new_runs:
+        run = (start, min(end, tail_start))
+        if start < tail_start and (scope.include_small or run not in alone):
+            sizes[run] = view.shown_tokens(*run)
+    least = 0 if scope.include_small else MAJOR_SHARE * max(sizes.values(), default=0)
+    least = max(least, 2 * SMALLEST_SUMMARY)
+    return [run for run, size in sizes.items() if size >= least]
+
+
+def size_without(view: View, runs: Sequence[Run]) -> int:
+    """Return the view's tokens without these runs, with their bridges."""
+    bridges = sum(view.needs_bridge(start) for start, _ in runs)
+    bridge_tokens = bridges * view.bridge.tokens if view.bridge is not None else 0
+    return view.size() - sum(view.shown_tokens(*run) for run in runs) + bridge_tokens
+
+
+class Rooms(NamedTuple):
+    """Tokens for the texts of a plan."""
+
+    all: int
+    """All texts together."""
+    prose: int
+    """Asked of the model."""
+    quotes: int
+    """Quotes beside a prose, at most."""
+    spare: int = 0
+    """Beyond a text's room, for prose longer than asked."""
+
+
+def jobs_for(
+    view: View, runs: Sequence[Run], needs: Sequence[int], rooms: Rooms
+) -> tuple[Job, ...]:
+    """Return the jobs of runs, which share the room by need.
+
+    Only the largest run gets prose, the newest of equal ones: one compression asks a model for
+    one summary.
+    """
+    sizes = [view.original_tokens(*run) for run in runs]
+    main = max(range(len(runs)), key=lambda n: (sizes[n], n), default=0)
+    proses = [rooms.prose if n == main else 0 for n in range(len(runs))]
+    shares = _share_room(proses, needs, sizes, rooms.all)
+    planned = zip(runs, shares, proses, strict=True)
+    return tuple(_job_for(view, run, share, prose, rooms) for run, share, prose in planned)
+
+
+def _job_for(view: View, run: Run, share: int, prose: int, rooms: Rooms) -> Job:
+    """Return a run's job; without `prose` no model is asked."""
+    room = min(share, view.shown_tokens(*run) - 1)
+    folds = view.summaries_in(run)
+    # A fold's prose carries more than one segment's did.
+    prose *= 2 if any(segment.method == "model" for segment in folds) else 1
+    prose = max(1, min(prose, int(room * PROSE_SHARE))) if prose else 0
+    return Job(*run, room, min(room, rooms.quotes), rooms.spare, prose, folds)
+
+
+def _share_room(
+    proses: Sequence[int], needs: Sequence[int], sizes: Sequence[int], room: int
+) -> list[int]:
+    """Share the room: minimum, then prose, then quotes, then by size."""
+    shares = [SMALLEST_SUMMARY for _ in sizes]
+    for wanted in (proses, needs, sizes):
+        left, whole = max(0, room - sum(shares)), max(1, sum(wanted))
+        spare = left if wanted is sizes else min(left, sum(wanted))
+        shares = [own + spare * want // whole for own, want in zip(shares, wanted, strict=True)]
+    return shares
+
+
+# -------------------------------------------------------------- costs and savings
+
+
+@dataclass(frozen=True)
+class Balance:
+    """What one compression costs, and what it saves later."""
+
+    cost: float
+    """Its summaries, and the view that the provider reads again; below 0 with a cold cache."""
+    saving: float
+    """Each later request costs that much less."""
+    requests: float | None
+    """Later requests that count, by the session's pace; None: unknown, or the cache is cold."""
+
+    @property
+    def pays(self) -> bool:
+        """Return whether the requests that count save what the compression costs."""
+        return self.requests is None or self.cost <= self.saving * self.requests
+
+    def __str__(self) -> str:
+        now = "saves" if self.cost < 0 else "costs"
+        cost, saving = (
+            f"{amount:.6f}" if 0 < amount < 0.001 else f"{amount:.3f}"
+            for amount in (abs(self.cost), self.saving)
+        )
+        return f"compressing now {now} {cost} $, saves {saving} $ a request"
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Prices of one token, and the pace of the session."""
+
+    cached: float
+    """Input that the provider's cache has."""
+    written: float
+    """Input that the provider's cache has not."""
+    summary_input: float = 0.0
+    summary_output: float = 0.0
+    growth: float | None = None
+    """Tokens that a request adds to the transcript; None: unknown."""
+    is_cold: bool = False
+    """Whether the next request finds the cache cold."""
+    cold_share: float = 0.0
+    """Share of requests that find the cache cold."""
+
+    def balance(self, freed: int, reread: int, read: int = 0, prose: int = 0) -> Balance:
+        """Return the balance of a compression.
+
+        Args:
+            freed: tokens by which the view shrinks.
+            reread: tokens of the new view after its first change, which no cache has.
+            read: tokens that the summarizer reads.
+            prose: tokens that the summarizer writes.
+        """
+        cost = read * self.summary_input + prose * self.summary_output
+        cost += -freed * self.written if self.is_cold else reread * (self.written - self.cached)
+        price = self.cached + self.cold_share * (self.written - self.cached)
+        # The cheapest moment to compress is when carrying the tokens has cost as much as freeing
+        # them. With steady growth half of them were carried on average, hence the 2.
+        requests = freed / self.growth / 2 if self.growth else None
+        # With a cold cache only the trigger decides: a later compression meets a warm cache and
+        # costs more (tests/benchmarks/price).
+        requests = None if self.is_cold else requests
+        return Balance(cost, freed * price, requests)

@@ -19,11 +19,12 @@ from dataclasses import replace
 from itertools import chain
 
 from ..errors import BudgetTooSmall
-from .budget import FORCED_SHARE, Budget
-from .jobs import (
+from .budget import (
     ALL,
+    FORCED_SHARE,
     PROSE_SHARE,
     SMALLEST_SUMMARY,
+    Budget,
     Measures,
     Plan,
     Rooms,

@@ -16,8 +16,7 @@ from .budget import Budget
 from .excerpts import excerpt_results, large_results
 from .frame import IN_REACH, frame_summary
 from .masks import MASK, SAMPLE_REFERENCE, mask_results, maskable_results
-from .tiles import Run
-from .view import View
+from .view import Run, View
 
 MOST_CHARS_PER_TOKEN = 6  # in prose of any language
 

@@ -13,14 +13,14 @@ from typing import NamedTuple
 from ..concurrency import computed_once
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall
-from .budget import Budget
-from .jobs import (
+from .budget import (
     ALL,
     FOLD_LARGE,
     NEW,
     NEW_LARGE,
     PROSE_SHARE,
     SMALLEST_SUMMARY,
+    Budget,
     Measures,
     Plan,
     Rooms,
@@ -29,8 +29,7 @@ from .jobs import (
     replaceable_runs,
     size_without,
 )
-from .tiles import Run
-from .view import View, largest_fixed
+from .view import Run, View, largest_fixed
 
 # -------------------------------------------------------------- the tail
 

@@ -59,7 +59,7 @@ def commit_for_ever(url: str, seed: int, report: Connection) -> None:
 def compress_for_ever(url: str, seed: int, report: Connection) -> None:
     """Compress a growing conversation without a model; report each epoch."""
     # A killed writer's lease is not measured.
-    commit.hold_lease = functools.partial(hold_lease, seconds=0.2)  # type: ignore[attr-defined]
+    commit.hold_lease = functools.partial(hold_lease, seconds=0.2)
     config = CompressorConfig(
         context_window=3_000, namespace=NAMESPACE, protect_last_n_tokens=500, store_url=url
     )

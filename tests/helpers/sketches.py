@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from praison_compressor import Segment
 from praison_compressor.messages import Message, digest, read_transcript
-from praison_compressor.view.budget import Budget
-from praison_compressor.view.jobs import Plan
+from praison_compressor.view.budget import Budget, Plan
 from praison_compressor.view.plan import plan
 from praison_compressor.view.view import View
 from tests.helpers.transcripts import call

@@ -7,7 +7,7 @@ import pytest
 from praison_compressor import LedgerConflict, MemoryStore, Segment, SessionNotFound, Usage
 from praison_compressor.ledger import BLANK, GENESIS, Entry
 from praison_compressor.ledger.segments import chain_faults, seal
-from praison_compressor.view.tiles import lay_summaries
+from praison_compressor.view.view import lay_summaries
 from tests.helpers.talks import NAMESPACE, segment, talk, verify
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from praison_compressor import BudgetTooSmall, CompressResult, ContextCompressor
 from praison_compressor.messages import Message, text_of
-from praison_compressor.view.jobs import Plan
+from praison_compressor.view.budget import Plan
 from praison_compressor.view.view import View
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.sketches import budget, laid, planned
