@@ -3,13 +3,12 @@
 In the order in which data passes the modules:
 
 - `protocol`: the values: `Brief` (all input of a summary), `Summarizer`, `SegmentText`
-- `writer`: ask one model after another, else quotes alone; the circuit breaker
-- `composition`: prose and quotes, fitted into the room
+- `writer`: ask one model after another, else quotes alone; the circuit breaker; prose and quotes,
+  fitted into the room
 - `segment_parts`: ask for a long segment in parts, and merge their summaries
 - `prompts`: the prompts, and messages as text
 - `model_calls`: ask one model until a text is accepted; learn its window
 - `litellm_client`: the auxiliary model's answers, and routes of the host's requests, by litellm
 - `reasoning`: strip a model's reasoning from its answer
-- `validation`: accept or refuse an answer
-- `word_overlap`: compare an answer's words, and their order, with the segment's
+- `validation`: accept or refuse an answer; compare its words, and their order, with the segment's
 """
