@@ -26,8 +26,7 @@ assert not provider.refused  # as it refuses what has more than 8,000 tokens
 ```
 
 - `server`: `LocalProvider`, which admits, counts and answers requests
-- `chat`: OpenAI's chat completions
-- `checks`: what the API refuses
+- `checks`: OpenAI's chat completions, and what the API refuses
 - `replies`: requests, replies and ready-made models
 """
 

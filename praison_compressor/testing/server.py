@@ -18,8 +18,7 @@ from typing import Any, TypeAlias
 from aiohttp import web
 
 from ..tokens.counter import TokenCounter
-from .chat import ChatCompletions
-from .checks import Refusal, Rules, parse_body
+from .checks import ChatCompletions, Refusal, Rules, parse_body
 from .replies import Answer, Answerer, Asked, Broken, Failure, Recorded, Reply, Worker
 
 RouteMatch: TypeAlias = str | Callable[[Asked], bool]
