@@ -9,9 +9,9 @@ Its modules, from the command line inwards:
 - `demo`: demo; `demo_agent`: the agent that it watches
 - `doctor`: doctor; `agent_trial`: the agent that it runs
 - `store_commands`: sessions, lineage, search, restore, verify, forget; `show`: show
-- `parameters`: the parameters that commands share; `store_access`: the store that they name
-- `transcripts`: files with messages: read and written
-- `terminal`: what is printed: tables, JSON, errors and their exit codes
+- `parameters`: the parameters that commands share; the store that they name
+- `terminal`: what is printed: tables, JSON, errors and their exit codes; files with messages: read
+  and written
 """
 
 from .app import build, main

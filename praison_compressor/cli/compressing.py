@@ -22,15 +22,16 @@ from .parameters import (
     AS_JSON,
     TranscriptArguments,
     command,
+    open_ledger,
     option,
     with_config,
     with_guessed_window,
     with_transcript,
 )
-from .store_access import open_ledger
 from .terminal import (
     Block,
     Table,
+    check_writable,
     money,
     mute_log,
     number,
@@ -38,8 +39,8 @@ from .terminal import (
     print_answer,
     progress_bar,
     with_title,
+    write_messages,
 )
-from .transcripts import check_writable, write_messages
 
 
 @command

@@ -22,8 +22,7 @@ from ..errors import CompressorError, ConfigError
 from ..messages.display import one_line, pluralize
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
-from .parameters import AS_JSON, command, with_config
-from .store_access import open_ledger
+from .parameters import AS_JSON, command, open_ledger, with_config
 from .terminal import (
     FOUND_FAULT,
     Line,

@@ -25,17 +25,27 @@ from .compressing import summary_of
 from .parameters import (
     AS_JSON,
     CONVERSATION,
+    Tenant,
     command,
+    open_ledger,
     option,
     with_config,
     with_guessed_window,
     with_tenant,
 )
 from .report_data import ReportData, data_of_session, data_of_transcript
-from .store_access import Tenant, open_ledger
 from .store_commands import tree_rows
-from .terminal import Unusable, money, mute_log, number, print_answer, progress_bar, undone_note
-from .transcripts import load_transcript, write_text
+from .terminal import (
+    Unusable,
+    load_transcript,
+    money,
+    mute_log,
+    number,
+    print_answer,
+    progress_bar,
+    undone_note,
+    write_text,
+)
 
 
 @command

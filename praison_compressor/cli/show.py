@@ -16,8 +16,7 @@ from ..recall.layout import split_lines
 from ..recall.references import REFERENCE_HELP, Reference, parse_reference
 from ..summaries.prompts import render_messages
 from ..view.frame import unframe
-from .parameters import AS_JSON, command, option, with_tenant
-from .store_access import SCREEN_TOKENS, Tenant
+from .parameters import AS_JSON, SCREEN_TOKENS, Tenant, command, option, with_tenant
 from .terminal import Block, Table, Unusable, print_answer, with_title
 
 if TYPE_CHECKING:

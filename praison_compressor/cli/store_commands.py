@@ -20,20 +20,30 @@ from ..recall.matches import snippet
 from ..recall.passages import query_terms
 from ..recall.references import Reference
 from ..view.frame import is_framed
-from .parameters import AS_JSON, STORE, command, option, with_tenant
-from .store_access import SCREEN_TOKENS, STORED_WHEN, Tenant, open_ledger
+from .parameters import (
+    AS_JSON,
+    SCREEN_TOKENS,
+    STORE,
+    STORED_WHEN,
+    Tenant,
+    command,
+    open_ledger,
+    option,
+    with_tenant,
+)
 from .terminal import (
     FOUND_FAULT,
     Block,
     Line,
     Table,
     Unusable,
+    load_transcript,
     number,
     print_answer,
     print_complaint,
     undone_note,
+    write_messages,
 )
-from .transcripts import load_transcript, write_messages
 
 
 @command

@@ -6,8 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 from praison_compressor.testing import Asked, Failure, Recorded, Refusal, Reply, Rules
-from praison_compressor.testing.chat import ChatCompletions, call_id, split_for_stream, sse
-from praison_compressor.testing.checks import check_alternation
+from praison_compressor.testing.checks import (
+    ChatCompletions,
+    call_id,
+    check_alternation,
+    split_for_stream,
+    sse,
+)
 from praison_compressor.testing.replies import JSON
 
 from .anthropic_checks import (

@@ -5,10 +5,11 @@ from typing import Any
 
 from praison_compressor.messages.responses import to_messages
 from praison_compressor.testing import Asked, Recorded, Refusal, Reply, Rules
-from praison_compressor.testing.chat import ChatCompletions, call_id, split_for_stream, sse
 from praison_compressor.testing.checks import (
+    ChatCompletions,
     as_array,
     as_object,
+    call_id,
     check_alternation,
     check_call_arguments,
     check_content,
@@ -18,6 +19,8 @@ from praison_compressor.testing.checks import (
     refuse_missing,
     refuse_type,
     refuse_value,
+    split_for_stream,
+    sse,
     string_under,
 )
 from praison_compressor.testing.replies import JSON
