@@ -18,7 +18,7 @@ from ..errors import BudgetTooSmall, LedgerConflict, LedgerError
 from ..ledger.segments import Session
 from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
-from ..view.excerpts import shorten_messages
+from ..view.masks import shorten_messages
 from ..view.view import View
 from .background import Background
 from .commit import Committer, SkipReports, dropped_messages, is_inside_hook

@@ -4,9 +4,8 @@ Nothing here calls a model or writes.
 
 - `view`: `View`, a transcript with its tiles, counted: the segments laid along it, by digest and
   position
-- `masks`: old tool outputs as one line each
-- `excerpts`: results that are too large, as their first and last lines; messages too long for the
-  window, cut in their middle
+- `masks`: old tool outputs as one line each; results that are too large, as their first and last
+  lines; messages too long for the window, cut in their middle
 - `budget`: the values of a plan: what a view may take; which runs are replaced, in which room;
   what that costs, and saves later
 - `renderer`: masks and excerpts rendered; the sizes of all texts that replace messages

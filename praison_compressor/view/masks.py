@@ -1,19 +1,42 @@
-"""Replace old tool outputs by one line each, by policy."""
+"""Mask old tool results as one line; excerpt large ones; cut messages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import functools
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from itertools import accumulate, takewhile
+from typing import Any, NamedTuple
 
 from ..config import POLICIES, CompressorConfig
-from ..messages import Message, ToolCall, is_result, result_text, text_of, to_plain, tool_calls_of
+from ..messages import (
+    Message,
+    ToolCall,
+    is_result,
+    is_system,
+    result_text,
+    text_of,
+    to_plain,
+    tool_calls_of,
+)
 from ..messages.calls import call_text
-from ..messages.display import pluralize
-from ..messages.shapes import MASK_OPENS, is_result_block, replace_surrogates, result_blocks
-from ..messages.shortening import cut_line
+from ..messages.display import message_as_text, pluralize
+from ..messages.shapes import (
+    MASK_OPENS,
+    is_result_block,
+    makes_calls,
+    media_count,
+    replace_surrogates,
+    result_blocks,
+)
+from ..messages.shortening import cut_line, with_shorter_calls
 from ..messages.speakers import without_notes
 from ..quotes import deciding_line
+from ..quotes.output_lines import TALLY, is_failure
+from ..recall.layout import split_lines
+from .frame import LEFT_OUT, READ_ON
 
 CALL_CHARS = 100
 DECIDING_CHARS = 80
@@ -169,3 +192,255 @@ def rewrite_results(calls: CallsById, message: Message, rewrite: Rewrite) -> Mes
             if len(text) < len(str(part.get("content") or "")):
                 blocks[place] = {**part, "content": text}
     return replace_surrogates(to_plain({**message, "content": blocks}))
+
+
+# -------------------------------------------------------------- excerpts
+
+
+class TooLarge(NamedTuple):
+    """The results of a message that are too large."""
+
+    calls: CallsById
+    kept_tokens: int
+    """Tokens that the excerpt may take."""
+
+
+EXCERPT_SHARE = 0.25  # an excerpt's share of the size limit
+
+
+def large_results(
+    messages: Sequence[Message],
+    tokens: Sequence[int],
+    steps: Iterable[range],
+    config: CompressorConfig,
+    most: int,
+) -> dict[int, TooLarge]:
+    """Return the results and calls that are too large, by message index.
+
+    `most` limits one result, in tokens. All results of a step together may take 2 * `most`, and so
+    may all calls of a message. Results of "keep" tools stay. Results with pictures or files stay
+    too, because the archive returns text only.
+    """
+    large: dict[int, TooLarge] = {}
+    for step in steps:
+        if sum(tokens[step.start : step.stop]) > most:
+            large |= _large_in_step(messages, tokens, step, config, most)
+    return large
+
+
+def _large_in_step(
+    messages: Sequence[Message],
+    tokens: Sequence[int],
+    span: range,
+    config: CompressorConfig,
+    most: int,
+) -> dict[int, TooLarge]:
+    step = messages[span.start : span.stop]
+    results = {
+        span.start + at: _calls_not_kept(calls.values(), config)
+        for at, calls in results_with_calls(step)
+        if not media_count(step[at])
+    }
+    sizes = {index: tokens[index] for index in results if results[index]}
+    limit = most
+    if sum(min(size, most) for size in sizes.values()) > 2 * most:
+        limit = 2 * most // len(sizes)
+    kept_tokens = int(limit * EXCERPT_SHARE)
+    large = {n: TooLarge(results[n], kept_tokens) for n, size in sizes.items() if size > limit}
+    calls = _calls_not_kept(tool_calls_of(step[0]), config)
+    outweigh = sum(len(call.arguments) for call in calls.values()) > len(text_of(step[0]))
+    if tokens[span.start] > 2 * most and outweigh:
+        large[span.start] = TooLarge(calls, int(most * EXCERPT_SHARE))
+    return large
+
+
+def _calls_not_kept(calls: Iterable[ToolCall], config: CompressorConfig) -> CallsById:
+    return {call.id: call for call in calls if policy_of(call.name, config) != KEEP}
+
+
+def excerpt_results(large: TooLarge, message: Message, tokens: int, reference: str) -> Message:
+    """Return the message, each result as its first and last lines.
+
+    A call's long argument strings are cut in the middle; the arguments stay JSON. The gap states
+    its size and its `reference`, which is "" if the agent cannot read it. `tokens` are the
+    message's.
+    """
+    whole = message_as_text(message)
+    density = len(whole) / max(1, tokens)
+    half = int(large.kept_tokens * density / len(large.calls)) // 2
+    if makes_calls(message):
+        way_back = f"{reference} has them" if reference else ""
+        shorten = functools.partial(leave_out_middle, reason=way_back)
+        shorter = with_shorter_calls(message, 2 * half, shorten, large.calls)
+        return replace_surrogates(to_plain(shorter))
+    length = len(split_lines(whole))
+
+    def excerpt(call: ToolCall, result: Message, before: Sequence[Any]) -> str:
+        text = result_text(result) if is_result(result) else text_of(result)
+        gap = _gap_in(text, call, half)
+        if gap is None:
+            return text
+        above = len(split_lines(earlier)) if (earlier := text_of({"content": list(before)})) else 0
+        first, last = above + gap.first, above + gap.last
+        way_back = READ_ON.format(f"{reference}:{first}-{last}") if reference else ""
+        size = int((gap.end - gap.start) / density)
+        marks = [LEFT_OUT.format(f"{first:,}", f"{last:,}", f"{length:,}", f"{size:,}", way_back)]
+        if gap.quoted:
+            marks.append(f"[line {above + gap.quoted_at:,}] {gap.quoted}")
+        return "\n".join([text[: gap.start].rstrip("\n"), *marks, text[gap.end :]])
+
+    return rewrite_results(large.calls, message, excerpt)
+
+
+class _Gap(NamedTuple):
+    """The middle of a text that an excerpt leaves out."""
+
+    start: int
+    """Its first character."""
+    end: int
+    first: int
+    """Its first line, from 1."""
+    last: int
+    quoted: str = ""
+    """Its deciding line, which the excerpt shows."""
+    quoted_at: int = 0
+
+
+QUOTED_CHARS = 150  # characters of a gap's deciding line with its number, at most
+
+
+def _gap_in(text: str, call: ToolCall, half: int) -> _Gap | None:
+    """Return what an excerpt with `half` characters at each end leaves out.
+
+    The deciding line shortens the first part by `QUOTED_CHARS`.
+    """
+    lines = split_lines(text)
+    ends = _line_ends(text, lines)
+    before, after = _lines_within(lines, half), len(lines) - _lines_within(lines[::-1], half)
+    if before >= after:
+        return None
+    end = ends[after - 1]
+    at = _deciding_place(call, text, ends[before - 1], end) if half > 2 * QUOTED_CHARS else -1
+    if at < 0:
+        return _Gap(ends[before - 1], end, before + 1, after)
+    number = bisect_right(ends, at)
+    before = _lines_within(lines, half - QUOTED_CHARS)
+    quoted = cut_line(lines[number], QUOTED_CHARS - len(f"[line {number:,}] "))
+    return _Gap(ends[before - 1], end, before + 1, after, quoted, number + 1)
+
+
+def _deciding_place(call: ToolCall, text: str, start: int, end: int) -> int:
+    """Return the place of a failure or tally, or -1."""
+    for part in _EXIT_CODE.sub("", deciding_line(call, text)).split(" … "):
+        # A quoted line has single spaces.
+        words = r"\s+".join(map(re.escape, part.split()))
+        place = re.compile(words).search(text, start, end)
+        if place and (is_failure(part) or TALLY.search(part)):
+            return place.start()
+    return -1
+
+
+_EXIT_CODE = re.compile(r"\Aexit code \S+: ")
+
+
+def _lines_within(lines: Sequence[str], chars: int) -> int:
+    """Return how many of the first lines fit `chars`; at least one."""
+    sizes = accumulate(len(line) + 1 for line in lines)
+    return max(1, sum(1 for _ in takewhile(lambda size: size <= chars, sizes)))
+
+
+def _line_ends(text: str, lines: Sequence[str]) -> list[int]:
+    """Return where each line of a text ends, its break included."""
+    ends, at = [], 0
+    for line in lines:
+        at += len(line)
+        at += text.startswith("\n", at)  # a wrapped line ends without a break
+        ends.append(at)
+    return ends
+
+
+# -------------------------------------------------------------- messages too long for the window
+
+CountMessages = Callable[[Sequence[Message]], int]
+
+LEAST_CUT_CHARS = 200
+
+
+def shorten_messages(
+    messages: Sequence[Message], limit: int, count: CountMessages
+) -> list[Message]:
+    """Return the messages, the longest texts cut to fit `limit`.
+
+    Cut in this order until the list fits: tool results and user messages after the first; all but
+    system messages and the newest message; all messages; the arguments of calls. Where nothing
+    fits, the shortest possible list is returned.
+    """
+    every = range(len(messages))
+    users = [index for index in every if messages[index].get("role") == "user"]
+    later = {*users[1:], *(index for index in every if is_result(messages[index]))}
+    not_newest = {index for index in every[:-1] if not is_system(messages[index])}
+    shortened = list(messages)
+    for targets in (later, not_newest, every):
+        if count(shortened) <= limit:
+            return shortened
+        shortened = _cut_evenly(messages, targets, limit, count, _cut_message)
+    if count(shortened) <= limit or not any(map(makes_calls, messages)):
+        return shortened
+    cut_calls = functools.partial(with_shorter_calls, shorten=leave_out_middle)
+    return _cut_evenly(shortened, every, limit, count, cut_calls)
+
+
+def _cut_evenly(
+    messages: Sequence[Message],
+    targets: Collection[int],
+    limit: int,
+    count: CountMessages,
+    cut: Callable[[Message, int], Message],
+) -> list[Message]:
+    """Return the list with targets cut to the largest length that fits."""
+
+    def cut_to(chars: int) -> list[Message]:
+        return [cut(m, chars) if n in targets else m for n, m in enumerate(messages)]
+
+    low = LEAST_CUT_CHARS
+    high, best = max([low, *(_longest_text(messages[index]) for index in targets)]), cut_to(low)
+    while high - low > max(50, low // 50):
+        middle = (low + high) // 2
+        tried = cut_to(middle)
+        if count(tried) <= limit:
+            best, low = tried, middle
+        else:
+            high = middle
+    return best
+
+
+def _longest_text(message: Message) -> int:
+    arguments = (len(call.arguments) for call in tool_calls_of(message))
+    return max([len(str(message.get("content") or "")), *arguments])
+
+
+def _cut_message(message: Message, chars: int) -> Message:
+    content = message.get("content")
+    if isinstance(content, str):
+        return {**message, "content": leave_out_middle(content, chars)}
+    if isinstance(content, list):
+        return {**message, "content": [_cut_part(part, chars) for part in content]}
+    return message
+
+
+def _cut_part(part: Any, chars: int) -> Any:
+    if isinstance(part, dict) and part.get("type") in ("text", "input_text"):
+        return {**part, "text": leave_out_middle(str(part.get("text") or ""), chars)}
+    if is_result_block(part):
+        return _cut_message(part, chars)
+    return part
+
+
+def leave_out_middle(text: str, chars: int, reason: str = "too long for the window") -> str:
+    """Replace a text's middle by a note of its size and reason."""
+    if len(text) <= chars:
+        return text
+    half = chars // 2
+    left_out = f"{len(text) - 2 * half:,} characters left out"
+    note = f"{left_out}: {reason}" if reason else left_out
+    return f"{text[:half]}\n[… {note} …]\n{text[-half:]}"

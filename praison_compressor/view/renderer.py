@@ -13,9 +13,15 @@ from ..messages.speakers import spoken_parts
 from ..quotes import read_quotes
 from ..tokens.counter import TokenCounter
 from .budget import Budget
-from .excerpts import excerpt_results, large_results
 from .frame import IN_REACH, frame_summary
-from .masks import MASK, SAMPLE_REFERENCE, mask_results, maskable_results
+from .masks import (
+    MASK,
+    SAMPLE_REFERENCE,
+    excerpt_results,
+    large_results,
+    mask_results,
+    maskable_results,
+)
 from .view import Run, View
 
 MOST_CHARS_PER_TOKEN = 6  # in prose of any language
