@@ -205,7 +205,7 @@ async def ask_hook(hook: Hook | None, event: Event, key: SessionKey) -> str | Li
     return None
 
 
-# -------------------------------------------------------------- none, and why
+# -------------------------------------------------------------- skips
 
 
 @dataclass(frozen=True)

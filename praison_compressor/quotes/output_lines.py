@@ -1,4 +1,4 @@
-"""Choose which words of a tool's output are quoted, unchanged.
+"""Choose which words of outputs are quoted; make the sections of calls.
 
 A short output is quoted whole. Of a longer one the lines are chosen by their form: an error's line,
 a tally, the last line that is no footer. A wrong choice costs room, never truth.
