@@ -28,6 +28,8 @@ SEARCH, READ = "search_conversation_archive", "read_conversation_archive"
 """The tools' names."""
 SEARCH_TOKENS, READ_TOKENS, RANGE_TOKENS = 400, 400, 600
 """Default tokens of a search, of a read, and of a read of named lines or several messages."""
+UNCUT_SHARE = 1.25
+"""A text up to this many times the default size is returned whole, as a second read costs more."""
 TEXT_TOKENS, TABLE_TOKENS = 300, 100
 """Size of a search's answer without a table, and what a table may add."""
 TURN_TOKENS = 4_000
@@ -38,6 +40,8 @@ FOOTER_TOKENS = 14
 IN_VIEW = 3
 """Messages in view that are named if nothing matches."""
 
+_CUT = re.compile(r"^(?:\[… |\((?:go on|cut at|more|the rest)\b)", re.M)
+"""A line that says what is left out."""
 _QUOTE_MARKS = "\"'`“”"
 _BETWEEN_REFERENCES = re.compile(r"\s*(?:[,;]|\band\b)\s*(?=\W*s\d)|\s+(?=\W?s\d)")
 
@@ -70,13 +74,22 @@ class Recall:
     def read(self, reference: str = "", budget: int = 0, about: str = "") -> str:
         """Return the text at the references; "" lists the segments.
 
-        With `about`, only passages of long messages. A `budget` of 0 is the default.
+        With `about`, only passages of long messages. A `budget` of 0 is the default, or a little
+        more where nothing is cut then.
         """
         references = list(dict.fromkeys(_BETWEEN_REFERENCES.split(reference.strip())))
-        budget = budget or _usual_tokens(references, about.strip())
-        return self._answer_within_turn(
-            budget, lambda archive, room: self._read(archive, references, about.strip(), room)
-        )
+        about = about.strip()
+        usual = budget or _usual_tokens(references, about)
+        most = usual if budget or about else int(usual * UNCUT_SHARE)
+
+        def answer(archive: SessionArchive, room: int) -> str:
+            text = self._read(archive, references, about, room)
+            usual_room = usual - FOOTER_TOKENS
+            if room <= usual_room or not _CUT.search(text):
+                return text
+            return self._read(archive, references, about, usual_room)
+
+        return self._answer_within_turn(most, answer)
 
     def _answer_within_turn(self, budget: int, answer: Callable[[SessionArchive, int], str]) -> str:
         """Return the answer with its size, or a remark without budget."""

@@ -176,6 +176,21 @@ def test_a_message_that_fits_is_read_whole():
     assert PAGE in read("s1.1", tokens=800)
 
 
+def test_a_message_a_little_above_the_default_size_is_not_cut():
+    """A message is cut only if it exceeds a read's default size by more than a quarter."""
+    lines = [f"Line {n} says that pier {n} is free." for n in range(60)]
+    _, read = holding([user("\n".join(lines[:46])), user("\n".join(lines))])
+    assert 400 < count(read("s1.1")) <= 500
+    assert "…" not in read("s1.1")
+    assert count(read("s1.2")) <= 400
+    assert "s1.2:" in read("s1.2")
+
+
+def test_a_word_that_is_missing_is_named_without_its_comma(read):
+    """A remark names the missing words of `about` without the commas between them."""
+    assert "(not in s1.3: walrus)" in read("s1.3", about="pier, walrus,")
+
+
 @pytest.mark.parametrize(
     "asked",
     [
