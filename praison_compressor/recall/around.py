@@ -53,6 +53,11 @@ class Around:
         answered = (call for call in self._calls if call.is_answered)
         return [call for call in answered if call.at == at and call.answered_at != at]
 
+    def listed_after(self, ordinal: int) -> Reference | None:
+        """Return the lines that follow a whole listing in another one, or None."""
+        numbers = [n for n in line_numbers(self.lines(ordinal - self.start)) if n is not None]
+        return self.listed_at(ordinal, numbers[-1] + 1) if numbers else None
+
     def listed_at(self, ordinal: int, number: int) -> Reference | None:
         """Return lines from `number` on in another such listing, or None.
 

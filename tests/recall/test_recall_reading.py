@@ -116,6 +116,21 @@ def test_a_listing_goes_on_in_another_result():
     assert "goes on" not in search(f"{75 * 7919} a.py")
 
 
+@pytest.mark.parametrize("reference", ["s1.2", "s1.2:15-20"])
+def test_a_listing_that_is_read_to_its_end_names_where_it_goes_on(reference):
+    """A read of a listing's last lines names the result that has the lines after these."""
+    pieces = [
+        "\n".join(
+            f"{n}\t{'let total' if n % 20 else 'def f'} = {n}" for n in range(first, first + 20)
+        )
+        for first in (101, 121)
+    ]
+    _, read = holding([m for n, p in enumerate(pieces) for m in step(f"c{n}", p, path="a.py")])
+    assert "\n(goes on at s1.4:1-20)\n" in read(reference)
+    assert "goes on" not in read("s1.2:1-5")
+    assert "goes on" not in read("s1.4")
+
+
 def test_an_empty_result_is_said_to_be_empty():
     """A result without text is marked, read with its call or alone."""
     search, read = holding(step("c", "", path="pier.md"))
