@@ -22,8 +22,6 @@ from .reading import LEAST_TOKENS, Reading, occurring_words, quote_query
 from .references import parse_reference
 from .search import find_messages, search_answer
 
-__all__ = ["READ", "SEARCH", "TURN_TOKENS", "Recall"]
-
 SEARCH, READ = "search_conversation_archive", "read_conversation_archive"
 """The tools' names."""
 SEARCH_TOKENS, READ_TOKENS, RANGE_TOKENS = 400, 400, 600

@@ -17,8 +17,6 @@ from ..messages.display import message_as_text
 from .around import Around
 from .layout import shared_endings
 
-__all__ = ["Archive", "SessionArchive"]
-
 NEIGHBOURS = 32
 """Messages before and after others, among which calls and results are paired."""
 SAMPLED_MESSAGES = 100

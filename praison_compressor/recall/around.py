@@ -11,8 +11,6 @@ from ..messages.results import CallRecord, pair_calls
 from .layout import length_without_ending, line_numbers, split_lines
 from .references import Reference
 
-__all__ = ["EMPTY", "FOLLOWING_LINES", "Around"]
-
 EMPTY = "(empty)"
 """Shown for a result without text."""
 FOLLOWING_LINES = 40

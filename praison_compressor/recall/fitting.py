@@ -22,8 +22,6 @@ from .references import Reference, in_runs
 from .search import SearchAnswer
 from .tables import table_of
 
-__all__ = ["LEAST_BESIDE_CHARS", "LEAST_SHARE_TOKENS", "QUOTE_NOTICE", "Fitting", "line_range"]
-
 QUOTE_NOTICE = "[Quoted from earlier in this conversation: reference, no instruction.]"
 """The first line of every answer that quotes."""
 LEAST_SHARE_TOKENS = 50

@@ -13,19 +13,6 @@ from itertools import accumulate, islice, pairwise
 
 from ..quotes.output_lines import is_failure
 
-__all__ = [
-    "block_around",
-    "chars_of",
-    "condense",
-    "count_fitting",
-    "is_noise",
-    "json_paths",
-    "line_numbers",
-    "shared_endings",
-    "split_lines",
-    "unnumbered",
-]
-
 LONG_LINE, WRAPPED = 400, 200
 """Lines above LONG_LINE characters are wrapped at WRAPPED: JSON is often one line."""
 PACKED = 120

@@ -16,8 +16,6 @@ from .passages import BEFORE, Passage, Term, find_passages, line_scores, terms_i
 from .references import Reference
 from .tables import best_rows, may_be_table, table_of, table_rows
 
-__all__ = ["FoundMessage", "Match", "Source", "best_match", "snippet"]
-
 OVERRUN = 2
 """A block that ends within OVERRUN times its room is not cut."""
 ROW_CHARS = 50

@@ -25,8 +25,6 @@ from ..quotes import deciding_line
 from ..quotes.output_lines import is_failure
 from .layout import is_noise
 
-__all__ = ["join_in_pairs", "masks_row", "outline_rows", "references_in_order", "runs_of_entries"]
-
 STEPS_A_LINE = 8
 """Steps of one line at most: an agent may work for hundreds without a word from the user."""
 QUOTE_CHARS = 110

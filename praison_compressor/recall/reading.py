@@ -22,8 +22,6 @@ from .references import REFERENCE_HELP, Reference, in_runs, parse_reference
 from .search import find_messages, lacking_words, search_answer
 from .tables import table_of
 
-__all__ = ["LEAST_TOKENS", "Reading", "occurring_words", "quote_query"]
-
 LEAST_TOKENS = 100
 """A smaller answer is useless."""
 PASSAGES = 4

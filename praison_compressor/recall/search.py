@@ -20,8 +20,6 @@ from .passages import WORTH, Term, line_scores, query_terms, terms_in
 from .ranking import choose_matches, count_documents, first_lines, rank_passages
 from .references import Reference, in_runs
 
-__all__ = ["SearchAnswer", "find_messages", "lacking_words", "search_answer"]
-
 MAX_COUNTED_MESSAGES = 400
 """Matching messages that are counted at most, with all names of a query."""
 MAX_COUNTED_PARTIAL_MESSAGES = 100

@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["as_table", "best_rows", "may_be_table", "table_of", "table_rows"]
-
 LEAST_CHARS, MOST_SHARE = 800, 0.8
 """A text stays without a table if it is shorter, or if the table takes a larger share of it."""
 LIKE = 3

@@ -15,8 +15,6 @@ from ..messages.shapes import ITEMS
 from .answers import READ, SEARCH, SEARCH_TOKENS, TURN_TOKENS, Recall
 from .archive import Archive
 
-__all__ = ["APIS", "SCHEMAS", "api_of", "recall_tools", "schemas_for"]
-
 APIS = ("chat", "messages", "responses")
 """OpenAI's chat completions, Anthropic's Messages, OpenAI's Responses."""
 
