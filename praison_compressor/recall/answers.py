@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from ..ledger.segments import Session
+from ..ledger.stores import Store
 from ..ledger.words import distinct_words
 from ..messages.display import message_as_text, truncate_line
-from .archive import Archive, SessionArchive
+from .archive import SessionArchive
 from .fitting import QUOTE_NOTICE, Fitting
 from .matches import snippet
 from .passages import query_terms
@@ -44,7 +45,7 @@ _BETWEEN_REFERENCES = re.compile(r"\s*(?:[,;]|\band\b)\s*(?=\W*s\d)|\s+(?=\W?s\d
 class Recall:
     """Searches and reads one session's archive within a budget of tokens."""
 
-    store: Callable[[], Archive]
+    store: Callable[[], Store]
     """Returns the store at each call."""
     session: Callable[[], Session]
     """Returns the session whose archive is read, at each call."""

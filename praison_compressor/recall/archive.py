@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from ..concurrency import computed_once
 from ..errors import LedgerError
 from ..ledger.segments import DROPPED, Entry, Session
-from ..ledger.stores import ALL_MESSAGES
-from ..ledger.words import Hit, distinct_words
+from ..ledger.stores import ALL_MESSAGES, Store
+from ..ledger.words import distinct_words
 from ..messages import Message
 from ..messages.display import message_as_text
 from .around import Around
@@ -25,32 +24,11 @@ COMPARED_WORDS = 5_000
 """Words of the newest segments that a query without a match is compared with."""
 
 
-class Archive(Protocol):
-    """The methods of a `Store` that recall calls."""
-
-    def originals(
-        self, session: Session, entry: Entry, wanted: slice = ALL_MESSAGES
-    ) -> list[Message] | None:
-        """Return an entry's messages, as `Store.originals` does."""
-
-    def search(
-        self,
-        namespace: str,
-        query: str,
-        session: str,
-        limit: int,
-        /,
-        *,
-        archived_only: bool = False,
-    ) -> list[Hit]:
-        """Return at most `limit` messages that match, as `Store.search` does."""
-
-
 @dataclass(frozen=True)
 class SessionArchive:
     """The messages that a session's segments replace."""
 
-    store: Archive
+    store: Store
     session: Session
 
     @property
@@ -60,7 +38,9 @@ class SessionArchive:
 
     def originals(self, entry: Entry, wanted: slice = ALL_MESSAGES) -> list[Message] | None:
         """Return an entry's messages, unwanted ones perhaps blank; None if forgotten."""
-        return self.store.originals(self.session, entry, wanted)
+        # A tombstone may be recall's alone, and its originals in the store.
+        forgotten = entry.is_forgotten
+        return None if forgotten else self.store.originals(self.session, entry, wanted)
 
     def around(self, segment: int, places: range) -> Around:
         """Return the messages at the ordinals with neighbours; none if damaged."""

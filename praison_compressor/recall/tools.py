@@ -9,11 +9,11 @@ from typing import Any
 
 from ..errors import CompressorError, ConfigError
 from ..ledger.segments import Session
+from ..ledger.stores import Store
 from ..messages import Message, tool_calls_of
 from ..messages.responses import ITEM_FIELDS
 from ..messages.shapes import ITEMS
 from .answers import READ, SEARCH, SEARCH_TOKENS, TURN_TOKENS, Recall
-from .archive import Archive
 
 APIS = ("chat", "messages", "responses")
 """OpenAI's chat completions, Anthropic's Messages, OpenAI's Responses."""
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 def recall_tools(
-    store: Callable[[], Archive],
+    store: Callable[[], Store],
     session: Callable[[], Session],
     count: Callable[[str], int],
     *,
