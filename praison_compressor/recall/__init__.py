@@ -5,8 +5,7 @@ In the order in which data passes the modules:
 - `references`: names of archived text, as s2.14:900-940
 - `layout`: a text's lines, long JSON by its members; noise goes first
 - `tables`: JSON of like objects, each key once
-- `around`: the messages around one, calls and results paired
-- `archive`: a session's archived messages, read from its store
+- `archive`: a session's archived messages, and those around one, calls and results paired
 - `passages`: the lines of a text that match a query
 - `matches`: the passages of found messages, referenced, narrowed and widened
 - `ranking`: these passages, best first; the ones to quote and to list

@@ -9,7 +9,7 @@ from ..ledger.segments import DROPPED
 from ..messages import Message
 from ..messages.display import message_as_text
 from ..messages.shortening import keep_ends
-from .around import EMPTY
+from .archive import EMPTY
 from .layout import (
     condense,
     count_fitting,

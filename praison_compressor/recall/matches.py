@@ -10,7 +10,7 @@ from ..concurrency import computed_once
 from ..ledger.words import Hit, distinct_words
 from ..messages import Message, tool_calls_of
 from ..messages.display import message_as_text, truncate_line
-from .around import FOLLOWING_LINES
+from .archive import FOLLOWING_LINES
 from .layout import block_around, chars_of, count_fitting, json_paths, unnumbered
 from .passages import BEFORE, Passage, Term, find_passages, line_scores, terms_in, weight_of
 from .references import Reference

@@ -11,8 +11,7 @@ from ..ledger.segments import DROPPED
 from ..ledger.words import Hit, distinct_words, document_of, find_hits
 from ..messages import Message
 from ..messages.display import message_as_text, truncate_line
-from .archive import SessionArchive
-from .around import Around
+from .archive import Around, SessionArchive
 from .fitting import LEAST_BESIDE_CHARS, LEAST_SHARE_TOKENS, QUOTE_NOTICE, Fitting, line_range
 from .layout import line_numbers, split_lines
 from .matches import FoundMessage

@@ -12,8 +12,7 @@ from ..ledger.words import distinct_words, missing_chunks
 from ..messages import ToolCall, result_text, tool_calls_of
 from ..messages.calls import argument_values, arguments_of
 from ..messages.display import call_as_text, message_as_text, one_line, truncate_line
-from .archive import SessionArchive
-from .around import EMPTY, Around
+from .archive import EMPTY, Around, SessionArchive
 from .layout import split_lines
 from .matches import FoundMessage, Match, best_match, snippet
 from .passages import WORTH, Term, line_scores, query_terms, terms_in
