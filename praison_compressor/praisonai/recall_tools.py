@@ -15,7 +15,7 @@ from typing import Any
 
 from ..errors import StoreUnavailable
 from ..ledger.segments import Session
-from ..recall.tools import SCHEMAS, recall_tools, schemas_for
+from ..recall.answers import SCHEMAS, recall_tools, schemas_for
 from .agent_ledger import agent_title
 from .conversation_finder import ConversationFinder
 from .conversations import Conversation

@@ -13,15 +13,14 @@ In the order in which data passes the modules:
 - `outlines`: a segment as one line for each stretch of work
 - `fitting`: lists, messages and lines within a budget of tokens
 - `reading`: the texts at references, or the passages about something
-- `answers`: the answers to a search and to a read, within a turn's budget
-- `tools`: the agent's two recall functions, and their schemas for each API
+- `answers`: the answers to a search and to a read, within a turn's budget; the agent's two
+  functions that ask for them, and their schemas for each API
 """
 
 from __future__ import annotations
 
-from .answers import READ, SEARCH, TURN_TOKENS, Recall
+from .answers import READ, SCHEMAS, SEARCH, TURN_TOKENS, Recall, recall_tools
 from .references import Reference, parse_reference
-from .tools import SCHEMAS, recall_tools
 
 __all__ = [
     "READ",
