@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from ..ledger.segments import Session
 from ..summaries.protocol import SegmentText
 from ..view.budget import Budget
-from ..view.jobs import Measures, Plan
+from ..view.jobs import Plan
 from ..view.plan import is_due, plan, plan_range
+from ..view.renderer import ResultRenderer
 from ..view.view import View
 from .choices import new_keeps, new_references, requested_references, resolve_choices
 from .prices import balance_of
@@ -115,7 +116,7 @@ class Previewed:
 
 
 def decide(
-    request: Request, view: View, measures: Measures, previewed: Previewed | None = None
+    request: Request, view: View, measures: ResultRenderer, previewed: Previewed | None = None
 ) -> Decision:
     """Return the decision, or the previewed one if the request commits it."""
     if previewed is not None and previewed.is_committed_by(request, view):

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..ledger.segments import Segment, Session, Usage
 from ..messages import Message, to_plain
-from ..recall.tools import api_of, schemas_for
+from ..recall.answers import api_of, schemas_for
 from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
 from ..tokens.models import prices_of

@@ -11,18 +11,14 @@ from ..ledger.segments import DROPPED
 from ..ledger.words import Hit, distinct_words, document_of, find_hits
 from ..messages import Message
 from ..messages.display import message_as_text, truncate_line
-from .archive import SessionArchive
-from .around import Around
+from .archive import Around, SessionArchive
 from .fitting import LEAST_BESIDE_CHARS, LEAST_SHARE_TOKENS, QUOTE_NOTICE, Fitting, line_range
-from .layout import line_numbers, split_lines
+from .layout import line_numbers, split_lines, table_of
 from .matches import FoundMessage
 from .outlines import join_in_pairs, masks_row, outline_rows, references_in_order, runs_of_entries
 from .passages import query_terms, terms_in
 from .references import REFERENCE_HELP, Reference, in_runs, parse_reference
 from .search import find_messages, lacking_words, search_answer
-from .tables import table_of
-
-__all__ = ["LEAST_TOKENS", "Reading", "occurring_words", "quote_query"]
 
 LEAST_TOKENS = 100
 """A smaller answer is useless."""

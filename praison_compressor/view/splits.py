@@ -21,7 +21,6 @@ from .jobs import (
     NEW_LARGE,
     PROSE_SHARE,
     SMALLEST_SUMMARY,
-    Measures,
     Plan,
     Rooms,
     Scope,
@@ -29,6 +28,7 @@ from .jobs import (
     replaceable_runs,
     size_without,
 )
+from .renderer import ResultRenderer
 from .tiles import Run
 from .view import View, largest_fixed
 
@@ -99,7 +99,7 @@ class SummaryPlanner:
 
     view: View
     budget: Budget
-    measures: Measures
+    measures: ResultRenderer
 
     def plan(self) -> Plan | None:
         """Return the plan, or None if nothing is gained.
