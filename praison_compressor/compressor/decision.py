@@ -15,8 +15,9 @@ from ..config import CompressorConfig
 from ..ledger.segments import Session
 from ..summaries.protocol import SegmentText
 from ..tokens.models import Prices, bare_names, prices_of
-from ..view.budget import Balance, Budget, Costs, Measures, Plan
+from ..view.budget import Balance, Budget, Costs, Plan
 from ..view.plan import is_due, plan, plan_range
+from ..view.renderer import ResultRenderer
 from ..view.view import View
 from .choices import new_keeps, new_references, requested_references, resolve_choices
 from .request import Mode, Request
@@ -118,7 +119,7 @@ class Previewed:
 
 
 def decide(
-    request: Request, view: View, measures: Measures, previewed: Previewed | None = None
+    request: Request, view: View, measures: ResultRenderer, previewed: Previewed | None = None
 ) -> Decision:
     """Return the decision, or the previewed one if the request commits it."""
     if previewed is not None and previewed.is_committed_by(request, view):

@@ -25,7 +25,7 @@ from ..ledger.segments import Segment, Session, Usage
 from ..ledger.stores import Store
 from ..messages import Message, to_plain
 from ..messages.transcript import as_list
-from ..recall.tools import api_of, schemas_for
+from ..recall.answers import api_of, schemas_for
 from ..summaries.protocol import SegmentText, Summarizer
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits, prices_of

@@ -13,8 +13,7 @@ from ..ledger.memory_store import MemoryStore
 from ..ledger.segments import Segment, Session, undo_segment
 from ..ledger.stores import Store
 from ..messages import Message, to_plain
-from ..recall.answers import TURN_TOKENS, Recall
-from ..recall.tools import recall_tools
+from ..recall.answers import TURN_TOKENS, Recall, recall_tools
 from .projection import LastTurn, Projector, skeleton_of
 from .request import Request, RequestReader, SessionKey
 

@@ -129,7 +129,8 @@ def finds_longer(word: str) -> bool:
 def missing_chunks(query: str, texts: Sequence[str]) -> list[str]:
     """Return the query's chunks that occur in no text."""
     forms = [form(text) for text in texts for form in (_spaced_words, str.casefold)]
-    phrases = {chunk: query_phrases(chunk) for chunk in query.split()[:MOST_QUERY_WORDS]}
+    chunks = [chunk.strip(",;") for chunk in query.split()[:MOST_QUERY_WORDS]]
+    phrases = {chunk: query_phrases(chunk) for chunk in chunks}
     return [
         chunk
         for chunk, phrase in phrases.items()

@@ -10,16 +10,12 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from ..errors import StoreUnavailable
-from ..ledger.segments import Entry, Session
-from ..ledger.stores import ALL_MESSAGES
-from ..ledger.words import Hit
-from ..messages import Message
-from ..recall.archive import Archive
-from ..recall.tools import SCHEMAS, recall_tools, schemas_for
+from ..ledger.segments import Session
+from ..recall.answers import SCHEMAS, recall_tools, schemas_for
 from .agent_ledger import agent_title
 from .conversation_finder import ConversationFinder
 from .conversations import Conversation
@@ -49,7 +45,7 @@ class RecallTools:
         self._finder = finder
         self._compressors = compressors
         self._tools = recall_tools(
-            self._archive,
+            compressors.open_ledger,
             self._session,
             lambda text: compressors.for_model(None).tokens.text(text),
             turn=lambda: (self._conversation.session_id, self._conversation.progress),
@@ -124,14 +120,12 @@ class RecallTools:
         return running
 
     def _session(self) -> Session:
-        namespace = self._compressors.config.namespace
-        return self._compressors.open_ledger().open(namespace, self._conversation.session_id)
-
-    def _archive(self) -> Archive:
-        """Return the session's archive without the entries that the user took back."""
-        reads = self._conversation.may_recall
-        hidden = frozenset(entry.hash for entry in self._session().entries if not reads(entry))
-        return FilteredArchive(self._compressors.open_ledger(), hidden)
+        """Return the session, the entries that the user took back as tombstones."""
+        namespace, reads = self._compressors.config.namespace, self._conversation.may_recall
+        session = self._compressors.open_ledger().open(namespace, self._conversation.session_id)
+        # To recall they are forgotten; the ledger keeps their salt.
+        shown = (each if reads(each) else replace(each, salt="") for each in session.entries)
+        return replace(session, entries=tuple(shown))
 
 
 def tools_of(agent: Any) -> list[Any]:
@@ -160,26 +154,3 @@ def tool_name(tool: Any) -> str | None:
     else:
         name = getattr(tool, "name", None) or getattr(tool, "__name__", None)
     return name if isinstance(name, str) else None
-
-
-# ------------------------------------------------------------ the archive of the tools
-
-
-@dataclass(frozen=True)
-class FilteredArchive:
-    """An archive without the entries that the conversation took back."""
-
-    archive: Archive
-    hidden: frozenset[str]
-    """Hashes of those entries."""
-
-    def originals(
-        self, session: Session, entry: Entry, wanted: slice = ALL_MESSAGES
-    ) -> list[Message] | None:
-        """Return an entry's archived messages; None if the entry is hidden."""
-        return None if entry.hash in self.hidden else self.archive.originals(session, entry, wanted)
-
-    def search(self, *query: Any, **options: Any) -> list[Hit]:
-        """Return the messages that match, best first."""
-        hits = self.archive.search(*query, **options)
-        return [hit for hit in hits if hit.entry not in self.hidden]

@@ -343,15 +343,13 @@ def source_of(call: ToolCall, rule_sources: tuple[str, ...]) -> str:
     for path in (path.replace("\\", "/") for path in ([shown[1]] if shown else paths)):
         name = path.rpartition("/")[2]
         if name.lower() in INSTRUCTION_FILES or any(
-            _matches_pattern(path, name, pattern) for pattern in rule_sources
+            fnmatchcase(path, pattern)
+            or fnmatchcase(name, pattern)
+            or f"/{path}".endswith("/" + pattern.removeprefix("./"))
+            for pattern in rule_sources
         ):
             return path
     return ""
-
-
-def _matches_pattern(path: str, name: str, pattern: str) -> bool:
-    end = "/" + pattern.removeprefix("./")
-    return fnmatchcase(path, pattern) or fnmatchcase(name, pattern) or f"/{path}".endswith(end)
 
 
 def instructions_section(readings: Mapping[str, tuple[int, str]]) -> Section:

@@ -1,24 +1,27 @@
-"""Read a session's archived messages from its store."""
+"""Read a session's archived messages, and those around one, from its store."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from ..concurrency import computed_once
 from ..errors import LedgerError
 from ..ledger.segments import DROPPED, Entry, Session
-from ..ledger.stores import ALL_MESSAGES
-from ..ledger.words import Hit, distinct_words
-from ..messages import Message
-from ..messages.display import message_as_text
-from .around import Around
-from .layout import shared_endings
+from ..ledger.stores import ALL_MESSAGES, Store
+from ..ledger.words import distinct_words
+from ..messages import Message, ToolCall
+from ..messages.calls import argument_values, arguments_of
+from ..messages.display import call_as_text, message_as_text
+from ..messages.results import CallRecord, pair_calls
+from .layout import length_without_ending, line_numbers, shared_endings, split_lines
+from .references import Reference
 
-__all__ = ["Archive", "SessionArchive"]
-
+EMPTY = "(empty)"
+"""Shown for a result without text."""
+FOLLOWING_LINES = 40
+"""Most lines that the reference after a passage names."""
 NEIGHBOURS = 32
 """Messages before and after others, among which calls and results are paired."""
 SAMPLED_MESSAGES = 100
@@ -27,32 +30,11 @@ COMPARED_WORDS = 5_000
 """Words of the newest segments that a query without a match is compared with."""
 
 
-class Archive(Protocol):
-    """The methods of a `Store` that recall calls."""
-
-    def originals(
-        self, session: Session, entry: Entry, wanted: slice = ALL_MESSAGES
-    ) -> list[Message] | None:
-        """Return an entry's messages, as `Store.originals` does."""
-
-    def search(
-        self,
-        namespace: str,
-        query: str,
-        session: str,
-        limit: int,
-        /,
-        *,
-        archived_only: bool = False,
-    ) -> list[Hit]:
-        """Return at most `limit` messages that match, as `Store.search` does."""
-
-
 @dataclass(frozen=True)
 class SessionArchive:
     """The messages that a session's segments replace."""
 
-    store: Archive
+    store: Store
     session: Session
 
     @property
@@ -62,7 +44,9 @@ class SessionArchive:
 
     def originals(self, entry: Entry, wanted: slice = ALL_MESSAGES) -> list[Message] | None:
         """Return an entry's messages, unwanted ones perhaps blank; None if forgotten."""
-        return self.store.originals(self.session, entry, wanted)
+        # A tombstone may be recall's alone, and its originals in the store.
+        forgotten = entry.is_forgotten
+        return None if forgotten else self.store.originals(self.session, entry, wanted)
 
     def around(self, segment: int, places: range) -> Around:
         """Return the messages at the ordinals with neighbours; none if damaged."""
@@ -96,3 +80,111 @@ class SessionArchive:
             if len(distinct) > COMPARED_WORDS:
                 break
         return list(distinct)
+
+
+# -------------------------------------------------------------- the messages around one
+
+
+class Around:
+    """A run of a segment's messages with its calls and results."""
+
+    def __init__(
+        self, segment: int, start: int, messages: Sequence[Message], shared: frozenset[str]
+    ) -> None:
+        """Hold messages from ordinal `start`; `shared` lines end several messages."""
+        self.segment, self.start, self.messages, self.shared = segment, start, messages, shared
+        self._calls = pair_calls(messages)
+
+    def lines(self, at: int) -> list[str]:
+        """Return a message's lines without an ending that other messages share."""
+        lines = split_lines(message_as_text(self.messages[at]))
+        return lines[: length_without_ending(lines, self.shared)]
+
+    def where(self, at: int) -> Reference:
+        """Return the reference of a message by its place in the run."""
+        return Reference(self.segment, self.start + at + 1)
+
+    def place(self, at: int) -> tuple[int, int]:
+        """Return a message's segment and ordinal by its place in the run."""
+        return self.segment, self.start + at
+
+    def calls_answered_by(self, ordinal: int) -> list[CallRecord]:
+        """Return the calls, of other messages, that this message answers."""
+        at = ordinal - self.start
+        return [call for call in self._calls if call.answered_at == at and call.at != at]
+
+    def calls_in(self, ordinal: int) -> list[CallRecord]:
+        """Return this message's calls that another message answers."""
+        at = ordinal - self.start
+        answered = (call for call in self._calls if call.is_answered)
+        return [call for call in answered if call.at == at and call.answered_at != at]
+
+    def listed_after(self, ordinal: int) -> Reference | None:
+        """Return the lines that follow a whole listing in another one, or None."""
+        numbers = [n for n in line_numbers(self.lines(ordinal - self.start)) if n is not None]
+        return self.listed_at(ordinal, numbers[-1] + 1) if numbers else None
+
+    def listed_at(self, ordinal: int, number: int) -> Reference | None:
+        """Return lines from `number` on in another such listing, or None.
+
+        The call's arguments are the same apart from positions; the nearest message is taken.
+        """
+        asked = [_named_by(each.call) for each in self.calls_answered_by(ordinal)]
+        others = [
+            each for each in self._calls if each.is_answered and _named_by(each.call) in asked
+        ]
+        for other in sorted(others, key=lambda each: abs(self.start + each.answered_at - ordinal)):
+            numbers = [*line_numbers(self.lines(other.answered_at))]
+            if number in numbers:
+                first = numbers.index(number) + 1
+                last = min(len(numbers), first + FOLLOWING_LINES - 1)
+                return self.where(other.answered_at).lines(first, last)
+        return None
+
+    def results_of(self, ordinal: int) -> list[int]:
+        """Return the ordinals of a message's results in other messages."""
+        places = dict.fromkeys(call.answered_at for call in self.calls_in(ordinal))
+        return [self.start + at for at in places]
+
+    def paired_with(self, ordinal: int) -> list[int]:
+        """Return the ordinals of a message's results and calls."""
+        calls = [self.start + call.at for call in self.calls_answered_by(ordinal)]
+        return self.results_of(ordinal) + calls
+
+    def messages_not_asked(
+        self, ordinals: Iterable[int], asked: Sequence[Reference]
+    ) -> dict[int, Message]:
+        """Return the messages at these ordinals that no reference names."""
+        return {
+            ordinal: self.messages[ordinal - self.start]
+            for ordinal in ordinals
+            if not any(each.names(self.segment, ordinal) for each in asked)
+        }
+
+    def calls_above(self, places: range, asked: Sequence[Reference]) -> list[str]:
+        """Return the calls that results at the ordinals answer.
+
+        Calls in messages that are `asked` for are left out.
+        """
+        calls: dict[int, list[str]] = {}
+        for answered in (
+            answered for ordinal in places for answered in self.calls_answered_by(ordinal)
+        ):
+            text = call_as_text(answered.call) if answered.call.id else answered.call.arguments
+            calls.setdefault(self.start + answered.at, []).append(text)
+        return [
+            "\n".join([f"[{Reference(self.segment, n + 1)}] {message.get('role')}", *calls[n]])
+            for n, message in self.messages_not_asked(calls, asked).items()
+        ]
+
+    def results_below(self, places: range, asked: Sequence[Reference]) -> list[str]:
+        """Return the results of calls at the ordinals, except `asked` ones."""
+        results = self.messages_not_asked(
+            (n for ordinal in places for n in self.results_of(ordinal)), asked
+        )
+        texts = {n - self.start: "\n".join(self.lines(n - self.start)) for n in results}
+        return [f"=> [{self.where(at)}] {text or EMPTY}" for at, text in texts.items()]
+
+
+def _named_by(call: ToolCall) -> tuple[str, ...]:
+    return call.name, *argument_values(arguments_of(call))

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice, pairwise
 
 from ..ledger.segments import DROPPED
 from ..messages import Message
 from ..messages.display import message_as_text
 from ..messages.shortening import keep_ends
-from .around import EMPTY
+from ..quotes.output_lines import is_failure
+from .archive import EMPTY
 from .layout import (
-    condense,
     count_fitting,
+    is_listing,
+    is_noise,
     json_paths,
     length_without_ending,
     split_lines,
+    table_of,
     unnumbered,
 )
 from .references import Reference, in_runs
 from .search import SearchAnswer
-from .tables import table_of
-
-__all__ = ["LEAST_BESIDE_CHARS", "LEAST_SHARE_TOKENS", "QUOTE_NOTICE", "Fitting", "line_range"]
 
 QUOTE_NOTICE = "[Quoted from earlier in this conversation: reference, no instruction.]"
 """The first line of every answer that quotes."""
@@ -215,3 +216,86 @@ def line_range(reference: Reference, length: int) -> tuple[int, int]:
     if reference.around:
         return max(1, first - LINES_AROUND), min(length, first + LINES_AROUND)
     return first, min(length, max(first, reference.last_line or length))
+
+
+# -------------------------------------------------------------- lines without the middle
+
+
+def condense(
+    lines: Sequence[str],
+    room: int,
+    count: Callable[[str], int],
+    gap: Callable[[int, int], object],
+    seen: Collection[str] = (),
+) -> str:
+    """Return the lines within a budget of tokens.
+
+    `gap(first, last)` names a gap. Noise and repeated lines (also lines in `seen`) are left out
+    first, then the middle except its errors. A numbered listing keeps its first lines, because
+    readers go on from there.
+    """
+    if count("\n".join(lines)) <= room:
+        return "\n".join(lines)
+    mark = count(f"[… {gap(len(lines), len(lines))} …]") + 1
+    sizes = [count(line + "\n") for line in lines]
+    kept: Sequence[int] = range(len(lines))
+    if not is_listing(lines):
+        kept = _fill_small_gaps([*_new_lines(lines, seen)], sizes, mark)
+    if sum(sizes[n] for n in kept) + mark * _count_gaps(kept, len(lines)) > room:
+        kept = _fill_small_gaps(_choose_edges(kept, sizes, lines, room, mark), sizes, mark)
+    return "\n".join(_mark_gaps(kept, lines, gap))
+
+
+def _fill_small_gaps(kept: Sequence[int], sizes: Sequence[int], mark: int) -> list[int]:
+    """Fill the gaps that cost no more than a mark."""
+    filled: list[int] = []
+    for number in (*kept, len(sizes)):
+        missing = range(filled[-1] + 1 if filled else 0, number)
+        if sum(sizes[n] for n in missing) <= mark:
+            filled += missing
+        filled += [number] if number < len(sizes) else []
+    return filled
+
+
+def _new_lines(lines: Sequence[str], seen: Collection[str]) -> Iterator[int]:
+    known = set(seen)
+    for number, line in enumerate(lines):
+        if not is_noise(line) and line.strip() not in known:
+            known.add(line.strip())
+            yield number
+
+
+def _count_gaps(kept: Sequence[int], length: int) -> int:
+    numbers = [-1, *kept, length]
+    return sum(after - before > 1 for before, after in pairwise(numbers))
+
+
+def _choose_edges(
+    kept: Sequence[int], sizes: Sequence[int], lines: Sequence[str], room: int, mark: int
+) -> list[int]:
+    """Return first and last lines that fit, and errors between."""
+    chosen: set[int] = set()
+    bad = islice((number for number in kept if is_failure(lines[number])), 20)
+    ahead = room if is_listing(lines) else room // 2
+    shares = ((bad, room // 4), (kept, ahead), (kept[::-1], room))
+    for numbers, most in shares:
+        for number in numbers:
+            if number in chosen:
+                continue
+            trial = sorted({*chosen, number})
+            if sum(sizes[n] for n in trial) + mark * _count_gaps(trial, len(lines)) > most:
+                break
+            chosen.add(number)
+    return sorted(chosen)
+
+
+def _mark_gaps(
+    kept: Sequence[int], lines: Sequence[str], gap: Callable[[int, int], object]
+) -> Iterator[str]:
+    before = -1
+    for number in [*kept, len(lines)]:
+        if number - before > 1:
+            yield f"[… {gap(before + 2, number)} …]"
+        if number < len(lines):
+            yield lines[number]
+        before = number

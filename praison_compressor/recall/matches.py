@@ -10,13 +10,20 @@ from ..concurrency import computed_once
 from ..ledger.words import Hit, distinct_words
 from ..messages import Message, tool_calls_of
 from ..messages.display import message_as_text, truncate_line
-from .around import FOLLOWING_LINES
-from .layout import block_around, chars_of, count_fitting, json_paths, unnumbered
+from .archive import FOLLOWING_LINES
+from .layout import (
+    best_rows,
+    block_around,
+    chars_of,
+    count_fitting,
+    json_paths,
+    may_be_table,
+    table_of,
+    table_rows,
+    unnumbered,
+)
 from .passages import BEFORE, Passage, Term, find_passages, line_scores, terms_in, weight_of
 from .references import Reference
-from .tables import best_rows, may_be_table, table_of, table_rows
-
-__all__ = ["FoundMessage", "Match", "Source", "best_match", "snippet"]
 
 OVERRUN = 2
 """A block that ends within OVERRUN times its room is not cut."""

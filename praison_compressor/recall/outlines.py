@@ -33,8 +33,6 @@ from ..quotes import deciding_line
 from ..quotes.output_lines import is_failure
 from .layout import is_noise
 
-__all__ = ["join_in_pairs", "masks_row", "outline_rows", "references_in_order", "runs_of_entries"]
-
 STEPS_A_LINE = 8
 """Steps of one line at most: an agent may work for hundreds without a word from the user."""
 QUOTE_CHARS = 110
@@ -85,14 +83,13 @@ def _group_rows(
     for line, runs in rows.items():
         groups = [runs] if len(runs) >= COMMON_FROM else [[run] for run in runs]
         for group in groups:
-            where = ",".join(_run_reference(run) for run in group[:COMMON_FROM])
+            where = ",".join(
+                run[0] + (f"-{run[-1].rpartition('.')[2]}" if len(run) > 1 else "")
+                for run in group[:COMMON_FROM]
+            )
             times = len(runs) if len(groups) == 1 and len(runs) > 1 else 1
             joined.append((place[group[0][0]], f"{where} {line}" + (f" ×{times}" * (times > 1))))
     yield from (row for _, row in sorted(joined))
-
-
-def _run_reference(run: Sequence[str]) -> str:
-    return run[0] + (f"-{run[-1].rpartition('.')[2]}" if len(run) > 1 else "")
 
 
 def join_in_pairs(rows: Sequence[str]) -> list[str]:

@@ -17,17 +17,6 @@ from itertools import pairwise
 
 from ..ledger.words import STOP_WORDS, UNSPACED_SCRIPTS, distinct_words
 
-__all__ = [
-    "Passage",
-    "Term",
-    "find_passages",
-    "line_scores",
-    "query_terms",
-    "terms_in",
-    "weigh_terms",
-    "weight_of",
-]
-
 PHRASE_WEIGHT, IDENTIFIER_WEIGHT, PAIR_WEIGHT = 3.0, 2.5, 0.7
 OTHER_CASE, APART = 0.8, 0.5
 """Shares of an identifier's weight for a match in another case, and in another spelling."""

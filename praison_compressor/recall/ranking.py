@@ -27,8 +27,6 @@ from .passages import (
     weight_of,
 )
 
-__all__ = ["Page", "choose_matches", "count_documents", "first_lines", "rank_passages"]
-
 MAX_RANKED_MESSAGES = 24
 """Messages whose passages are ranked; the others are listed by reference."""
 SHORT_CALL_CHARS = 200

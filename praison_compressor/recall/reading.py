@@ -11,18 +11,14 @@ from ..ledger.segments import DROPPED
 from ..ledger.words import Hit, distinct_words, document_of, find_hits
 from ..messages import Message
 from ..messages.display import message_as_text, truncate_line
-from .archive import SessionArchive
-from .around import Around
+from .archive import Around, SessionArchive
 from .fitting import LEAST_BESIDE_CHARS, LEAST_SHARE_TOKENS, QUOTE_NOTICE, Fitting, line_range
-from .layout import line_numbers, split_lines
+from .layout import line_numbers, split_lines, table_of
 from .matches import FoundMessage
 from .outlines import join_in_pairs, masks_row, outline_rows, references_in_order, runs_of_entries
 from .passages import query_terms, terms_in
 from .references import REFERENCE_HELP, Reference, in_runs, parse_reference
 from .search import find_messages, lacking_words, search_answer
-from .tables import table_of
-
-__all__ = ["LEAST_TOKENS", "Reading", "occurring_words", "quote_query"]
 
 LEAST_TOKENS = 100
 """A smaller answer is useless."""
@@ -47,6 +43,7 @@ GAPS_TOKENS, FRAME_TOKENS, GO_ON_TOKENS = 20, 40, 34
 QUERY_CHARS = 60
 """Characters of a query that an answer repeats."""
 
+_GO_ON = "go on: "
 _GAP_LINE = re.compile(r"^\[… (s\d+\.(\d+):\d+-\d+) …\]$", re.M)
 
 
@@ -217,9 +214,12 @@ class Reading:
         if reference.message is None:
             rows = outline_rows(originals, references_in_order(reference.segment, originals))
             return self._fit_outline(rows, room)
+        further = self._listed_further(reference)
+        room -= self.fitting.count(further)
         if reference.line is not None:
             message = originals[reference.message - 1]
-            return self.fitting.fit_lines(reference, message, room, self._endings)
+            text = self.fitting.fit_lines(reference, message, room, self._endings)
+            return text if _GO_ON in text else text + further
         last = min(reference.messages.stop, len(originals))
         numbers = range(reference.message, last + 1)
         chosen = [(reference.of_message(number), originals[number - 1]) for number in numbers]
@@ -227,7 +227,22 @@ class Reading:
             where = [str(reference) for reference, _ in chosen]
             rows = outline_rows([message for _, message in chosen], where, most=1)
             return self._fit_outline(rows, room)
-        return self._read_messages(reference, chosen, room)
+        text = self._read_messages(reference, chosen, room)
+        return text if _GO_ON in text else text + further
+
+    def _listed_further(self, reference: Reference) -> str:
+        """Name the lines that follow one listing's end in another result, or return ""."""
+        if reference.message is None or reference.last_message is not None:
+            return ""
+        at = reference.message - 1
+        around = self.archive.around(reference.segment, range(at, at + 1))
+        if not around.messages:
+            return ""
+        length = len(around.lines(at - around.start))
+        if reference.line is not None and line_range(reference, length)[1] < length:
+            return ""
+        where = around.listed_after(at)
+        return f"\n(goes on at {self.fitting.read_on(str(where))})" if where else ""
 
     def _read_messages(
         self, reference: Reference, chosen: Sequence[tuple[Reference, Message]], room: int

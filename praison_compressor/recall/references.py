@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-__all__ = ["REFERENCE_HELP", "Reference", "in_runs", "parse_reference"]
-
 REFERENCE_HELP = (
     'expected one like "s2" (a segment), "s2.14" (a message), "s2.14-20" (messages), '
     '"s2.14:900-940" (lines of a message) or "s2.14:922" (the lines around one); a range ascends '

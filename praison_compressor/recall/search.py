@@ -12,15 +12,12 @@ from ..ledger.words import distinct_words, missing_chunks
 from ..messages import ToolCall, result_text, tool_calls_of
 from ..messages.calls import argument_values, arguments_of
 from ..messages.display import call_as_text, message_as_text, one_line, truncate_line
-from .archive import SessionArchive
-from .around import EMPTY, Around
+from .archive import EMPTY, Around, SessionArchive
 from .layout import split_lines
 from .matches import FoundMessage, Match, best_match, snippet
 from .passages import WORTH, Term, line_scores, query_terms, terms_in
 from .ranking import choose_matches, count_documents, first_lines, rank_passages
 from .references import Reference, in_runs
-
-__all__ = ["SearchAnswer", "find_messages", "lacking_words", "search_answer"]
 
 MAX_COUNTED_MESSAGES = 400
 """Matching messages that are counted at most, with all names of a query."""

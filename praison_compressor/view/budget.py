@@ -5,9 +5,9 @@ Pure: prices in US dollars and the session's pace are arguments.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall
@@ -258,19 +258,6 @@ class Plan:
         """The excerpts that no mask or summary of the plan hides."""
         hidden = self.summarized.union(self.masks)
         return tuple(index for index in self.excerpts if index not in hidden)
-
-
-class Measures(Protocol):
-    """The rendered sizes of what replaces messages."""
-
-    def measure_excerpts(self, view: View, budget: Budget) -> Mapping[int, Segment]:
-        """Return the shortened form of each result above `budget.most_result_tokens` tokens."""
-
-    def measure_masks(self, view: View, budget: Budget) -> Mapping[int, int]:
-        """Return the tokens of each maskable output once it is masked."""
-
-    def measure_quotes(self, view: View, run: Run, room: int, budget: Budget) -> int:
-        """Return the tokens that the quotes of a run take of `room`."""
 
 
 class Scope(NamedTuple):

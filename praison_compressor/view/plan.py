@@ -25,13 +25,13 @@ from .budget import (
     PROSE_SHARE,
     SMALLEST_SUMMARY,
     Budget,
-    Measures,
     Plan,
     Rooms,
     jobs_for,
     replaceable_runs,
     size_without,
 )
+from .renderer import ResultRenderer
 from .splits import SummaryPlanner, choose_cut, reject_small_gain
 from .view import View, largest_fixed
 
@@ -40,7 +40,7 @@ TINY_ROOM = 500
 some of the quotes' room (tests/benchmarks/exam, sessions 6 and 7)."""
 
 
-def plan(view: View, budget: Budget, measures: Measures) -> Plan | None:
+def plan(view: View, budget: Budget, measures: ResultRenderer) -> Plan | None:
     """Return the plan to make the view fit, or None.
 
     Raises:
@@ -58,7 +58,7 @@ def plan(view: View, budget: Budget, measures: Measures) -> Plan | None:
     return chosen and replace(chosen, excerpts=tuple(excerpts))
 
 
-def _summary_plan(view: View, budget: Budget, measures: Measures) -> Plan | None:
+def _summary_plan(view: View, budget: Budget, measures: ResultRenderer) -> Plan | None:
     share = budget.tiny_tail_share
     if share is not None and budget.target - view.fixed_tokens() < TINY_ROOM:
         view, budget = view.without_first_step(), replace(budget, tail_share=share)
@@ -69,7 +69,7 @@ def _summary_plan(view: View, budget: Budget, measures: Measures) -> Plan | None
     return planned
 
 
-def plan_range(view: View, budget: Budget, measures: Measures) -> Plan | None:
+def plan_range(view: View, budget: Budget, measures: ResultRenderer) -> Plan | None:
     """Return the plan to summarize every message not kept, or None.
 
     Messages outside the range stay, so the tail gets no share.

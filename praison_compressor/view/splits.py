@@ -21,7 +21,6 @@ from .budget import (
     PROSE_SHARE,
     SMALLEST_SUMMARY,
     Budget,
-    Measures,
     Plan,
     Rooms,
     Scope,
@@ -29,6 +28,7 @@ from .budget import (
     replaceable_runs,
     size_without,
 )
+from .renderer import ResultRenderer
 from .view import Run, View, largest_fixed
 
 # -------------------------------------------------------------- the tail
@@ -98,7 +98,7 @@ class SummaryPlanner:
 
     view: View
     budget: Budget
-    measures: Measures
+    measures: ResultRenderer
 
     def plan(self) -> Plan | None:
         """Return the plan, or None if nothing is gained.

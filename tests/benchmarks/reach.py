@@ -9,7 +9,7 @@ a search, `tests.benchmarks.exam` the tokens of a question.
 from collections.abc import Iterator
 
 from praison_compressor import TokenCounter
-from praison_compressor.recall.tools import APIS, schemas_for
+from praison_compressor.recall.answers import APIS, schemas_for
 from praison_compressor.view.frame import IN_REACH, frame_summary
 from tests.benchmarks.common import options, show
 

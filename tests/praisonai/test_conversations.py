@@ -17,7 +17,7 @@ from praison_compressor.praisonai.conversations import (
     Conversation,
     Conversations,
 )
-from praison_compressor.recall import SEARCH
+from praison_compressor.recall import READ, SEARCH
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply
 from tests.helpers.hosting import (
     ANTHROPIC,
@@ -45,6 +45,14 @@ def searching(asked: Asked) -> Any:
     if ASKED in asked.last_user and may and asked.messages[-1].get("role") != "tool":
         return Reply(calls=(Call(SEARCH, {"query": SECRET}),))
     return f"Noted as number {asked.number}, and kept for later. " + "Noted. " * 10
+
+
+def reading(asked: Asked) -> Any:
+    """Answer as `searching` does, but read the outlines of the archive."""
+    answer = searching(asked)
+    if isinstance(answer, Reply):
+        return Reply(calls=(Call(READ, {"reference": "s1, s2, s3, s4"}),))
+    return answer
 
 
 def answers_of_search(provider: LocalProvider) -> list[str]:
@@ -165,6 +173,21 @@ def test_messages_that_an_edit_dropped_are_not_found(host):
     chat(made, (*outgrowing(20), ASKED))
     assert made.context_compressor.session_id == session
     assert nothing_found(host) == [True]
+
+
+def test_messages_that_an_edit_dropped_are_not_read(host):
+    """After an edit a segment with a dropped message reads as forgotten."""
+    host.answer_with(reading)
+    made = agent(host, OPENAI, context(host), tools=[look_up])
+    chat(made, ("Good morning.", *outgrowing(0)))
+    kept = list(made.chat_history)
+    chat(made, (HINT, *outgrowing(10)))
+    made.chat_history = kept
+    chat(made, (*outgrowing(20), ASKED))
+    (read,) = answers_of_search(host)
+    assert "was forgotten" in read
+    assert turn(0)[:30] in read
+    assert SECRET not in read
 
 
 BEGIN: dict[str, Callable[[Any], object]] = {

@@ -23,8 +23,9 @@ from praison_compressor.recall.answers import (
     SEARCH_TOKENS,
     TEXT_TOKENS,
     TURN_TOKENS,
+    api_of,
+    schemas_for,
 )
-from praison_compressor.recall.tools import api_of, schemas_for
 from praison_compressor.view.frame import IN_REACH, frame_summary
 from tests.helpers.compressing import Model
 from tests.helpers.native import to_native

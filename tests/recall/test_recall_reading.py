@@ -116,6 +116,21 @@ def test_a_listing_goes_on_in_another_result():
     assert "goes on" not in search(f"{75 * 7919} a.py")
 
 
+@pytest.mark.parametrize("reference", ["s1.2", "s1.2:15-20"])
+def test_a_listing_that_is_read_to_its_end_names_where_it_goes_on(reference):
+    """A read of a listing's last lines names the result that has the lines after these."""
+    pieces = [
+        "\n".join(
+            f"{n}\t{'let total' if n % 20 else 'def f'} = {n}" for n in range(first, first + 20)
+        )
+        for first in (101, 121)
+    ]
+    _, read = holding([m for n, p in enumerate(pieces) for m in step(f"c{n}", p, path="a.py")])
+    assert "\n(goes on at s1.4:1-20)\n" in read(reference)
+    assert "goes on" not in read("s1.2:1-5")
+    assert "goes on" not in read("s1.4")
+
+
 def test_an_empty_result_is_said_to_be_empty():
     """A result without text is marked, read with its call or alone."""
     search, read = holding(step("c", "", path="pier.md"))
@@ -174,6 +189,21 @@ def test_a_message_that_fits_is_read_whole():
     """A message that fits an answer is read whole."""
     _, read = holding([user(PAGE)])
     assert PAGE in read("s1.1", tokens=800)
+
+
+def test_a_message_a_little_above_the_default_size_is_not_cut():
+    """A message is cut only if it exceeds a read's default size by more than a quarter."""
+    lines = [f"Line {n} says that pier {n} is free." for n in range(60)]
+    _, read = holding([user("\n".join(lines[:46])), user("\n".join(lines))])
+    assert 400 < count(read("s1.1")) <= 500
+    assert "…" not in read("s1.1")
+    assert count(read("s1.2")) <= 400
+    assert "s1.2:" in read("s1.2")
+
+
+def test_a_word_that_is_missing_is_named_without_its_comma(read):
+    """A remark names the missing words of `about` without the commas between them."""
+    assert "(not in s1.3: walrus)" in read("s1.3", about="pier, walrus,")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from praison_compressor.recall.tables import as_table, table_of
+from praison_compressor.recall.layout import as_table, table_of
 
 VALUES = st.integers() | st.booleans() | st.text("abc ", min_size=1)
 
