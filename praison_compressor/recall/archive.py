@@ -120,7 +120,7 @@ class Around:
         return [call for call in answered if call.at == at and call.answered_at != at]
 
     def listed_after(self, ordinal: int) -> Reference | None:
-        """Return the lines that follow a whole listing in another one, or None."""
+        """Return the lines that follow a listing in another one, or None."""
         numbers = [n for n in line_numbers(self.lines(ordinal - self.start)) if n is not None]
         return self.listed_at(ordinal, numbers[-1] + 1) if numbers else None
 

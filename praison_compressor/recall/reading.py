@@ -231,7 +231,7 @@ class Reading:
         return text if _GO_ON in text else text + further
 
     def _listed_further(self, reference: Reference) -> str:
-        """Name the lines that follow one listing's end in another result, or return ""."""
+        """Name the lines that follow a listing's end elsewhere, or return ""."""
         if reference.message is None or reference.last_message is not None:
             return ""
         at = reference.message - 1
