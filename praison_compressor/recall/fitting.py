@@ -43,6 +43,7 @@ ENDING_MARK = "\n(end; left out: a closing note that other messages repeat)"
 
 _SLACK_TOKENS = 12
 _CUT_TOKENS = 30
+_TABLE_HEAD_TOKENS = 6
 _REPEATED_CHARS = 20  # a longer line that a message before has too is a repeated header
 
 
@@ -163,8 +164,9 @@ class Fitting:
         for (where, message), lines, end, table in laid_out:
             head = f"[{where}] {message.get('role')}"
             room = share - self.count(head) - 2
-            if table and self.count(table) <= room:
-                head, body = f"{head} (its JSON as a table)", table
+            if table:
+                head, room = f"{head} (its JSON as a table)", room - _TABLE_HEAD_TOKENS
+                body = self._fit_table(table.split("\n"), room, where.lines(1, len(lines)))
             else:
                 mark = ENDING_MARK if end < len(lines) else ""
                 room -= self.count(mark)
@@ -173,6 +175,15 @@ class Fitting:
             parts.append(f"{where} is {body}." if is_dropped else f"{head}\n{body or EMPTY}")
             seen.update(line.strip() for line in lines if len(line) > _REPEATED_CHARS)
         return parts
+
+    def _fit_table(self, rows: Sequence[str], room: int, whole: Reference) -> str:
+        """Return a table's first rows that fit; a gap names the whole message if rows are left."""
+        if count_fitting(rows, room, self.count) == len(rows):
+            return "\n".join(rows)
+        gap = f"[… {whole} …]"
+        return "\n".join(
+            [*rows[: count_fitting(rows, room - self.count(gap) - 1, self.count)], gap]
+        )
 
     def fit_lines(
         self, reference: Reference, message: Message, room: int, endings: Collection[str]

@@ -134,7 +134,7 @@ class Reading:
     # -------------------------------------------------------------- passages
 
     def _read_about(self, reference: Reference, originals: Sequence[Message], room: int) -> str:
-        """Return the passages that match, or a remark and the text.
+        """Return the passages that match, else a remark and what matches elsewhere.
 
         A short text is returned whole.
         """
@@ -145,20 +145,23 @@ class Reading:
             return self._read_whole(reference, originals, room)
         # A result is shown below the named call that it answers.
         named = [hit for hit in hits if hit.ordinal in places]
-        remark = "" if named else self._no_match_remark(reference, hits)
+        found = [FoundMessage(reference.segment, hit) for hit in hits]
+        elsewhere = [] if hits else find_messages(self.archive, self.about)[:ELSEWHERE]
+        remark = "" if named else self._no_match_remark(reference, found or elsewhere)
         if reference.message is not None and self._is_short(reference, pool.values()):
             text = self._read_whole(reference, originals, room - self.fitting.count(remark))
             return f"{remark}\n{text}".lstrip("\n")
         if not hits:
-            return remark
+            is_quoted = elsewhere and len(self.references) == 1
+            return self._quote(elsewhere, remark, room) if is_quoted else remark
         if len(places) > 1:
-            return self._quote(reference, named, None, room)
+            return self._quote([each for each in found if each.hit in named], None, room)
         lacking = self._lacking_remark(reference, pool.values())
         own = [hit.message for hit in named]
         # Of a written file the call has the text, and the short result only the path.
         is_less = self._is_short(reference, own) and self._lacking_remark(reference, own) != lacking
         shown = hits if is_less or not named else named
-        return self._quote(reference, shown, remark or lacking, room)
+        return self._quote([each for each in found if each.hit in shown], remark or lacking, room)
 
     def _pool(
         self, reference: Reference, originals: Sequence[Message], places: range
@@ -181,22 +184,17 @@ class Reading:
         lacking = lacking_words(self.about, [message_as_text(each) for each in messages])
         return f"(not in {reference}: {lacking})" if lacking else ""
 
-    def _no_match_remark(self, reference: Reference, hits: Sequence[Hit]) -> str:
+    def _no_match_remark(self, reference: Reference, found: Sequence[FoundMessage]) -> str:
         """Say that nothing matches, and which calls, results or other messages do."""
-        found = [FoundMessage(reference.segment, hit) for hit in hits]
-        found = found or find_messages(self.archive, self.about)[:ELSEWHERE]
         remark = f"Nothing in {reference} matches {quote_query(self.about)}"
         if not found:
             return f"{remark}.{occurring_words(self.about, self.archive)}"
         places = ", ".join(in_runs((each.segment, each.hit.ordinal + 1) for each in found))
         return f"{remark}; {places} matches{'' if found[0].hit.is_whole else ' in part'}."
 
-    def _quote(
-        self, reference: Reference, hits: Sequence[Hit], count: str | None, room: int
-    ) -> str:
+    def _quote(self, found: Sequence[FoundMessage], count: str | None, room: int) -> str:
         """Return the best passages and how to read on."""
         table_room, room = room, max(LEAST_TOKENS, int(room * ABOUT_SHARE))
-        found = [FoundMessage(reference.segment, hit) for hit in hits]
         answer = search_answer(
             self.about, found, PASSAGES, self.archive, room=room, table_room=table_room
         )

@@ -64,6 +64,17 @@ def test_an_object_of_json_is_not_cut_in_its_middle():
     )
 
 
+def test_a_table_that_does_not_fit_a_range_has_its_first_rows():
+    """In a range long JSON of like objects is a table, with a reference to the rows left out."""
+    cards = [{"id": f"card-{n}", "holder": f"holder {n}", "limit": n * 7} for n in range(200)]
+    _, read = holding([user("Look."), *step("c1", json.dumps(cards)), user("And now?")])
+    answer = read("s1.2-4")
+    assert "[s1.3] tool (its JSON as a table)\n*: id; holder; limit\ncard-0; holder 0; 0" in answer
+    assert re.search(r"\n\[… s1\.3:1-\d+ …\]\n", answer)
+    assert "And now?" in answer
+    assert 400 < count(answer) <= 600
+
+
 @pytest.fixture
 def read():
     """Return the tool that reads a long page with one line about a pier, and a short talk."""
@@ -95,7 +106,9 @@ def test_reading_about_something_says_what_does_not_match(read):
     assert "matches 'zebra'.\n[Quoted" in read("s2.1", about="zebra")
     assert "150: the gauge of the pier" in read("s1.2", about="pier gauge")
     assert "(not in s1.3: zebra)" in read("s1.3", about="pier zebra")
-    assert read("s1.5", about="beta").startswith("Nothing in s1.5 matches 'beta'; s2.")
+    elsewhere = read("s1.5", about="beta")
+    assert "Nothing in s1.5 matches 'beta'; s2." in elsewhere
+    assert "[s2.1] user\nbeta number0 says hello 0" in elsewhere
     assert "matches 'guage'. Words that do occur: gauge.\n(" in read("s1.5", about="guage")
 
 
