@@ -215,7 +215,7 @@ class SkipReports:
     sessions: SessionStates
     emit: Callable[[Event], None]
 
-    def report_missing(self, decision: Decision) -> None:
+    def report_skip(self, decision: Decision) -> None:
         """Report once why a due compression is not done or not enough."""
         words = SKIP_WORDS.get(decision.reason)
         if words is not None and self.report(decision, decision.reason):

@@ -100,7 +100,7 @@ class Pipeline:
         decision = decide(request, view, self.projector.renderer, previewed)
         if request.mode is Mode.READ_ONLY:
             return self._apply_unrecorded(decision), None
-        self.skips.report_missing(decision)
+        self.skips.report_skip(decision)
         if not decision.is_compression:
             return self._remember_view(request, view), None
         if is_inside_hook(session.key):  # waiting would deadlock
@@ -224,7 +224,7 @@ class Pipeline:
         """Return a result without waiting; begin a due summary in the background."""
         is_busy = self.background.is_busy(view.session.key)
         decision = self._choose_now(request, view, is_busy=is_busy)
-        self.skips.report_missing(decision)
+        self.skips.report_skip(decision)
         shown = decision.view
         if decision.is_compression and shown is view and not decision.plan.jobs:
             return self._commit_masks(decision)
