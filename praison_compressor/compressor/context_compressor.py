@@ -251,7 +251,7 @@ class ContextCompressor:
             LedgerError: the store cannot be read.
         """
         messages = self._stored.transcript(session_id)
-        request = self._requests.read_stored(messages, session_id)
+        request = self._requests.read_only(messages, session_id)
         wanted = request.budget.trigger if token_budget is None else token_budget
         if self.tokens.messages(messages) <= whole_number("token_budget", wanted):
             return self._pipeline.verbatim_result(request)

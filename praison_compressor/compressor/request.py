@@ -206,8 +206,8 @@ class RequestReader:
         overhead = whole_number("overhead_tokens", options.get("overhead_tokens", 0), 0)
         return Budget.of(config, window, overhead + beside)
 
-    def read_stored(self, messages: Sequence[Any], session_id: str | None) -> Request:
-        """Return a request about a session's transcript; it records nothing."""
+    def read_only(self, messages: Sequence[Any], session_id: str | None) -> Request:
+        """Return a request with messages of a session; it records nothing."""
         return self.read(messages, {"session_id": session_id}, Mode.READ_ONLY)
 
     def key(self, session_id: str | None) -> SessionKey:
