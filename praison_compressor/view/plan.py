@@ -106,12 +106,12 @@ def _adjust_marks(view: View, budget: Budget) -> Budget:
     return replace(budget, target=target)
 
 
-BOUND_MARK = 0.75
+RAISED_TRIGGER_SHARE = 0.75
 """While a loop with signed thinking runs, the trigger is raised by this share of the way to the
 limit. The rest is a margin: providers may count more tokens than we do."""
 
 
-LEAST_GROWTH = 0.2
+LEAST_TRIGGER_SHARE = 0.2
 """Least trigger at a turn's start, as a share of the way from target to trigger; a lower one would
 compress again too soon."""
 
@@ -121,16 +121,16 @@ def _adjust_trigger(view: View, budget: Budget) -> Budget:
 
     A compression in a running loop makes the loop's thinking invalid: the trigger is higher there.
     At a turn's start old thinking may be dropped. The trigger is then lowered, at most to
-    `LEAST_GROWTH`, until a turn as long as the last one fits below the raised trigger.
+    `LEAST_TRIGGER_SHARE`, until a turn as long as the last one fits below the raised trigger.
     """
     if not view.signed_tokens or budget.limit <= budget.trigger:
         return budget
-    raised = budget.trigger + int(BOUND_MARK * (budget.limit - budget.trigger))
+    raised = budget.trigger + int(RAISED_TRIGGER_SHARE * (budget.limit - budget.trigger))
     if view.has_running_thinking:
         return replace(budget, trigger=raised)
     users = view.transcript.users
     last_turn = view.span_tokens(users[-2], users[-1]) if len(users) > 1 else 0
-    lowered = max(budget.mark_at(LEAST_GROWTH), raised - last_turn)
+    lowered = max(budget.mark_at(LEAST_TRIGGER_SHARE), raised - last_turn)
     return replace(budget, trigger=min(budget.trigger, lowered))
 
 
