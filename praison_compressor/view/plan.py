@@ -62,7 +62,7 @@ def _summary_plan(view: View, budget: Budget, measures: ResultRenderer) -> Plan 
     share = budget.tiny_tail_share
     if share is not None and budget.target - view.fixed_tokens() < TINY_ROOM:
         view, budget = view.without_first_step(), replace(budget, tail_share=share)
-    afterwards = view.behind_a_segment()
+    afterwards = view.without_earlier_thinking()
     planned = _summarize_kept(SummaryPlanner(afterwards, budget, measures))
     if planned is None and afterwards is not view:
         planned = _summarize_kept(SummaryPlanner(view, budget, measures))
