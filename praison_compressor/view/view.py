@@ -46,7 +46,7 @@ class View:
     bridge: AddedMessage | None = None
     """The assistant's line between a tool's result and a summary (a user message)."""
     caller_messages: Sequence[Message] = ()
-    """The caller's own messages, sent in place of the transcript's private copies."""
+    """Messages to send: the caller's own dictionaries, and copies of repaired ones."""
     unrepaired_messages: Originals = NO_ORIGINALS
     """The messages as they came, before repair: what the archive keeps."""
     given_tokens: int = 0
