@@ -89,7 +89,7 @@ class Budget:
     is_forced: bool = False
     """Whether to compress below the trigger too."""
     costs: Costs | None = None
-    """Prices and pace by which masks are decided; None: unknown, `MASK_WORTH` decides."""
+    """Prices and pace that decide whether a plan pays. None: unknown; masks by `MASK_WORTH`."""
     tiny_tail_share: float | None = None
     """The tail's share of an exact size where head and newest step leave little room."""
     mask_reach: float = 0.5
