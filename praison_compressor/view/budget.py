@@ -358,9 +358,10 @@ class Balance:
     """What one compression costs, and what it saves later."""
 
     cost: float
-    """Its summaries, and the view that the provider reads again; below 0 with a cold cache."""
+    """US dollars of the summaries and of the messages that the provider reads again; may be
+    negative with a cold cache."""
     saving: float
-    """Each later request costs that much less."""
+    """US dollars saved in each later request."""
     requests: float | None
     """Later requests that count, by the session's pace; None: unknown, or the cache is cold."""
 
