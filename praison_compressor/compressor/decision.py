@@ -119,7 +119,7 @@ class Previewed:
 
 
 def decide(
-    request: Request, view: View, measures: ResultRenderer, previewed: Previewed | None = None
+    request: Request, view: View, renderer: ResultRenderer, previewed: Previewed | None = None
 ) -> Decision:
     """Return the decision, or the previewed one if the request commits it."""
     if previewed is not None and previewed.is_committed_by(request, view):
@@ -134,7 +134,7 @@ def decide(
         costs=None if request.is_requested else request.budget.costs,
         is_forced=request.force or is_only_cold,
     )
-    planned = (plan_range if request.has_range else plan)(view, budget, measures)
+    planned = (plan_range if request.has_range else plan)(view, budget, renderer)
     if planned is not None and _is_worth_its_price(view, planned, budget):
         cause = ASKED if request.is_requested else COLD if is_only_cold else DUE
         return Decision(request, view, planned, cause)

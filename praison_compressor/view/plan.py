@@ -40,36 +40,36 @@ TINY_ROOM = 500
 some of the quotes' room (tests/benchmarks/exam, sessions 6 and 7)."""
 
 
-def plan(view: View, budget: Budget, measures: ResultRenderer) -> Plan | None:
+def plan(view: View, budget: Budget, renderer: ResultRenderer) -> Plan | None:
     """Return the plan to make the view fit, or None.
 
     Raises:
         BudgetTooSmall: what cannot be dropped exceeds the limit.
     """
-    excerpts = measures.measure_excerpts(view, budget)
+    excerpts = renderer.measure_excerpts(view, budget)
     view = view.with_segments(excerpts.values())
     budget = _adjust_marks(view, budget)
     chosen = None
     if view.size() > budget.trigger:
-        masking = _mask_plan(view, budget, measures.measure_masks(view, budget))
-        chosen = masking or _summary_plan(view, budget, measures)
+        masking = _mask_plan(view, budget, renderer.measure_masks(view, budget))
+        chosen = masking or _summary_plan(view, budget, renderer)
     if chosen is None and excerpts:
         chosen = Plan(len(view.tokens), view.size())
     return chosen and replace(chosen, excerpts=tuple(excerpts))
 
 
-def _summary_plan(view: View, budget: Budget, measures: ResultRenderer) -> Plan | None:
+def _summary_plan(view: View, budget: Budget, renderer: ResultRenderer) -> Plan | None:
     share = budget.tiny_tail_share
     if share is not None and budget.target - view.fixed_tokens() < TINY_ROOM:
         view, budget = view.without_first_step(), replace(budget, tail_share=share)
     afterwards = view.without_earlier_thinking()
-    planned = _summarize_kept(SummaryPlanner(afterwards, budget, measures))
+    planned = _summarize_kept(SummaryPlanner(afterwards, budget, renderer))
     if planned is None and afterwards is not view:
-        planned = _summarize_kept(SummaryPlanner(view, budget, measures))
+        planned = _summarize_kept(SummaryPlanner(view, budget, renderer))
     return planned
 
 
-def plan_range(view: View, budget: Budget, measures: ResultRenderer) -> Plan | None:
+def plan_range(view: View, budget: Budget, renderer: ResultRenderer) -> Plan | None:
     """Return the plan to summarize every message not kept, or None.
 
     Messages outside the range stay, so the tail gets no share.
@@ -83,7 +83,7 @@ def plan_range(view: View, budget: Budget, measures: ResultRenderer) -> Plan | N
     if room < SMALLEST_SUMMARY * max(1, len(runs)):
         return None
     prose = min(wanted, int(room * PROSE_SHARE)) if budget.has_model else 0
-    needs = [measures.measure_quotes(view, run, room, budget) for run in runs]
+    needs = [renderer.measure_quotes(view, run, room, budget) for run in runs]
     rooms = Rooms(room, prose, room if budget.user_quote_tokens else quotes)
     range_plan = Plan(
         runs[-1][1], size_without(view, runs) + room, jobs_for(view, runs, needs, rooms)
