@@ -26,12 +26,12 @@ from .view import Run, View
 
 MOST_CHARS_PER_TOKEN = 6  # in prose of any language
 
-Names = Mapping[int, str]
+References = Mapping[int, str]
 """References by the index of the message; "" where the archive has no room for the message."""
 
 
 class ResultRenderer:
-    """Renders what replaces tool results, as one model counts it; pure."""
+    """Render masks and excerpts; measure them and quotes with one model's tokenizer."""
 
     def __init__(
         self, config: CompressorConfig, tokens: TokenCounter, *, redacts_secrets: bool
@@ -43,24 +43,24 @@ class ResultRenderer:
     # ---------------------------------------------------------- rendered
 
     def render_masks(
-        self, view: View, budget: Budget, names: Names | None = None
+        self, view: View, budget: Budget, references: References | None = None
     ) -> dict[int, Message]:
-        """Return each maskable output as its line; with `names` only these."""
+        """Return each maskable output as its line; with `references` only these."""
         messages = view.transcript.messages
         # A static summary is as cheap as masks, and keeps more than unasked masks do.
         default = MASK if budget.has_model else ""
         calls = maskable_results(messages, view.tokens, self._config, default)
-        if names is None:
-            names = dict.fromkeys(calls, SAMPLE_REFERENCE)
+        if references is None:
+            references = dict.fromkeys(calls, SAMPLE_REFERENCE)
         lines = {
-            index: mask_results(calls[index], messages[index], names[index])
+            index: mask_results(calls[index], messages[index], references[index])
             for index in calls
-            if index in names
+            if index in references
         }
         return dict(zip(lines, self._redact(list(lines.values())), strict=True))
 
     def render_excerpts(
-        self, view: View, most: int | None, names: Names | None = None
+        self, view: View, most: int | None, references: References | None = None
     ) -> dict[int, Message]:
         """Return results above `most` tokens as first and last lines."""
         if most is None or sum(view.tokens) <= most:
@@ -68,12 +68,13 @@ class ResultRenderer:
         messages, steps = view.transcript.messages, view.transcript.steps
         large = large_results(messages, view.tokens, steps, self._config, most)
         done = {*view.result_segments, *view.covered} if large else set()
+        if references is None:
+            references = dict.fromkeys(large, SAMPLE_REFERENCE)
         excerpts: dict[int, Message] = {}
         for index in sorted(large.keys() - done):
             # Secrets are masked before the text is cut: half a secret has no shape to know it by.
             (message,) = self._redact([messages[index]])
-            name = SAMPLE_REFERENCE if names is None else names.get(index, "")
-            reference = name if self._config.recall else ""
+            reference = references.get(index, "") if self._config.recall else ""
             tokens = view.tokens[index]
             short = excerpt_results(large[index], message, tokens, reference)
             if self._tokens.message(short) <= tokens // 2:
