@@ -83,8 +83,8 @@ class Bill:
         return Bill(*map(_add_known, vars(self).values(), vars(other).values()))
 
     @classmethod
-    def read(cls, values: Mapping[str, Any]) -> Bill:
-        """Return the bill that `asdict` gave."""
+    def from_mapping(cls, values: Mapping[str, Any]) -> Bill:
+        """Return the bill of a dictionary that `asdict` made."""
         used = {name: RequestUsage(**values[name]) for name in ("usage", "without")}
         return cls(**{**values, **used, "summaries": Usage(**values["summaries"])})
 
