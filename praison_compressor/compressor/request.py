@@ -294,13 +294,17 @@ class CompressResult:
 
     # Not in `repr`: `asyncio.run` builds it, which takes a sixth of the counting time.
     messages: list[Message] = field(repr=False)
+    """The view: the messages to send."""
     context_status: str
     """ "full", "masked" or "summarized"."""
     tokens_before: int
+    """Tokens of the given messages, as they came."""
     tokens_after: int
+    """Tokens of `messages`, with the opening of a request."""
     session_id: str
     """The newest epoch's id. Each epoch's id and the stable id name the session in later calls."""
     parent_session_id: str | None
+    """The id of the epoch before; in a fork's first epoch the origin's. None: neither."""
     summary_method: str | None
     """ "model" or "static" if this call wrote a summary, "reused" if the ledger had one. "static"
     also while a placeholder replaces a summary that is still being written."""
