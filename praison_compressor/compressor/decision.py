@@ -126,7 +126,7 @@ def decide(
         shown = previewed.decision
         texts, dropped = previewed.texts, previewed.dropped
         return Decision(request, view, shown.plan, shown.reason, texts, dropped)
-    trigger = request.budget.limit if view.session.was_undone else request.budget.trigger
+    trigger = trigger_of(replace(request, is_cold=False), view.session)
     is_only_cold = trigger >= view.size() > trigger_of(request, view.session)
     budget = replace(
         request.budget,
