@@ -187,7 +187,7 @@ class ContextCompressor:
             CompressorError: as `compress` would.
         """
         request = self._requests.read(messages, options, Mode.READ_ONLY)
-        return self._pipeline.preview(request, is_written=write)
+        return self._pipeline.preview(request, write=write)
 
     def context_use(self, messages: Sequence[Any], **options: Unpack[Options]) -> ContextUse:
         """Return the window's tokens by part, as these messages fill it.

@@ -194,7 +194,7 @@ class Pipeline:
         session = replace(self.projector.open(request), entries=())
         return result_of(request, self.projector.look(request, session), self.tokens)
 
-    def preview(self, request: Request, *, is_written: bool) -> Preview:
+    def preview(self, request: Request, *, write: bool) -> Preview:
         """Return the compression that the next commit of the request takes.
 
         A model is asked for summaries only if they are to be written, and for none twice.
@@ -209,7 +209,7 @@ class Pipeline:
         asking = (job for job in jobs if job.asks_model)
         paid = (self.plan_texts.find_paid(decision, job, dropped, previewed) for job in asking)
         texts: tuple[SegmentText, ...] = ()
-        if jobs and (is_written or not request.budget.has_model or all(paid)):
+        if jobs and (write or not request.budget.has_model or all(paid)):
             texts = run(self.plan_texts.write(decision, dropped, previewed))
         shown = None
         if decision.is_compression:
