@@ -205,18 +205,32 @@ class Pipeline:
         view, previewed = self._look(request, session)
         decision = decide(request, view, self.projector.renderer)
         dropped = dropped_messages(self.committer.store, view, decision.plan)
-        jobs = decision.plan.jobs
-        asking = (job for job in jobs if job.asks_model)
-        paid = (self.plan_texts.find_paid(decision, job, dropped, previewed) for job in asking)
-        texts: tuple[SegmentText, ...] = ()
-        if jobs and (write or not request.budget.has_model or all(paid)):
-            texts = run(self.plan_texts.write(decision, dropped, previewed))
+        texts = self._preview_texts(decision, dropped, previewed, write=write)
         shown = None
         if decision.is_compression:
             shown = Previewed.of(decision, texts, dropped, previewed)
         self.sessions.remember_preview(session.key, shown, texts)
         new = self.plan_texts.make_segments(decision, texts, dropped)
         return preview_of(decision, [segment for segment, _ in new], self.tokens)
+
+    def _preview_texts(
+        self,
+        decision: Decision,
+        dropped: frozenset[int],
+        previewed: Previewed | None,
+        *,
+        write: bool,
+    ) -> tuple[SegmentText, ...]:
+        """Return the plan's texts, () while they are unwritten.
+
+        Without `write` no model is asked: its texts are taken only if all were paid for before.
+        """
+        asking = [job for job in decision.plan.jobs if job.asks_model]
+        find_paid = self.plan_texts.find_paid
+        is_free = all(find_paid(decision, job, dropped, previewed) for job in asking)
+        if not decision.plan.jobs or not (write or is_free):
+            return ()
+        return run(self.plan_texts.write(decision, dropped, previewed))
 
     # -------------------------------------------------------------- in the background
 
