@@ -322,5 +322,5 @@ class ContextCompressor:
         """
         self.background.close()
         self.save_all()
-        self.sessions.save_bills(self.store)
+        self.billing.save_all()
         self.store.close()
