@@ -91,8 +91,9 @@ class Previewed:
         """Return what a preview shows, with references; `before` is the newest preview."""
         request, view = decision.request, decision.view
         resolved = resolve_choices(request, view, before.references_in(view) if before else {})
-        names = new_references(view, decision.plan) | requested_references(request, resolved, view)
-        return cls(resolved, decision, texts, dropped, names)
+        references = new_references(view, decision.plan)
+        references |= requested_references(request, resolved, view)
+        return cls(resolved, decision, texts, dropped, references)
 
     def _is_valid_for(self, view: View) -> bool:
         """Return whether the transcript only grew on an unchanged ledger."""

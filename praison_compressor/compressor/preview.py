@@ -216,7 +216,7 @@ def preview_of(decision: Decision, segments: Sequence[Segment], tokens: TokenCou
     rooms = {view.digests[job.start : job.end]: job.room for job in plan.jobs}
     new = [s if s.rendered else replace(s, tokens=rooms[s.run]) for s in segments]
     after = view.with_segments(new)
-    references = {index: name for name, index in known_references(after).items()}
+    references = {index: reference for reference, index in known_references(after).items()}
     return Preview(
         parts=tuple(_preview_parts(after, {id(segment) for segment in new}, request.budget)),
         messages=tuple(view.caller_messages),

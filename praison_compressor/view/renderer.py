@@ -26,6 +26,8 @@ from .view import Run, View
 
 MOST_CHARS_PER_TOKEN = 6  # in prose of any language
 
+SAMPLE_SEGMENT = "s99"  # a reference as long as most
+
 References = Mapping[int, str]
 """References by the index of the message; "" where the archive has no room for the message."""
 
@@ -109,8 +111,13 @@ class ResultRenderer:
     def measure_quotes(self, view: View, run: Run, room: int, budget: Budget) -> int:
         """Return the tokens of a run's framed quotes and carried prose."""
         messages = view.transcript.messages[slice(*run)]
-        name, count = "s99", len(messages)
-        frame = frame_summary("", count=count, method="model", reference=name, in_reach=IN_REACH)
+        frame = frame_summary(
+            "",
+            count=len(messages),
+            method="model",
+            reference=SAMPLE_SEGMENT,
+            in_reach=IN_REACH,
+        )
         beside = self._tokens.message({"role": "user", "content": frame})
         if not budget.has_model:
             beside += sum(segment.tokens for segment in view.summaries_in(run))
@@ -120,7 +127,7 @@ class ResultRenderer:
             return max(room, beside)
         references: Sequence[str] = ()
         if self._config.recall:
-            references = [f"s99.{place}" for place in range(1, len(messages) + 1)]
+            references = [f"{SAMPLE_SEGMENT}.{place}" for place in range(1, len(messages) + 1)]
         text = read_quotes(messages, self._config.rule_sources).render(
             left, self._tokens.text, references=references, beside_prose=budget.has_model
         )
