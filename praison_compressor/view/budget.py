@@ -62,9 +62,13 @@ class Budget:
     limit: int
     """The provider refuses a view above it: window - reserve - overhead."""
     trigger: int
+    """A view above it is compressed."""
     target: int
+    """A compression brings the view down to it."""
     tail_tokens: int
+    """Newest messages that stay verbatim, as far as they fit."""
     head_tokens: int
+    """Room for the first exchange."""
     prose_tokens: int | None
     """Asked of the model; None: 5 % of the segment, 750 to 8,000."""
     quote_tokens: int
@@ -76,7 +80,9 @@ class Budget:
     user_quote_tokens: int = 0
     """Least quotes per user message; 0: `quote_tokens` is the whole budget."""
     min_gain: float = 0.05
+    """Least share of the view that a compression frees."""
     recent_turns: int = 0
+    """Newest turns that stay verbatim, as far as they fit."""
     mask_recent_tokens: int = 0
     """Newest tokens whose tool outputs are not masked."""
     most_result_tokens: int | None = None
@@ -84,6 +90,7 @@ class Budget:
     is_exact: bool = False
     """Whether a size was requested, whatever the window."""
     tail_share: float = TAIL_SHARE
+    """The tail's share of the target less the head."""
     has_model: bool = False
     """Whether a model writes prose; without one the quotes take its room."""
     is_forced: bool = False
