@@ -388,14 +388,16 @@ class Balance:
 
 @dataclass(frozen=True)
 class Costs:
-    """Prices of one token, and the pace of the session."""
+    """Prices of one token in US dollars; the session's pace."""
 
     cached: float
     """Input that the provider's cache has."""
     written: float
     """Input that the provider's cache has not."""
     summary_input: float = 0.0
+    """Input of the model that summarizes."""
     summary_output: float = 0.0
+    """Output of the model that summarizes."""
     growth: float | None = None
     """Tokens that a request adds to the transcript; None: unknown."""
     is_cold: bool = False
