@@ -110,9 +110,11 @@ class LargeMessage:
     index: int | None
     """Index in the given list; None for a message that repair inserted."""
     role: str
+    """The message's role, as "user" or "tool"."""
     tool: str
     """Tool that the message calls or has a result of; "" without one."""
     tokens: int
+    """Tokens of the message."""
 
 
 @dataclass(frozen=True)
