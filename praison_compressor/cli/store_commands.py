@@ -175,8 +175,8 @@ def _reference(hit: Hit, session: Session) -> str | None:
 def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: bool) -> None:
     """Write a session's transcript, as of its last request or `save`.
 
-    With --view the command writes the transcript of that view. Secrets that the ledger masked stay
-    masked.
+    With --view the command writes the transcript of that view. Secrets that the ledger redacted
+    stay redacted.
 
     $ praison-compressor restore audit --store ledger.db --out whole.jsonl
     """
@@ -204,7 +204,7 @@ def _difference_notes(messages: Sequence[Message]) -> Iterator[str]:
         yield f"{pluralize(summaries, 'summary', 'summaries')} left: not of this session's ledger"
     redacted = redactions_in(messages)
     if redacted:
-        yield f"{pluralize(redacted, 'secret')} masked: the ledger never held more"
+        yield f"{pluralize(redacted, 'secret')} redacted: the ledger never held more"
 
 
 @command

@@ -70,7 +70,7 @@ class ResultRenderer:
         done = {*view.result_segments, *view.covered} if large else set()
         excerpts: dict[int, Message] = {}
         for index in sorted(large.keys() - done):
-            # Secrets are masked before the text is cut: half a secret has no shape to know it by.
+            # Secrets are redacted before the text is cut: half a secret has no shape to know it by.
             (message,) = self._redact([messages[index]])
             name = SAMPLE_REFERENCE if names is None else names.get(index, "")
             reference = name if self._config.recall else ""

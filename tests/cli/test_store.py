@@ -378,14 +378,14 @@ def test_a_whole_session_is_restored(run, view):
 
 
 def test_restore_says_what_is_not_as_it_came(run, view, file):
-    """`restore` names summaries of another ledger and masked secrets."""
+    """`restore` names summaries of another ledger and redacted secrets."""
     messages = audit()
     messages[1]["content"] += " The key is sk-proj-" + "a1B2" * 12
     file.write_text(json.dumps(messages))
     given = ("--window", "8k", "--store", "other.db", "--session", "other", "--out", "other.jsonl")
     assert run("compress", file, *given, *SUMMARIZE).code == 0
-    masked = run("restore", "other", "--store", "other.db", "--out", "whole.json")
-    assert "1 secret masked" in masked.out
+    redacted = run("restore", "other", "--store", "other.db", "--out", "whole.json")
+    assert "1 secret redacted" in redacted.out
     foreign = run("restore", SESSION, "--view", "other.jsonl", "--out", "still.json")
     assert "1 summary left: not of this session's ledger" in foreign.out
 

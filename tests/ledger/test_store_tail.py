@@ -108,8 +108,8 @@ def test_a_fork_has_what_was_appended_to_its_parent(sql_store):
     assert sql_store.transcript(fork) == [*talk(4, "a"), *talk(2, "b"), *talk(2, "c")]
 
 
-def test_secrets_of_appended_messages_are_masked(tmp_path):
-    """A key in an appended message is masked, as in an archived original."""
+def test_secrets_of_appended_messages_are_redacted(tmp_path):
+    """A key in an appended message is redacted, as in an archived original."""
     key = "sk-" + "Zq9" * 16
     store = open_store(tmp_path / "ledger.db")
     session = extended(store, talk(1, "a"), [user(f"use {key} for heron")])
