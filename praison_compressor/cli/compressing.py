@@ -282,7 +282,7 @@ def _missing_store(config: CompressorConfig) -> str | None:
     """Return the address of a missing store, or None."""
     if config.store_url is None:
         return None
-    with open_ledger(config, new=True) as store:
+    with open_ledger(config, allow_missing=True) as store:
         return None if store.exists() else store.location
 
 
