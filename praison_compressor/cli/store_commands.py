@@ -191,7 +191,7 @@ def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: b
         for difference in differences:
             print_complaint(difference, kind="note: ")
         return
-    value = {"session": session, "messages": len(messages), "out": out, "lacking": differences}
+    value = {"session": session, "messages": len(messages), "out": out, "differences": differences}
     count = f"{pluralize(len(messages), 'message')} written to {out}"
     notes = [Line(f"{difference}.", "yellow") for difference in differences]
     print_answer(value, [count, *notes], as_json)

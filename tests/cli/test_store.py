@@ -377,16 +377,27 @@ def test_a_whole_session_is_restored(run, view):
     assert json.loads(run("restore", SESSION, "--view", view).out) == whole
 
 
-def test_restore_says_what_is_not_as_it_came(run, view, file):
-    """`restore` names summaries of another ledger and redacted secrets."""
+@pytest.fixture
+def other(run, file):
+    """Return the view of a session "other" in other.db; its transcript has one secret more."""
     messages = audit()
     messages[1]["content"] += " The key is sk-proj-" + "a1B2" * 12
     file.write_text(json.dumps(messages))
     given = ("--window", "8k", "--store", "other.db", "--session", "other", "--out", "other.jsonl")
     assert run("compress", file, *given, *SUMMARIZE).code == 0
-    redacted = run("restore", "other", "--store", "other.db", "--out", "whole.json")
-    assert "1 secret redacted" in redacted.out
-    foreign = run("restore", SESSION, "--view", "other.jsonl", "--out", "still.json")
+    return "other.jsonl"
+
+
+def test_restore_counts_redacted_secrets(run, other):
+    """`restore` counts the secrets that the ledger redacted."""
+    whole = ("restore", "other", "--store", "other.db", "--out", "whole.json")
+    found = run(*whole, "--json").json["differences"]
+    assert found == ["1 secret redacted: the ledger never held more"]
+
+
+def test_restore_counts_the_summaries_of_another_ledger(run, view, other):
+    """`restore` counts the summaries of a view that are another ledger's."""
+    foreign = run("restore", SESSION, "--view", other, "--out", "still.json")
     assert "1 summary left: not of this session's ledger" in foreign.out
 
 
