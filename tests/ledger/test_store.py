@@ -118,17 +118,33 @@ def test_an_encrypted_store_is_searched_and_erased(tmp_path):
     assert store.verify() == []
 
 
-def test_a_key_encrypts_new_stores_only(store_url):
-    """A new store is encrypted with the key, and opens with no other key and not without."""
+@pytest.fixture
+def key(store_url):
+    """Return the key of a new store with a session "s"."""
     key = Fernet.generate_key().decode()
     committed(open_store(store_url, key=key), "s", talk(3))
+    return key
+
+
+def test_a_new_store_is_encrypted_with_the_key(store_url, key):
+    """A new store is encrypted with the given key by Fernet."""
     assert archived(open_store(store_url, key=key), "s") == talk(3)
     assert archived(open_store(store_url, codec=Fernet(key)), "s") == talk(3)
+
+
+@pytest.mark.usefixtures("key")
+def test_another_key_opens_no_store(store_url):
+    """Another key does not open an encrypted store."""
+    other = Fernet.generate_key().decode()
+    with pytest.raises(StoreUnavailable, match="encrypted with another key"):
+        open_store(store_url, key=other).sessions(NAMESPACE)
+
+
+@pytest.mark.usefixtures("key")
+def test_an_encrypted_store_needs_its_key(store_url):
+    """Without a key an encrypted store is an error that names the key's variable."""
     with pytest.raises(StoreUnavailable, match="PRAISONAI_SESSION_KEY"):
         open_store(store_url).sessions(NAMESPACE)
-    other = Fernet(Fernet.generate_key())
-    with pytest.raises(StoreUnavailable, match="encrypted with another key"):
-        open_store(store_url, codec=other).sessions(NAMESPACE)
 
 
 def test_a_wrong_key_is_not_repeated(store_url):
