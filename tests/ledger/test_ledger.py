@@ -95,8 +95,12 @@ def test_a_fork_shares_its_parents_entries(store):
     verify(fork.entries)
     assert len(store.open(NAMESPACE, "s").entries) == 1
     assert [e.session_id for e in store.lineage(NAMESPACE, "f")] == ["s", "s", "f", "f"]
-    other = store.open(NAMESPACE, "g", "never-seen")
-    assert (other.parent, other.entries) == ("never-seen", ())
+
+
+def test_a_fork_of_an_unknown_parent_is_empty(store):
+    """A fork of an unknown parent is an empty session that names the parent."""
+    fork = store.open(NAMESPACE, "f", "never-seen")
+    assert (fork.parent, fork.entries) == ("never-seen", ())
 
 
 def test_namespaces_share_nothing(store):
