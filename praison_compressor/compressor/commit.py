@@ -164,7 +164,7 @@ def committed_event(before: View, result: CompressResult, seconds: float) -> Eve
             "status": result.context_status,
             "model": next((text.model for text in result.written if text.model), None),
             "masked": result.masked,
-            "secrets": result.masked_secrets,
+            "secrets": result.redacted_secrets,
             "epoch": result.session_id,
             "parent": result.parent_session_id,
             **vars(result.usage),

@@ -324,7 +324,7 @@ class CompressResult:
     vetoed: bool = False
     """Whether a hook refused a compression. `messages` still fit the window; an unrecorded static
     text may replace some."""
-    masked_secrets: int = 0
+    redacted_secrets: int = 0
     """Keys and tokens redacted in the archived originals of the view."""
     written: tuple[SegmentText, ...] = field(default=(), repr=False)
     """Summaries that this call recorded."""
@@ -404,7 +404,7 @@ def result_of(
         newly_masked=sum(segment.kind in ("mask", "excerpt") for segment in new),
         newly_summarized=sum(len(segment.run) for segment in summaries),
         summarized_by_model=sum(len(s.run) for s in summaries if s.method == "model"),
-        masked_secrets=sum(tile.segment.secrets for tile in view.all_tiles),
+        redacted_secrets=sum(tile.segment.secrets for tile in view.all_tiles),
         written=tuple(texts),
         model=request.config.model,
     )

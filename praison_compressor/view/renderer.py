@@ -74,7 +74,7 @@ class ResultRenderer:
             references = dict.fromkeys(large, SAMPLE_REFERENCE)
         excerpts: dict[int, Message] = {}
         for index in sorted(large.keys() - done):
-            # Secrets are masked before the text is cut: half a secret has no shape to know it by.
+            # Secrets are redacted before the text is cut: half a secret has no shape to know it by.
             (message,) = self._redact([messages[index]])
             reference = references.get(index, "") if self._config.recall else ""
             tokens = view.tokens[index]
