@@ -28,8 +28,8 @@ from .journal import KeptSteps, count_kept_steps
 from .model_compressors import ModelCompressors
 from .notices import Notices
 from .recall_tools import RecallTools, drop_copied, wants_recall
-from .replies import Status, status_of
 from .running_turn import Turn, bot_conversation
+from .wording import Status, status_of
 
 
 class AgentCompressor:

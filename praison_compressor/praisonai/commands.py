@@ -10,7 +10,7 @@ from typing import Any
 from ..compressor.preview import Preview
 from ..config import nearest_name
 from ..errors import CompressorError, ConfigError
-from . import replies
+from . import wording
 from .agent_compressor import AgentCompressor
 
 
@@ -42,7 +42,7 @@ TypedCommand = Callable[[AgentCompressor], str | Awaitable[str]]
 def _describe_preview(preview: Preview, compressor: AgentCompressor) -> str:
     use = compressor.context_use()
     tools = compressor.conversation.current_request.tool_tokens
-    return replies.describe_preview(preview, use, tools, compressor.kept_steps())
+    return wording.describe_preview(preview, use, tools, compressor.kept_steps())
 
 
 def _keep(compressor: AgentCompressor, argument: str) -> str:
@@ -65,21 +65,21 @@ async def _compact(compressor: AgentCompressor, argument: str) -> str:
     result = await compressor.acompress(focus or None)
     is_compressed = bool(result.written or result.newly_masked)
     if result.vetoed or not (is_compressed or choices.has_range):
-        return replies.describe_refusal(result)
+        return wording.describe_refusal(result)
     after = await asyncio.to_thread(compressor.context_use)
-    lines = [replies.describe_refusal(result)]
+    lines = [wording.describe_refusal(result)]
     if is_compressed:
-        outcome = replies.describe_compression(result, len(messages), focus, before, after)
+        outcome = wording.describe_compression(result, len(messages), focus, before, after)
         lines = [f"{compressor.notice}", outcome]
     if choices.has_range:
         remedy = "a second /compact has no range"
-        lines += replies.describe_excess(after.message_tokens, after.trigger, remedy)
+        lines += wording.describe_excess(after.message_tokens, after.trigger, remedy)
     return "\n".join(lines)
 
 
 def _pin(compressor: AgentCompressor, argument: str) -> str:
     pins = compressor.pin(argument) if argument else compressor.conversation.pinned
-    return replies.describe_pins(pins)
+    return wording.describe_pins(pins)
 
 
 def _undo(compressor: AgentCompressor, argument: str) -> str:
@@ -88,13 +88,13 @@ def _undo(compressor: AgentCompressor, argument: str) -> str:
         return "Nothing to undo."
     use = compressor.context_use()
     count = compressor.engine().tokens.message
-    return replies.describe_undo(segments, compressor.next_messages(), use, count)
+    return wording.describe_undo(segments, compressor.next_messages(), use, count)
 
 
 def _resume(compressor: AgentCompressor, argument: str) -> str:
     if argument:
         return f"Session {compressor.resume(argument)}"
-    return replies.describe_sessions(compressor.sessions())
+    return wording.describe_sessions(compressor.sessions())
 
 
 _TABLE: tuple[Command, ...] = (
@@ -102,13 +102,13 @@ _TABLE: tuple[Command, ...] = (
         "status",
         "",
         "what the last request carried, and what the conversation has cost",
-        lambda compressor, _: replies.describe_status(compressor.status()),
+        lambda compressor, _: wording.describe_status(compressor.status()),
     ),
     Command(
         "context",
         "",
         "what fills the window, by part, and the largest messages",
-        lambda c, _: replies.describe_context(c.context_use(), c.kept_steps()),
+        lambda c, _: wording.describe_context(c.context_use(), c.kept_steps()),
     ),
     Command(
         "compact preview",
@@ -217,4 +217,4 @@ async def answer_command(compressor: AgentCompressor, typed: TypedCommand) -> st
         reply = await asyncio.to_thread(typed, compressor)
         return reply if isinstance(reply, str) else await reply
     except CompressorError as error:
-        return replies.describe_error(error)
+        return wording.describe_error(error)
