@@ -280,5 +280,5 @@ class AgentRequests:
 def running_requests() -> AgentRequests | None:
     """Return the requests of the agent whose turn runs here, or None."""
     turn = running_turn()
-    requests: AgentRequests | None = None if turn is None else turn.requests
-    return requests
+    requests = None if turn is None else turn.requests
+    return requests if isinstance(requests, AgentRequests) else None

@@ -24,7 +24,7 @@ from ..messages.digests import CachedMessage
 from .agent_ledger import agent_title, has_any_message, session_id_of, stored_sessions
 from .conversations import Conversation, Conversations, digests_without_system
 from .model_compressors import ModelCompressors
-from .running_turn import Turn, bot_conversation, running_turn
+from .running_turn import Turn, TurnRequests, bot_conversation, running_turn
 
 
 def new_session_id(host_id: str | None) -> str:
@@ -70,7 +70,7 @@ class ConversationFinder:
         """Return the running turn's conversation, else the history's."""
         return self.running or self._conversation_at_rest()
 
-    def new_turn(self, requests: Any) -> Turn:
+    def new_turn(self, requests: TurnRequests) -> Turn:
         """Return a turn of the agent's `requests` that begins with the history."""
         history, bound = self.history, bot_conversation(self._agent()).bound
         digests = digests_without_system(self._digest_messages(history))
