@@ -337,7 +337,7 @@ def _client(transmit: Transmit, original: property, agents: Agents) -> property:
     def client(self: Any) -> Any:
         own = original.__get__(self, type(self))
         requests = running_requests()
-        return own if requests is None else ViewClient(requests, _SENDS, own, transmit)
+        return own if requests is None else ViewClient(requests, _ROUTES, own, transmit)
 
     return property(client, original.fset, original.fdel, original.__doc__)
 
@@ -345,7 +345,7 @@ def _client(transmit: Transmit, original: property, agents: Agents) -> property:
 client = functools.partial(_client, send)
 async_client = functools.partial(_client, asend)
 
-_SENDS: Mapping[str, Any] = {
+_ROUTES: Mapping[str, Any] = {
     "chat": {"completions": {"create": CHAT, "parse": CHAT}},
     "responses": {"create": RESPONSES, "parse": RESPONSES},
     "beta": {"chat": {"completions": {"create": CHAT, "parse": CHAT}}},
@@ -360,9 +360,14 @@ class ViewClient:
 
     __slots__ = ("_requests", "_routes", "_target", "_transmit")
 
-    def __init__(self, *parts: Any) -> None:
-        for name, part in zip(self.__slots__, parts, strict=True):
-            object.__setattr__(self, name, part)
+    def __init__(
+        self, requests: AgentRequests, routes: Mapping[str, Any], target: Any, transmit: Transmit
+    ) -> None:
+        # Not by assignment, which would set the target's attributes.
+        object.__setattr__(self, "_requests", requests)
+        object.__setattr__(self, "_routes", routes)
+        object.__setattr__(self, "_target", target)
+        object.__setattr__(self, "_transmit", transmit)
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._target, name)
