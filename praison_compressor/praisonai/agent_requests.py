@@ -119,7 +119,7 @@ class AgentRequests:
         """
         messages = self._finder.without_window(request.messages)
         request = replace(request, messages=messages)
-        if not self._finder.is_carried_by(messages):
+        if not self._finder.belongs_to_conversation(messages):
             logger.debug(
                 "agent %s: a request of %d messages to %s is no part of the conversation: not "
                 "recorded",
@@ -216,7 +216,7 @@ class AgentRequests:
         if conversation is None or not self.compressors.config.keep_tool_steps:
             return
         with self._log_failure("the calls of an answer are not recorded"):
-            if self._finder.is_carried_by(request.messages):
+            if self._finder.belongs_to_conversation(request.messages):
                 engine = self.compressors.for_model(request.model)
                 await asyncio.to_thread(conversation.journal.add_calls, message, engine)
 

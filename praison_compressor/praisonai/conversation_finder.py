@@ -158,8 +158,8 @@ class ConversationFinder:
 
     # -------------------------------------------------------- what is no conversation
 
-    def is_carried_by(self, messages: Sequence[Message]) -> bool:
-        """Return whether a request carries a part of the agent's conversation.
+    def belongs_to_conversation(self, messages: Sequence[Message]) -> bool:
+        """Return whether a request belongs to the agent's conversation.
 
         Such a request starts as the agent's history does, or has two messages of that history.
         Memory extraction, guardrails, titles and planners send other messages.
