@@ -65,9 +65,9 @@ async def _compact(compressor: AgentCompressor, argument: str) -> str:
     result = await compressor.acompress(focus or None)
     is_compressed = bool(result.written or result.newly_masked)
     if result.vetoed or not (is_compressed or choices.has_range):
-        return wording.describe_refusal(result)
+        return wording.describe_no_compression(result)
     after = await asyncio.to_thread(compressor.context_use)
-    lines = [wording.describe_refusal(result)]
+    lines = [wording.describe_no_compression(result)]
     if is_compressed:
         outcome = wording.describe_compression(result, len(messages), focus, before, after)
         lines = [f"{compressor.notice}", outcome]
