@@ -117,7 +117,7 @@ class AgentRequests:
 
         The conversation is None for a request outside any, such as one for a title.
         """
-        messages = self._finder.without_window(request.messages)
+        messages = self._finder.without_history_copy(request.messages)
         request = replace(request, messages=messages)
         if not self._finder.belongs_to_conversation(messages):
             logger.debug(

@@ -173,7 +173,7 @@ class ConversationFinder:
             return True
         return len(set(map(digest, history)).intersection(map(digest, messages))) > 1
 
-    def without_window(self, messages: Sequence[Message]) -> Sequence[Message]:
+    def without_history_copy(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return the messages without the host's copy of the newest ones.
 
         With `memory={"history": True}` the host sends the newest messages of the stored session,
