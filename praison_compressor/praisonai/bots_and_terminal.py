@@ -35,10 +35,10 @@ def _of_terminal(call: HostCall) -> AgentCompressor | None:
 
 def _answer_in(terminal: Any, compressor: AgentCompressor, name: str, argument: str = "") -> None:
     """Answer a command in the terminal as the terminal's own commands do."""
-    typed = find_command(name, argument)
-    if typed is not None:
+    command = find_command(name, argument)
+    if command is not None:
         message = sys.modules[type(terminal).__module__].ChatMessage
-        reply = run(answer_command(compressor, typed))
+        reply = run(answer_command(compressor, command))
         terminal.messages.append(message(role="system", content=reply))
 
 

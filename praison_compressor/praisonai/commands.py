@@ -32,8 +32,8 @@ class Command:
         return f"{f'/{self.name} {self.argument}':<31} {self.help}"
 
 
-TypedCommand = Callable[[AgentCompressor], str | Awaitable[str]]
-"""A command as typed: `Command.answer` with the argument."""
+ParsedCommand = Callable[[AgentCompressor], str | Awaitable[str]]
+"""A command with its argument: `Command.answer` for that argument."""
 
 
 # ------------------------------------------------------------ what each command does
@@ -148,7 +148,7 @@ CHAT_COMMANDS = {command.name: command for command in _TABLE}
 # ------------------------------------------------------------ reading what was typed
 
 
-def parse_prompt(agent: Any, prompt: Any) -> TypedCommand | None:
+def parse_prompt(agent: Any, prompt: Any) -> ParsedCommand | None:
     """Return a prompt's command, as `find_command` does."""
     if not isinstance(prompt, str) or not prompt.startswith("/"):
         return None
@@ -157,7 +157,7 @@ def parse_prompt(agent: Any, prompt: Any) -> TypedCommand | None:
     return None if skill(name) is not None else find_command(name, argument.strip())
 
 
-def find_command(name: str, argument: str) -> TypedCommand | None:
+def find_command(name: str, argument: str) -> ParsedCommand | None:
     """Return the command, or one that replies to a mistake.
 
     None: the words are for the model.
@@ -178,11 +178,11 @@ def find_command(name: str, argument: str) -> TypedCommand | None:
     return _with_argument(name, argument)
 
 
-def _with_argument(name: str, argument: str) -> TypedCommand:
+def _with_argument(name: str, argument: str) -> ParsedCommand:
     return lambda compressor: CHAT_COMMANDS[name].answer(compressor, argument)
 
 
-def _find_choice(typed: str) -> TypedCommand:
+def _find_choice(typed: str) -> ParsedCommand:
     """Return the command of words after `/compact`: a choice, or a focus."""
     choice, _, argument = typed.partition(" ")
     choices = [name.removeprefix("compact ") for name in CHAT_COMMANDS if " " in name]
@@ -195,11 +195,11 @@ def _find_choice(typed: str) -> TypedCommand:
     return _with_argument(f"compact {choice}", argument.strip())
 
 
-def _mistake(reply: str) -> TypedCommand:
+def _mistake(reply: str) -> ParsedCommand:
     return lambda compressor: reply
 
 
-SHORT = 5
+SHORT_NAME = 5
 """Letters. A word longer than a command of fewer letters is another word, no misspelling."""
 
 
@@ -207,14 +207,14 @@ def _nearest_command(word: str) -> str | None:
     """Return the command that a word misspells, or None for another word."""
     names = [name for name in CHAT_COMMANDS if " " not in name]
     meant = "compact" if nearest_name(word, ["compress"]) else nearest_name(word, names)
-    is_other = meant is not None and len(word) > len(meant) < SHORT
+    is_other = meant is not None and len(word) > len(meant) < SHORT_NAME
     return None if is_other else meant
 
 
-async def answer_command(compressor: AgentCompressor, typed: TypedCommand) -> str:
+async def answer_command(compressor: AgentCompressor, command: ParsedCommand) -> str:
     """Return a command's answer, or the words of its error."""
     try:
-        reply = await asyncio.to_thread(typed, compressor)
+        reply = await asyncio.to_thread(command, compressor)
         return reply if isinstance(reply, str) else await reply
     except CompressorError as error:
         return wording.describe_error(error)
