@@ -68,14 +68,14 @@ class RoundTrip:
 
     def _write_view(self, view: Sequence[Message]) -> dict[str, Any]:
         compressors = self._requests.compressors
-        keys = compressors.refused_keys(self._sent.request)
-        written = self._shape.write(self._params, view, keys, compressors.config.cache_ttl)
+        refused = compressors.refused_features(self._sent.request)
+        written = self._shape.write(self._params, view, refused, compressors.config.cache_ttl)
         self._asks_usage = written.asks_usage
         self._sent = self._sent._replace(view=view)
         self._attempts += 1
         return written.params
 
-    async def take_answer(self, answer: Any, pieces: type[_SyncStream | _AsyncStream]) -> Any:
+    async def take_answer(self, answer: Any, stream: type[_SyncStream | _AsyncStream]) -> Any:
         """Learn from an answer; return it, a stream with its pieces read."""
         self._requests.learn_from_answer(self._sent)
         self._learn(answer)
@@ -83,8 +83,8 @@ class RoundTrip:
         if message is not None:
             await self._requests.record_calls(self._sent.request, message)
         # After the calls: a whole response can be iterated too, by its fields.
-        elif hasattr(answer, pieces.NEXT):
-            return pieces(answer, self)
+        elif hasattr(answer, stream.NEXT):
+            return stream(answer, self)
         return answer
 
     def read_piece(self, piece: Any) -> bool:
