@@ -134,7 +134,7 @@ class AgentRequests:
         conversation = self._finder.match_request(messages, turn)
         with self._log_failure("sent without the steps of earlier turns"):
             engine = self.compressors.for_model(None)
-            whole = conversation.journal.complete(messages, engine, turn, turn.bound)
+            whole = conversation.journal.complete(messages, engine, turn, turn.history_limit)
             request = replace(
                 request, messages=whole.messages, restored=whole.restored, foreign=whole.foreign
             )

@@ -138,8 +138,8 @@ def bot_session_start(call: HostCall) -> Any:
     route = {k: v for k, v in call.kwargs.items() if k not in ("agent", "user_id")}
     most = getattr(bot, "_max_history", 0)
     bot_id = bot._session_key(call.argument("user_id"), **route)
-    bound = most if isinstance(most, int) else 0
-    set_bot_conversation(agent, BotConversation(bot_id, bound))
+    limit = most if isinstance(most, int) else 0
+    set_bot_conversation(agent, BotConversation(bot_id, limit))
     vars(bot)[ANSWERING] = weakref.ref(agent)
     return call.go_on()
 

@@ -72,10 +72,10 @@ class ConversationFinder:
 
     def new_turn(self, requests: TurnRequests) -> Turn:
         """Return a turn of the agent's `requests` that begins with the history."""
-        history, bound = self.history, bot_conversation(self._agent()).bound
+        history, history_limit = self.history, bot_conversation(self._agent()).history_limit
         digests = digests_without_system(self._digest_messages(history))
         conversations, count = self.conversations, requests.request_count
-        return Turn(requests, conversations, count, history, digests, bound)
+        return Turn(requests, conversations, count, history, digests, history_limit)
 
     def match_request(self, messages: Sequence[Message], turn: Turn) -> Conversation:
         """Return the conversation of a turn's request; remember the request in it."""

@@ -47,8 +47,8 @@ class Turn:
     """The host's list of messages when the turn began."""
     digests: tuple[str, ...]
     """Digests of that list then."""
-    bound: int = 0
-    """Messages to which the host bounds that list; 0: unknown."""
+    history_limit: int = 0
+    """Most messages in that list; 0: unknown."""
     conversation: Conversation | None = None
     """The first request sets the conversation and the next two."""
     offset: int = 0
@@ -124,8 +124,8 @@ class BotConversation(NamedTuple):
 
     bot_id: str | None = None
     """The bot's id of the conversation; None outside a bot."""
-    bound: int = 0
-    """Messages to which the bot bounds the agent's list; 0: unknown."""
+    history_limit: int = 0
+    """Most messages in the agent's list; 0: unknown."""
 
 
 _bot_here: ContextVar[tuple[weakref.ref[Any], BotConversation] | None] = ContextVar(
