@@ -63,7 +63,7 @@ class AgentCompressor:
 
     def turn(self) -> Turn:
         """Return a turn of the agent, in which only this compressor compresses."""
-        self._settings.compress_alone(self._agent())
+        self._settings.switch_off_compaction(self._agent())
         return self._finder.new_turn(self.requests)
 
     def leave(self) -> None:

@@ -101,7 +101,7 @@ class _Model:
         self.learned = LearnedWindow(_window_of(engine.config))
         self.refused: _RefusedRequest | None = None
         """The request for which a smaller window is tried now."""
-        self.useless_refusals: set[str] = set()
+        self.refusals_not_of_length: set[str] = set()
         """Words of uncertain refusals that a smaller request got again."""
 
     def remember_refusal(self, sent: SentRequest, words: str) -> None:
@@ -260,7 +260,7 @@ class ModelCompressors:
         words = re.sub(r"\d+", "#", text)
         with self._lock:
             model = self._model(sent.request.model)
-            if words in model.useless_refusals:
+            if words in model.refusals_not_of_length:
                 return False
             learned_window = model.learned.learn_refusal(overflow, self.size(sent))
             if learned_window is None:
@@ -294,7 +294,7 @@ class ModelCompressors:
             window,
         )
 
-    def end_trial(self, request: HostRequest) -> None:
+    def cancel_trial(self, request: HostRequest) -> None:
         """Return to the window before a trial that did not pass."""
         with self._lock:
             model = self._model(request.model)
@@ -302,7 +302,7 @@ class ModelCompressors:
             if refused is None:
                 return
             if model.is_trial_uncertain:
-                model.useless_refusals.add(refused.words)
+                model.refusals_not_of_length.add(refused.words)
             model.learned.cancel_trial()
             self._resize(model, refused.reserve)
 

@@ -61,7 +61,7 @@ class RoundTrip:
         is_same = overflow is not None and other == self._sent.view
         if other is not None and not is_same and self._attempts < ATTEMPTS:
             return self._write_view(other)
-        self._requests.compressors.end_trial(self._sent.request)
+        self._requests.compressors.cancel_trial(self._sent.request)
         if other is not None and overflow is not None and overflow.certain:
             raise NothingShorter from refusal
         raise refusal from refusal.__cause__
