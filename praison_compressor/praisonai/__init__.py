@@ -25,7 +25,7 @@ The modules, in the order in which a turn passes them:
 - `agent_compressor`: `agent.context_compressor`
 - `commands`: the slash commands of the chat
 - `notices`: reports compressions to hooks, memory, bill, log and screen
-- `replies`: words of replies to commands, of statuses and of reports
+- `wording`: words of replies to commands, of statuses and of reports
 - `realtime`: voice conversations
 """
 

@@ -27,9 +27,9 @@ from .conversations import Choices, ChosenMessage, Conversation, Conversations, 
 from .journal import KeptSteps, count_kept_steps
 from .model_compressors import ModelCompressors
 from .notices import Notices
-from .recall_tools import RecallTools, drop_copied, wants_recall
-from .replies import Status, status_of
+from .recall_tools import RecallTools, drop_copied_tools, wants_recall
 from .running_turn import Turn, bot_conversation
+from .wording import Status, status_of
 
 
 class AgentCompressor:
@@ -41,7 +41,7 @@ class AgentCompressor:
     def __init__(self, agent: Any, requested: RequestedContext, config: CompressorConfig) -> None:
         self._agent = weakref.ref(agent)
         self.requested = requested
-        drop_copied(agent)
+        drop_copied_tools(agent)
         is_wanted = config.recall
         config = replace(config, recall=wants_recall(agent, is_wanted))
         self._conversations = Conversations()
@@ -63,14 +63,14 @@ class AgentCompressor:
 
     def turn(self) -> Turn:
         """Return a turn of the agent, in which only this compressor compresses."""
-        self._settings.compress_alone(self._agent())
+        self._settings.switch_off_compaction(self._agent())
         return self._finder.new_turn(self.requests)
 
     def leave(self) -> None:
         """Restore the agent's own settings and tools."""
         agent = self._agent()
         if agent is not None:
-            self._recall.take_back()
+            self._recall.remove()
             self._settings.restore(agent)
 
     # ------------------------------------------------------------ the conversation now

@@ -117,9 +117,9 @@ class AgentRequests:
 
         The conversation is None for a request outside any, such as one for a title.
         """
-        messages = self._finder.without_window(request.messages)
+        messages = self._finder.without_history_copy(request.messages)
         request = replace(request, messages=messages)
-        if not self._finder.is_carried_by(messages):
+        if not self._finder.belongs_to_conversation(messages):
             logger.debug(
                 "agent %s: a request of %d messages to %s is no part of the conversation: not "
                 "recorded",
@@ -134,7 +134,7 @@ class AgentRequests:
         conversation = self._finder.match_request(messages, turn)
         with self._log_failure("sent without the steps of earlier turns"):
             engine = self.compressors.for_model(None)
-            whole = conversation.journal.complete(messages, engine, turn, turn.bound)
+            whole = conversation.journal.complete(messages, engine, turn, turn.history_limit)
             request = replace(
                 request, messages=whole.messages, restored=whole.restored, foreign=whole.foreign
             )
@@ -216,7 +216,7 @@ class AgentRequests:
         if conversation is None or not self.compressors.config.keep_tool_steps:
             return
         with self._log_failure("the calls of an answer are not recorded"):
-            if self._finder.is_carried_by(request.messages):
+            if self._finder.belongs_to_conversation(request.messages):
                 engine = self.compressors.for_model(request.model)
                 await asyncio.to_thread(conversation.journal.add_calls, message, engine)
 
@@ -280,5 +280,5 @@ class AgentRequests:
 def running_requests() -> AgentRequests | None:
     """Return the requests of the agent whose turn runs here, or None."""
     turn = running_turn()
-    requests: AgentRequests | None = None if turn is None else turn.requests
-    return requests
+    requests = None if turn is None else turn.requests
+    return requests if isinstance(requests, AgentRequests) else None

@@ -22,7 +22,7 @@ from ..messages import Message, digest, is_system, leading_count, tool_calls_of
 from . import context_param
 from .agent_compressor import AgentCompressor
 from .agent_ledger import agent_title, session_id_of, stored_sessions
-from .commands import TypedCommand, answer_command, parse_prompt
+from .commands import ParsedCommand, answer_command, parse_prompt
 from .conversation_finder import is_host_summary
 from .running_turn import Turn, bot_conversation, in_turn, running_turn, stream_in_turn
 
@@ -199,7 +199,7 @@ def start_stream(call: HostCall) -> Any:
     return _stream_turn(compressor, call.go_on())
 
 
-def _read_call(call: HostCall) -> tuple[AgentCompressor | None, TypedCommand | None]:
+def _read_call(call: HostCall) -> tuple[AgentCompressor | None, ParsedCommand | None]:
     agent = call.instance
     return call.agents.compressor_of(agent), parse_prompt(agent, call.argument("prompt"))
 
@@ -208,7 +208,7 @@ def _turn_of(compressor: AgentCompressor | None) -> Turn | nullcontext[None]:
     return nullcontext() if compressor is None else compressor.turn()
 
 
-def _stream_answer(compressor: AgentCompressor, command: TypedCommand) -> Iterator[str]:
+def _stream_answer(compressor: AgentCompressor, command: ParsedCommand) -> Iterator[str]:
     yield run(answer_command(compressor, command))
 
 

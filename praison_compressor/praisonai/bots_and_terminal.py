@@ -35,10 +35,10 @@ def _of_terminal(call: HostCall) -> AgentCompressor | None:
 
 def _answer_in(terminal: Any, compressor: AgentCompressor, name: str, argument: str = "") -> None:
     """Answer a command in the terminal as the terminal's own commands do."""
-    typed = find_command(name, argument)
-    if typed is not None:
+    command = find_command(name, argument)
+    if command is not None:
         message = sys.modules[type(terminal).__module__].ChatMessage
-        reply = run(answer_command(compressor, typed))
+        reply = run(answer_command(compressor, command))
         terminal.messages.append(message(role="system", content=reply))
 
 
@@ -138,8 +138,8 @@ def bot_session_start(call: HostCall) -> Any:
     route = {k: v for k, v in call.kwargs.items() if k not in ("agent", "user_id")}
     most = getattr(bot, "_max_history", 0)
     bot_id = bot._session_key(call.argument("user_id"), **route)
-    bound = most if isinstance(most, int) else 0
-    set_bot_conversation(agent, BotConversation(bot_id, bound))
+    limit = most if isinstance(most, int) else 0
+    set_bot_conversation(agent, BotConversation(bot_id, limit))
     vars(bot)[ANSWERING] = weakref.ref(agent)
     return call.go_on()
 

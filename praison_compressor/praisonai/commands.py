@@ -10,7 +10,7 @@ from typing import Any
 from ..compressor.preview import Preview
 from ..config import nearest_name
 from ..errors import CompressorError, ConfigError
-from . import replies
+from . import wording
 from .agent_compressor import AgentCompressor
 
 
@@ -32,8 +32,8 @@ class Command:
         return f"{f'/{self.name} {self.argument}':<31} {self.help}"
 
 
-TypedCommand = Callable[[AgentCompressor], str | Awaitable[str]]
-"""A command as typed: `Command.answer` with the argument."""
+ParsedCommand = Callable[[AgentCompressor], str | Awaitable[str]]
+"""A command with its argument: `Command.answer` for that argument."""
 
 
 # ------------------------------------------------------------ what each command does
@@ -42,7 +42,7 @@ TypedCommand = Callable[[AgentCompressor], str | Awaitable[str]]
 def _describe_preview(preview: Preview, compressor: AgentCompressor) -> str:
     use = compressor.context_use()
     tools = compressor.conversation.current_request.tool_tokens
-    return replies.describe_preview(preview, use, tools, compressor.kept_steps())
+    return wording.describe_preview(preview, use, tools, compressor.kept_steps())
 
 
 def _keep(compressor: AgentCompressor, argument: str) -> str:
@@ -65,21 +65,21 @@ async def _compact(compressor: AgentCompressor, argument: str) -> str:
     result = await compressor.acompress(focus or None)
     is_compressed = bool(result.written or result.newly_masked)
     if result.vetoed or not (is_compressed or choices.has_range):
-        return replies.describe_refusal(result)
+        return wording.describe_no_compression(result)
     after = await asyncio.to_thread(compressor.context_use)
-    lines = [replies.describe_refusal(result)]
+    lines = [wording.describe_no_compression(result)]
     if is_compressed:
-        outcome = replies.describe_compression(result, len(messages), focus, before, after)
+        outcome = wording.describe_compression(result, len(messages), focus, before, after)
         lines = [f"{compressor.notice}", outcome]
     if choices.has_range:
         remedy = "a second /compact has no range"
-        lines += replies.describe_excess(after.message_tokens, after.trigger, remedy)
+        lines += wording.describe_excess(after.message_tokens, after.trigger, remedy)
     return "\n".join(lines)
 
 
 def _pin(compressor: AgentCompressor, argument: str) -> str:
     pins = compressor.pin(argument) if argument else compressor.conversation.pinned
-    return replies.describe_pins(pins)
+    return wording.describe_pins(pins)
 
 
 def _undo(compressor: AgentCompressor, argument: str) -> str:
@@ -88,13 +88,13 @@ def _undo(compressor: AgentCompressor, argument: str) -> str:
         return "Nothing to undo."
     use = compressor.context_use()
     count = compressor.engine().tokens.message
-    return replies.describe_undo(segments, compressor.next_messages(), use, count)
+    return wording.describe_undo(segments, compressor.next_messages(), use, count)
 
 
 def _resume(compressor: AgentCompressor, argument: str) -> str:
     if argument:
         return f"Session {compressor.resume(argument)}"
-    return replies.describe_sessions(compressor.sessions())
+    return wording.describe_sessions(compressor.sessions())
 
 
 _TABLE: tuple[Command, ...] = (
@@ -102,13 +102,13 @@ _TABLE: tuple[Command, ...] = (
         "status",
         "",
         "what the last request carried, and what the conversation has cost",
-        lambda compressor, _: replies.describe_status(compressor.status()),
+        lambda compressor, _: wording.describe_status(compressor.status()),
     ),
     Command(
         "context",
         "",
         "what fills the window, by part, and the largest messages",
-        lambda c, _: replies.describe_context(c.context_use(), c.kept_steps()),
+        lambda c, _: wording.describe_context(c.context_use(), c.kept_steps()),
     ),
     Command(
         "compact preview",
@@ -148,7 +148,7 @@ CHAT_COMMANDS = {command.name: command for command in _TABLE}
 # ------------------------------------------------------------ reading what was typed
 
 
-def parse_prompt(agent: Any, prompt: Any) -> TypedCommand | None:
+def parse_prompt(agent: Any, prompt: Any) -> ParsedCommand | None:
     """Return a prompt's command, as `find_command` does."""
     if not isinstance(prompt, str) or not prompt.startswith("/"):
         return None
@@ -157,7 +157,7 @@ def parse_prompt(agent: Any, prompt: Any) -> TypedCommand | None:
     return None if skill(name) is not None else find_command(name, argument.strip())
 
 
-def find_command(name: str, argument: str) -> TypedCommand | None:
+def find_command(name: str, argument: str) -> ParsedCommand | None:
     """Return the command, or one that replies to a mistake.
 
     None: the words are for the model.
@@ -178,11 +178,11 @@ def find_command(name: str, argument: str) -> TypedCommand | None:
     return _with_argument(name, argument)
 
 
-def _with_argument(name: str, argument: str) -> TypedCommand:
+def _with_argument(name: str, argument: str) -> ParsedCommand:
     return lambda compressor: CHAT_COMMANDS[name].answer(compressor, argument)
 
 
-def _find_choice(typed: str) -> TypedCommand:
+def _find_choice(typed: str) -> ParsedCommand:
     """Return the command of words after `/compact`: a choice, or a focus."""
     choice, _, argument = typed.partition(" ")
     choices = [name.removeprefix("compact ") for name in CHAT_COMMANDS if " " in name]
@@ -195,11 +195,11 @@ def _find_choice(typed: str) -> TypedCommand:
     return _with_argument(f"compact {choice}", argument.strip())
 
 
-def _mistake(reply: str) -> TypedCommand:
+def _mistake(reply: str) -> ParsedCommand:
     return lambda compressor: reply
 
 
-SHORT = 5
+SHORT_NAME = 5
 """Letters. A word longer than a command of fewer letters is another word, no misspelling."""
 
 
@@ -207,14 +207,14 @@ def _nearest_command(word: str) -> str | None:
     """Return the command that a word misspells, or None for another word."""
     names = [name for name in CHAT_COMMANDS if " " not in name]
     meant = "compact" if nearest_name(word, ["compress"]) else nearest_name(word, names)
-    is_other = meant is not None and len(word) > len(meant) < SHORT
+    is_other = meant is not None and len(word) > len(meant) < SHORT_NAME
     return None if is_other else meant
 
 
-async def answer_command(compressor: AgentCompressor, typed: TypedCommand) -> str:
+async def answer_command(compressor: AgentCompressor, command: ParsedCommand) -> str:
     """Return a command's answer, or the words of its error."""
     try:
-        reply = await asyncio.to_thread(typed, compressor)
+        reply = await asyncio.to_thread(command, compressor)
         return reply if isinstance(reply, str) else await reply
     except CompressorError as error:
-        return replies.describe_error(error)
+        return wording.describe_error(error)

@@ -209,12 +209,12 @@ class HostSettings:
     def __init__(self, agent: Any, requested: RequestedContext) -> None:
         self._uncompacted: Any = None
         self._execution: Any = None
-        self.compress_alone(agent)
+        self.switch_off_compaction(agent)
         if takes_whole_results(agent, requested):
             agent.tool_output_limit = NO_LIMIT
             agent._truncate_tool_output = whole_result
 
-    def compress_alone(self, agent: Any) -> None:
+    def switch_off_compaction(self, agent: Any) -> None:
         """Switch the host's `context_compaction` off, so that exactly one system compresses.
 
         Each turn calls this: a program may have replaced the agent's settings.

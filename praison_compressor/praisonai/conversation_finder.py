@@ -24,7 +24,7 @@ from ..messages.digests import CachedMessage
 from .agent_ledger import agent_title, has_any_message, session_id_of, stored_sessions
 from .conversations import Conversation, Conversations, digests_without_system
 from .model_compressors import ModelCompressors
-from .running_turn import Turn, bot_conversation, running_turn
+from .running_turn import Turn, TurnRequests, bot_conversation, running_turn
 
 
 def new_session_id(host_id: str | None) -> str:
@@ -70,12 +70,12 @@ class ConversationFinder:
         """Return the running turn's conversation, else the history's."""
         return self.running or self._conversation_at_rest()
 
-    def new_turn(self, requests: Any) -> Turn:
+    def new_turn(self, requests: TurnRequests) -> Turn:
         """Return a turn of the agent's `requests` that begins with the history."""
-        history, bound = self.history, bot_conversation(self._agent()).bound
+        history, history_limit = self.history, bot_conversation(self._agent()).history_limit
         digests = digests_without_system(self._digest_messages(history))
         conversations, count = self.conversations, requests.request_count
-        return Turn(requests, conversations, count, history, digests, bound)
+        return Turn(requests, conversations, count, history, digests, history_limit)
 
     def match_request(self, messages: Sequence[Message], turn: Turn) -> Conversation:
         """Return the conversation of a turn's request; remember the request in it."""
@@ -158,8 +158,8 @@ class ConversationFinder:
 
     # -------------------------------------------------------- what is no conversation
 
-    def is_carried_by(self, messages: Sequence[Message]) -> bool:
-        """Return whether a request carries a part of the agent's conversation.
+    def belongs_to_conversation(self, messages: Sequence[Message]) -> bool:
+        """Return whether a request belongs to the agent's conversation.
 
         Such a request starts as the agent's history does, or has two messages of that history.
         Memory extraction, guardrails, titles and planners send other messages.
@@ -173,7 +173,7 @@ class ConversationFinder:
             return True
         return len(set(map(digest, history)).intersection(map(digest, messages))) > 1
 
-    def without_window(self, messages: Sequence[Message]) -> Sequence[Message]:
+    def without_history_copy(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return the messages without the host's copy of the newest ones.
 
         With `memory={"history": True}` the host sends the newest messages of the stored session,

@@ -73,11 +73,11 @@ class Journal:
         """Tokens of all messages when they were last recorded."""
 
     def complete(
-        self, messages: Sequence[Message], engine: ContextCompressor, turn: Hashable, bound: int
+        self, messages: Sequence[Message], engine: ContextCompressor, turn: Hashable, limit: int
     ) -> CompletedRequest:
         """Return a request with the messages the host left out; record it.
 
-        `bound`: messages to which the host bounds its list; 0: unknown.
+        `limit`: most messages in the host's list; 0: unknown.
         """
         if not engine.config.keep_tool_steps:
             return _unchanged(messages)
@@ -86,7 +86,7 @@ class Journal:
         model = engine.config.model
         with self._lock:
             carried = self._load(messages, engine, session)
-            result = complete_request(carried, messages, cache, turn=turn, bound=bound, model=model)
+            result = complete_request(carried, messages, cache, turn=turn, bound=limit, model=model)
             self._system = list(messages[: leading_count(messages)])
             self._carried = result.carried
             self._write(engine, session)

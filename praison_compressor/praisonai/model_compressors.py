@@ -35,7 +35,7 @@ from .request_shapes import (
     SentRequest,
     alternate_roles,
     is_thinking_refused,
-    refused_key,
+    refused_feature,
     without_model_keys,
 )
 
@@ -101,7 +101,7 @@ class _Model:
         self.learned = LearnedWindow(_window_of(engine.config))
         self.refused: _RefusedRequest | None = None
         """The request for which a smaller window is tried now."""
-        self.useless_refusals: set[str] = set()
+        self.refusals_not_of_length: set[str] = set()
         """Words of uncertain refusals that a smaller request got again."""
 
     def remember_refusal(self, sent: SentRequest, words: str) -> None:
@@ -129,7 +129,7 @@ class ModelCompressors:
         self._models: dict[str | None, _Model] = {}
         self._store: Store | None = None
         self._sessions = SessionStates()
-        self._refused_keys: set[tuple[str | None, str]] = set()
+        self._refused_features: set[tuple[str | None, str]] = set()
         self._invalid_thinking: frozenset[str] = frozenset()
         """Signatures of thinking that a provider refused behind a changed prefix."""
 
@@ -219,9 +219,9 @@ class ModelCompressors:
 
     # ------------------------------------------------------------ refusals
 
-    def refused_keys(self, request: HostRequest) -> frozenset[str]:
+    def refused_features(self, request: HostRequest) -> frozenset[str]:
         """Return what the request's model has refused."""
-        return frozenset(key for model, key in self._refused_keys if model == request.model)
+        return frozenset(name for model, name in self._refused_features if model == request.model)
 
     def adapt_view(self, request: HostRequest, view: Sequence[Message]) -> Sequence[Message]:
         """Return the view without what the request's model has refused."""
@@ -229,7 +229,7 @@ class ModelCompressors:
         view = [without_model_keys(m) if id(m) in foreign else m for m in view]
         if invalid := self._invalid_thinking:
             view = [without_thinking(m) if signatures(m) & invalid else m for m in view]
-        return alternate_roles(view) if ROLE_ORDER in self.refused_keys(request) else view
+        return alternate_roles(view) if ROLE_ORDER in self.refused_features(request) else view
 
     def learn_refusal(self, sent: SentRequest, error: Exception) -> bool:
         """Learn from a refusal; return whether another view may pass."""
@@ -238,10 +238,10 @@ class ModelCompressors:
             thinking = frozenset[str]().union(*map(signatures, view)) - self._invalid_thinking
             self._invalid_thinking |= thinking
             return bool(thinking)
-        title, key = agent_title(self._agent()), refused_key(error)
-        if key is not None and key not in self.refused_keys(request):
-            logger.info("agent %s: %s does not take %s", title, request.model, key)
-            self._refused_keys.add((request.model, key))
+        title, feature = agent_title(self._agent()), refused_feature(error)
+        if feature is not None and feature not in self.refused_features(request):
+            logger.info("agent %s: %s does not take %s", title, request.model, feature)
+            self._refused_features.add((request.model, feature))
             return True
         overflow = overflow_of(error, self.size(sent), map(text_of, view))
         if overflow is None or not self._shrink(sent, overflow, str(error)):
@@ -260,7 +260,7 @@ class ModelCompressors:
         words = re.sub(r"\d+", "#", text)
         with self._lock:
             model = self._model(sent.request.model)
-            if words in model.useless_refusals:
+            if words in model.refusals_not_of_length:
                 return False
             learned_window = model.learned.learn_refusal(overflow, self.size(sent))
             if learned_window is None:
@@ -294,7 +294,7 @@ class ModelCompressors:
             window,
         )
 
-    def end_trial(self, request: HostRequest) -> None:
+    def cancel_trial(self, request: HostRequest) -> None:
         """Return to the window before a trial that did not pass."""
         with self._lock:
             model = self._model(request.model)
@@ -302,7 +302,7 @@ class ModelCompressors:
             if refused is None:
                 return
             if model.is_trial_uncertain:
-                model.useless_refusals.add(refused.words)
+                model.refusals_not_of_length.add(refused.words)
             model.learned.cancel_trial()
             self._resize(model, refused.reserve)
 

@@ -22,7 +22,7 @@ from ..events import Event, Listener
 from ..ledger.segments import Usage
 from ..messages import Message
 from .conversations import Conversation
-from .replies import describe_committed, describe_compressed, describe_event, status_of
+from .wording import describe_committed, describe_compressed, describe_event, status_of
 
 logger = logging.getLogger(__name__)
 

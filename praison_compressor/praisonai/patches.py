@@ -63,6 +63,9 @@ HOST_SESSIONS = "a ledger beside the host's sessions (memory without store_url)"
 LARGE = "results of more than 16,000 characters whole in the archive"
 COSTS = "the cost of summaries in agent.cost_summary"
 HOOKS = "the host's hooks around a compression"
+MEMORY = "notice to the agent's memory before a compression"
+CONSOLE = "reports on the console of the agent's model"
+FILES = "the files of the plugin's settings, in its warnings and in doctor"
 RESTARTS = "sessions restored whole, with the tool calls"
 AUTOMATIC = "switching off the terminal's own compaction before a turn"
 SLASHES = "/compact, /status, /context and /undo in the terminal"
@@ -121,6 +124,9 @@ READ = (
     Read(_AGENT, "tool_output_limit _truncate_tool_output", LARGE),
     Read(_AGENT, "_hook_runner", HOOKS),
     Read("hooks.types", "HookEvent HookInput", HOOKS),
+    Read(_AGENT, "_memory_instance", MEMORY),
+    Read(_AGENT, "_llm_instance", CONSOLE),
+    Read("config.loader", "_discover_config_files _load_config _parse_config_file", FILES),
 )
 """If an essential name moved, requests would silently go out uncompressed: `install()` refuses."""
 

@@ -7,8 +7,9 @@ plugin, and reports mistakes in it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from praisonaiagents import plugins
@@ -106,12 +107,12 @@ def read_host_configuration() -> HostConfiguration:
     Raises:
         ConfigError: `plugins:` is no mapping; the host then makes no agent.
     """
-    paths = loader._discover_config_files()
-    files = tuple(map(str, paths))
+    contents = _read_files()
+    files = tuple(map(str, contents))
     # The host reads a file that it cannot parse as empty.
-    unreadable = [p for p in paths if p.stat().st_size and not loader._parse_config_file(p)]
+    unreadable = [path for path, read in contents.items() if path.stat().st_size and not read]
     faults = [f"{path}: no YAML or TOML that can be read" for path in unreadable]
-    configuration = loader._load_config()
+    configuration: dict[str, Any] = getattr(loader, "_load_config", dict)()
     section = configuration.get("plugins", {})
     if not isinstance(section, Mapping):
         where = configuration_file("plugins")
@@ -127,6 +128,16 @@ def read_host_configuration() -> HostConfiguration:
     on = loader.is_plugins_enabled() and (names is None or PLUGIN in names)
     on = on and not get_plugin_manager().is_discovery_disabled()
     return HostConfiguration(on, options, model, files, tuple(faults))
+
+
+def _read_files() -> dict[Path, Any]:
+    """Return the content of each of the host's files, the nearest last.
+
+    A release of the host that has moved its functions for files has no files here.
+    """
+    discover: Callable[[], list[Path]] = getattr(loader, "_discover_config_files", list)
+    parse: Callable[[Path], Any] = getattr(loader, "_parse_config_file", lambda path: {})
+    return {path: parse(path) for path in discover()}
 
 
 _WRITE = f"write `plugins: {{{PLUGIN}: {{enabled: true}}}}`"
@@ -152,8 +163,7 @@ OPTION_KEYS = ("plugins", PLUGIN)
 
 def configuration_file(*keys: str) -> str:
     """Return the nearest configuration file with these keys, else `plugins.enable()`."""
-    for path in reversed(loader._discover_config_files()):
-        value = loader._parse_config_file(path)
+    for path, value in reversed(_read_files().items()):
         for key in keys:
             if not (isinstance(value, Mapping) and key in value):
                 break

@@ -79,8 +79,8 @@ class RecallTools:
                 )
         return [tool for tool in self._tools if tool.__name__ not in names]
 
-    def take_back(self) -> None:
-        """Take the tools off the agent's list."""
+    def remove(self) -> None:
+        """Remove the tools from the agent's list."""
         agent = self._agent()
         if self._given and agent is not None:
             agent.tools = [tool for tool in tools_of(agent) if tool not in self._given]
@@ -136,7 +136,7 @@ def tools_of(agent: Any) -> list[Any]:
     return [] if tools is None else [tools]
 
 
-def drop_copied(agent: Any) -> None:
+def drop_copied_tools(agent: Any) -> None:
     """Remove another agent's recall tools from a copied list."""
     listed = tools_of(agent)
     own = [tool for tool in listed if getattr(tool, "__module__", None) != recall_tools.__module__]

@@ -1,9 +1,9 @@
 """Read requests as messages; write views as API and provider take them.
 
 Two keys are added if the provider takes them: cache marks, and `stream_options` for the usage of a
-stream. A model that refuses a key does not get that key again (`refused_key`). A cache mark means
-"cache everything up to here" to providers that cache only marked prefixes. Digests omit that key,
-so a mark does not change a message's digest.
+stream. A model that refuses a key does not get that key again (`refused_feature`). A cache mark
+means "cache everything up to here" to providers that cache only marked prefixes. Digests omit that
+key, so a mark does not change a message's digest.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Shape(NamedTuple):
     read: Callable[[Params], HostRequest | None]
     """Returns the request; None if its messages cannot be read."""
     write: Callable[[Params, Sequence[Message], Container[str], str | None], WrittenRequest]
-    """(parameters, view, keys that the model refuses, cache marks' TTL) -> the request to send."""
+    """(parameters, view, refused features, cache marks' TTL) -> the request to send."""
 
 
 def _read_chat(params: Params) -> HostRequest | None:
@@ -177,8 +177,8 @@ def _without_repeats(messages: Sequence[Message]) -> list[Message]:
 # ------------------------------------------------------------ refusals
 
 
-def refused_key(error: BaseException) -> str | None:
-    """Return a refusal's cause: MARKS, USAGE, TTL, ROLE_ORDER or None."""
+def refused_feature(error: BaseException) -> str | None:
+    """Return the refused feature: MARKS, USAGE, TTL, ROLE_ORDER or None."""
     if _ROLES_REFUSED.search(str(error)):
         return ROLE_ORDER
     if MARKS in str(error) and "ttl" in str(error):

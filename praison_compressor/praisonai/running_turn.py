@@ -8,13 +8,26 @@ from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from .conversations import Conversation, Conversations
 
 T = TypeVar("T")
 
 # ------------------------------------------------------------ the turn
+
+
+class TurnRequests(Protocol):
+    """The requests of an agent, as its turns use them."""
+
+    request_count: int
+    """Requests of the agent in this process."""
+
+    def end_turn(self, turn: Turn, error: type[BaseException] | None) -> None:
+        """Take the end of a turn, and the error that ended it."""
+
+    def record_turn(self, turn: Turn) -> None:
+        """Record a finished turn in the store; never raise."""
 
 
 @dataclass(eq=False)
@@ -24,8 +37,8 @@ class Turn:
     As a block, with or without an event loop, it is recorded even if the block raises.
     """
 
-    requests: Any
-    """The agent's `AgentRequests`, a class of a higher module."""
+    requests: TurnRequests
+    """The requests of the turn's agent."""
     conversations: Conversations
     """The agent's conversations, none of another agent's."""
     request_count_before: int
@@ -34,8 +47,8 @@ class Turn:
     """The host's list of messages when the turn began."""
     digests: tuple[str, ...]
     """Digests of that list then."""
-    bound: int = 0
-    """Messages to which the host bounds that list; 0: unknown."""
+    history_limit: int = 0
+    """Most messages in that list; 0: unknown."""
     conversation: Conversation | None = None
     """The first request sets the conversation and the next two."""
     offset: int = 0
@@ -111,8 +124,8 @@ class BotConversation(NamedTuple):
 
     bot_id: str | None = None
     """The bot's id of the conversation; None outside a bot."""
-    bound: int = 0
-    """Messages to which the bot bounds the agent's list; 0: unknown."""
+    history_limit: int = 0
+    """Most messages in the agent's list; 0: unknown."""
 
 
 _bot_here: ContextVar[tuple[weakref.ref[Any], BotConversation] | None] = ContextVar(

@@ -61,21 +61,21 @@ class RoundTrip:
         is_same = overflow is not None and other == self._sent.view
         if other is not None and not is_same and self._attempts < ATTEMPTS:
             return self._write_view(other)
-        self._requests.compressors.end_trial(self._sent.request)
+        self._requests.compressors.cancel_trial(self._sent.request)
         if other is not None and overflow is not None and overflow.certain:
             raise NothingShorter from refusal
         raise refusal from refusal.__cause__
 
     def _write_view(self, view: Sequence[Message]) -> dict[str, Any]:
         compressors = self._requests.compressors
-        keys = compressors.refused_keys(self._sent.request)
-        written = self._shape.write(self._params, view, keys, compressors.config.cache_ttl)
+        refused = compressors.refused_features(self._sent.request)
+        written = self._shape.write(self._params, view, refused, compressors.config.cache_ttl)
         self._asks_usage = written.asks_usage
         self._sent = self._sent._replace(view=view)
         self._attempts += 1
         return written.params
 
-    async def take_answer(self, answer: Any, pieces: type[_SyncStream | _AsyncStream]) -> Any:
+    async def take_answer(self, answer: Any, stream: type[_SyncStream | _AsyncStream]) -> Any:
         """Learn from an answer; return it, a stream with its pieces read."""
         self._requests.learn_from_answer(self._sent)
         self._learn(answer)
@@ -83,8 +83,8 @@ class RoundTrip:
         if message is not None:
             await self._requests.record_calls(self._sent.request, message)
         # After the calls: a whole response can be iterated too, by its fields.
-        elif hasattr(answer, pieces.NEXT):
-            return pieces(answer, self)
+        elif hasattr(answer, stream.NEXT):
+            return stream(answer, self)
         return answer
 
     def read_piece(self, piece: Any) -> bool:
@@ -337,7 +337,7 @@ def _client(transmit: Transmit, original: property, agents: Agents) -> property:
     def client(self: Any) -> Any:
         own = original.__get__(self, type(self))
         requests = running_requests()
-        return own if requests is None else ViewClient(requests, _SENDS, own, transmit)
+        return own if requests is None else ViewClient(requests, _ROUTES, own, transmit)
 
     return property(client, original.fset, original.fdel, original.__doc__)
 
@@ -345,7 +345,7 @@ def _client(transmit: Transmit, original: property, agents: Agents) -> property:
 client = functools.partial(_client, send)
 async_client = functools.partial(_client, asend)
 
-_SENDS: Mapping[str, Any] = {
+_ROUTES: Mapping[str, Any] = {
     "chat": {"completions": {"create": CHAT, "parse": CHAT}},
     "responses": {"create": RESPONSES, "parse": RESPONSES},
     "beta": {"chat": {"completions": {"create": CHAT, "parse": CHAT}}},
@@ -360,9 +360,14 @@ class ViewClient:
 
     __slots__ = ("_requests", "_routes", "_target", "_transmit")
 
-    def __init__(self, *parts: Any) -> None:
-        for name, part in zip(self.__slots__, parts, strict=True):
-            object.__setattr__(self, name, part)
+    def __init__(
+        self, requests: AgentRequests, routes: Mapping[str, Any], target: Any, transmit: Transmit
+    ) -> None:
+        # Not by assignment, which would set the target's attributes.
+        object.__setattr__(self, "_requests", requests)
+        object.__setattr__(self, "_routes", routes)
+        object.__setattr__(self, "_target", target)
+        object.__setattr__(self, "_transmit", transmit)
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._target, name)

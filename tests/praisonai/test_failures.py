@@ -34,9 +34,8 @@ KEYS = {OPENAI: "sk-of-the-agent"}
 
 @pytest.mark.parametrize("behaviour", ["refusal", "unauthorized"])
 @pytest.mark.parametrize("mode", ["chat", "achat"])
-def test_a_failing_summarizer_ends_no_turn(host, monkeypatch, capfd, mode, behaviour):
-    """With a failing summarizer every turn is answered, and the summary is static."""
-    monkeypatch.setattr(litellm, "suppress_debug_info", False)
+def test_a_failing_summarizer_ends_no_turn(host, mode, behaviour):
+    """With a failing summarizer every turn is answered from a static summary."""
     host.route("aux", Misbehaving(behaviour))
     made = agent(host, PATHS[0], context(host, summary_max_retries=0))
     answers = MODES[mode](made, OUTGROWING)
@@ -45,6 +44,14 @@ def test_a_failing_summarizer_ends_no_turn(host, monkeypatch, capfd, mode, behav
     assert made.context_compressor.context_status == "summarized"
     methods = {segment.method for segment in made.context_compressor.last_result.segments}
     assert methods == {"static"}
+
+
+def test_litellm_prints_nothing_about_a_failure(host, monkeypatch, capfd):
+    """litellm prints no advice of its own when a summarizer fails."""
+    monkeypatch.setattr(litellm, "suppress_debug_info", False)
+    host.route("aux", Misbehaving("unauthorized"))
+    chat(agent(host, OPENAI, context(host, summary_max_retries=0)), OUTGROWING)
+    assert host.for_model("aux") != []
     assert "LiteLLM" not in capfd.readouterr().out
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from praisonaiagents.config import loader
 
 from praison_compressor import CompressorConfig
 from praison_compressor.cli.doctor import run_check
@@ -132,6 +133,16 @@ def test_the_module_for_the_host_registers_one_plugin(monkeypatch, caplog):
     missing.on_init({})
     assert missing.info.name == NAME
     assert "pip install praison-compressor" in caplog.text
+
+
+def test_without_the_hosts_functions_for_files_a_fault_names_none(monkeypatch, tmp_path):
+    """Where the host has moved its functions for files, a setting's file is not named."""
+    configured(tmp_path, "plugins: {praison-compressor: {}}")
+    monkeypatch.chdir(tmp_path)
+    assert plugin.configuration_file("plugins") == f"{tmp_path}/.praisonai/config.yaml"
+    for name in ("_discover_config_files", "_parse_config_file"):
+        monkeypatch.delattr(loader, name)
+    assert plugin.configuration_file("plugins") == "plugins.enable()"
 
 
 # ---------------------------------------------------------------- agents that say nothing

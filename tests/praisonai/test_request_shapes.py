@@ -17,7 +17,7 @@ from praison_compressor.praisonai.request_shapes import (
     ROLE_ORDER,
     add_cache_marks,
     alternate_roles,
-    refused_key,
+    refused_feature,
     takes_marks,
     without_model_keys,
 )
@@ -87,7 +87,7 @@ REFUSALS = (
 @pytest.mark.parametrize("words", REFUSALS)
 def test_a_refused_order_is_recognized(words):
     """Refused role orders of Mistral, chat templates, Anthropic and Perplexity are recognized."""
-    assert refused_key(ValueError(words)) == ROLE_ORDER
+    assert refused_feature(ValueError(words)) == ROLE_ORDER
 
 
 CASES: list[list[dict[str, Any]]] = [

@@ -58,7 +58,7 @@ NO_SUCH_ITEM = ("does not exist", "not found", "invalid_item_id")
 
 @dataclass(frozen=True)
 class Marks:
-    """The most and fewest items of the window; 0, 0: no folding."""
+    """Items that a fold keeps and needs; 0, 0: no folding."""
 
     max_history_items: int = 0
     """Newest items that stay verbatim after a fold."""
@@ -93,7 +93,7 @@ class Marks:
 
 
 def choose_items(items: Items, marks: Marks) -> list[Item]:
-    """Return the oldest items above the low mark, [] if too few.
+    """Return the items before the newest `max_history_items`, [] if too few.
 
     Leading system messages stay. Speech without a transcript, a call without its output and a call
     whose output stays are kept back until two windows' items have followed.

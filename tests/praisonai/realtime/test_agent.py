@@ -67,10 +67,24 @@ async def test_two_hundred_turns_lose_nothing():
         assert "order-100 is" in await caller.turn("What is order-100")
         await agent.settled()
         assert {*archived(agent), *agent.items} == caller.seen - {*memory_ids(server)}
-        assert "THE-END" not in "".join(map(str, entries(agent)))
         assert len(sent(server, "response.create")) > 200
         assert server.refusals == []
         assert caller.errors == []
+
+
+async def test_interrupted_words_are_in_no_summary():
+    """No summary has the words that an interruption cut off."""
+    async with conversation(**SMALL, config=CompressorConfig(context_window=8_000)) as (
+        _,
+        agent,
+        caller,
+    ):
+        await caller.script(range(20, 50))
+        await agent.settled()
+        summaries = "".join(map(str, entries(agent)))
+        assert "Once upon a time" in "".join(map(text_of, all_messages(agent)))
+        assert summaries
+        assert "THE-END" not in summaries
 
 
 async def test_off_is_the_hosts_own_behaviour():

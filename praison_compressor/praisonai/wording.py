@@ -141,6 +141,8 @@ def describe_compressed(status: Status) -> str:
 # ------------------------------------------------------------ replies to commands
 
 
+NOTHING = "Nothing to compress yet."
+
 MOST_MESSAGES_SHOWN = 30
 """Messages of one part that a preview lists."""
 
@@ -172,12 +174,13 @@ def describe_preview(preview: Preview, use: ContextUse, tools: int, kept_steps: 
 
     `tools` are the tokens of tool schemas, which the preview's sizes leave out.
     """
-    lines = ["Nothing to compress yet."]
+    lines = [NOTHING]
     if preview.would_compress:
         sizes = f"{short_count(preview.tokens_after + tools)} instead of {short_count(use.used)}"
         lines = [f"With /compact the next request has {sizes}; it commits what is shown here:"]
         tokens = sum(part.tokens_after for part in preview.parts)
-        trigger = min(use.trigger, preview.budget.trigger)  # the first is the limit after an undo
+        # After an undo `use.trigger` is the limit.
+        trigger = min(use.trigger, preview.budget.trigger)
         lines += describe_excess(tokens, trigger, "keep less, or clear a range by /compact from")
     for part in preview.parts:
         lines += _describe_part(preview, part)
@@ -216,11 +219,11 @@ def _describe_part(preview: Preview, part: Part) -> list[str]:
     return [*lines, *(f"  | {line}" for line in part.text.splitlines())]
 
 
-def describe_refusal(result: CompressResult) -> str:
+def describe_no_compression(result: CompressResult) -> str:
     """Return why `/compact` compressed nothing."""
     if result.vetoed:
         return "Not compressed: a hook refused it."
-    return "Nothing to compress yet."
+    return NOTHING
 
 
 def describe_compression(
