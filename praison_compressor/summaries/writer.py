@@ -22,7 +22,7 @@ from ..messages.secrets import Redactor, wants_redaction
 from ..quotes import Quotes, read_quotes
 from ..quotes.rendering import HEADING, TITLES
 from ..tokens.counter import TokenCounter
-from ..tokens.learned import LearnedWindows
+from ..tokens.learned import SummarizerWindows
 from ..view.frame import IN_REACH, QUOTES_OPEN, SHORT_IN_REACH, frame_summary
 from ..view.masks import MASK, mask_by_policy
 from .litellm_client import REFUSED, LiteLLMSummarizer
@@ -55,7 +55,7 @@ class SummaryWriter:
         self.tokens = tokens
         self.emit = emit
         self.breaker = CircuitBreaker()
-        self._learned_windows = LearnedWindows()
+        self._summarizer_windows = SummarizerWindows()
         self._on_disk = on_disk
 
     def end_cooldowns(self, session_id: str) -> None:
@@ -74,7 +74,7 @@ class SummaryWriter:
         summarizer = self._choose_summarizer(model)
         written, usage = None, Usage()
         if summarizer is not None and brief.prose_tokens:
-            windows = self._learned_windows
+            windows = self._summarizer_windows
             caller = ModelCaller(self.config, summarizer, self.emit, session_id, windows)
             written, usage = await self._ask_models(brief, caller, model)
         if written is None:
