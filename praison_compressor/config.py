@@ -179,7 +179,9 @@ class CompressorConfig:
     )
     # At 0.25 the static text of round 7 lost 8 of 20 files (tests/benchmarks/rounds.py).
     fold_ratio: float = _option(
-        0.28, _RATIO, "Fold all summaries above this share of the target and the room of one more."
+        0.28,
+        _RATIO,
+        "Fold all summaries once they exceed this share of the target by the room of one more.",
     )
     min_gain_ratio: float = _option(
         0.05, _GAIN, "Skip a compression that frees less than this share of the view."

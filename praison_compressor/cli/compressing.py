@@ -130,7 +130,7 @@ TARGETS = {None: "nowhere; --out FILE writes it", "-": "to stdout"}
 
 RESULT_FIELDS = (
     "session_id parent_session_id context_status summary_method tokens_before tokens_after "
-    "tokens_saved masked_secrets cost_saved cost_saved_cached usage"
+    "tokens_saved redacted_secrets cost_saved cost_saved_cached usage"
 ).split()
 PREVIEW_FIELDS = "limits budget tokens tokens_after balance would_compress repaired".split()
 PART_FIELDS = "name reference start messages tokens_before tokens_after masked to_write why".split()
@@ -202,8 +202,8 @@ def _method_sentence(
 
 
 def _savings_lines(result: CompressResult) -> Iterator[str]:
-    if result.masked_secrets:
-        yield f"Masked in the archive: {pluralize(result.masked_secrets, 'secret')}."
+    if result.redacted_secrets:
+        yield f"Redacted in the archive: {pluralize(result.redacted_secrets, 'secret')}."
     if result.cost_saved:
         cached = result.cost_saved_cached
         least = f", or {money(cached)} where the provider's cache serves them" if cached else ""
@@ -282,7 +282,7 @@ def _missing_store(config: CompressorConfig) -> str | None:
     """Return the address of a missing store, or None."""
     if config.store_url is None:
         return None
-    with open_ledger(config, new=True) as store:
+    with open_ledger(config, allow_missing=True) as store:
         return None if store.exists() else store.location
 
 

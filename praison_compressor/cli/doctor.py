@@ -260,7 +260,7 @@ def _check_window(config: CompressorConfig) -> Finding:
 
 def _check_store(config: CompressorConfig) -> Finding:
     before = "" if config.store_url else "memory, or for an agent whose session the host stores: "
-    with open_ledger(config, new=True) as store:
+    with open_ledger(config, allow_missing=True) as store:
         if not store.exists():  # looking must not create the file
             other = "" if config.store_url else " (--store URL for another)"
             return Finding(OK, f"{before}{store.location}, not made yet{other}")

@@ -241,10 +241,10 @@ STORED_WHEN = (
 
 
 @contextlib.contextmanager
-def open_ledger(config: CompressorConfig, *, new: bool = False) -> Iterator[SqlStore]:
+def open_ledger(config: CompressorConfig, *, allow_missing: bool = False) -> Iterator[SqlStore]:
     """Open the store of the options, the environment, or the user's folder.
 
-    Without `new` a missing ledger is an error, because the path may be mistyped.
+    Without `allow_missing` a missing ledger is an error, because the path may be mistyped.
     """
     from ..ledger.sql.database import default_path
     from ..ledger.sql.store import open_store
@@ -254,7 +254,7 @@ def open_ledger(config: CompressorConfig, *, new: bool = False) -> Iterator[SqlS
     address = config.store_url or default_path(encrypted=encrypted)
     store = open_store(address, key=config.store_key)
     try:
-        if not new and not store.exists():
+        if not allow_missing and not store.exists():
             raise StoreUnavailable(
                 f"{store.location}: there is no such file, or no ledger in it; check --store. "
                 + STORED_WHEN

@@ -175,8 +175,8 @@ def _reference(hit: Hit, session: Session) -> str | None:
 def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: bool) -> None:
     """Write a session's transcript, as of its last request or `save`.
 
-    With --view the command writes the transcript of that view. Secrets that the ledger masked stay
-    masked.
+    With --view the command writes the transcript of that view. Secrets that the ledger redacted
+    stay redacted.
 
     $ praison-compressor restore audit --store ledger.db --out whole.jsonl
     """
@@ -191,7 +191,7 @@ def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: b
         for difference in differences:
             print_complaint(difference, kind="note: ")
         return
-    value = {"session": session, "messages": len(messages), "out": out, "lacking": differences}
+    value = {"session": session, "messages": len(messages), "out": out, "differences": differences}
     count = f"{pluralize(len(messages), 'message')} written to {out}"
     notes = [Line(f"{difference}.", "yellow") for difference in differences]
     print_answer(value, [count, *notes], as_json)
@@ -204,7 +204,7 @@ def _difference_notes(messages: Sequence[Message]) -> Iterator[str]:
         yield f"{pluralize(summaries, 'summary', 'summaries')} left: not of this session's ledger"
     redacted = redactions_in(messages)
     if redacted:
-        yield f"{pluralize(redacted, 'secret')} masked: the ledger never held more"
+        yield f"{pluralize(redacted, 'secret')} redacted: the ledger never held more"
 
 
 @command

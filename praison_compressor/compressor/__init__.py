@@ -6,17 +6,17 @@
 - `pipeline`: the steps in their order, by the request's mode; after a lost race once more
 - `session_state`: what is remembered of sessions between turns; only `SessionStates` changes it,
   `Billing` charges it
-- `projection`: look: a transcript's view by its session's ledger; `LastTurn`, which a turn that
-  only adds messages extends
+- `projection`: makes a transcript's view by its session's ledger; `LastTurn` answers a turn that
+  only adds messages
 - `choices`: messages that a user keeps, and ranges
 - `decision`: whether a view is compressed now, by what plan, and why; what that costs; whether the
   provider's cache is cold
 - `plan_texts`: write a plan's texts, reuse texts already paid for, make the segments
-- `commit`: the hook, the texts and the commit of one decision, under the session's lease; its room
-  in the archive, its events; why a due compression is not done
+- `commit`: the hook, the texts and the commit of one decision, under the session's lease; events;
+  messages that the archive drops; reports of skipped compressions
 - `background`: the thread in which summaries are written off the request path
 - `preview`: the compression to come, and the tokens of the window
 - `bills`: what a session cost, and what it would have cost without us; providers' reports
 - `account`: keep a session's bill in the store
-- `telemetry`: spans and metrics where OpenTelemetry is installed
+- `telemetry`: spans and metrics, if OpenTelemetry is installed
 """

@@ -149,7 +149,7 @@ def _parse_note(note: str) -> tuple[float, Bill]:
     """
     try:
         values = json.loads(note) if note else {}
-        return values.get("requested", 0.0), Bill.read(values["bill"]) if values else Bill()
+        return values.get("requested", 0.0), Bill.from_mapping(values["bill"]) if values else Bill()
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise LedgerCorrupt("a session's note is no bill") from error
 

@@ -27,6 +27,7 @@ class RequestUsage:
     written_1h: int = 0
     """Written to the provider's cache for an hour."""
     output: int = 0
+    """Tokens of the answers."""
 
     def merge(self, other: RequestUsage) -> RequestUsage:
         """Return the larger number of each kind: a stream reports in parts."""
@@ -55,16 +56,21 @@ class Bill:
     """What a session costs, and the same requests without us."""
 
     requests: int = 0
+    """Requests whose usage was recorded."""
     usage: RequestUsage = field(default_factory=RequestUsage)
+    """Tokens of these requests, as the provider reports them."""
     cost: float | None = 0.0
     """US dollars of `usage`; None where a model has no listed price."""
     summaries: Usage = field(default_factory=Usage)
+    """Tokens and US dollars of the auxiliary model."""
     without: RequestUsage = field(default_factory=RequestUsage)
     """What the same requests would have used without us, by our count."""
     without_cost: float | None = 0.0
+    """US dollars of `without`; None where a model has no listed price."""
     kept_steps: int = 0
     """Tool steps of earlier turns that the host had dropped, summed over the requests."""
     kept_tokens: int = 0
+    """Tokens of `kept_steps`."""
 
     @property
     def total(self) -> float | None:
@@ -83,8 +89,8 @@ class Bill:
         return Bill(*map(_add_known, vars(self).values(), vars(other).values()))
 
     @classmethod
-    def read(cls, values: Mapping[str, Any]) -> Bill:
-        """Return the bill that `asdict` gave."""
+    def from_mapping(cls, values: Mapping[str, Any]) -> Bill:
+        """Return the bill of a dictionary that `asdict` made."""
         used = {name: RequestUsage(**values[name]) for name in ("usage", "without")}
         return cls(**{**values, **used, "summaries": Usage(**values["summaries"])})
 

@@ -164,7 +164,7 @@ def committed_event(before: View, result: CompressResult, seconds: float) -> Eve
             "status": result.context_status,
             "model": next((text.model for text in result.written if text.model), None),
             "masked": result.masked,
-            "secrets": result.masked_secrets,
+            "secrets": result.redacted_secrets,
             "epoch": result.session_id,
             "parent": result.parent_session_id,
             **vars(result.usage),
@@ -215,7 +215,7 @@ class SkipReports:
     sessions: SessionStates
     emit: Callable[[Event], None]
 
-    def report_missing(self, decision: Decision) -> None:
+    def report_skip(self, decision: Decision) -> None:
         """Report once why a due compression is not done or not enough."""
         words = SKIP_WORDS.get(decision.reason)
         if words is not None and self.report(decision, decision.reason):

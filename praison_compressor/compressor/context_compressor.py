@@ -187,7 +187,7 @@ class ContextCompressor:
             CompressorError: as `compress` would.
         """
         request = self._requests.read(messages, options, Mode.READ_ONLY)
-        return self._pipeline.preview(request, is_written=write)
+        return self._pipeline.preview(request, write=write)
 
     def context_use(self, messages: Sequence[Any], **options: Unpack[Options]) -> ContextUse:
         """Return the window's tokens by part, as these messages fill it.
@@ -251,7 +251,7 @@ class ContextCompressor:
             LedgerError: the store cannot be read.
         """
         messages = self._stored.transcript(session_id)
-        request = self._requests.read_stored(messages, session_id)
+        request = self._requests.read_only(messages, session_id)
         wanted = request.budget.trigger if token_budget is None else token_budget
         if self.tokens.messages(messages) <= whole_number("token_budget", wanted):
             return self._pipeline.verbatim_result(request)
@@ -322,5 +322,5 @@ class ContextCompressor:
         """
         self.background.close()
         self.save_all()
-        self.sessions.save_bills(self.store)
+        self.billing.save_all()
         self.store.close()

@@ -91,8 +91,9 @@ class Previewed:
         """Return what a preview shows, with references; `before` is the newest preview."""
         request, view = decision.request, decision.view
         resolved = resolve_choices(request, view, before.references_in(view) if before else {})
-        names = new_references(view, decision.plan) | requested_references(request, resolved, view)
-        return cls(resolved, decision, texts, dropped, names)
+        references = new_references(view, decision.plan)
+        references |= requested_references(request, resolved, view)
+        return cls(resolved, decision, texts, dropped, references)
 
     def _is_valid_for(self, view: View) -> bool:
         """Return whether the transcript only grew on an unchanged ledger."""
@@ -119,14 +120,14 @@ class Previewed:
 
 
 def decide(
-    request: Request, view: View, measures: ResultRenderer, previewed: Previewed | None = None
+    request: Request, view: View, renderer: ResultRenderer, previewed: Previewed | None = None
 ) -> Decision:
     """Return the decision, or the previewed one if the request commits it."""
     if previewed is not None and previewed.is_committed_by(request, view):
         shown = previewed.decision
         texts, dropped = previewed.texts, previewed.dropped
         return Decision(request, view, shown.plan, shown.reason, texts, dropped)
-    trigger = request.budget.limit if view.session.was_undone else request.budget.trigger
+    trigger = trigger_of(replace(request, is_cold=False), view.session)
     is_only_cold = trigger >= view.size() > trigger_of(request, view.session)
     budget = replace(
         request.budget,
@@ -134,7 +135,7 @@ def decide(
         costs=None if request.is_requested else request.budget.costs,
         is_forced=request.force or is_only_cold,
     )
-    planned = (plan_range if request.has_range else plan)(view, budget, measures)
+    planned = (plan_range if request.has_range else plan)(view, budget, renderer)
     if planned is not None and _is_worth_its_price(view, planned, budget):
         cause = ASKED if request.is_requested else COLD if is_only_cold else DUE
         return Decision(request, view, planned, cause)

@@ -100,7 +100,7 @@ class Pipeline:
         decision = decide(request, view, self.projector.renderer, previewed)
         if request.mode is Mode.READ_ONLY:
             return self._apply_unrecorded(decision), None
-        self.skips.report_missing(decision)
+        self.skips.report_skip(decision)
         if not decision.is_compression:
             return self._remember_view(request, view), None
         if is_inside_hook(session.key):  # waiting would deadlock
@@ -194,7 +194,7 @@ class Pipeline:
         session = replace(self.projector.open(request), entries=())
         return result_of(request, self.projector.look(request, session), self.tokens)
 
-    def preview(self, request: Request, *, is_written: bool) -> Preview:
+    def preview(self, request: Request, *, write: bool) -> Preview:
         """Return the compression that the next commit of the request takes.
 
         A model is asked for summaries only if they are to be written, and for none twice.
@@ -205,12 +205,7 @@ class Pipeline:
         view, previewed = self._look(request, session)
         decision = decide(request, view, self.projector.renderer)
         dropped = dropped_messages(self.committer.store, view, decision.plan)
-        jobs = decision.plan.jobs
-        asking = (job for job in jobs if job.asks_model)
-        paid = (self.plan_texts.find_paid(decision, job, dropped, previewed) for job in asking)
-        texts: tuple[SegmentText, ...] = ()
-        if jobs and (is_written or not request.budget.has_model or all(paid)):
-            texts = run(self.plan_texts.write(decision, dropped, previewed))
+        texts = self._preview_texts(decision, dropped, previewed, write=write)
         shown = None
         if decision.is_compression:
             shown = Previewed.of(decision, texts, dropped, previewed)
@@ -218,13 +213,32 @@ class Pipeline:
         new = self.plan_texts.make_segments(decision, texts, dropped)
         return preview_of(decision, [segment for segment, _ in new], self.tokens)
 
+    def _preview_texts(
+        self,
+        decision: Decision,
+        dropped: frozenset[int],
+        previewed: Previewed | None,
+        *,
+        write: bool,
+    ) -> tuple[SegmentText, ...]:
+        """Return the plan's texts, () while they are unwritten.
+
+        Without `write` no model is asked: its texts are taken only if all were paid for before.
+        """
+        asking = [job for job in decision.plan.jobs if job.asks_model]
+        find_paid = self.plan_texts.find_paid
+        is_free = all(find_paid(decision, job, dropped, previewed) for job in asking)
+        if not decision.plan.jobs or not (write or is_free):
+            return ()
+        return run(self.plan_texts.write(decision, dropped, previewed))
+
     # -------------------------------------------------------------- in the background
 
     def _answer_now(self, request: Request, view: View) -> CompressResult:
         """Return a result without waiting; begin a due summary in the background."""
         is_busy = self.background.is_busy(view.session.key)
         decision = self._choose_now(request, view, is_busy=is_busy)
-        self.skips.report_missing(decision)
+        self.skips.report_skip(decision)
         shown = decision.view
         if decision.is_compression and shown is view and not decision.plan.jobs:
             return self._commit_masks(decision)

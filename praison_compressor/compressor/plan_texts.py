@@ -42,13 +42,13 @@ class PlanTexts:
         """
         briefs = await asyncio.to_thread(briefs_for, decision, dropped)
         model = decision.request.auxiliary_model
-        name = decision.view.session.id
+        session_id = decision.view.session.id
         if decision.request.force:
-            self.writer.end_cooldowns(name)
+            self.writer.end_cooldowns(session_id)
 
         async def write_job(job: Job, brief: Brief) -> SegmentText:
             paid = self.find_paid(decision, job, dropped, previewed)
-            return paid or await self.writer.write(brief, model=model, session_id=name)
+            return paid or await self.writer.write(brief, model=model, session_id=session_id)
 
         return tuple(await asyncio.gather(*map(write_job, decision.plan.jobs, briefs)))
 
@@ -208,7 +208,7 @@ def _brief(decision: Decision, job: Job, number: int, visible: str, dropped: Dro
     )
 
 
-def _references(view: View, job: Job, name: str, dropped: frozenset[int]) -> tuple[str, ...]:
+def _references(view: View, job: Job, reference: str, dropped: frozenset[int]) -> tuple[str, ...]:
     """Return the reference of each message of a run.
 
     An inserted message has the reference of the message before it. A message without room in the
@@ -221,5 +221,5 @@ def _references(view: View, job: Job, name: str, dropped: frozenset[int]) -> tup
     for origin in transcript.origins[job.start : job.end]:
         if origin is not None:
             last, number = origin, numbers[origin]
-        references.append("" if last in dropped else f"{name}.{number}")
+        references.append("" if last in dropped else f"{reference}.{number}")
     return tuple(references)

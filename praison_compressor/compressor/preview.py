@@ -27,8 +27,11 @@ class Part:
     start: int
     """Index of its first message."""
     messages: int
+    """Messages of the run."""
     tokens_before: int
+    """Tokens of the run's original messages."""
     tokens_after: int
+    """Tokens of the run in the view."""
     masked: int = 0
     """Tool outputs of the run that masks or excerpts replace."""
     segment: Segment | None = None
@@ -48,9 +51,11 @@ class Preview:
     """Show the next compression, with counts by the view's model."""
 
     parts: tuple[Part, ...]
+    """The runs of the transcript, in order."""
     messages: tuple[Message, ...]
     """The transcript, with malformed parts repaired."""
     message_tokens: tuple[int, ...]
+    """Tokens of each of `messages`."""
     replaced_results: Mapping[int, Segment]
     """Index of a tool output -> the mask or excerpt that replaces it or would."""
     references: tuple[str, ...]
@@ -58,6 +63,7 @@ class Preview:
     chosen: frozenset[int]
     """Indices of the messages that the user keeps."""
     budget: Budget
+    """The trigger, the target and the limit of the view, in tokens."""
     limits: Limits
     """The model's window and its source."""
     opening: int
@@ -67,6 +73,7 @@ class Preview:
     tokens_after: int
     """Tokens of the view after the compression; at most, while a summary is not written."""
     would_compress: bool
+    """Whether `compress` would compress now."""
     reason: str
     """Of a compression: "due" (above the trigger), "asked" or "cold cache". Of none: "fits", "fixed
     part", "no gain" or "price", as in the event "skipped"."""
@@ -103,9 +110,11 @@ class LargeMessage:
     index: int | None
     """Index in the given list; None for a message that repair inserted."""
     role: str
+    """The message's role, as "user" or "tool"."""
     tool: str
     """Tool that the message calls or has a result of; "" without one."""
     tokens: int
+    """Tokens of the message."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +122,9 @@ class ContextUse:
     """The window's tokens by part, as the view's model counts them."""
 
     model: str | None
+    """The model that reads the view."""
     window: int
+    """Tokens of the model's window."""
     parts: Mapping[str, int]
     """Tokens of "tool schemas", "system prompt", "head" (its rest, and the pinned texts),
     "summaries", "masked outputs" (masks and excerpts), "tail" (all other messages, verbatim, with
@@ -126,6 +137,7 @@ class ContextUse:
     trigger: int
     """`message_tokens` above which the messages are compressed."""
     largest: tuple[LargeMessage, ...]
+    """The largest messages that are sent verbatim, the largest first."""
 
     @property
     def used(self) -> int:
@@ -206,7 +218,7 @@ def preview_of(decision: Decision, segments: Sequence[Segment], tokens: TokenCou
     rooms = {view.digests[job.start : job.end]: job.room for job in plan.jobs}
     new = [s if s.rendered else replace(s, tokens=rooms[s.run]) for s in segments]
     after = view.with_segments(new)
-    references = {index: name for name, index in known_references(after).items()}
+    references = {index: reference for reference, index in known_references(after).items()}
     return Preview(
         parts=tuple(_preview_parts(after, {id(segment) for segment in new}, request.budget)),
         messages=tuple(view.caller_messages),

@@ -206,8 +206,8 @@ class RequestReader:
         overhead = whole_number("overhead_tokens", options.get("overhead_tokens", 0), 0)
         return Budget.of(config, window, overhead + beside)
 
-    def read_stored(self, messages: Sequence[Any], session_id: str | None) -> Request:
-        """Return a request about a session's transcript; it records nothing."""
+    def read_only(self, messages: Sequence[Any], session_id: str | None) -> Request:
+        """Return a request with messages of a session; it records nothing."""
         return self.read(messages, {"session_id": session_id}, Mode.READ_ONLY)
 
     def key(self, session_id: str | None) -> SessionKey:
@@ -294,13 +294,17 @@ class CompressResult:
 
     # Not in `repr`: `asyncio.run` builds it, which takes a sixth of the counting time.
     messages: list[Message] = field(repr=False)
+    """The view: the messages to send."""
     context_status: str
     """ "full", "masked" or "summarized"."""
     tokens_before: int
+    """Tokens of the given messages, as they came."""
     tokens_after: int
+    """Tokens of `messages`, with the opening of a request."""
     session_id: str
     """The newest epoch's id. Each epoch's id and the stable id name the session in later calls."""
     parent_session_id: str | None
+    """The id of the epoch before; in a fork's first epoch the origin's. None: neither."""
     summary_method: str | None
     """ "model" or "static" if this call wrote a summary, "reused" if the ledger had one. "static"
     also while a placeholder replaces a summary that is still being written."""
@@ -320,7 +324,7 @@ class CompressResult:
     vetoed: bool = False
     """Whether a hook refused a compression. `messages` still fit the window; an unrecorded static
     text may replace some."""
-    masked_secrets: int = 0
+    redacted_secrets: int = 0
     """Keys and tokens redacted in the archived originals of the view."""
     written: tuple[SegmentText, ...] = field(default=(), repr=False)
     """Summaries that this call recorded."""
@@ -400,7 +404,7 @@ def result_of(
         newly_masked=sum(segment.kind in ("mask", "excerpt") for segment in new),
         newly_summarized=sum(len(segment.run) for segment in summaries),
         summarized_by_model=sum(len(s.run) for s in summaries if s.method == "model"),
-        masked_secrets=sum(tile.segment.secrets for tile in view.all_tiles),
+        redacted_secrets=sum(tile.segment.secrets for tile in view.all_tiles),
         written=tuple(texts),
         model=request.config.model,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -122,6 +122,17 @@ class SessionStates:
         with self._lock:
             return [state.last_turn for state in self._states.values() if state.last_turn]
 
+    def accounts(self) -> list[Account]:
+        """Return the accounts of all remembered sessions."""
+        with self._lock:
+            return [state.account for state in self._states.values()]
+
+    def take_evicted(self) -> list[Account]:
+        """Return the accounts of sessions that are no longer remembered, each once."""
+        with self._lock:
+            evicted, self._evicted = self._evicted, []
+            return evicted
+
     # -------------------------------------------------------------- a request
 
     def touch(self, key: SessionKey) -> SessionState:
@@ -167,21 +178,6 @@ class SessionStates:
                 last_saved_tokens=result.tokens_saved,
                 growth_tokens=growth,
             )
-
-    def save_bills(self, store: Store) -> None:
-        """Write the bills of all sessions to the store."""
-        self.save_evicted_bills(store)
-        with self._lock:
-            accounts = [state.account for state in self._states.values()]
-        for account in accounts:
-            account.save(store, always=True)
-
-    def save_evicted_bills(self, store: Store) -> None:
-        """Write the bills of sessions that are no longer remembered."""
-        with self._lock:
-            evicted, self._evicted = self._evicted, []
-        for account in evicted:
-            account.save(store, always=True)
 
     # -------------------------------------------------------------- a compression
 
@@ -289,6 +285,14 @@ class Billing:
             run_off_loop(functools.partial(account.save, self.store))
         return account.bill
 
+    def save_all(self) -> None:
+        """Write the bills of all sessions to the store."""
+        self._save_whole([*self.sessions.take_evicted(), *self.sessions.accounts()])
+
+    def _save_whole(self, accounts: Iterable[Account]) -> None:
+        for account in accounts:
+            account.save(self.store, always=True)
+
     def _state(self, session_id: str | None) -> SessionState:
         key = self.requests.key(session_id)
         return self.sessions.touch(self.sessions.stable_key(key))
@@ -308,7 +312,7 @@ class Billing:
     def begin(self, request: Request, session: Session) -> None:
         """Record a request's start; write the bills that are due."""
         self.sessions.begin_request(request, session, self.clock())
-        self.sessions.save_evicted_bills(self.store)
+        self._save_whole(self.sessions.take_evicted())
         self.sessions.state(session.key).account.save(self.store)
 
     def charge_result(self, session: Session, result: CompressResult) -> CompressResult:

@@ -56,13 +56,13 @@ class StoredSessions:
 
     def verbatim(self, messages: Sequence[Any], session_id: str | None) -> list[Message]:
         """Return the transcript of a view."""
-        request = self.requests.read_stored(messages, session_id)
+        request = self.requests.read_only(messages, session_id)
         originals = self.projector.originals_of(request)
         return list(map(to_plain, request.messages if originals is None else originals))
 
     def save(self, messages: Sequence[Any], session_id: str | None) -> bool:
         """Record the transcript; return whether it was recorded."""
-        request = self.requests.read_stored(messages, session_id)
+        request = self.requests.read_only(messages, session_id)
         return self._record(request, self.projector.open(request))
 
     def save_turns(self, turns: Iterable[LastTurn]) -> int:
@@ -71,7 +71,7 @@ class StoredSessions:
         for turn in turns:
             name = turn.session.id
             try:
-                request = self.requests.read_stored(turn.messages, name)
+                request = self.requests.read_only(turn.messages, name)
                 session = self.projector.open(request)
                 is_current = session.is_unchanged_since(turn.session)
                 saved += is_current and self._record(request, session)

@@ -1,7 +1,7 @@
-"""Spans and metrics by OpenTelemetry's GenAI conventions, where `opentelemetry-api` is installed.
+"""Export spans and metrics by OpenTelemetry's GenAI conventions.
 
-Numbers and names are exported, no text of a conversation. No failure here ends a turn. The names
-are those of the conventions of 2026 (status "development").
+Only numbers and names are exported. Without `opentelemetry-api` nothing is exported. No failure
+here ends a turn. The names are those of the conventions of 2026 (status "development").
 """
 
 from __future__ import annotations

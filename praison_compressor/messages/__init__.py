@@ -17,7 +17,7 @@ Calls and results stand beside the content (OpenAI's `tool_calls`, role `tool`),
 - `calls`: a call's arguments, command line and kind; the files that it names and changes
 - `speakers`: who wrote which text of a message; the user's words inside results
 - `results`: a result's exit code and output; its call
-- `secrets`: keys and passwords masked
+- `secrets`: keys and passwords redacted
 - `shortening`: texts and call arguments made shorter, within shares of a room
 - `display`: messages as text for a person
 """

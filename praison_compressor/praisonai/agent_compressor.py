@@ -302,7 +302,7 @@ class AgentCompressor:
         With `keep_tool_steps` and a store on disk, requests and answers are recorded without this
         call.
         """
-        self.engine().sessions.save_bills(self.ledger)
+        self.engine().billing.save_all()
         if self.config.keep_tool_steps and isinstance(self.ledger, DurableStore):
             engine = self.engine()
             return sum([c.journal.record(engine) for c in self._conversations.newest()])

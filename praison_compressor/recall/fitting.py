@@ -179,7 +179,7 @@ class Fitting:
         return parts
 
     def _fit_table(self, rows: Sequence[str], room: int, whole: Reference) -> str:
-        """Return a table's first rows that fit; a gap names the whole message if rows are left."""
+        """Return a table's first rows; a gap names the rest."""
         if count_fitting(rows, room, self.count) == len(rows):
             return "\n".join(rows)
         gap = f"[… {whole} …]"

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 class SummaryWriter:
     """Write the summaries that briefs ask for. Only this class spends money.
 
-    `summarizer` None means the configured auxiliary model. `on_disk` masks secrets, because the
+    `summarizer` None means the configured auxiliary model. `on_disk` redacts secrets, because the
     store writes to a disk.
     """
 
@@ -87,7 +87,7 @@ class SummaryWriter:
     # -------------------------------------------------------------- secrets
 
     def _redact(self, brief: Brief, model: str | None) -> tuple[Brief, int]:
-        """Return the brief with secrets masked, and their number."""
+        """Return the brief with secrets redacted, and their number."""
         if not wants_redaction(self.config, model, on_disk=self._on_disk):
             return brief, 0
         redact = Redactor(self.config.namespace).redact
@@ -171,7 +171,7 @@ class SummaryWriter:
     def _mask_by_policy(self, brief: Brief) -> Brief:
         if MASK not in self.config.tool_policies.values():
             return brief
-        # Secrets were masked before, because a mask may cut a secret and show half.
+        # Secrets were redacted before, because a mask may cut a secret and show half.
         tokens = list(map(self.tokens.message, brief.model_messages))
         masked = mask_by_policy(brief.model_messages, tokens, self.config)
         return replace(brief, model_messages=masked)

@@ -62,9 +62,13 @@ class Budget:
     limit: int
     """The provider refuses a view above it: window - reserve - overhead."""
     trigger: int
+    """A view above it is compressed."""
     target: int
+    """A compression brings the view down to it."""
     tail_tokens: int
+    """Newest messages that stay verbatim, as far as they fit."""
     head_tokens: int
+    """Room for the first exchange."""
     prose_tokens: int | None
     """Asked of the model; None: 5 % of the segment, 750 to 8,000."""
     quote_tokens: int
@@ -76,7 +80,9 @@ class Budget:
     user_quote_tokens: int = 0
     """Least quotes per user message; 0: `quote_tokens` is the whole budget."""
     min_gain: float = 0.05
+    """Least share of the view that a compression frees."""
     recent_turns: int = 0
+    """Newest turns that stay verbatim, as far as they fit."""
     mask_recent_tokens: int = 0
     """Newest tokens whose tool outputs are not masked."""
     most_result_tokens: int | None = None
@@ -84,12 +90,13 @@ class Budget:
     is_exact: bool = False
     """Whether a size was requested, whatever the window."""
     tail_share: float = TAIL_SHARE
+    """The tail's share of the target less the head."""
     has_model: bool = False
     """Whether a model writes prose; without one the quotes take its room."""
     is_forced: bool = False
     """Whether to compress below the trigger too."""
     costs: Costs | None = None
-    """Prices and pace by which masks are decided; None: unknown, `MASK_WORTH` decides."""
+    """Prices and pace that decide whether a plan pays. None: unknown; masks by `MASK_WORTH`."""
     tiny_tail_share: float | None = None
     """The tail's share of an exact size where head and newest step leave little room."""
     mask_reach: float = 0.5
@@ -358,9 +365,10 @@ class Balance:
     """What one compression costs, and what it saves later."""
 
     cost: float
-    """Its summaries, and the view that the provider reads again; below 0 with a cold cache."""
+    """US dollars of the summaries and of the messages that the provider reads again; may be
+    negative with a cold cache."""
     saving: float
-    """Each later request costs that much less."""
+    """US dollars saved in each later request."""
     requests: float | None
     """Later requests that count, by the session's pace; None: unknown, or the cache is cold."""
 
@@ -380,14 +388,16 @@ class Balance:
 
 @dataclass(frozen=True)
 class Costs:
-    """Prices of one token, and the pace of the session."""
+    """Prices of one token in US dollars; the session's pace."""
 
     cached: float
     """Input that the provider's cache has."""
     written: float
     """Input that the provider's cache has not."""
     summary_input: float = 0.0
+    """Input of the model that summarizes."""
     summary_output: float = 0.0
+    """Output of the model that summarizes."""
     growth: float | None = None
     """Tokens that a request adds to the transcript; None: unknown."""
     is_cold: bool = False

@@ -197,7 +197,7 @@ def rewrite_results(calls: CallsById, message: Message, rewrite: Rewrite) -> Mes
 # -------------------------------------------------------------- excerpts
 
 
-class TooLarge(NamedTuple):
+class LargeResults(NamedTuple):
     """The results of a message that are too large."""
 
     calls: CallsById
@@ -214,14 +214,14 @@ def large_results(
     steps: Iterable[range],
     config: CompressorConfig,
     most: int,
-) -> dict[int, TooLarge]:
+) -> dict[int, LargeResults]:
     """Return the results and calls that are too large, by message index.
 
     `most` limits one result, in tokens. All results of a step together may take 2 * `most`, and so
     may all calls of a message. Results of "keep" tools stay. Results with pictures or files stay
     too, because the archive returns text only.
     """
-    large: dict[int, TooLarge] = {}
+    large: dict[int, LargeResults] = {}
     for step in steps:
         if sum(tokens[step.start : step.stop]) > most:
             large |= _large_in_step(messages, tokens, step, config, most)
@@ -234,7 +234,7 @@ def _large_in_step(
     span: range,
     config: CompressorConfig,
     most: int,
-) -> dict[int, TooLarge]:
+) -> dict[int, LargeResults]:
     step = messages[span.start : span.stop]
     results = {
         span.start + at: _calls_not_kept(calls.values(), config)
@@ -246,11 +246,11 @@ def _large_in_step(
     if sum(min(size, most) for size in sizes.values()) > 2 * most:
         limit = 2 * most // len(sizes)
     kept_tokens = int(limit * EXCERPT_SHARE)
-    large = {n: TooLarge(results[n], kept_tokens) for n, size in sizes.items() if size > limit}
+    large = {n: LargeResults(results[n], kept_tokens) for n, size in sizes.items() if size > limit}
     calls = _calls_not_kept(tool_calls_of(step[0]), config)
     outweigh = sum(len(call.arguments) for call in calls.values()) > len(text_of(step[0]))
     if tokens[span.start] > 2 * most and outweigh:
-        large[span.start] = TooLarge(calls, int(most * EXCERPT_SHARE))
+        large[span.start] = LargeResults(calls, int(most * EXCERPT_SHARE))
     return large
 
 
@@ -258,7 +258,7 @@ def _calls_not_kept(calls: Iterable[ToolCall], config: CompressorConfig) -> Call
     return {call.id: call for call in calls if policy_of(call.name, config) != KEEP}
 
 
-def excerpt_results(large: TooLarge, message: Message, tokens: int, reference: str) -> Message:
+def excerpt_results(large: LargeResults, message: Message, tokens: int, reference: str) -> Message:
     """Return the message, each result as its first and last lines.
 
     A call's long argument strings are cut in the middle; the arguments stay JSON. The gap states

@@ -40,36 +40,36 @@ TINY_ROOM = 500
 some of the quotes' room (tests/benchmarks/exam, sessions 6 and 7)."""
 
 
-def plan(view: View, budget: Budget, measures: ResultRenderer) -> Plan | None:
+def plan(view: View, budget: Budget, renderer: ResultRenderer) -> Plan | None:
     """Return the plan to make the view fit, or None.
 
     Raises:
         BudgetTooSmall: what cannot be dropped exceeds the limit.
     """
-    excerpts = measures.measure_excerpts(view, budget)
+    excerpts = renderer.measure_excerpts(view, budget)
     view = view.with_segments(excerpts.values())
     budget = _adjust_marks(view, budget)
     chosen = None
     if view.size() > budget.trigger:
-        masking = _mask_plan(view, budget, measures.measure_masks(view, budget))
-        chosen = masking or _summary_plan(view, budget, measures)
+        masking = _mask_plan(view, budget, renderer.measure_masks(view, budget))
+        chosen = masking or _summary_plan(view, budget, renderer)
     if chosen is None and excerpts:
         chosen = Plan(len(view.tokens), view.size())
     return chosen and replace(chosen, excerpts=tuple(excerpts))
 
 
-def _summary_plan(view: View, budget: Budget, measures: ResultRenderer) -> Plan | None:
+def _summary_plan(view: View, budget: Budget, renderer: ResultRenderer) -> Plan | None:
     share = budget.tiny_tail_share
     if share is not None and budget.target - view.fixed_tokens() < TINY_ROOM:
         view, budget = view.without_first_step(), replace(budget, tail_share=share)
-    afterwards = view.behind_a_segment()
-    planned = _summarize_kept(SummaryPlanner(afterwards, budget, measures))
+    afterwards = view.without_earlier_thinking()
+    planned = _summarize_kept(SummaryPlanner(afterwards, budget, renderer))
     if planned is None and afterwards is not view:
-        planned = _summarize_kept(SummaryPlanner(view, budget, measures))
+        planned = _summarize_kept(SummaryPlanner(view, budget, renderer))
     return planned
 
 
-def plan_range(view: View, budget: Budget, measures: ResultRenderer) -> Plan | None:
+def plan_range(view: View, budget: Budget, renderer: ResultRenderer) -> Plan | None:
     """Return the plan to summarize every message not kept, or None.
 
     Messages outside the range stay, so the tail gets no share.
@@ -83,7 +83,7 @@ def plan_range(view: View, budget: Budget, measures: ResultRenderer) -> Plan | N
     if room < SMALLEST_SUMMARY * max(1, len(runs)):
         return None
     prose = min(wanted, int(room * PROSE_SHARE)) if budget.has_model else 0
-    needs = [measures.measure_quotes(view, run, room, budget) for run in runs]
+    needs = [renderer.measure_quotes(view, run, room, budget) for run in runs]
     rooms = Rooms(room, prose, room if budget.user_quote_tokens else quotes)
     range_plan = Plan(
         runs[-1][1], size_without(view, runs) + room, jobs_for(view, runs, needs, rooms)
@@ -106,12 +106,12 @@ def _adjust_marks(view: View, budget: Budget) -> Budget:
     return replace(budget, target=target)
 
 
-BOUND_MARK = 0.75
+RAISED_TRIGGER_SHARE = 0.75
 """While a loop with signed thinking runs, the trigger is raised by this share of the way to the
 limit. The rest is a margin: providers may count more tokens than we do."""
 
 
-LEAST_GROWTH = 0.2
+LEAST_TRIGGER_SHARE = 0.2
 """Least trigger at a turn's start, as a share of the way from target to trigger; a lower one would
 compress again too soon."""
 
@@ -121,16 +121,16 @@ def _adjust_trigger(view: View, budget: Budget) -> Budget:
 
     A compression in a running loop makes the loop's thinking invalid: the trigger is higher there.
     At a turn's start old thinking may be dropped. The trigger is then lowered, at most to
-    `LEAST_GROWTH`, until a turn as long as the last one fits below the raised trigger.
+    `LEAST_TRIGGER_SHARE`, until a turn as long as the last one fits below the raised trigger.
     """
     if not view.signed_tokens or budget.limit <= budget.trigger:
         return budget
-    raised = budget.trigger + int(BOUND_MARK * (budget.limit - budget.trigger))
+    raised = budget.trigger + int(RAISED_TRIGGER_SHARE * (budget.limit - budget.trigger))
     if view.has_running_thinking:
         return replace(budget, trigger=raised)
     users = view.transcript.users
     last_turn = view.span_tokens(users[-2], users[-1]) if len(users) > 1 else 0
-    lowered = max(budget.mark_at(LEAST_GROWTH), raised - last_turn)
+    lowered = max(budget.mark_at(LEAST_TRIGGER_SHARE), raised - last_turn)
     return replace(budget, trigger=min(budget.trigger, lowered))
 
 

@@ -26,12 +26,14 @@ from .view import Run, View
 
 MOST_CHARS_PER_TOKEN = 6  # in prose of any language
 
-Names = Mapping[int, str]
+SAMPLE_SEGMENT = "s99"  # a reference as long as most
+
+References = Mapping[int, str]
 """References by the index of the message; "" where the archive has no room for the message."""
 
 
 class ResultRenderer:
-    """Renders what replaces tool results, as one model counts it; pure."""
+    """Render masks and excerpts; measure them and quotes with one model's tokenizer."""
 
     def __init__(
         self, config: CompressorConfig, tokens: TokenCounter, *, redacts_secrets: bool
@@ -43,24 +45,24 @@ class ResultRenderer:
     # ---------------------------------------------------------- rendered
 
     def render_masks(
-        self, view: View, budget: Budget, names: Names | None = None
+        self, view: View, budget: Budget, references: References | None = None
     ) -> dict[int, Message]:
-        """Return each maskable output as its line; with `names` only these."""
+        """Return each maskable output as its line; with `references` only these."""
         messages = view.transcript.messages
         # A static summary is as cheap as masks, and keeps more than unasked masks do.
         default = MASK if budget.has_model else ""
         calls = maskable_results(messages, view.tokens, self._config, default)
-        if names is None:
-            names = dict.fromkeys(calls, SAMPLE_REFERENCE)
+        if references is None:
+            references = dict.fromkeys(calls, SAMPLE_REFERENCE)
         lines = {
-            index: mask_results(calls[index], messages[index], names[index])
+            index: mask_results(calls[index], messages[index], references[index])
             for index in calls
-            if index in names
+            if index in references
         }
         return dict(zip(lines, self._redact(list(lines.values())), strict=True))
 
     def render_excerpts(
-        self, view: View, most: int | None, names: Names | None = None
+        self, view: View, most: int | None, references: References | None = None
     ) -> dict[int, Message]:
         """Return results above `most` tokens as first and last lines."""
         if most is None or sum(view.tokens) <= most:
@@ -68,12 +70,13 @@ class ResultRenderer:
         messages, steps = view.transcript.messages, view.transcript.steps
         large = large_results(messages, view.tokens, steps, self._config, most)
         done = {*view.result_segments, *view.covered} if large else set()
+        if references is None:
+            references = dict.fromkeys(large, SAMPLE_REFERENCE)
         excerpts: dict[int, Message] = {}
         for index in sorted(large.keys() - done):
-            # Secrets are masked before the text is cut: half a secret has no shape to know it by.
+            # Secrets are redacted before the text is cut: half a secret has no shape to know it by.
             (message,) = self._redact([messages[index]])
-            name = SAMPLE_REFERENCE if names is None else names.get(index, "")
-            reference = name if self._config.recall else ""
+            reference = references.get(index, "") if self._config.recall else ""
             tokens = view.tokens[index]
             short = excerpt_results(large[index], message, tokens, reference)
             if self._tokens.message(short) <= tokens // 2:
@@ -108,8 +111,13 @@ class ResultRenderer:
     def measure_quotes(self, view: View, run: Run, room: int, budget: Budget) -> int:
         """Return the tokens of a run's framed quotes and carried prose."""
         messages = view.transcript.messages[slice(*run)]
-        name, count = "s99", len(messages)
-        frame = frame_summary("", count=count, method="model", reference=name, in_reach=IN_REACH)
+        frame = frame_summary(
+            "",
+            count=len(messages),
+            method="model",
+            reference=SAMPLE_SEGMENT,
+            in_reach=IN_REACH,
+        )
         beside = self._tokens.message({"role": "user", "content": frame})
         if not budget.has_model:
             beside += sum(segment.tokens for segment in view.summaries_in(run))
@@ -119,7 +127,7 @@ class ResultRenderer:
             return max(room, beside)
         references: Sequence[str] = ()
         if self._config.recall:
-            references = [f"s99.{place}" for place in range(1, len(messages) + 1)]
+            references = [f"{SAMPLE_SEGMENT}.{place}" for place in range(1, len(messages) + 1)]
         text = read_quotes(messages, self._config.rule_sources).render(
             left, self._tokens.text, references=references, beside_prose=budget.has_model
         )

@@ -98,7 +98,7 @@ class SummaryPlanner:
 
     view: View
     budget: Budget
-    measures: ResultRenderer
+    renderer: ResultRenderer
 
     def plan(self) -> Plan | None:
         """Return the plan, or None if nothing is gained.
@@ -272,7 +272,7 @@ class SummaryPlanner:
         room = min(most, goal - split.kept_tokens)
         prose = min(self._prose, int(room * PROSE_SHARE)) if self.budget.has_model else 0
         needs = list[int]()
-        measure = self.measures.measure_quotes
+        measure = self.renderer.measure_quotes
         for _ in range(MOST_MEASURES):
             needs = [measure(self.view, run, room, self.budget) for run in split.runs]
             start = split.tail_start

@@ -46,7 +46,7 @@ class View:
     bridge: AddedMessage | None = None
     """The assistant's line between a tool's result and a summary (a user message)."""
     caller_messages: Sequence[Message] = ()
-    """The caller's own messages, sent in place of the transcript's private copies."""
+    """Messages to send: the caller's own dictionaries, and copies of repaired ones."""
     unrepaired_messages: Originals = NO_ORIGINALS
     """The messages as they came, before repair: what the archive keeps."""
     given_tokens: int = 0
@@ -196,8 +196,8 @@ class View:
             end = next(turns, self._running_start)
         return frozenset(index for index in self.signed_tokens if index < end)
 
-    def behind_a_segment(self) -> View:
-        """Return the view, its tokens as counted behind a new segment."""
+    def without_earlier_thinking(self) -> View:
+        """Return the view, counted without thinking that a new segment makes stale."""
         end = len(self.tokens) if self.binds_thinking else self._running_start
         past = {index: tokens for index, tokens in self.signed_tokens.items() if index < end}
         if not past:

@@ -156,16 +156,26 @@ def test_neighbouring_masks_share_a_row(run, masked):
     assert len(run("show", SESSION).out.splitlines()) == 2 < len(rows)
 
 
-def test_a_list_of_segments_can_leave_some_out(run, masked):
-    """`--summaries` lists summaries alone, and `--live` the segments of the view."""
+def test_a_list_can_have_summaries_alone(run, masked):
+    """`--summaries` lists summaries alone."""
     assert run(*masked, "--window", "8k", "--force").code == 0
     summaries = run("show", SESSION, "--summaries", "--json").json
     assert {row["kind"] for row in summaries} == {"summary"}
-    assert run(*masked, "--window", "8k", "--force", "--keep", len(audit()) - 9).code == 0
-    assert re.search(r"s\d+ +keep +user", run("show", SESSION).out)
+
+
+def test_a_list_can_have_the_segments_of_the_view_alone(run, masked):
+    """`--live` lists the segments of the view alone."""
+    for more in ((), ("--keep", len(audit()) - 9)):
+        assert run(*masked, "--window", "8k", "--force", *more).code == 0
     live = run("show", SESSION, "--live", "--json").json
     assert all(row["in_view"] for row in live)
     assert len(live) < len(run("show", SESSION, "--json").json)
+
+
+def test_a_kept_message_is_listed(run, masked):
+    """`show` lists a message that the user keeps."""
+    assert run(*masked, "--window", "8k", "--force", "--keep", len(audit()) - 9).code == 0
+    assert re.search(r"s\d+ +keep +user", run("show", SESSION).out)
 
 
 def test_a_wrong_reference_is_one_line_and_exit_code_2(run, view):
@@ -199,17 +209,24 @@ def test_no_command_writes_over_its_transcript(run, file):
     assert json.loads(Path("transcript.json").read_text()) == audit()
 
 
-def test_a_sound_ledger_verifies_and_a_damaged_one_does_not(run, view, tmp_path):
-    """`verify` ends with code 0, and with 1 after a hash was changed."""
-    assert run("show", SESSION, "--namespace", "other").code == 4
+def test_a_sound_ledger_verifies(run, view):
+    """`verify` of a sound ledger ends with code 0."""
     assert run("verify").code == 0
     assert run("verify", SESSION, "--json").json == {"sound": True, "faults": []}
+
+
+def test_a_damaged_ledger_does_not_verify(run, view, tmp_path):
+    """`verify` ends with code 1 after a hash was changed."""
     with sqlite3.connect(tmp_path / "ledger.db") as database:
         database.execute("UPDATE compressor_entries SET hash = 'sha256:0'")
     damaged = run("verify", "--json")
     assert damaged.code == 1
     assert damaged.json["faults"]
-    assert run("verify").code == 1
+
+
+def test_another_namespace_has_no_session(run, view):
+    """A session is unknown in another namespace."""
+    assert run("show", SESSION, "--namespace", "other").code == 4
 
 
 def test_nothing_is_forgotten_without_a_yes(run, view, monkeypatch):
@@ -219,13 +236,22 @@ def test_nothing_is_forgotten_without_a_yes(run, view, monkeypatch):
     assert "FACT-3" in run("search", "FACT-3").out
 
 
-def test_forget_removes_words_and_the_chain_still_verifies(run, view):
-    """Forgotten words are found nowhere, and the chain still verifies."""
+def test_forgotten_words_are_found_nowhere(run, view):
+    """After `forget` no search finds the session's words."""
     done = run("forget", SESSION, "--yes")
     assert done.code == 0, done.err
     assert run("search", "FACT-3").out == "Nothing found.\n"
+
+
+def test_after_forget_the_chain_verifies(run, view):
+    """After `forget` the chain of hashes verifies."""
+    run("forget", SESSION, "--yes")
     assert run("verify").code == 0
-    assert "forgotten" in run("show", SESSION).out
+
+
+def test_a_forgotten_session_is_not_listed(run, view):
+    """A forgotten session is in no list of sessions."""
+    run("forget", SESSION, "--yes")
     assert run("sessions", "--json").json == []
     assert SESSION not in run("sessions").out
 
@@ -377,16 +403,27 @@ def test_a_whole_session_is_restored(run, view):
     assert json.loads(run("restore", SESSION, "--view", view).out) == whole
 
 
-def test_restore_says_what_is_not_as_it_came(run, view, file):
-    """`restore` names summaries of another ledger and masked secrets."""
+@pytest.fixture
+def other(run, file):
+    """Return the view of a session "other" in other.db; its transcript has one secret more."""
     messages = audit()
     messages[1]["content"] += " The key is sk-proj-" + "a1B2" * 12
     file.write_text(json.dumps(messages))
     given = ("--window", "8k", "--store", "other.db", "--session", "other", "--out", "other.jsonl")
     assert run("compress", file, *given, *SUMMARIZE).code == 0
-    masked = run("restore", "other", "--store", "other.db", "--out", "whole.json")
-    assert "1 secret masked" in masked.out
-    foreign = run("restore", SESSION, "--view", "other.jsonl", "--out", "still.json")
+    return "other.jsonl"
+
+
+def test_restore_counts_redacted_secrets(run, other):
+    """`restore` counts the secrets that the ledger redacted."""
+    whole = ("restore", "other", "--store", "other.db", "--out", "whole.json")
+    found = run(*whole, "--json").json["differences"]
+    assert found == ["1 secret redacted: the ledger never held more"]
+
+
+def test_restore_counts_the_summaries_of_another_ledger(run, view, other):
+    """`restore` counts the summaries of a view that are another ledger's."""
+    foreign = run("restore", SESSION, "--view", other, "--out", "still.json")
     assert "1 summary left: not of this session's ledger" in foreign.out
 
 

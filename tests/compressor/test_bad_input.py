@@ -94,10 +94,14 @@ def test_a_misspelled_option_is_refused_with_the_nearest_name(make):
 
 
 def test_no_key_is_in_a_configurations_text():
-    """A configuration's `repr` has no key, and the refusal of a store no password."""
+    """A configuration's `repr` has no key."""
     keys = {"auxiliary_api_key": "sk-secret", "store_key": "sk-secret"}
     assert "sk-secret" not in repr(CompressorConfig(**keys))
     assert "sk-secret" not in repr(CompressorContext(**keys))
+
+
+def test_no_password_is_in_the_refusal_of_a_store():
+    """The error of a refused `store_url` has no password."""
     with pytest.raises(ConfigError, match=r"^store_url: a store of the kind 'mysql'") as refused:
         CompressorContext(store_url="mysql://ada:sk-secret@host/ledger")
     assert "sk-secret" not in str(refused.value)

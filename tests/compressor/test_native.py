@@ -182,7 +182,7 @@ def test_a_large_result_is_cut_to_its_ends_within_its_block():
     assert ours.verbatim(found.messages) == messages
 
 
-def test_ids_pair_also_where_secrets_are_masked():
+def test_ids_pair_also_where_secrets_are_redacted():
     """A call id that looks like a key is not masked."""
     key = "sk-ant-api03-" + "a1B2" * 23 + "-abcdeAA"
     messages = [asks(use(key)), brings(result(key, f"key={key}"))]

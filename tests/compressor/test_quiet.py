@@ -172,16 +172,31 @@ def test_a_request_that_only_reads_leaves_the_memory_alone():
     assert ours.full == before
 
 
-def test_turns_after_a_preview_stay_quiet():
-    """A forced preview that nobody commits slows no turn, and a later `compress` still takes it."""
-    model, messages = Model(), session(30)
+PREVIEWED = session(30)
+GROWN = [*PREVIEWED, said("Done."), user("On.")]
+
+
+def previewed(model: Model) -> Watched:
+    """Return a compressor that showed a forced preview with a text by the model."""
     wide = CompressorConfig(model="gpt-4o", context_window=40_000, recall=True)
     ours = Watched(wide, summarizer=model)
-    ours.compress_sync(messages, session_id="s")
-    ours.preview(messages, write=True, session_id="s", force=True)
+    ours.compress_sync(PREVIEWED, session_id="s")
+    ours.preview(PREVIEWED, write=True, session_id="s", force=True)
+    return ours
+
+
+def test_turns_after_a_preview_stay_quiet():
+    """A forced preview that nobody commits slows no turn."""
+    ours = previewed(Model())
     before = ours.full
-    more = [*messages, said("Done."), user("On.")]
-    assert ours.compress_sync(more, session_id="s").context_status == "full"
+    assert ours.compress_sync(GROWN, session_id="s").context_status == "full"
     assert ours.full == before
-    assert ours.compress_sync(more, session_id="s", force=True).summary_method == "model"
+
+
+def test_a_forced_compress_takes_an_older_preview():
+    """After more turns a forced `compress` uses the previewed text without another request."""
+    model = Model()
+    ours = previewed(model)
+    ours.compress_sync(GROWN, session_id="s")
+    assert ours.compress_sync(GROWN, session_id="s", force=True).summary_method == "model"
     assert len(model.requests) == 1

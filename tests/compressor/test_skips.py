@@ -91,24 +91,53 @@ def refuses(event: Event) -> bool:
     return False
 
 
+OUTGROWING = [session(count) for count in range(4, 9)]
+
+
 @pytest.mark.parametrize("hook", [refuses, refuses_later])
 @pytest.mark.parametrize("background", [False, True])
-def test_a_veto_is_reported_once_and_never_bursts_the_window(hook, background):
-    """A veto is one event, records nothing, and leaves a view that fits the window."""
-    events: list[Event] = []
-    ours = compressor(Model(), events.append, before_compression=hook, background=background)
-    turns = [session(count) for count in range(4, 9)]
-    results = [ours.compress_sync(each, session_id="s") for each in turns]
+def test_after_a_veto_each_view_fits(hook, background):
+    """After a veto each view fits the window."""
+    ours = compressor(Model(), before_compression=hook, background=background)
+    results = [ours.compress_sync(each, session_id="s") for each in OUTGROWING]
     assert ours.background.wait(10)
     statuses = [result.context_status for result in results]
     assert statuses == sorted(statuses)  # "full", then "summarized"
     assert len(set(statuses)) == 2
     assert max(result.tokens_after for result in results) <= 4_500
-    forced = ours.compress_sync(turns[0], session_id="s", force=True)
-    assert (forced.vetoed, forced.messages) == (True, turns[0])
-    assert not ours.compress_sync(turns[0], session_id="s").vetoed
+
+
+@pytest.mark.parametrize("hook", [refuses, refuses_later])
+@pytest.mark.parametrize("background", [False, True])
+def test_vetoes_of_a_session_are_one_event(hook, background):
+    """The vetoes of a session, also of a forced compression, are one event."""
+    events: list[Event] = []
+    ours = compressor(Model(), events.append, before_compression=hook, background=background)
+    for messages in OUTGROWING:
+        ours.compress_sync(messages, session_id="s")
+    assert ours.background.wait(10)
+    ours.compress_sync(OUTGROWING[0], session_id="s", force=True)
     assert [(event.name, event.data["reason"]) for event in events] == [("skipped", "veto")]
+
+
+@pytest.mark.parametrize("hook", [refuses, refuses_later])
+@pytest.mark.parametrize("background", [False, True])
+def test_a_veto_records_nothing(hook, background):
+    """A veto records nothing in the ledger."""
+    ours = compressor(Model(), before_compression=hook, background=background)
+    results = [ours.compress_sync(each, session_id="s") for each in OUTGROWING]
+    assert ours.background.wait(10)
+    assert results[-1].context_status == "summarized"
     assert ours.store.open("default", "s").entries == ()
+
+
+@pytest.mark.parametrize("hook", [refuses, refuses_later])
+def test_a_veto_of_a_forced_compression_leaves_the_messages(hook):
+    """A vetoed forced compression returns the messages as given."""
+    ours = compressor(Model(), before_compression=hook)
+    forced = ours.compress_sync(OUTGROWING[0], session_id="s", force=True)
+    assert (forced.vetoed, forced.messages) == (True, OUTGROWING[0])
+    assert not ours.compress_sync(OUTGROWING[0], session_id="s").vetoed
 
 
 @pytest.mark.parametrize("background", [False, True])

@@ -53,7 +53,7 @@ def budget(limit: int, trigger: int, target: int, **numbers: object) -> Budget:
 
 
 class Sizes:
-    """The measures of a plan: tokens of masks by message; quotes fill their room."""
+    """A renderer for plans: tokens of masks by message; quotes fill their room."""
 
     def __init__(self, masks: Mapping[int, int] | None) -> None:
         self._masks = masks or {}

@@ -1,4 +1,4 @@
-"""Keys and tokens are masked for other models and on a disk, equal ones equally."""
+"""Keys and tokens are redacted for other models and on a disk, equal ones equally."""
 
 import json
 import sqlite3
@@ -110,42 +110,42 @@ hf_hub_download(repo_id), hf_transfer_enable_fast_download, npm_config_registry
 
 
 @pytest.mark.parametrize("kind", SECRETS)
-def test_a_secret_is_masked_by_its_kind_and_always_alike(kind):
-    """A mask has kind and hash, and is not masked again."""
-    (masked,), count = Redactor().redact([f"see {TEXTS[kind]} here"])
-    assert SECRETS[kind] not in masked
-    assert masked.endswith(" here")
-    assert f"[secret:{kind}:" in masked
-    assert (count, Redactor().redact([masked])) == (1, ((masked,), 0))
-    assert Redactor("another tenant").redact([f"see {TEXTS[kind]} here"])[0] != (masked,)
+def test_a_secret_is_redacted_by_its_kind_and_always_alike(kind):
+    """A redaction has the secret's kind and hash, and stays as it is."""
+    (redacted,), count = Redactor().redact([f"see {TEXTS[kind]} here"])
+    assert SECRETS[kind] not in redacted
+    assert redacted.endswith(" here")
+    assert f"[secret:{kind}:" in redacted
+    assert (count, Redactor().redact([redacted])) == (1, ((redacted,), 0))
+    assert Redactor("another tenant").redact([f"see {TEXTS[kind]} here"])[0] != (redacted,)
 
 
 @pytest.mark.parametrize("text", LEAKS, ids=lambda text: text[:30].split("=")[0])
-def test_every_usual_shape_of_a_secret_is_masked_whole(text):
+def test_every_usual_shape_of_a_secret_is_redacted_whole(text):
     """No piece of a secret is left, and the text around it is."""
-    (masked,), count = Redactor().redact([text])
+    (redacted,), count = Redactor().redact([text])
     assert count == 1
-    assert [piece for piece in PIECES if piece in masked] == []
-    assert masked[:3] == text[:3] or text.startswith("-----")
-    assert Redactor().redact([masked]) == ((masked,), 0)
+    assert [piece for piece in PIECES if piece in redacted] == []
+    assert redacted[:3] == text[:3] or text.startswith("-----")
+    assert Redactor().redact([redacted]) == ((redacted,), 0)
 
 
-def test_hashes_urls_and_names_are_not_masked():
-    """Hashes, URLs, names of variables and ids are not masked."""
+def test_hashes_urls_and_names_are_not_redacted():
+    """Hashes, URLs, names of variables and ids are not redacted."""
     assert Redactor().redact([HARMLESS]) == ((HARMLESS,), 0)
 
 
 def test_messages_keep_their_structure():
-    """Masking changes only messages with a secret, and keeps their ids and calls."""
+    """Redaction changes only messages with a secret, and keeps their ids and calls."""
     secret = SECRETS["github-token"]
     given = [*step("call_1", f"token {secret}", "bash", command=f"curl -H {secret}"), *session(1)]
-    masked, count = Redactor().redact(given)
-    arguments = masked[0]["tool_calls"][0]["function"]["arguments"]
+    redacted, count = Redactor().redact(given)
+    arguments = redacted[0]["tool_calls"][0]["function"]["arguments"]
     assert count == 2
-    assert secret not in json.dumps(masked)
+    assert secret not in json.dumps(redacted)
     assert json.loads(arguments)["command"].startswith("curl -H [secret:github-token:")
-    assert masked[1]["tool_call_id"] == "call_1"
-    assert all(a is b for a, b in zip(masked[2:], given[2:], strict=True))
+    assert redacted[1]["tool_call_id"] == "call_1"
+    assert all(a is b for a, b in zip(redacted[2:], given[2:], strict=True))
 
 
 def test_a_documents_text_is_searched():
@@ -172,7 +172,7 @@ def with_secrets() -> list[Message]:
     ids=lambda options: next(iter(options)),
 )
 def test_nothing_secret_goes_to_another_model(options):
-    """Request and summary have masks, and the event has only their number."""
+    """Request and summary have redactions, and the event has only their number."""
     model, events = Model(), list[Event]()
     result = compressor(model, events.append, **options).compress_sync(with_secrets())
     asked = "\n".join(model.requests)
@@ -186,7 +186,7 @@ def test_nothing_secret_goes_to_another_model(options):
 
 
 def test_an_auxiliary_model_of_one_call_serves_that_call(provider):
-    """A model named in one call gets masks, and no later request."""
+    """A model named in one call gets redactions, and no later request."""
     provider.answer_with(lambda asked: Reply("## Done\nThe modules so far are in order."))
     ours = compressor(auxiliary_api_key="sk-of-the-user", auxiliary_api_base=provider.base_url)
     messages = with_secrets()
@@ -200,8 +200,8 @@ def test_an_auxiliary_model_of_one_call_serves_that_call(provider):
     assert len(provider.requests) == made > 0
 
 
-def test_an_earlier_summary_is_masked_for_another_model():
-    """An earlier summary is masked for another model."""
+def test_an_earlier_summary_is_redacted_for_another_model():
+    """An earlier summary is redacted for another model."""
     secret = SECRETS["github-token"]
     asked: dict[Any, list[str]] = {}
 
@@ -220,19 +220,19 @@ def test_an_earlier_summary_is_masked_for_another_model():
 
 
 @pytest.mark.parametrize(
-    ("options", "is_masked"),
+    ("options", "is_redacted"),
     [
         *(({}, False), ({"auxiliary_model": "gpt-4o"}, False)),
         *(({"store_url": "x.db"}, True), ({"auxiliary_api_base": "http://localhost:1/v1"}, True)),
         ({"auxiliary_model": "x", "redact_secrets": False}, False),
     ],
 )
-def test_only_another_model_or_a_disk_masks_secrets(options, is_masked, tmp_path, monkeypatch):
+def test_only_another_model_or_a_disk_redacts_secrets(options, is_redacted, tmp_path, monkeypatch):
     """The agent's own model at its own endpoint is shown secrets, unless a disk keeps them."""
     monkeypatch.chdir(tmp_path)
     model = Model()
     compressor(model, **options).compress_sync(with_secrets())
-    assert (SECRETS["github-token"] in "".join(model.requests)) is not is_masked
+    assert (SECRETS["github-token"] in "".join(model.requests)) is not is_redacted
 
 
 # ---------------------------------------------------------------- a store on a disk
@@ -293,7 +293,7 @@ def test_no_secret_is_on_the_disk(tmp_path, options, messages):
     assert leaked(tmp_path) == set()
     assert mine.store.verify() == []
     verify(mine.store.open("default", "s").entries)
-    assert result.masked_secrets == quiet.masked_secrets
+    assert result.redacted_secrets == quiet.redacted_secrets
     mine.close()
     assert leaked(tmp_path) == set()
 
@@ -307,7 +307,7 @@ def test_the_option_archives_originals_as_they_are(tmp_path):
 
 
 @pytest.mark.parametrize(("options", "messages"), BOTH_WAYS)
-def test_masked_messages_give_one_view_paid_once(tmp_path, options, messages):
+def test_redacted_messages_give_one_view_paid_once(tmp_path, options, messages):
     """Transcript, view and restored transcript give one view, paid once."""
     model = Model()
 
@@ -324,8 +324,8 @@ def test_masked_messages_give_one_view_paid_once(tmp_path, options, messages):
     assert str(changed).count("[secret:") >= len(SECRETS)
 
 
-def test_a_session_resumed_with_masks_goes_on(tmp_path):
-    """A restored session with masks is compressed again without loss."""
+def test_a_session_resumed_with_redactions_goes_on(tmp_path):
+    """A restored session with redactions is compressed again without loss."""
     ours(tmp_path).compress_sync(with_secrets(), session_id="s")
     again = ours(tmp_path)
     grown = [*again.resume("s", 100_000).messages, *session(20)[1:]]
@@ -336,8 +336,8 @@ def test_a_session_resumed_with_masks_goes_on(tmp_path):
     assert again.verbatim(result.messages, session_id="s") == grown
 
 
-def test_a_view_of_the_size_asked_for_has_room_for_its_masks(tmp_path):
-    """The plan counts the masks, which may be longer than secrets."""
+def test_a_view_of_the_size_asked_for_has_room_for_its_redactions(tmp_path):
+    """The plan counts the redactions, which may be longer than the secrets."""
     mine = ours(tmp_path, **MASKING)
     whole = mine.tokens.messages(large_outputs())
     for target in range(whole // 2, whole, whole // 10):

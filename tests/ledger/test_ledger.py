@@ -61,15 +61,21 @@ def test_one_of_many_racing_commits_wins(store):
 
 
 def test_each_commit_opens_a_child_epoch(store):
-    """The lineage is a chain of parent pointers, and each of its ids opens the newest epoch."""
+    """The lineage is a chain of parent pointers, from the session to its newest epoch."""
     session = committed(store, "s", talk(3, "a"), talk(3, "b"))
     chain = store.lineage(NAMESPACE, "s")
     assert chain[0].id == "s"
     assert chain[-1].id == session.tip
     assert [epoch.parent_id for epoch in chain] == [None, *(e.id for e in chain[:-1])]
-    assert {store.open(NAMESPACE, e.id).tip for e in chain} == {session.tip}
     assert session.parent == chain[-2].id
     assert store.lineage(NAMESPACE, chain[1].id) == chain[:2]
+
+
+def test_the_id_of_any_epoch_opens_the_newest(store):
+    """The id of any epoch of a lineage opens its newest epoch."""
+    session = committed(store, "s", talk(3, "a"), talk(3, "b"))
+    chain = store.lineage(NAMESPACE, "s")
+    assert {store.open(NAMESPACE, e.id).tip for e in chain} == {session.tip}
 
 
 def test_the_segments_of_a_commit_share_its_epoch(store):
@@ -95,8 +101,12 @@ def test_a_fork_shares_its_parents_entries(store):
     verify(fork.entries)
     assert len(store.open(NAMESPACE, "s").entries) == 1
     assert [e.session_id for e in store.lineage(NAMESPACE, "f")] == ["s", "s", "f", "f"]
-    other = store.open(NAMESPACE, "g", "never-seen")
-    assert (other.parent, other.entries) == ("never-seen", ())
+
+
+def test_a_fork_of_an_unknown_parent_is_empty(store):
+    """A fork of an unknown parent is an empty session that names the parent."""
+    fork = store.open(NAMESPACE, "f", "never-seen")
+    assert (fork.parent, fork.entries) == ("never-seen", ())
 
 
 def test_namespaces_share_nothing(store):
@@ -144,21 +154,31 @@ def test_an_archive_above_its_limit_drops_what_is_large_and_old(full):
         assert [each[1] for each in kept] == SMALL
 
 
-def test_a_full_archive_keeps_entries_and_other_tenants(full):
-    """A full archive changes no entry, and no other tenant's originals."""
+def test_a_full_archive_keeps_its_entries(full):
+    """A full archive changes no entry of the ledger."""
     store, session, _ = full
     after = store.open(NAMESPACE, "s")
     assert [e.segment for e in after.entries] == [e.segment for e in session.entries]
     verify(after.entries)
+
+
+def test_a_full_archive_drops_nothing_of_another_tenant(full):
+    """A full archive drops no original of another tenant."""
+    store, _, _ = full
     other = store.open("other", "s")
     assert store.originals(other, other.entries[0]) == RUNS[0]
 
 
-def test_dropped_originals_leave_search_and_transcript(full):
-    """A dropped original is not found, and its summary takes its place in the transcript."""
-    store, session, _ = full
+def test_a_dropped_original_is_not_found(full):
+    """A search finds no dropped original."""
+    store, _, _ = full
     assert store.search(NAMESPACE, "needle0", "s") == []
     assert store.search(NAMESPACE, "needle11", "s")[0].message == LARGE[11]
+
+
+def test_a_summary_replaces_dropped_originals_in_the_transcript(full):
+    """In the transcript a summary takes the place of its dropped originals."""
+    store, session, _ = full
     transcript = store.transcript(store.open(NAMESPACE, "s"))
     assert transcript[:2] == [e.segment.rendered for e in session.entries[:2]]
     assert transcript[-2:] == RUNS[11]

@@ -106,29 +106,51 @@ def test_an_encrypted_store_shows_no_word(tmp_path):
     assert digest not in bytes_of(tmp_path)
 
 
-def test_an_encrypted_store_is_searched_and_erased(tmp_path):
-    """An encrypted store finds messages, and forgets one with an intact rest."""
+def test_an_encrypted_store_is_searched(tmp_path):
+    """A search in an encrypted store finds its messages."""
+    store = open_store(tmp_path / "ledger.db", codec=Fernet(Fernet.generate_key()))
+    committed(store, "s", talk(6, "alpha"))
+    assert [hit.ordinal for hit in store.search(NAMESPACE, "number3", "s")] == [3]
+
+
+def test_an_encrypted_store_forgets_one_message(tmp_path):
+    """An encrypted store forgets one message, with an intact rest."""
     store = open_store(tmp_path / "ledger.db", codec=Fernet(Fernet.generate_key()))
     messages = talk(6, "alpha")
     committed(store, "s", messages)
-    assert [hit.ordinal for hit in store.search(NAMESPACE, "number3", "s")] == [3]
     store.forget(NAMESPACE, content_digest(messages[3]))
     assert store.search(NAMESPACE, "number3") == []
     assert len(store.search(NAMESPACE, "alpha")) == 5
     assert store.verify() == []
 
 
-def test_a_key_encrypts_new_stores_only(store_url):
-    """A new store is encrypted with the key, and opens with no other key and not without."""
+@pytest.fixture
+def key(store_url):
+    """Return the key of a new store with a session "s"."""
     key = Fernet.generate_key().decode()
     committed(open_store(store_url, key=key), "s", talk(3))
+    return key
+
+
+def test_a_new_store_is_encrypted_with_the_key(store_url, key):
+    """A new store is encrypted with the given key by Fernet."""
     assert archived(open_store(store_url, key=key), "s") == talk(3)
     assert archived(open_store(store_url, codec=Fernet(key)), "s") == talk(3)
+
+
+@pytest.mark.usefixtures("key")
+def test_another_key_opens_no_store(store_url):
+    """Another key does not open an encrypted store."""
+    other = Fernet.generate_key().decode()
+    with pytest.raises(StoreUnavailable, match="encrypted with another key"):
+        open_store(store_url, key=other).sessions(NAMESPACE)
+
+
+@pytest.mark.usefixtures("key")
+def test_an_encrypted_store_needs_its_key(store_url):
+    """Without a key an encrypted store is an error that names the key's variable."""
     with pytest.raises(StoreUnavailable, match="PRAISONAI_SESSION_KEY"):
         open_store(store_url).sessions(NAMESPACE)
-    other = Fernet(Fernet.generate_key())
-    with pytest.raises(StoreUnavailable, match="encrypted with another key"):
-        open_store(store_url, codec=other).sessions(NAMESPACE)
 
 
 def test_a_wrong_key_is_not_repeated(store_url):
@@ -138,14 +160,20 @@ def test_a_wrong_key_is_not_repeated(store_url):
     assert "hunter2" not in str(error.value)
 
 
-def test_a_plain_store_stays_plain(sql_store, store_url, caplog):
-    """A plain store stays plain despite a key, and the log says so once."""
+def test_a_plain_store_stays_plain(sql_store, store_url):
+    """A plain store stays plain despite a key."""
+    committed(sql_store, "s", talk(3))
+    committed(open_store(store_url, key=Fernet.generate_key().decode()), "t", talk(6, "other"))
+    assert sql_store.search(NAMESPACE, "other number3")[0].session_id == "t"
+    assert sql_store.verify() == []
+
+
+def test_a_key_that_is_not_used_is_logged_once(sql_store, store_url, caplog):
+    """The log says once that a plain store does not use the key."""
     committed(sql_store, "s", talk(3))
     assert "is not encrypted" not in caplog.text
     committed(open_store(store_url, key=Fernet.generate_key().decode()), "t", talk(6, "other"))
     assert caplog.text.count("is not encrypted and stays so: the key is not used") == 1
-    assert sql_store.search(NAMESPACE, "other number3")[0].session_id == "t"
-    assert sql_store.verify() == []
 
 
 def test_a_plain_store_refuses_a_codec(sql_store, store_url):

@@ -217,7 +217,7 @@ def grown(url: str, turns: Sequence[int], model: Model, **options: Any) -> Any:
 
 
 def test_a_fork_pays_only_for_what_is_its_own(store_url):
-    """A fork does not summarize the common prefix again, and its parent does not change."""
+    """A fork does not summarize the common prefix again."""
     paid, model = Model(), Model()
     parent = grown(store_url, range(2, 13, 2), paid, session_id="s")
     fork = grown(store_url, [12], model, session_id="f", parent_session_id="s")
@@ -225,6 +225,15 @@ def test_a_fork_pays_only_for_what_is_its_own(store_url):
     assert model.requests == []
     grown(store_url, range(12, 17, 2), model, session_id="f")
     assert 0 < len(model.requests) < len(paid.requests) + 2
+
+
+def test_a_fork_does_not_change_its_parent(store_url):
+    """Compressions of a fork do not change its parent."""
+    parent = grown(store_url, range(2, 13, 2), Model(), session_id="s")
+    model = Model()
+    grown(store_url, [12], model, session_id="f", parent_session_id="s")
+    grown(store_url, range(12, 17, 2), model, session_id="f")
+    assert model.requests
     assert open_store(store_url).open(NAMESPACE, "s").tip == parent.session_id
 
 

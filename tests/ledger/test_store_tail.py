@@ -40,10 +40,15 @@ def test_a_commit_without_a_transcript_appends_its_originals(store):
     assert store.transcript(session) == [SYSTEM, *talk(4, "a"), *talk(3, "b")]
 
 
-def test_messages_are_appended(sql_store, store_url):
-    """New messages are appended, and another process reads them behind the others."""
+def test_nothing_is_appended_before_a_transcript_is_recorded(sql_store):
+    """A session without a recorded transcript takes no appended messages."""
     session = sql_store.open(NAMESPACE, "s")
     assert not sql_store.extend_transcript(session, 0, talk(2, "a"))
+
+
+def test_another_process_reads_appended_messages(sql_store, store_url):
+    """Another process reads appended messages behind the others."""
+    session = sql_store.open(NAMESPACE, "s")
     assert sql_store.record_transcript(session, (SYSTEM, *talk(4, "a")))
     assert sql_store.extend_transcript(session, 4, talk(2, "b"))
     assert sql_store.extend_transcript(session, 6, talk(2, "c"))
@@ -84,32 +89,51 @@ def test_a_commit_of_an_older_transcript_loses_no_newer_message(sql_store):
     assert sql_store.verify() == []
 
 
-def test_appended_messages_are_found_and_forgotten(sql_store):
-    """Appended messages are found, and no stale writer brings forgotten ones back."""
-    secret = user("the magenta heron")
-    session = extended(sql_store, talk(2, "a"), [secret])
-    assert [hit.message for hit in sql_store.search(NAMESPACE, "magenta")] == [secret]
-    sql_store.forget(NAMESPACE, content_digest(secret))
+SECRET = user("the magenta heron")
+
+
+def test_an_appended_message_is_found(sql_store):
+    """A search finds an appended message."""
+    extended(sql_store, talk(2, "a"), [SECRET])
+    assert [hit.message for hit in sql_store.search(NAMESPACE, "magenta")] == [SECRET]
+
+
+def test_no_stale_writer_brings_a_forgotten_message_back(sql_store):
+    """A writer that opened the session before a `forget` appends nothing."""
+    session = extended(sql_store, talk(2, "a"), [SECRET])
+    sql_store.forget(NAMESPACE, content_digest(SECRET))
     assert sql_store.transcript(session) == talk(2, "a")
-    assert not sql_store.extend_transcript(session, 2, [secret])
+    assert not sql_store.extend_transcript(session, 2, [SECRET])
     assert sql_store.extend_transcript(sql_store.open(NAMESPACE, "s"), 2, talk(1, "b"))
+
+
+def test_a_forgotten_session_loses_appended_messages(sql_store):
+    """A forgotten session has none of its appended messages."""
+    session = extended(sql_store, talk(2, "a"), [SECRET])
     sql_store.forget(NAMESPACE, "s")
     assert sql_store.transcript(session) == []
 
 
-def test_a_fork_has_what_was_appended_to_its_parent(sql_store):
-    """A fork begins with its parent's appended messages, and gets no later one."""
+def test_a_fork_begins_with_what_was_appended_to_its_parent(sql_store):
+    """A fork begins with the messages that were appended to its parent."""
     session = committed(sql_store, "s", talk(4, "a"))
     assert sql_store.record_transcript(session, (0, *talk(2, "b")))
     assert sql_store.extend_transcript(session, 6, talk(2, "c"))
     fork = sql_store.open(NAMESPACE, "f", "s")
     assert sql_store.transcript(fork) == [*talk(4, "a"), *talk(2, "b"), *talk(2, "c")]
-    assert sql_store.extend_transcript(session, 8, talk(2, "d"))
-    assert sql_store.transcript(fork) == [*talk(4, "a"), *talk(2, "b"), *talk(2, "c")]
 
 
-def test_secrets_of_appended_messages_are_masked(tmp_path):
-    """A key in an appended message is masked, as in an archived original."""
+def test_a_fork_gets_no_later_message_of_its_parent(sql_store):
+    """A message appended to the parent after the fork is not the fork's."""
+    session = committed(sql_store, "s", talk(4, "a"))
+    assert sql_store.record_transcript(session, (0, *talk(2, "b")))
+    fork = sql_store.open(NAMESPACE, "f", "s")
+    assert sql_store.extend_transcript(session, 6, talk(2, "c"))
+    assert sql_store.transcript(fork) == [*talk(4, "a"), *talk(2, "b")]
+
+
+def test_secrets_of_appended_messages_are_redacted(tmp_path):
+    """A key in an appended message is redacted, as in an archived original."""
     key = "sk-" + "Zq9" * 16
     store = open_store(tmp_path / "ledger.db")
     session = extended(store, talk(1, "a"), [user(f"use {key} for heron")])

@@ -199,7 +199,7 @@ def test_steps_are_back_after_a_restart(host, path):
 
 
 def test_a_question_with_a_secret_keeps_its_steps(host):
-    """A question whose key is masked in the store keeps its steps after a restart."""
+    """A question whose key is redacted in the store keeps its steps after a restart."""
     first = desk(host, session_id=None)
     first.chat(f"{turn(0)} The key is {SECRET}.")
     kept = list(first.chat_history)

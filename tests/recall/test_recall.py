@@ -65,18 +65,33 @@ def test_any_query_is_answered(parts):
     assert read("s1.1", about=query)
 
 
-def test_an_agent_sees_its_own_session_only(store):
-    """Search and references reach the session and its parents, and no other session."""
-    session = committed(store, "s", talk(4, "alpha"))
+def test_an_agent_sees_no_other_session(store):
+    """Search and references reach no other session."""
+    committed(store, "s", talk(4, "alpha"))
     committed(store, "other", talk(4, "secret"), talk(4, "secrets"))
     search, read = tools(store)
     assert "Nothing archived of this conversation matches" in search("secret")
     assert "There is no segment s2" in read("s2")
+
+
+def test_an_agent_sees_the_parents_of_its_session(store):
+    """A search in a fork finds its parent's messages."""
+    committed(store, "s", talk(4, "alpha"))
     store.open(NAMESPACE, "f", "s")
     assert "alpha number3" in tools(store, "f")[0]("alpha number3")
+
+
+def test_a_match_is_named_by_its_newest_segment(store):
+    """A match in two segments is named by the newest one's reference."""
+    session = committed(store, "s", talk(4, "alpha"))
     both = [*talk(4, "alpha"), *talk(2, "beta")]
     store.commit(session, [(segment(both), both)])
-    assert "s2.4" in search("alpha number3", 1)
+    assert "s2.4" in tools(store)[0]("alpha number3", 1)
+
+
+def test_a_session_without_an_archive_says_so(store):
+    """In a session without an archive every answer says that nothing is archived."""
+    committed(store, "s", talk(4, "alpha"))
     search, read = tools(store, "new")
     assert search("anything") == read() == read("s1")
     assert "Nothing of this conversation has been archived" in search("anything")
@@ -94,13 +109,20 @@ def test_one_message_is_read_without_the_others(sql_store, execute):
     assert read("s1.30").startswith("The archive cannot be read just now: archived message")
 
 
-def test_forgotten_segments_cannot_be_read(sql_store):
-    """Reading a forgotten segment says so, and a forgotten message is not found."""
+def test_a_forgotten_segment_cannot_be_read(sql_store):
+    """Reading a forgotten segment says that it was forgotten."""
     committed(sql_store, "s", talk(4, "alpha"), talk(4, "beta"))
     sql_store.forget(NAMESPACE, content_digest(talk(4, "beta")[3]))
-    search, read = tools(sql_store)
+    _, read = tools(sql_store)
     assert "Segment s2 was forgotten." in read("s2")
     assert "alpha number3" in read("s1.4")
+
+
+def test_a_forgotten_message_is_not_found(sql_store):
+    """A search finds no forgotten message."""
+    committed(sql_store, "s", talk(4, "alpha"), talk(4, "beta"))
+    sql_store.forget(NAMESPACE, content_digest(talk(4, "beta")[3]))
+    search, _ = tools(sql_store)
     assert "beta number3" not in search("beta number3")
 
 

@@ -119,14 +119,18 @@ def test_parts_are_measured_for_the_model_that_reads_them(ratio):
 # ---------------------------------------------------------------- what it cost
 
 
-def test_rejected_answers_are_paid_for_and_counted():
-    """Rejected answers are billed, and one that is too long is not asked for again."""
+def test_rejected_answers_are_billed():
+    """The result has the cost of the rejected answers."""
     model = Paid("", "", ANSWER)
     ours = compressor(model, auxiliary_model="first", fallback_models=("second",))
     result = ours.compress_sync(session(20))
     assert model.models == ["first", "first", "second"]
     assert result.usage == ONE + ONE + ONE
     assert result.usage.cost == 1.5
+
+
+def test_an_answer_that_is_too_long_is_not_asked_for_again():
+    """An answer that is too long is billed without another request."""
     endless = Paid(rambling(5_000))
     result = compressor(endless).compress_sync(session(20))
     assert (result.summary_method, len(endless.requests)) == ("static", 1)

@@ -151,14 +151,21 @@ def test_the_window_lies_between_what_passed_and_what_did_not():
 
 
 def test_a_refusal_in_vain_teaches_nothing():
-    """The window before the refusal is back, and an uncertain refusal is answered once."""
+    """After a trial in vain the window before the refusal is back."""
+    window = LearnedWindow(32_000)
+    window.learn_pass(4_100)
+    assert window.learn_refusal(Overflow(None, None, certain=False), 8_000) == 6_050
+    window.cancel_trial()
+    assert window.window == 32_000
+
+
+def test_an_uncertain_refusal_is_answered_once():
+    """A second uncertain refusal gives no smaller window."""
     window = WindowLearner(32_000)
     window.learn_pass(4_100)
     unsure = Overflow(None, None, certain=False)
     assert window.learn_refusal(unsure, 8_000) == 6_050
     assert window.learn_refusal(unsure, 5_000) is None
-    window.cancel_trial()
-    assert window.window == 32_000
 
 
 def test_no_window_is_smaller_than_the_floor():

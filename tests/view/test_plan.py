@@ -68,9 +68,17 @@ def test_the_marks_are_those_of_the_table():
     assert budget.quote_tokens == budget.target // 10
     assert budget.fold_tokens == int(budget.target * 0.28)
     assert (budget.tail_tokens, budget.prose_tokens) == (20_000, 750)
-    # The reserve shrinks with the window; the floor holds the trigger up.
-    small = Budget.of(CompressorConfig(), window=2_500)
-    assert small.trigger == small.limit == 2_500 - 625
+
+
+def test_in_a_small_window_the_reserve_is_a_quarter():
+    """The reserve for an answer is at most a quarter of the window."""
+    assert Budget.of(CompressorConfig(), window=2_500).limit == 2_500 - 625
+
+
+def test_the_floor_holds_the_trigger_up():
+    """The trigger is at least `token_floor`, where the window has so much."""
+    triggers = [Budget.of(CompressorConfig(), window).trigger for window in (2_500, 3_000)]
+    assert triggers == [2_500 - 625, 2_000]
 
 
 def test_a_segment_never_hides_the_task_or_the_newest_words():
