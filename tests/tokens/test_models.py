@@ -152,7 +152,7 @@ def test_the_window_lies_between_what_passed_and_what_did_not():
 
 def test_a_refusal_in_vain_teaches_nothing():
     """After a trial in vain the window before the refusal is back."""
-    window = LearnedWindow(32_000)
+    window = WindowLearner(32_000)
     window.learn_pass(4_100)
     assert window.learn_refusal(Overflow(None, None, certain=False), 8_000) == 6_050
     window.cancel_trial()
