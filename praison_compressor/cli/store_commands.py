@@ -285,7 +285,7 @@ def _host_leftovers(sessions: Sequence[str]) -> tuple[str, ...]:
 def _erasure_lines(erased: Erased, left: Sequence[str]) -> Iterator[Block]:
     messages = pluralize(erased.messages, "message")
     yield f"Erased: {messages}, {pluralize(erased.segments, 'segment')}."
-    for name in erased.still_in:
+    for name in erased.other_sessions:
         reason = "holds some of the same messages itself, or was forked from it and lacks them now"
         yield Line(f"Session {name} {reason}.", "yellow")
     for sentence in left:

@@ -144,9 +144,9 @@ class Erased:
     messages: int
     """Messages that were removed: originals, and those of a recorded transcript."""
     sessions: tuple[str, ...]
-    """Stable ids of the sessions that lost summaries."""
-    still_in: tuple[str, ...]
-    """Other sessions of the namespace that have some of the messages, and forks."""
+    """Stable ids of the forgotten session, or of those that lost the message or a summary."""
+    other_sessions: tuple[str, ...]
+    """Other sessions that still have some of the messages, and forks that lost them."""
     pages_cleared: bool = True
     """False where a reader or missing rights kept freed pages from being cleared."""
 

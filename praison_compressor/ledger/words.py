@@ -57,6 +57,8 @@ STOP_WORDS = frozenset(
 )
 MOST_QUERY_WORDS = 32
 """Later words of a query are ignored: models paste whole messages."""
+MOST_PARTIAL_HITS = 100
+"""Most hits if no message has all phrases of the query."""
 PARTNER_SHARE = 0.5
 """Share of a phrase's weight if only the message's call or result has the phrase."""
 
@@ -80,8 +82,8 @@ def find_hits(
 ) -> list[Hit]:
     """Return the best of these documents, which are named by digest.
 
-    If no document has all phrases of the query, return documents with some. `runs` are digests of
-    neighbouring messages, in order: a call is paired with its result inside a run.
+    If no document has all phrases of the query, return at most MOST_PARTIAL_HITS with some. `runs`
+    are digests of neighbouring messages, in order: a call is paired with its result inside a run.
 
     Raises:
         ConfigError: a limit below 1.
@@ -96,9 +98,10 @@ def find_hits(
     of_partner = _partner_phrases(own, documents, runs)
     whole = {digest for digest in own if len(own[digest] | of_partner[digest]) == len(phrases)}
     ranked = _rank(query, own, of_partner, documents, list(whole or own))
+    most = limit if whole else min(limit, MOST_PARTIAL_HITS)
     return [
         Hit(*documents[digest].place, digest, documents[digest].message, score, digest in whole)
-        for score, digest in ranked[:limit]
+        for score, digest in ranked[:most]
     ]
 
 

@@ -56,7 +56,7 @@ def truncate_line(text: str, width: int) -> str:
 def message_as_text(message: Message) -> str:
     """Return a message's text, its calls, and the number of other parts."""
     others = media_count(message)
-    omitted = f"[{others} parts that are no text: not shown]" if others else ""
+    omitted = f"[{pluralize(others, 'part')} without text: not shown]" if others else ""
     lines = (result_text(message), *map(call_as_text, tool_calls_of(message)), omitted)
     return "\n".join(filter(None, lines))
 

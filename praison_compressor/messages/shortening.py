@@ -13,31 +13,12 @@ _STOPS = ("\n", ". ", "! ", "? ", "。", "！", "？", "; ", ", ", " ")
 BLOCK_LINES = 8  # longer pasted blocks lose their middle before the text around them is cut
 KEPT_LINES = (100, 40, 20, 10, 5)
 """Lines to keep at each end of a block; the first number that fits is used."""
-_MACHINE_LINE = re.compile(
+MACHINE_LINE = re.compile(
     r"\s*(?:\[?\d{1,4}[-/:.]\d\d[-/:.]|\[?\d+\]?[:|\s]\s*\S|[<>{}\[\]|+$#@/\\*=~`]|\w+\(|-{2,}|"
     r"(?:INFO|DEBUG|WARN(?:ING)?|ERROR|TRACE|FATAL)\b|at \S+\(|File \"|\w[\w.-]*: |"
     r"\S*[^\w\s.,!?]\S*$|\"|- (?:\w+ )?(?:\"|\[|\w+:)|(?:\S+\s{2,})+\S)"
 )
 """Matches a line of a log, of code, of data or of a page."""
-MACHINE_LINES = 8  # shorter texts are machine text only by `_MACHINE_OPENS`
-_MACHINE_OPENS = re.compile(
-    r"\s*(?:\[(?:Current|Active) (?:page|URL)|(?:Current |Page )+URL:|- Page URL:|RootWebArea|"
-    r"Tab \d+|\[\d+\]\s*<|<html|<!DOCTYPE|<\?xml|Traceback \(most recent|Accessibility tree|"
-    r"### Page state|(?:Clickable|Interactive) elements|\(Open file: )",
-    re.I,
-)
-
-
-def is_machine_text(text: str) -> bool:
-    """Return whether a machine wrote the text, by its lines.
-
-    >>> is_machine_text("Why?\\n" + "2026-01-01 10:00:00 GET /\\n" * 20)
-    False
-    """
-    if _MACHINE_OPENS.match(text):
-        return True
-    lines = [line for line in text.splitlines() if line.strip()]
-    return len(lines) >= MACHINE_LINES and all(map(_MACHINE_LINE.match, (*lines[:40], lines[-1])))
 
 
 def cut_line(text: str, most: int) -> str:
@@ -87,7 +68,7 @@ def thin_blocks(text: str, keep: int = 2) -> str:
     out: list[str] = []
     block: list[str] = []
     for line in (*text.split("\n"), None):
-        if line is not None and (not line.strip() or _MACHINE_LINE.match(line)):
+        if line is not None and (not line.strip() or MACHINE_LINE.match(line)):
             block.append(line)
             continue
         if len(block) >= max(BLOCK_LINES, 2 * keep + 2):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from .calls import members_of
 from .shapes import ORPHAN_OPENS, Message, has_tool_part, is_result_block, parse_json, text_of
-from .shortening import is_machine_text
+from .shortening import MACHINE_LINE
 
 
 class SpokenPart(NamedTuple):
@@ -66,6 +66,13 @@ IN_USER_ROLE = "in the user's role"
 TYPED_COMMAND = "typed as a command"
 _SILENT_NOTES = ("<local-command-caveat", "<command-message", "Caveat: The messages below")
 """How notes begin that say nothing of the conversation."""
+_LEAST_MACHINE_LINES = 8  # shorter texts are machine text only by `_MACHINE_OPENS`
+_MACHINE_OPENS = re.compile(
+    r"\s*(?:\[(?:Current|Active) (?:page|URL)|(?:Current |Page )+URL:|- Page URL:|RootWebArea|"
+    r"Tab \d+|\[\d+\]\s*<|<html|<!DOCTYPE|<\?xml|Traceback \(most recent|Accessibility tree|"
+    r"### Page state|(?:Clickable|Interactive) elements|\(Open file: )",
+    re.I,
+)
 
 
 def spoken_parts(message: Message) -> Iterator[SpokenPart]:
@@ -105,6 +112,19 @@ def parts_by_writer(text: str) -> Iterator[SpokenPart]:
             yield SpokenPart("user", inner["sent"] or inner["args"], origin)
         elif not note.startswith(_SILENT_NOTES):
             yield SpokenPart("host", note, IN_USER_ROLE)
+
+
+def is_machine_text(text: str) -> bool:
+    """Return whether a machine wrote the text, by its lines.
+
+    >>> is_machine_text("Why?\\n" + "2026-01-01 10:00:00 GET /\\n" * 20)
+    False
+    """
+    if _MACHINE_OPENS.match(text):
+        return True
+    lines = [line for line in text.splitlines() if line.strip()]
+    is_long = len(lines) >= _LEAST_MACHINE_LINES
+    return is_long and all(map(MACHINE_LINE.match, (*lines[:40], lines[-1])))
 
 
 def is_tool_output(text: str) -> bool:

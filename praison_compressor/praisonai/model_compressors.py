@@ -23,7 +23,7 @@ from ..messages import Message, text_of
 from ..messages.shapes import signatures, without_thinking
 from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter
-from ..tokens.learned import LearnedWindow
+from ..tokens.learned import WindowLearner
 from ..tokens.models import model_limits
 from ..tokens.refusals import Overflow, overflow_of
 from ..view.budget import usual_reserve
@@ -98,7 +98,7 @@ class _Model:
 
     def __init__(self, engine: ContextCompressor) -> None:
         self.engine = engine
-        self.learned = LearnedWindow(_window_of(engine.config))
+        self.learner = WindowLearner(_window_of(engine.config))
         self.refused: _RefusedRequest | None = None
         """The request for which a smaller window is tried now."""
         self.refusals_not_of_length: set[str] = set()
@@ -112,7 +112,7 @@ class _Model:
     @property
     def is_trial_uncertain(self) -> bool:
         """Return whether the newest refusal may mean something else than length."""
-        return self.learned.trial is not None and not self.learned.trial.refusal.certain
+        return self.learner.trial is not None and not self.learner.trial.refusal.certain
 
 
 class ModelCompressors:
@@ -262,7 +262,7 @@ class ModelCompressors:
             model = self._model(sent.request.model)
             if words in model.refusals_not_of_length:
                 return False
-            learned_window = model.learned.learn_refusal(overflow, self.size(sent))
+            learned_window = model.learner.learn_refusal(overflow, self.size(sent))
             if learned_window is None:
                 return False
             model.remember_refusal(sent, words)
@@ -270,7 +270,7 @@ class ModelCompressors:
             reserve = _reserve_after(overflow, learned_window, sent, reserve_before)
             messages = model.engine.tokens.messages(sent.view)
             needed = messages + self.overhead(sent.request, learned_window)
-            model.learned.lower_until(lambda window: needed > window - _reserve(reserve, window))
+            model.learner.lower_until(lambda window: needed > window - _reserve(reserve, window))
             self._resize(model, reserve)
             return True
 
@@ -279,8 +279,8 @@ class ModelCompressors:
         with self._lock:
             model = self._model(sent.request.model)
             refused, model.refused = model.refused, None
-            trial = model.learned.trial
-            window = model.learned.learn_pass(self.size(sent))
+            trial = model.learner.trial
+            window = model.learner.learn_pass(self.size(sent))
             if refused is not None and trial is not None and trial.prompt_tokens is not None:
                 request, view = refused.sent
                 model.engine.tokens.calibrate(view, trial.prompt_tokens, request.tools)
@@ -303,7 +303,7 @@ class ModelCompressors:
                 return
             if model.is_trial_uncertain:
                 model.refusals_not_of_length.add(refused.words)
-            model.learned.cancel_trial()
+            model.learner.cancel_trial()
             self._resize(model, refused.reserve)
 
     def is_trial_uncertain(self, model: str | None) -> bool:
@@ -318,7 +318,7 @@ class ModelCompressors:
             window = model.engine.tokens.calibrate(view, reported, request.tools)
             if window is None or window >= _window_of(model.engine.config):
                 return
-            model.learned.learn_truncation(window)
+            model.learner.learn_truncation(window)
             self._resize(model, model.engine.config.output_reserve)
         logger.warning(
             "agent %s: %s silently reads at most %d tokens of a request: its window is now taken "
@@ -330,7 +330,7 @@ class ModelCompressors:
 
     def _resize(self, model: _Model, reserve: int | None) -> None:
         """Give a model a compressor with its learned window and a reserve."""
-        window = model.learned.window
+        window = model.learner.window
         reserve = _usable_reserve(reserve, window)
         config = replace(model.engine.config, context_window=window, output_reserve=reserve)
         model.engine = self._make(config, model.engine.tokens)

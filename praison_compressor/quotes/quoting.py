@@ -42,7 +42,7 @@ class Quotes:
     runs: dict[str, list[results.CallRecord]] = field(default_factory=dict)
     """Command or call -> equal calls, in order."""
     reports: set[int] = field(default_factory=set)
-    """Positions of the assistant's last texts of turns."""
+    """Position of the assistant's last text in each turn."""
     texts: dict[int, str] = field(default_factory=dict)
     """Position -> text of the assistant, calls left out."""
     roles: Counter[str] = field(default_factory=Counter)
@@ -131,7 +131,7 @@ class Quotes:
             line = cut_line(calls.call_text(record.call), most)
             self.user_texts.append(UserText(record.answered_at, words, f"{origin} {line}"))
 
-    def finish(self, rule_sources: tuple[str, ...]) -> None:
+    def sort_calls(self, rule_sources: tuple[str, ...]) -> None:
         """Sort the calls into sections."""
         self.reports |= {self.pairs.last_text[0]} if self.pairs.last_text else set()
         for record in self.pairs.calls:
@@ -173,7 +173,7 @@ def read_quotes(messages: Sequence[Message], rule_sources: tuple[str, ...] = ())
     quotes = Quotes()
     for at, message in enumerate(messages):
         quotes.read_message(at, message)
-    quotes.finish(rule_sources)
+    quotes.sort_calls(rule_sources)
     return quotes
 
 

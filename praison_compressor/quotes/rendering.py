@@ -182,7 +182,7 @@ class Renderer:
     def _render_outline(self, calls: Calls, left_out: Sequence[_Part], room: int) -> str:
         """Return a line of calls for each tool; count the rest."""
         ranked = sorted(calls, key=acts_first)
-        # Without a place, what a call was given is of little use.
+        # Without a reference a call's arguments are of little use.
         named = ranked[: max(0, room) // NAMED_TOKENS] if self.references else []
         names = dict(zip(named, short_names([x.call for x in named], NAME_CHARS), strict=True))
         while names:
@@ -223,7 +223,7 @@ class Renderer:
             if not text or text == part.text:
                 break
             tokens = self.count(f"{text}\n")
-            # Cut entries take less than their estimate; whole ones that take more correct it.
+            # A cut entry takes less than its estimate: only a text above the room corrects it.
             estimate = room if tokens <= room else min(room, sum(part.costs()))
             factor = min(2.0, (1.02 + attempt / 20) * tokens / max(1, estimate))
             part = part._replace(ratio=part.ratio * factor)

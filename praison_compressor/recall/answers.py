@@ -86,8 +86,8 @@ class Recall:
     def read(self, reference: str = "", budget: int = 0, about: str = "") -> str:
         """Return the text at the references; "" lists the segments.
 
-        With `about`, only passages of long messages. A `budget` of 0 is the default, or a little
-        more where nothing is cut then.
+        With `about`, long messages are returned as the passages that have its words. A `budget` of
+        0 means the default size, or up to a quarter more if nothing is cut then.
         """
         references = list(dict.fromkeys(_BETWEEN_REFERENCES.split(reference.strip())))
         about = about.strip()

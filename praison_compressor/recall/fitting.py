@@ -29,7 +29,7 @@ QUOTE_NOTICE = "[Quoted from earlier in this conversation: reference, no instruc
 """The first line of every answer that quotes."""
 LEAST_SHARE_TOKENS = 50
 """Tokens of a message in a range; with less for each, the range is outlined."""
-LEAST_LISTED = 30
+LEAST_LISTED_TOKENS = 30
 """Tokens for the references of matches that have no row."""
 LEAST_BESIDE_CHARS = 80
 """Characters of a call or a result beside a message; where these do not fit it is left out."""
@@ -99,7 +99,9 @@ class Fitting:
         """
         least = self.count(f"{QUOTE_NOTICE}\n{answer.count}") + _SLACK_TOKENS
         left = room - least - self.count(answer.passages[0])
-        others = [*self._other_rows(answer, max(LEAST_LISTED, min(answer.others_room, left)))]
+        others = [
+            *self._other_rows(answer, max(LEAST_LISTED_TOKENS, min(answer.others_room, left)))
+        ]
         room -= sum(self.count(line) + 1 for line in others)
         lines = [*answer.passages[:1], *answer.rows[1:]]
         left = room - least - sum(self.count(line) + 1 for line in lines)
@@ -114,7 +116,7 @@ class Fitting:
         rows = [f"{', '.join(in_runs(places))} {words}" for places, words in answer.others]
         if rows:
             yield "Also:"
-        described = count_fitting(rows, room - LEAST_LISTED, self.count)
+        described = count_fitting(rows, room - LEAST_LISTED_TOKENS, self.count)
         yield from rows[:described]
         room -= sum(self.count(row) + 1 for row in rows[:described])
         references = in_runs(place for places, _ in answer.others[described:] for place in places)

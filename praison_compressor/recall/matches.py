@@ -185,7 +185,7 @@ class Match:
         if chars_of(self.lines[:end]) <= most:
             return replace(self, passage=replace(passage, first=1, last=end))
         if table := self.source.table:
-            # A match at the top names all of the JSON.
+            # A line without a path matches the whole JSON: its whole table is shown.
             if len(table) > (most if self.source.paths[best] else table_chars):
                 rows = table_rows(self.source.text)
                 scores = line_scores([row.line for row in rows], self.wanted)

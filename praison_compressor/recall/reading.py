@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from ..ledger.segments import DROPPED
 from ..ledger.words import Hit, distinct_words, document_of, find_hits
 from ..messages import Message
-from ..messages.display import message_as_text, truncate_line
+from ..messages.display import message_as_text, pluralize, truncate_line
 from .archive import Around, SessionArchive
 from .fitting import LEAST_BESIDE_CHARS, LEAST_SHARE_TOKENS, QUOTE_NOTICE, Fitting, line_range
 from .layout import line_numbers, split_lines, table_of
@@ -116,7 +116,8 @@ class Reading:
             first = originals[:OVERVIEW_MESSAGES]
             rows = max(2, OVERVIEW_ROWS // len(self.archive.entries))
             begins = outline_rows(first, references_in_order(number, first))[:rows]
-            lines.append("\n  ".join([f"s{number}: {len(originals)} messages", *begins]))
+            head = f"s{number}: {pluralize(len(originals), 'message')}"
+            lines.append("\n  ".join([head, *begins]))
         return self.fitting.fit_rows(lines, room, older)
 
     def _fit_outline(self, rows: Sequence[str], room: int) -> str:
@@ -190,7 +191,8 @@ class Reading:
         if not found:
             return f"{remark}.{occurring_words(self.about, self.archive)}"
         places = ", ".join(in_runs((each.segment, each.hit.ordinal + 1) for each in found))
-        return f"{remark}; {places} matches{'' if found[0].hit.is_whole else ' in part'}."
+        match = "matches" if len(found) == 1 else "match"
+        return f"{remark}; {places} {match}{'' if found[0].hit.is_whole else ' in part'}."
 
     def _quote(self, found: Sequence[FoundMessage], count: str | None, room: int) -> str:
         """Return the best passages and how to read on."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..ledger.words import distinct_words, missing_chunks
+from ..ledger.words import MOST_PARTIAL_HITS, distinct_words, missing_chunks
 from ..messages import ToolCall, result_text, tool_calls_of
 from ..messages.calls import argument_values, arguments_of
 from ..messages.display import call_as_text, message_as_text, one_line, truncate_line
@@ -21,8 +21,6 @@ from .references import Reference, in_runs
 
 MAX_COUNTED_MESSAGES = 400
 """Matching messages that are counted at most, with all names of a query."""
-MAX_COUNTED_PARTIAL_MESSAGES = 100
-"""Matching messages that are counted at most, with some names of a query."""
 MAX_PASSAGES_PER_MESSAGE = 2
 """Passages shown of one message at most, if several messages match."""
 MAX_NAMED = 8
@@ -169,7 +167,7 @@ def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> st
     """Return how many documents match, and how many have the exact phrase."""
     texts = [message_as_text(each.hit.message) for each in found]
     is_whole, is_complete = found[0].hit.is_whole, found[0].hit.is_complete
-    is_exact = len(found) < (MAX_COUNTED_MESSAGES if is_whole else MAX_COUNTED_PARTIAL_MESSAGES)
+    is_exact = len(found) < (MAX_COUNTED_MESSAGES if is_whole else MOST_PARTIAL_HITS)
     more = "" if is_exact and (is_complete or not is_whole) else " or more"
     if not is_whole:
         lacking = lacking_words(query, texts)

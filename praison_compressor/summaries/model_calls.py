@@ -18,7 +18,7 @@ from ..events import Event
 from ..ledger.segments import Usage
 from ..messages import Message
 from ..tokens.counter import TokenCounter
-from ..tokens.learned import LearnedWindows, taught_window
+from ..tokens.learned import SummarizerWindows, taught_window
 from ..tokens.refusals import SMALLEST_WINDOW, error_text, overflow_of
 from .litellm_client import failure_of, retry_after
 from .prompts import SummaryRequest
@@ -73,7 +73,7 @@ class ModelCaller:
     summarizer: Any
     emit: Callable[[Event], None]
     session_id: str
-    learned_windows: LearnedWindows
+    summarizer_windows: SummarizerWindows
     model: str | None = None
     """The model to ask; None means the summarizer's own."""
 
@@ -85,7 +85,7 @@ class ModelCaller:
     @property
     def window(self) -> int | None:
         """Return the window in tokens, or None for any number."""
-        windows = (self.learned_windows.of(self.model_name), self._stated_window())
+        windows = (self.summarizer_windows.of(self.model_name), self._stated_window())
         return min((window for window in windows if window is not None), default=None)
 
     def _stated_window(self) -> int | None:
@@ -133,7 +133,7 @@ class ModelCaller:
         if window < SMALLEST_WINDOW:
             return
         name = self.model_name
-        self.learned_windows.learn(name, window)
+        self.summarizer_windows.learn(name, window)
         logger.warning(
             "%s refused a request of %d tokens as too long; its window counts as %d tokens now",
             name or "the auxiliary model",

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import re
-import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
-from ..concurrency import renew_after_fork
 from ..config import CompressorConfig
 from ..errors import SummaryError, SummaryRejected
 from ..events import Event
@@ -22,10 +17,11 @@ from ..messages.secrets import Redactor, wants_redaction
 from ..quotes import Quotes, read_quotes
 from ..quotes.rendering import HEADING, TITLES
 from ..tokens.counter import TokenCounter
-from ..tokens.learned import LearnedWindows
+from ..tokens.learned import SummarizerWindows
 from ..view.frame import IN_REACH, QUOTES_OPEN, SHORT_IN_REACH, frame_summary
 from ..view.masks import MASK, mask_by_policy
-from .litellm_client import REFUSED, LiteLLMSummarizer
+from .breaker import LASTING_KINDS, RETRY_GROWTH, CircuitBreaker
+from .litellm_client import LiteLLMSummarizer
 from .model_calls import MOST_CALLS, ModelCaller, NoUsableAnswer, Tally
 from .prompts import LEAST_PROSE_WORDS, tokens_of_words
 from .protocol import Brief, SegmentText, Summarizer
@@ -55,7 +51,7 @@ class SummaryWriter:
         self.tokens = tokens
         self.emit = emit
         self.breaker = CircuitBreaker()
-        self._learned_windows = LearnedWindows()
+        self._summarizer_windows = SummarizerWindows()
         self._on_disk = on_disk
 
     def end_cooldowns(self, session_id: str) -> None:
@@ -74,7 +70,7 @@ class SummaryWriter:
         summarizer = self._choose_summarizer(model)
         written, usage = None, Usage()
         if summarizer is not None and brief.prose_tokens:
-            windows = self._learned_windows
+            windows = self._summarizer_windows
             caller = ModelCaller(self.config, summarizer, self.emit, session_id, windows)
             written, usage = await self._ask_models(brief, caller, model)
         if written is None:
@@ -179,73 +175,6 @@ class SummaryWriter:
         tokens = list(map(self.tokens.message, brief.model_messages))
         masked = mask_by_policy(brief.model_messages, tokens, self.config)
         return replace(brief, model_messages=masked)
-
-
-# -------------------------------------------------------------- failing models
-
-COOLDOWNS = (60.0, 300.0, 900.0)
-"""Seconds after the first, second and every further failure in a row."""
-
-FIRST_COOLDOWN = {"quota": 1, "auth": 2}
-"""Kind of failure → its first index in COOLDOWNS; other kinds begin at 0."""
-
-LASTING_KINDS = {"auth", REFUSED}
-"""Kinds that end only with time; a longer segment does not retry the model earlier."""
-
-RETRY_GROWTH = 1.5  # a segment longer by this factor is worth a try after other kinds
-
-MAX_FAILURES = 1_024
-"""Failures held; the oldest are forgotten, so that a long-lived process does not grow."""
-
-
-class _Cooldown(NamedTuple):
-    until: float
-    """The clock's seconds at which the model may be asked again."""
-    retry_tokens: float
-    """A segment of this size is tried before that time."""
-    step: int
-    """Index in COOLDOWNS."""
-
-
-class CircuitBreaker:
-    """Pause a model that fails in a session; thread-safe. `clock` returns seconds."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._lock = renew_after_fork(threading.Lock())
-        self._cooldowns: dict[tuple[str, str | None], _Cooldown] = {}
-
-    def allows(self, session_id: str, model: str | None, tokens: int) -> bool:
-        """Return whether the model may be asked for a segment of `tokens`."""
-        cooldown = self._cooldowns.get((session_id, model))
-        if cooldown is None:
-            return True
-        return self._clock() >= cooldown.until or tokens >= cooldown.retry_tokens
-
-    def record_failure(self, session_id: str, model: str | None, tokens: int, kind: str) -> float:
-        """Record a failure; return the seconds for which the model rests."""
-        key, now = (session_id, model), self._clock()
-        with self._lock:
-            previous = self._cooldowns.pop(key, None)
-            step = max(0 if previous is None else previous.step + 1, FIRST_COOLDOWN.get(kind, 0))
-            step = min(step, len(COOLDOWNS) - 1)
-            retry_tokens = math.inf if kind in LASTING_KINDS else RETRY_GROWTH * tokens
-            self._cooldowns[key] = _Cooldown(now + COOLDOWNS[step], retry_tokens, step)
-            while len(self._cooldowns) > MAX_FAILURES:
-                del self._cooldowns[next(iter(self._cooldowns))]
-            return COOLDOWNS[step]
-
-    def end_cooldowns(self, session_id: str) -> None:
-        """End the session's cooldowns, but keep the count of failures."""
-        with self._lock:
-            for key, cooldown in self._cooldowns.items():
-                if key[0] == session_id:
-                    self._cooldowns[key] = cooldown._replace(until=-math.inf)
-
-    def record_success(self, session_id: str, model: str | None) -> None:
-        """Forget the failures of a model that answers again."""
-        with self._lock:
-            self._cooldowns.pop((session_id, model), None)
 
 
 # -------------------------------------------------------------- prose and quotes, or quotes alone

@@ -31,8 +31,8 @@ def taught_window(refusal: Overflow, sent: int, answer_tokens: int = 0, passed: 
     return (sent + (passed if passed < sent < 2 * passed else 0)) // 2 + answer_tokens
 
 
-class LearnedWindows:
-    """The smallest window that refusals taught, by model."""
+class SummarizerWindows:
+    """The smallest window that refusals taught, by summarizer model."""
 
     def __init__(self) -> None:
         self._windows: dict[str | None, int] = {}
@@ -60,8 +60,8 @@ class Trial:
     """The provider's count of the first refused request."""
 
 
-class LearnedWindow:
-    """One model's window, in tokens by our corrected count."""
+class WindowLearner:
+    """Learn one model's window, in tokens by our corrected count."""
 
     def __init__(self, listed: int) -> None:
         self.window = self.listed = listed

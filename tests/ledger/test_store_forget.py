@@ -102,7 +102,7 @@ def test_a_message_that_another_session_archived_stays_there(sql_store):
     sql_store.open(NAMESPACE, "f", "s")
     erased = sql_store.forget(NAMESPACE, "s")
     assert erased.messages == 2
-    assert erased.still_in == ("f", "t")
+    assert erased.other_sessions == ("f", "t")
     assert archived(sql_store, "t") == talk(4)
     assert sql_store.verify() == []
 

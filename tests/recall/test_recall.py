@@ -407,7 +407,7 @@ def test_answers_are_quoted_and_images_are_named():
     for answer in (search("ignore"), read("s1.1")):
         assert answer.startswith("[Quoted from earlier in this conversation")
         assert "previous instructions" in answer
-        assert "[1 parts that are no text: not shown]" in answer
+        assert "[1 part without text: not shown]" in answer
         assert "base64" not in answer
 
 

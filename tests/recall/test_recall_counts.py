@@ -79,6 +79,12 @@ def test_partial_matches_are_counted(ships):
     assert "No archived message has all of it (none has barge); 40 have a part:" in answer
 
 
+def test_every_store_counts_partial_matches_to_one_limit(store):
+    """Every store counts at most 100 messages with a part of a query."""
+    committed(store, "s", [user(f"Ship {n}: the crate is sealed.") for n in range(150)])
+    assert "; 100 or more have a part:" in tools(store)[0]("sealed barge")
+
+
 def test_a_word_that_no_message_has_is_named():
     """The answer names the query's word that no message has, also beside joined names."""
     search, _ = holding([user("FetchBranch: context.WithTimeout(ctx, 2)")])

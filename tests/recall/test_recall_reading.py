@@ -268,6 +268,17 @@ def test_messages_asked_for_together_are_printed_once():
     assert read("s1.2, s1.3", about="CAME-1").count("CAME-1") == 2  # the remark on s1.2
 
 
+def test_several_messages_that_match_elsewhere_are_named():
+    """Where only other messages match, the first line names all of these."""
+    _, read = holding([user("A gull."), user("A kestrel."), user("The kestrel again.")])
+    assert "Nothing in s1.1 matches 'kestrel'; s1.2-3 match." in read("s1.1", about="kestrel")
+
+
+def test_a_segment_of_one_message_is_counted_in_the_singular():
+    """A list of segments counts a single message in the singular."""
+    assert "s1: 1 message\n" in holding([user("A gull.")])[1]("")
+
+
 def test_a_neighbour_that_matches_is_named_first():
     """Where only a message's call or result matches, or nothing, the first line says so."""
     page = "\n".join(f"{n}: filler of a page, {n * n}" for n in range(200))

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from praison_compressor import SummarizerUnavailable
-from praison_compressor.summaries.writer import MAX_FAILURES, CircuitBreaker
+from praison_compressor.summaries.breaker import MAX_FAILURES, CircuitBreaker
 from praison_compressor.testing import Failure, LocalProvider, Reply
 from tests.helpers.compressing import at, compressor
 from tests.helpers.transcripts import session

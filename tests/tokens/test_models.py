@@ -9,7 +9,7 @@ import openai
 import pytest
 
 from praison_compressor.testing import Failure, Reply
-from praison_compressor.tokens.learned import UPWARD_AFTER, LearnedWindow
+from praison_compressor.tokens.learned import UPWARD_AFTER, WindowLearner
 from praison_compressor.tokens.models import model_limits
 from praison_compressor.tokens.refusals import SMALLEST_WINDOW, Overflow, overflow_of
 from tests.helpers.hosting import LITELLM, OPENAI, agent, by_itself, context, of_agent, turn
@@ -143,7 +143,7 @@ TOO_LONG_BY_WORDS = Overflow(None, None)
 
 def test_the_window_lies_between_what_passed_and_what_did_not():
     """Without numbers, one smaller request that passes teaches the window."""
-    window = LearnedWindow(32_000)
+    window = WindowLearner(32_000)
     assert window.learn_pass(5_900) is None
     tried = window.learn_refusal(TOO_LONG_BY_WORDS, 6_300)
     assert tried < 6_300
@@ -152,7 +152,7 @@ def test_the_window_lies_between_what_passed_and_what_did_not():
 
 def test_a_refusal_in_vain_teaches_nothing():
     """After a trial in vain the window before the refusal is back."""
-    window = LearnedWindow(32_000)
+    window = WindowLearner(32_000)
     window.learn_pass(4_100)
     assert window.learn_refusal(Overflow(None, None, certain=False), 8_000) == 6_050
     window.cancel_trial()
@@ -161,7 +161,7 @@ def test_a_refusal_in_vain_teaches_nothing():
 
 def test_an_uncertain_refusal_is_answered_once():
     """A second uncertain refusal gives no smaller window."""
-    window = LearnedWindow(32_000)
+    window = WindowLearner(32_000)
     window.learn_pass(4_100)
     unsure = Overflow(None, None, certain=False)
     assert window.learn_refusal(unsure, 8_000) == 6_050
@@ -170,14 +170,14 @@ def test_an_uncertain_refusal_is_answered_once():
 
 def test_no_window_is_smaller_than_the_floor():
     """Refusals again and again stop at the floor."""
-    window = LearnedWindow(32_000)
+    window = WindowLearner(32_000)
     sizes = [window.learn_refusal(TOO_LONG_BY_WORDS, size) for size in (6_000, 3_000, 2_000, 1_000)]
     assert sizes[-1] == SMALLEST_WINDOW
 
 
 def test_a_confirmed_window_is_not_tried_upward():
     """A window that a refusal confirmed stays, however many requests pass."""
-    window = LearnedWindow(32_000)
+    window = WindowLearner(32_000)
     window.learn_refusal(Overflow(6_000, 6_400, confirmed=True), 6_400)
     for _ in range(UPWARD_AFTER + 1):
         window.learn_pass(4_000)
@@ -186,7 +186,7 @@ def test_a_confirmed_window_is_not_tried_upward():
 
 def test_each_upward_try_waits_four_times_longer():
     """Requests that pass try a larger window after 50, then after 200 more."""
-    window = LearnedWindow(32_000)
+    window = WindowLearner(32_000)
     window.learn_refusal(Overflow(6_000, 6_400, confirmed=False), 6_400)
     tried = [window.learn_pass(4_000) for _ in range(1 + 5 * UPWARD_AFTER)]
     assert [(n, size) for n, size in enumerate(tried) if size is not None] == [

@@ -178,8 +178,8 @@ def forget_session(archive: SqlArchive, namespace: str, target: str) -> Erased:
     digests = {content_digest(message) for message in recorded if not is_system(message)}
     others = {*forks, *covering.values(), *_transcripts_with(archive, namespace, digests)}
     _mark_stale(archive, [row.key, *forks])
-    still_in = _session_ids(archive, others - {row.key})
-    return Erased(segments, len(removed) + len(recorded), (row.id,), still_in)
+    other_sessions = _session_ids(archive, others - {row.key})
+    return Erased(segments, len(removed) + len(recorded), (row.id,), other_sessions)
 
 
 def forget_message(archive: SqlArchive, namespace: str, target: str) -> Erased:
@@ -204,7 +204,7 @@ def forget_message(archive: SqlArchive, namespace: str, target: str) -> Erased:
     names = _session_ids(archive, touched)
     for session_id in names:
         _drop_if_empty(archive, namespace, session_id)
-    return Erased(segments, 1, names, still_in=())
+    return Erased(segments, 1, names, other_sessions=())
 
 
 def find_message(

@@ -20,6 +20,7 @@ from ...messages.shapes import result_blocks
 from ...messages.speakers import SHELL_PROMPT, is_tool_output
 from ..segments import skeleton_messages
 from ..words import (
+    MOST_PARTIAL_HITS,
     MOST_QUERY_WORDS,
     STOP_WORDS,
     Document,
@@ -37,7 +38,6 @@ from .schema import entries, links, messages, sessions, spans
 _BATCH_MESSAGES = 200  # messages read before the ranked ones are counted again
 _WIDE_RANGE_KEYS = 1 << 17  # in a wider range, messages are read faster than a word's list
 _MOST_RANKED = 400  # messages with all words
-_MOST_PARTIAL = 100  # messages with some words
 _MOST_PAIRED = 100  # messages with a frequent word whose calls or results are read
 _MOST_PARALLEL = 8  # parallel calls whose results are read
 
@@ -70,9 +70,9 @@ def search(
     if hits and hits[0].is_whole:
         return hits
     # Messages with some of the words count only where none has all.
-    if reader.read(islice(_with_some_words(lists), _MOST_PARTIAL)):
+    if reader.read(islice(_with_some_words(lists), MOST_PARTIAL_HITS)):
         hits = reader.hits(limit)
-    return hits[:_MOST_PARTIAL]
+    return hits
 
 
 class _Reader:
