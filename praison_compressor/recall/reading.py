@@ -28,7 +28,7 @@ ABOUT_SHARE = 0.72
 """Share of the budget for passages when `about` is given; a table or block may have all of it."""
 SHORT_TOKENS = 200
 """Messages up to this size are returned whole even when `about` is given."""
-SHORT_LINES_TOKENS = 500
+SHORT_LINES_TOKENS = 560
 """Named lines up to this size are returned whole: readers asked again for the omitted ones."""
 ELSEWHERE, COMPARED_WORDS = 3, 8
 """Without a match: other messages that are named, and words of the query that are compared."""
@@ -150,6 +150,7 @@ class Reading:
         elsewhere = [] if hits else find_messages(self.archive, self.about)[:ELSEWHERE]
         remark = "" if named else self._no_match_remark(reference, found or elsewhere)
         if reference.message is not None and self._is_short(reference, pool.values()):
+            remark = "" if reference.line is not None else remark
             text = self._read_whole(reference, originals, room - self.fitting.count(remark))
             return f"{remark}\n{text}".lstrip("\n")
         if not hits:

@@ -98,6 +98,7 @@ def test_reading_about_something_returns_what_is_short(read):
     assert "beta number0" in read("s2.1", about="zebra")
     assert read("s2.1-3", about="number0") == read("s2.1-3")
     assert read("s1.3:148-160", about="pier gauge") == read("s1.3:148-160")
+    assert read("s1.3:150-160", about="zebra") == read("s1.3:150-160")
 
 
 def test_reading_about_something_says_what_does_not_match(read):
