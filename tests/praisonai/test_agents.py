@@ -32,32 +32,19 @@ def no_request_failed(provider: LocalProvider) -> None:
 
 
 @pytest.mark.parametrize(("path", "mode"), cells(EVERY_PATH))
-def test_every_mode_outgrows_the_window(host, path, mode):
-    """In each mode the turns that outgrow the window are answered without a refusal."""
+def test_every_mode(host, path, mode):
+    """In each mode nothing is refused, and summaries are used again and are on the bill."""
     made = agent(host, path, context(host), execution=LONG_TURNS)
     answers = MODES[mode](made, OUTGROWING)
     assert [answer.strip() for answer in answers] == [ANSWER.strip()] * len(OUTGROWING)
     no_request_failed(host)
+    aux, sent = host.for_model("aux"), of_agent(host)
+    assert 1 <= len(aux) <= 4
+    assert len(sent) >= len(OUTGROWING)
+    bill = made.context_compressor.status().bill
+    assert bill.summaries.prompt_tokens == sum(record.prompt_tokens for record in aux)
     assert made.context_compressor.context_status == "summarized"
     assert len(made.chat_history) == 2 * len(OUTGROWING)
-
-
-@pytest.mark.parametrize("path", EVERY_PATH)
-def test_a_summary_serves_several_requests(host, path):
-    """One summary serves the requests of several turns."""
-    made = agent(host, path, context(host), execution=LONG_TURNS)
-    MODES["chat"](made, OUTGROWING)
-    assert len(of_agent(host)) >= len(OUTGROWING)
-    assert 1 <= len(host.for_model("aux")) <= 4
-
-
-@pytest.mark.parametrize("path", EVERY_PATH)
-def test_the_bill_has_every_summary(host, path):
-    """The bill has the tokens of every request for a summary."""
-    made = agent(host, path, context(host), execution=LONG_TURNS)
-    MODES["chat"](made, OUTGROWING)
-    asked = sum(record.prompt_tokens for record in host.for_model("aux"))
-    assert made.context_compressor.status().bill.summaries.prompt_tokens == asked > 0
 
 
 @pytest.mark.parametrize(("path", "mode"), cells(EVERY_PATH))
