@@ -181,7 +181,7 @@ class CompressorConfig:
     fold_ratio: float = _option(
         0.28,
         _RATIO,
-        "Fold all summaries once they exceed this share of the target by the room of one more.",
+        "Fold all summaries once they exceed this share of the target plus one more's room.",
     )
     min_gain_ratio: float = _option(
         0.05, _GAIN, "Skip a compression that frees less than this share of the view."

@@ -129,8 +129,8 @@ def dropped_messages(store: Store, view: View, plan: Plan) -> frozenset[int]:
     originals = view.unrepaired_messages.at(origins)
     digests = originals.content_digests()
     sizes = dict(zip(digests, originals.sizes(), strict=True))
-    unkept = store.unkept(view.session.namespace, sizes)
-    return frozenset(o for o, d in zip(origins, digests, strict=True) if d in unkept)
+    dropped = store.would_drop(view.session.namespace, sizes)
+    return frozenset(o for o, d in zip(origins, digests, strict=True) if d in dropped)
 
 
 # -------------------------------------------------------------- its events

@@ -67,7 +67,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Previewed:
+class RememberedPreview:
     """What a preview showed: the next compression of the request commits it."""
 
     request: Request
@@ -86,8 +86,8 @@ class Previewed:
         decision: Decision,
         texts: tuple[SegmentText, ...],
         dropped: frozenset[int],
-        before: Previewed | None,
-    ) -> Previewed:
+        before: RememberedPreview | None,
+    ) -> RememberedPreview:
         """Return what a preview shows, with references; `before` is the newest preview."""
         request, view = decision.request, decision.view
         resolved = resolve_choices(request, view, before.references_in(view) if before else {})
@@ -120,7 +120,10 @@ class Previewed:
 
 
 def decide(
-    request: Request, view: View, renderer: ResultRenderer, previewed: Previewed | None = None
+    request: Request,
+    view: View,
+    renderer: ResultRenderer,
+    previewed: RememberedPreview | None = None,
 ) -> Decision:
     """Return the decision, or the previewed one if the request commits it."""
     if previewed is not None and previewed.is_committed_by(request, view):
@@ -220,7 +223,7 @@ DEFAULT_SECONDS = 300.0
 
 HOUR_SECONDS = 3_600.0
 
-_PROVIDERS = (
+_CACHE_SECONDS_BY_MODEL = (
     # "Active for 5 to 10 minutes of inactivity."
     (re.compile(r"(chatgpt|gpt|o\d)\b"), 600.0),
     # "A few hours to a few days."
@@ -246,7 +249,9 @@ def cache_seconds(config: CompressorConfig) -> float:
     if config.cache_ttl is not None:
         return HOUR_SECONDS if config.cache_ttl == "1h" else DEFAULT_SECONDS
     names = bare_names(config.model)
-    seconds = (s for pattern, s in _PROVIDERS if any(pattern.match(name) for name in names))
+    seconds = (
+        s for pattern, s in _CACHE_SECONDS_BY_MODEL if any(pattern.match(name) for name in names)
+    )
     return next(seconds, DEFAULT_SECONDS)
 
 

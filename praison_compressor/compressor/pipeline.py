@@ -22,7 +22,16 @@ from ..view.masks import shorten_messages
 from ..view.view import View
 from .background import Background
 from .commit import Committer, SkipReports, dropped_messages, is_inside_hook
-from .decision import FITS, SOFT_RATIO, VETO, Decision, Previewed, decide, quiet_limit, trigger_of
+from .decision import (
+    FITS,
+    SOFT_RATIO,
+    VETO,
+    Decision,
+    RememberedPreview,
+    decide,
+    quiet_limit,
+    trigger_of,
+)
 from .plan_texts import PlanTexts
 from .preview import ContextUse, Preview, context_use_of, preview_of
 from .projection import Projector, last_turn_of
@@ -157,7 +166,7 @@ class Pipeline:
 
     # -------------------------------------------------------------- look and decide
 
-    def _look(self, request: Request, session: Session) -> tuple[View, Previewed | None]:
+    def _look(self, request: Request, session: Session) -> tuple[View, RememberedPreview | None]:
         """Return the request's view by the session's ledger, and the newest preview."""
         previewed = self.sessions.state(session.key).previewed
         return self.projector.look(request, session, previewed), previewed
@@ -208,7 +217,7 @@ class Pipeline:
         texts = self._preview_texts(decision, dropped, previewed, write=write)
         shown = None
         if decision.is_compression:
-            shown = Previewed.of(decision, texts, dropped, previewed)
+            shown = RememberedPreview.of(decision, texts, dropped, previewed)
         self.sessions.remember_preview(session.key, shown, texts)
         new = self.plan_texts.make_segments(decision, texts, dropped)
         return preview_of(decision, [segment for segment, _ in new], self.tokens)
@@ -217,7 +226,7 @@ class Pipeline:
         self,
         decision: Decision,
         dropped: frozenset[int],
-        previewed: Previewed | None,
+        previewed: RememberedPreview | None,
         *,
         write: bool,
     ) -> tuple[SegmentText, ...]:

@@ -18,7 +18,7 @@ from ..view.frame import prose_of
 from ..view.renderer import ResultRenderer
 from ..view.view import View
 from .choices import new_keeps
-from .decision import Decision, Previewed
+from .decision import Decision, RememberedPreview
 
 Dropped = frozenset[int] | None
 """Indices, in the caller's list, of messages that the archive drops; None: nothing is archived.
@@ -34,7 +34,10 @@ class PlanTexts:
     tokens: TokenCounter
 
     async def write(
-        self, decision: Decision, dropped: frozenset[int], previewed: Previewed | None = None
+        self,
+        decision: Decision,
+        dropped: frozenset[int],
+        previewed: RememberedPreview | None = None,
     ) -> tuple[SegmentText, ...]:
         """Return the texts of the jobs; those with prose ask a model.
 
@@ -53,7 +56,11 @@ class PlanTexts:
         return tuple(await asyncio.gather(*map(write_job, decision.plan.jobs, briefs)))
 
     def find_paid(
-        self, decision: Decision, job: Job, dropped: frozenset[int], previewed: Previewed | None
+        self,
+        decision: Decision,
+        job: Job,
+        dropped: frozenset[int],
+        previewed: RememberedPreview | None,
     ) -> SegmentText | None:
         """Return a paid text of the same run and instructions, or None.
 
@@ -144,7 +151,7 @@ PaidText = tuple[tuple[str, ...], str, SegmentText]
 
 
 def _paid_texts(
-    session: Session, dropped: frozenset[int], previewed: Previewed | None
+    session: Session, dropped: frozenset[int], previewed: RememberedPreview | None
 ) -> Iterator[PaidText]:
     """Yield a model's texts of the preview, then undone ones, newest first."""
     if previewed is not None and dropped <= previewed.dropped:

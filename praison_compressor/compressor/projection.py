@@ -25,7 +25,7 @@ from ..view.masks import messages_to_keep
 from ..view.renderer import ResultRenderer
 from ..view.view import AddedMessage, SentRun, View, lay_results, lay_summaries, replace_runs
 from .choices import apply_choices
-from .decision import Previewed
+from .decision import RememberedPreview
 from .request import CompressResult, Request
 
 
@@ -43,7 +43,9 @@ class Projector:
         """Return the request's session."""
         return self._store.open(*request.key, request.parent_id)
 
-    def look(self, request: Request, session: Session, previewed: Previewed | None = None) -> View:
+    def look(
+        self, request: Request, session: Session, previewed: RememberedPreview | None = None
+    ) -> View:
         """Return the view of the request's messages by the session's ledger.
 
         The user may name messages by the references of the newest preview.

@@ -24,7 +24,7 @@ from ..view.budget import Costs
 from ..view.view import View
 from .account import Account
 from .bills import Bill, read_whole_usage, uncompressed_usage
-from .decision import Previewed, costs_of, is_cold
+from .decision import RememberedPreview, costs_of, is_cold
 from .projection import LastTurn
 from .request import CompressResult, Request, RequestReader, SessionKey, usage_of
 
@@ -47,7 +47,7 @@ class SessionState:
     placeholder: View | None = None
     """The view with uncommitted texts that is sent while a model writes a summary: always the same,
     so that the provider's cache stays warm."""
-    previewed: Previewed | None = None
+    previewed: RememberedPreview | None = None
     """What the newest preview showed."""
     reported: Mapping[str, str] = field(default_factory=dict)
     """Subject -> epoch in which it was last reported."""
@@ -186,7 +186,7 @@ class SessionStates:
         self._change(view.session.key, placeholder=view)
 
     def remember_preview(
-        self, key: SessionKey, previewed: Previewed | None, used: Sequence[SegmentText] = ()
+        self, key: SessionKey, previewed: RememberedPreview | None, used: Sequence[SegmentText] = ()
     ) -> None:
         """Remember what a preview showed; charge the last one's unused texts."""
         with self._lock:

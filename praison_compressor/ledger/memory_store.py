@@ -252,8 +252,8 @@ class MemoryStore:
         messages[wanted] = copy.deepcopy([o.message for o in entry.originals[wanted]])
         return messages
 
-    def unkept(self, namespace: str, sizes: Mapping[str, int]) -> frozenset[str]:
-        """See `BoundedStore.unkept`."""
+    def would_drop(self, namespace: str, sizes: Mapping[str, int]) -> frozenset[str]:
+        """See `BoundedStore.would_drop`."""
         with self._lock:
             excess = self._excess(namespace, sizes)
         return frozenset(original.digest for original in excess) & sizes.keys()

@@ -100,8 +100,8 @@ class Store(Protocol):
 class BoundedStore(Protocol):
     """A store whose archive has a size limit, as `MemoryStore`."""
 
-    def unkept(self, namespace: str, sizes: Mapping[str, int]) -> frozenset[str]:
-        """Return which of these originals a commit of them would not keep.
+    def would_drop(self, namespace: str, sizes: Mapping[str, int]) -> frozenset[str]:
+        """Return which of these originals a commit would drop.
 
         `sizes` has each original's bytes by content digest, in the order of the commit. The commit
         drops originals; entries and views stay.

@@ -164,7 +164,7 @@ _FILE_COMMANDS = re.compile(
 )
 _WRITE_MARKS = (">", "tee ", "sed ", "perl ", "mv ", "cp ", "rm ", "touch ", "*** ", "+++ ")
 _NO_FILE = re.compile(r"^(?:/dev/|&|\$|\d+$|-)|[*?{}$`]|^https?:")
-MAX_PATH_CHARS = 300
+MOST_PATH_CHARS = 300
 
 
 def paths_changed(call: ToolCall) -> list[str]:
@@ -207,7 +207,7 @@ def _paths_in_value(value: Any, *, whole: bool) -> Iterator[str]:
 
 def is_path(text: str) -> bool:
     """Return whether a text is one short line, as paths are."""
-    return 0 < len(text) <= MAX_PATH_CHARS and len(text.splitlines()) == 1
+    return 0 < len(text) <= MOST_PATH_CHARS and len(text.splitlines()) == 1
 
 
 def _patch_paths(text: str) -> Iterator[str]:

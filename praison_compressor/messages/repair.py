@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 from ..errors import InvalidMessages
 from .digests import is_bare, sha256_of
 from .shapes import (
-    MAX_DEPTH,
+    MOST_DEPTH,
     ORPHAN_OPENS,
     Message,
     ToolCall,
@@ -199,7 +199,7 @@ def _object_json(text: str) -> str:
     """Return arguments as a JSON object, broken JSON as a string."""
     try:
         value = json.loads(text)
-        is_deep = text.count("{") + text.count("[") > MAX_DEPTH
+        is_deep = text.count("{") + text.count("[") > MOST_DEPTH
         if isinstance(plain_value(value) if is_deep else value, dict):
             return text
     except (ValueError, RecursionError):

@@ -17,9 +17,9 @@ Message = dict[str, Any]
 
 T = TypeVar("T")
 
-MAX_DEPTH = 100  # levels of lists and mappings in one message; a cycle exceeds them
+MOST_DEPTH = 100  # levels of lists and mappings in one message; a cycle exceeds them
 
-TOO_DEEP = (f"nested deeper than {MAX_DEPTH} levels", "content that a provider can read")
+TOO_DEEP = (f"nested deeper than {MOST_DEPTH} levels", "content that a provider can read")
 
 ORPHAN_OPENS = "[tool result whose call is not in this conversation]"
 
@@ -351,7 +351,7 @@ def is_flat(message: Any) -> TypeGuard[Message]:
     return type(message) is dict and set(map(type, chain(message, message.values()))) == {str}
 
 
-def plain_value(value: Any, levels: int = MAX_DEPTH) -> Any:
+def plain_value(value: Any, levels: int = MOST_DEPTH) -> Any:
     """Return a deep copy of the value in plain JSON types."""
     if value is None or type(value) in (str, bool, int, float):
         return value

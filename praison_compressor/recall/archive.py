@@ -48,7 +48,7 @@ class SessionArchive:
         forgotten = entry.is_forgotten
         return None if forgotten else self.store.originals(self.session, entry, wanted)
 
-    def around(self, segment: int, places: range) -> Around:
+    def around(self, segment: int, places: range) -> Neighbourhood:
         """Return the messages at the ordinals with neighbours; none if damaged."""
         start = max(0, places.start - NEIGHBOURS)
         wanted = slice(start, places.stop + NEIGHBOURS)
@@ -56,7 +56,7 @@ class SessionArchive:
         # A damaged message beside the wanted ones does not keep these from being read.
         with contextlib.suppress(LedgerError):
             messages = (self.originals(self.entries[segment - 1], wanted) or [])[wanted]
-        return Around(segment, start, messages, self.endings)
+        return Neighbourhood(segment, start, messages, self.endings)
 
     @computed_once
     def endings(self) -> frozenset[str]:
@@ -85,7 +85,7 @@ class SessionArchive:
 # -------------------------------------------------------------- the messages around one
 
 
-class Around:
+class Neighbourhood:
     """A run of a segment's messages with its calls and results."""
 
     def __init__(

@@ -264,9 +264,9 @@ def is_noise(line: str) -> bool:
 
 ENDING_LINES = 12
 """Last lines of a text that are searched for an ending."""
-MIN_SHARING_TEXTS = 3
+LEAST_SHARING_TEXTS = 3
 """Texts that must share a line of an ending."""
-MIN_ENDING_CHARS = 120
+LEAST_ENDING_CHARS = 120
 """Shortest ending that is left out."""
 
 
@@ -277,7 +277,7 @@ def shared_endings(texts: Iterable[str]) -> frozenset[str]:
     for text in {text.partition("\n")[0]: text for text in texts}.values():
         last = split_lines("\n".join(text.rsplit("\n", ENDING_LINES)[-ENDING_LINES:]))
         times.update({line.strip() for line in last} - {""})
-    return frozenset(line for line, number in times.items() if number >= MIN_SHARING_TEXTS)
+    return frozenset(line for line, number in times.items() if number >= LEAST_SHARING_TEXTS)
 
 
 def length_without_ending(lines: Sequence[str], shared: Collection[str]) -> int:
@@ -289,7 +289,7 @@ def length_without_ending(lines: Sequence[str], shared: Collection[str]) -> int:
     is_ending = 0 < len(lines) - number < min(ENDING_LINES, len(lines))
     while is_ending and number < len(lines) and lines[number].strip() and lines[number][0] != "<":
         number += 1
-    is_worth = sum(map(len, lines[number:])) >= MIN_ENDING_CHARS
+    is_worth = sum(map(len, lines[number:])) >= LEAST_ENDING_CHARS
     return number if is_ending and is_worth else len(lines)
 
 

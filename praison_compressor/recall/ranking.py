@@ -27,15 +27,15 @@ from .passages import (
     weight_of,
 )
 
-MAX_RANKED_MESSAGES = 24
+MOST_RANKED_MESSAGES = 24
 """Messages whose passages are ranked; the others are listed by reference."""
 SHORT_CALL_CHARS = 200
 """Longest call whose words count for its result, which is shown below it."""
-MAX_BLOCK_CHARS = 800
+MOST_BLOCK_CHARS = 800
 """Characters up to which a passage is widened to the block around it."""
 WIDEN_FACTOR = 2
 """Factor for the lines around a match: a wide quote saves a second read."""
-MIN_FILLING_CHARS = 200
+LEAST_FILLING_CHARS = 200
 """Least room left for a further passage."""
 REPEATED_SHARE, REPEATED_LINES = 0.03, 4
 """Score bonus per further line equal to the best, and the most lines counted."""
@@ -71,7 +71,9 @@ def rank_passages(
     A message has at most `most` passages. A message that has more of the query elsewhere comes
     first.
     """
-    texts = [split_lines(message_as_text(each.hit.message)) for each in found[:MAX_RANKED_MESSAGES]]
+    texts = [
+        split_lines(message_as_text(each.hit.message)) for each in found[:MOST_RANKED_MESSAGES]
+    ]
     line_terms = [terms_by_line(lines, wanted) for lines in texts]
     weighed = weigh_terms(wanted, line_terms)
     weights = [weight_of(set().union(*terms_of), weighed) for terms_of in line_terms]
@@ -114,7 +116,7 @@ def _score_passages(
 
 def first_lines(found: Sequence[FoundMessage], wanted: Sequence[Term]) -> list[Match]:
     """Return each message's first line: no line has a term."""
-    some = found[:MAX_RANKED_MESSAGES]
+    some = found[:MOST_RANKED_MESSAGES]
     texts = (split_lines(message_as_text(each.hit.message)) for each in some)
     return [
         best_match(each.place, each.hit.message, lines, wanted)
@@ -176,7 +178,7 @@ class Page:
 
     def _share(self, match: Match, share: int) -> Match:
         """Return the match within its share, or its slightly longer block."""
-        most = min(share, MAX_BLOCK_CHARS)
+        most = min(share, MOST_BLOCK_CHARS)
         narrow = match.narrow(share) if self.sharing > 1 else match
         return narrow.widen(most, self.table_chars)
 
@@ -184,7 +186,7 @@ class Page:
         """Return a further match that fits the remaining room, else None."""
         if match.source.table and self.table_chars > 0:
             return match.widen(self.table_chars, self.table_chars)
-        if left < MIN_FILLING_CHARS:
+        if left < LEAST_FILLING_CHARS:
             return None
         narrow = match.narrow(left)
         if chars_of(match.source.lines[: match.source.end]) <= left:

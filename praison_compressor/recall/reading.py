@@ -11,7 +11,7 @@ from ..ledger.segments import DROPPED
 from ..ledger.words import Hit, distinct_words, document_of, find_hits
 from ..messages import Message
 from ..messages.display import message_as_text, pluralize, truncate_line
-from .archive import Around, SessionArchive
+from .archive import Neighbourhood, SessionArchive
 from .fitting import LEAST_BESIDE_CHARS, LEAST_SHARE_TOKENS, QUOTE_NOTICE, Fitting, line_range
 from .layout import line_numbers, split_lines, table_of
 from .matches import FoundMessage
@@ -266,7 +266,7 @@ class Reading:
         return "\n".join([QUOTE_NOTICE + above, *parts]) + below
 
     def _calls_and_results(
-        self, around: Around, places: range, room: int, size: int
+        self, around: Neighbourhood, places: range, room: int, size: int
     ) -> tuple[str, str]:
         """Return the calls above named results, and the results below named calls.
 

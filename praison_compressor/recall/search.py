@@ -12,20 +12,20 @@ from ..ledger.words import MOST_PARTIAL_HITS, distinct_words, missing_chunks
 from ..messages import ToolCall, result_text, tool_calls_of
 from ..messages.calls import argument_values, arguments_of
 from ..messages.display import call_as_text, message_as_text, one_line, truncate_line
-from .archive import EMPTY, Around, SessionArchive
+from .archive import EMPTY, Neighbourhood, SessionArchive
 from .layout import split_lines
 from .matches import FoundMessage, Match, best_match, snippet
 from .passages import WORTH, Term, line_scores, query_terms, terms_in
 from .ranking import choose_matches, count_documents, first_lines, rank_passages
 from .references import Reference, in_runs
 
-MAX_COUNTED_MESSAGES = 400
+MOST_COUNTED_MESSAGES = 400
 """Matching messages that are counted at most, with all names of a query."""
-MAX_PASSAGES_PER_MESSAGE = 2
+MOST_PASSAGES_PER_MESSAGE = 2
 """Passages shown of one message at most, if several messages match."""
-MAX_NAMED = 8
+MOST_NAMED = 8
 """Further matching lines, or references of similar messages, that are named at most."""
-MAX_CALL_CHARS = 80
+MOST_CALL_CHARS = 80
 """Characters of a shortened call."""
 PATH_NAMES = 4
 """Last names of a path among a shortened call's values."""
@@ -37,7 +37,7 @@ CHARS_PER_TOKEN = 2.7
 """Characters of quoted lines per token of an answer."""
 HEAD_TOKENS = 80
 """Tokens of an answer beside its quoted lines."""
-MAX_LACKING_CHARS = 100
+MOST_LACKING_CHARS = 100
 """Characters of the parts of a query that no message has."""
 
 
@@ -46,7 +46,7 @@ def find_messages(archive: SessionArchive, query: str) -> list[FoundMessage]:
     session = archive.session
     # Other messages stand in the view, the user's question among them.
     hits = archive.store.search(
-        session.namespace, query, session.id, MAX_COUNTED_MESSAGES, archived_only=True
+        session.namespace, query, session.id, MOST_COUNTED_MESSAGES, archived_only=True
     )
     places = {e.hash: n for n, e in enumerate(session.entries, 1) if not e.is_forgotten}
     return [FoundMessage(places[hit.entry], hit) for hit in hits if hit.entry in places]
@@ -91,7 +91,7 @@ def search_answer(
     is_whole, documents = found[0].hit.is_whole, count_documents(found)
     limit = limit if is_whole else max(1, limit - 1)
     chars, table_chars = map(_chars_for, (room, table_room))
-    ranked = _rank(query, found, archive, limit if documents == 1 else MAX_PASSAGES_PER_MESSAGE)
+    ranked = _rank(query, found, archive, limit if documents == 1 else MOST_PASSAGES_PER_MESSAGE)
     choice = choose_matches(ranked, is_whole, limit, chars, table_chars)
     quotes = _QuotedMatches(archive, choice.quoted, ranked, chars)
     beside = quotes.places - {match.place for match in choice.quoted}
@@ -145,7 +145,7 @@ def _further_lines(best: Sequence[Match]) -> str:
     lines = [n for n, score in enumerate(scores, 1) if score >= least > 0 and n not in shown]
     if not lines:
         return ""
-    numbers = ", ".join(map(str, lines[:MAX_NAMED])) + " …" * (len(lines) > MAX_NAMED)
+    numbers = ", ".join(map(str, lines[:MOST_NAMED])) + " …" * (len(lines) > MOST_NAMED)
     whole = Reference(first.segment, first.ordinal + 1)
     return f"{len(lines)} more matching line{'s' * (len(lines) > 1)} of {whole}: {numbers}"
 
@@ -153,21 +153,21 @@ def _further_lines(best: Sequence[Match]) -> str:
 def _alike_row(matches: Sequence[Match]) -> Iterator[str]:
     """Yield a row that names similar matches, if any."""
     references = in_runs((match.segment, match.ordinal + 1) for match in matches)
-    shown = ", ".join(references[:MAX_NAMED]) + " …" * (len(references) > MAX_NAMED)
+    shown = ", ".join(references[:MOST_NAMED]) + " …" * (len(references) > MOST_NAMED)
     if references:
         yield f"({len(matches)} more much like these: {shown})"
 
 
 def lacking_words(query: str, texts: Sequence[str]) -> str:
     """Return the words of a query that no text has."""
-    return truncate_line(", ".join(missing_chunks(query, texts)), MAX_LACKING_CHARS)
+    return truncate_line(", ".join(missing_chunks(query, texts)), MOST_LACKING_CHARS)
 
 
 def _count_line(query: str, found: Sequence[FoundMessage], documents: int) -> str:
     """Return how many documents match, and how many have the exact phrase."""
     texts = [message_as_text(each.hit.message) for each in found]
     is_whole, is_complete = found[0].hit.is_whole, found[0].hit.is_complete
-    is_exact = len(found) < (MAX_COUNTED_MESSAGES if is_whole else MOST_PARTIAL_HITS)
+    is_exact = len(found) < (MOST_COUNTED_MESSAGES if is_whole else MOST_PARTIAL_HITS)
     more = "" if is_exact and (is_complete or not is_whole) else " or more"
     if not is_whole:
         lacking = lacking_words(query, texts)
@@ -227,16 +227,16 @@ class _QuotedMatches:
         head = f"[{where}]{_size(match, _goes_on(match, around))} {by}{match.path}"
         self.lines.append("\n".join([head, match.text, *self._results(match, around)]))
 
-    def _answered_call(self, around: Around, ordinal: int) -> str:
+    def _answered_call(self, around: Neighbourhood, ordinal: int) -> str:
         """Return the call that a result answers, with its reference."""
         for answered in around.calls_answered_by(ordinal):
             place, call = around.place(answered.at), answered.call
-            if place not in self.chosen or len(call_as_text(call)) <= MAX_CALL_CHARS:
+            if place not in self.chosen or len(call_as_text(call)) <= MOST_CALL_CHARS:
                 self.places.add(place)
             return f", of [{around.where(answered.at)}] {_shorten_call(call)}"
         return ""
 
-    def _results(self, match: Match, around: Around) -> list[str]:
+    def _results(self, match: Match, around: Neighbourhood) -> list[str]:
         """Return results of a passage's calls that are not shown otherwise."""
         calls = _calls_in(match)
         # A call in a text has no id.
@@ -248,7 +248,7 @@ class _QuotedMatches:
         self.places |= set(map(around.place, answered))
         return [self._result(match, around, at) for at in answered]
 
-    def _result(self, match: Match, around: Around, at: int) -> str:
+    def _result(self, match: Match, around: Neighbourhood, at: int) -> str:
         """Return a result whole, or its best part."""
         place = around.place(at)
         ranked = next((each for each in self.ranked if each.place == place), None)
@@ -259,14 +259,14 @@ class _QuotedMatches:
         return f"=> [{result.where}]{_size(result)}{result.path} {result.text or EMPTY}"
 
 
-def _missing_part(match: Match, around: Around, at: int) -> Match:
+def _missing_part(match: Match, around: Neighbourhood, at: int) -> Match:
     """Return the passage of a result with terms that the match lacks."""
     shown = terms_in(match.text, match.wanted)
     missing = [term for term in match.wanted if term.text not in shown]
     return best_match(around.place(at), around.messages[at], around.lines(at), missing)
 
 
-def _goes_on(match: Match, around: Around) -> str:
+def _goes_on(match: Match, around: Neighbourhood) -> str:
     """Name the lines that follow a listing's quoted end, or ""."""
     if not match.numbers or match.after:
         return ""
@@ -303,8 +303,8 @@ def _shorten_call(call: ToolCall) -> str:
     """Return a call on one line, long values as their ends."""
     # A call in a text has no id; its text says at the end what to do.
     values = argument_values(arguments_of(call)) if call.id else [call.arguments]
-    short, half = one_line(", ".join(map(_shorten_path, values))), MAX_CALL_CHARS // 2
-    shown = short if len(short) <= MAX_CALL_CHARS else f"{short[:half]}…{short[-half:]}"
+    short, half = one_line(", ".join(map(_shorten_path, values))), MOST_CALL_CHARS // 2
+    shown = short if len(short) <= MOST_CALL_CHARS else f"{short[:half]}…{short[-half:]}"
     return f"{call.name}({shown})"
 
 

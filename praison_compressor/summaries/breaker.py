@@ -22,7 +22,7 @@ LASTING_KINDS = {"auth", REFUSED}
 
 RETRY_GROWTH = 1.5  # a segment longer by this factor is worth a try after other kinds
 
-MAX_FAILURES = 1_024
+MOST_FAILURES = 1_024
 """Failures held; the oldest are forgotten, so that a long-lived process does not grow."""
 
 
@@ -59,7 +59,7 @@ class CircuitBreaker:
             step = min(step, len(COOLDOWNS) - 1)
             retry_tokens = math.inf if kind in LASTING_KINDS else RETRY_GROWTH * tokens
             self._cooldowns[key] = _Cooldown(now + COOLDOWNS[step], retry_tokens, step)
-            while len(self._cooldowns) > MAX_FAILURES:
+            while len(self._cooldowns) > MOST_FAILURES:
                 del self._cooldowns[next(iter(self._cooldowns))]
             return COOLDOWNS[step]
 

@@ -11,7 +11,7 @@ import pytest
 from praison_compressor import InvalidMessages
 from praison_compressor.messages import Message
 from praison_compressor.messages.secrets import Redactor
-from praison_compressor.messages.shapes import MAX_DEPTH
+from praison_compressor.messages.shapes import MOST_DEPTH
 from praison_compressor.summaries.prompts import escape_labels
 from praison_compressor.view.frame import escape
 from tests.helpers.compressing import compressor
@@ -88,7 +88,7 @@ def test_hostile_text_is_escaped_and_masked_in_one_pass():
         assert len(Redactor().redact([text])[0][0]) >= len(text) // 2
 
 
-@pytest.mark.parametrize("depth", [MAX_DEPTH * 2, 100_000])
+@pytest.mark.parametrize("depth", [MOST_DEPTH * 2, 100_000])
 def test_too_deep_nesting_is_an_error_with_its_index(depth):
     """Too deep nesting is an error with its index, and `best` sends it unchanged."""
     value: Any = "core"

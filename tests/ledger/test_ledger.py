@@ -134,10 +134,10 @@ def full():
     store.commit(store.open("other", "s"), [(segment(RUNS[0]), RUNS[0])])
     store.open(NAMESPACE, "f", "s")
     sizes = {content_digest(message): len(message["content"]) for message in LARGE}
-    assert store.unkept(NAMESPACE, sizes) == frozenset()
+    assert store.would_drop(NAMESPACE, sizes) == frozenset()
     size_mb = len(LARGE[0]["content"]) / 1_000_000
     store.limit_mb = 3 * size_mb
-    gone = store.unkept(NAMESPACE, sizes)
+    gone = store.would_drop(NAMESPACE, sizes)
     committed(store, "t", SMALL)
     store.limit_mb = 5 * size_mb
     return store, session, gone

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from praison_compressor import SummarizerUnavailable
-from praison_compressor.summaries.breaker import MAX_FAILURES, CircuitBreaker
+from praison_compressor.summaries.breaker import MOST_FAILURES, CircuitBreaker
 from praison_compressor.testing import Failure, LocalProvider, Reply
 from tests.helpers.compressing import at, compressor
 from tests.helpers.transcripts import session
@@ -64,7 +64,7 @@ def test_a_failure_holds_no_other_session_or_model(tripped):
 def test_a_breaker_remembers_a_bounded_number_of_failures(tripped):
     """A process that serves many sessions forgets the oldest failure."""
     assert not tripped.allows("s", "m", 1_000)
-    for number in range(MAX_FAILURES):
+    for number in range(MOST_FAILURES):
         tripped.record_failure(f"s{number}", "m", 1, "auth")
     assert tripped.allows("s", "m", 1_000)
 

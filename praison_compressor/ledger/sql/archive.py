@@ -168,7 +168,7 @@ def _segment_of(payload: str) -> Segment:
 # ---------------------------------------------------------------- originals
 T = TypeVar("T")
 
-_MAX_PARAMETERS = 500  # parameters of one statement
+_MOST_PARAMETERS = 500  # parameters of one statement
 
 
 class SqlArchive:
@@ -288,7 +288,7 @@ class SqlArchive:
         self.index.merge()
 
 
-def batches(items: Iterable[T], size: int = _MAX_PARAMETERS) -> Iterator[list[T]]:
+def batches(items: Iterable[T], size: int = _MOST_PARAMETERS) -> Iterator[list[T]]:
     """Yield lists of at most `size` items, for one statement each."""
     remaining = iter(items)
     while batch := list(islice(remaining, size)):

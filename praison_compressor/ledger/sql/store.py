@@ -30,7 +30,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _method(
+def _in_transaction(
     run: Callable[[Database, Callable[[SqlArchive], T]], T],
     work: Callable[Concatenate[SqlArchive, P], T],
 ) -> Callable[Concatenate[SqlStore, P], T]:
@@ -126,21 +126,21 @@ class SqlStore:
             return False
         return self._database.write(lambda a: commits.claim_lease(a, session, holder, seconds))
 
-    release = _method(Database.write, commits.release_lease)
-    change_note = _method(Database.write, commits.change_note)
-    originals = _method(Database.read, queries.originals)
-    transcript = _method(Database.read, queries.transcript)
-    lineage = _method(Database.read, queries.lineage)
-    note = _method(Database.read, queries.read_note)
-    search = _method(Database.read, search)
+    release = _in_transaction(Database.write, commits.release_lease)
+    change_note = _in_transaction(Database.write, commits.change_note)
+    originals = _in_transaction(Database.read, queries.originals)
+    transcript = _in_transaction(Database.read, queries.transcript)
+    lineage = _in_transaction(Database.read, queries.lineage)
+    note = _in_transaction(Database.read, queries.read_note)
+    search = _in_transaction(Database.read, search)
 
     # -------------------------------------------------------------- for people
 
-    namespaces = _method(Database.read, queries.list_namespaces)
-    sessions = _method(Database.read, queries.list_sessions)
-    ids_with_prefix = _method(Database.read, queries.ids_with_prefix)
-    tree = _method(Database.read, queries.epoch_tree)
-    find_message = _method(Database.read, maintenance.find_message)
+    namespaces = _in_transaction(Database.read, queries.list_namespaces)
+    sessions = _in_transaction(Database.read, queries.list_sessions)
+    ids_with_prefix = _in_transaction(Database.read, queries.ids_with_prefix)
+    tree = _in_transaction(Database.read, queries.epoch_tree)
+    find_message = _in_transaction(Database.read, maintenance.find_message)
 
     def verify(self, namespace: str | None = None, session_id: str | None = None) -> list[Fault]:
         """Return every hash, place or original that disagrees."""

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 OPENAI_URL = "wss://api.openai.com/v1/realtime"
-MAX_MESSAGE_BYTES = 2**24
+MOST_MESSAGE_BYTES = 2**24
 
 
 class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships no types
@@ -169,7 +169,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         self._ws = await connect(
             self.url,
             additional_headers=self._headers,
-            max_size=MAX_MESSAGE_BYTES,
+            max_size=MOST_MESSAGE_BYTES,
             compression=None,  # audio hardly shrinks, and every frame would cost time
         )
         self._connected = True
