@@ -1,4 +1,8 @@
-"""Speak OpenAI's chat completions; refuse what they refuse, in their words."""
+"""Speak OpenAI's chat completions; refuse what they refuse, in their words.
+
+Two checks are those of other servers of this protocol, since agents meet these servers: MiniMax and
+LM Studio refuse an empty message, vLLM and SGLang refuse arguments that are no JSON object.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from .replies import JSON, Asked, Call, Failure, Recorded, Reply
 
 @dataclass(frozen=True)
 class Rules:
-    """Strictness where real providers differ; the defaults are OpenAI's."""
+    """Refusals of some providers only."""
 
     alternate: bool = False
     """Refuse two user or two assistant messages in a row, as chat templates do."""
@@ -23,7 +27,7 @@ class Rules:
     """Refuse a user message right after a tool's result, as Mistral's API does."""
 
     bound_thinking: bool = False
-    """Refuse signed thinking whose prefix has changed, as Anthropic's API does."""
+    """Refuse signed thinking whose prefix has changed, in a protocol of Anthropic's."""
 
     extra_message_keys: frozenset[str] = frozenset()
     """Further keys of messages to accept, such as DeepSeek's `reasoning_content`."""
@@ -278,8 +282,11 @@ def string_under(holder: Mapping[str, Any], key: str, path: str) -> str:
 def check_not_empty(value: str | list[Any], path: str) -> None:
     """Refuse an empty string or array."""
     if not value:
-        what = "string" if isinstance(value, str) else "array"
-        text = f"Invalid '{path}': empty {what}. Expected {what} with minimum length 1."
+        article, what = ("a", "string") if isinstance(value, str) else ("an", "array")
+        text = (
+            f"Invalid '{path}': empty {what}. Expected {article} {what} with minimum length 1, but "
+            f"got an empty {what} instead."
+        )
         raise Refusal(text, param=path, code=f"empty_{what}")
 
 

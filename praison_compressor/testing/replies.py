@@ -119,7 +119,7 @@ class Recorded(Asked):
     """The model's window in tokens."""
 
     status: int | None = None
-    """None before the answer, and if the connection was reset or cancelled."""
+    """None before the answer, and if the connection ended before it."""
 
     error: str | None = None
     """Message of a refusal, a planned failure, or a fault in a test's model."""
@@ -133,9 +133,6 @@ class Recorded(Asked):
 
     answer: Answer | None = None
     """The model's answer; None if the checks refused the request."""
-
-    cancelled: bool = False
-    """Whether client or provider ended before the whole answer."""
 
     @property
     def refused(self) -> bool:

@@ -165,11 +165,7 @@ class LocalProvider:
             return await self._serve(protocol, request, record)
         except Refusal as refusal:
             return _error_response(protocol, record, refusal.failure)
-        except asyncio.CancelledError:
-            record.cancelled = True
-            raise
         except ConnectionError:
-            record.cancelled = True
             return _abort_connection(request)
         except Exception:
             # A fault in a test's model, or in this module, must not look like a bad network.
@@ -268,8 +264,9 @@ def _as_answerer(answers: Answers) -> Answerer:
 def _prefix_digests(asked: Asked) -> list[bytes]:
     """Return a digest of each prefix of the messages."""
     choice = asked.body.get("tool_choice")
-    # Anthropic caches no messages under a tool choice other than "auto".
-    forced = choice if isinstance(choice, dict) and choice.get("type") != "auto" else None
+    # Anthropic's cache depends on these choices; OpenAI has one of another type, "function".
+    is_forced = isinstance(choice, dict) and choice.get("type") in ("any", "none", "tool")
+    forced = choice if is_forced else None
     hasher = hashlib.sha256(json.dumps([asked.model, asked.tools, forced]).encode())
     digests = []
     for message in asked.messages:

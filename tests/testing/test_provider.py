@@ -50,6 +50,19 @@ def test_a_repeated_prefix_is_reported_as_cached(provider):
     assert 2000 < cached[1] < provider.requests[1].prompt_tokens
 
 
+def test_a_changed_tool_choice_keeps_the_cache(provider):
+    """OpenAI's cache does not depend on the tool choice."""
+    named = {"type": "function", "function": {"name": "read"}}
+    for choice in ("auto", named):
+        ask(
+            provider,
+            [{"role": "system", "content": "word " * 2000}, *HI],
+            tools=[TOOL],
+            tool_choice=choice,
+        )
+    assert provider.requests[1].cached_tokens > 2000
+
+
 # ---------------------------------------------------------------- who answers
 
 
