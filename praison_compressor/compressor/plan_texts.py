@@ -47,7 +47,7 @@ class PlanTexts:
         model = decision.request.auxiliary_model
         session_id = decision.view.session.id
         if decision.request.force:
-            self.writer.end_cooldowns(session_id)
+            self.writer.breaker.end_cooldowns(session_id)
 
         async def write_job(job: Job, brief: Brief) -> SegmentText:
             paid = self.find_paid(decision, job, dropped, previewed)

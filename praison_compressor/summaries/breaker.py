@@ -64,7 +64,7 @@ class CircuitBreaker:
             return COOLDOWNS[step]
 
     def end_cooldowns(self, session_id: str) -> None:
-        """End the session's cooldowns, but keep the count of failures."""
+        """Let the session's models be asked again; keep the count of failures."""
         with self._lock:
             for key, cooldown in self._cooldowns.items():
                 if key[0] == session_id:

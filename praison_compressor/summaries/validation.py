@@ -7,9 +7,9 @@ import math
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from itertools import filterfalse, islice, pairwise
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ..errors import SummaryRejected
@@ -140,30 +140,18 @@ def _is_unfinished(text: str) -> bool:
 
 # -------------------------------------------------------------- loops
 
-_LOOP = re.compile(r"(\w.{2,199}?)\1{23}", re.DOTALL)
-"""A phrase 24 times in a row."""
-
-_END_CHARS = 5_000  # a loop lasts until the answer is cut off
+LOOP_TIMES = 24
+"""Repetitions in a row at a text's end. A loop lasts until the answer is cut off."""
 
 
 def is_loop(text: str) -> bool:
-    """Return whether a phrase repeats itself at the text's end."""
-    end = text[-_END_CHARS:]
-    return _has_run(end) and _LOOP.search(end) is not None
-
-
-def _has_run(text: str) -> bool:
-    """Return whether a phrase stands 22 times in a row.
-
-    Only every sixth place is tried, since each loop has such a run there. The pattern `_LOOP` takes
-    four times as long.
-    """
-    for start in range(0, len(text), 6):
-        opening, again = text[start : start + 3], start + 2
-        while (again := text.find(opening, again + 1, start + 203)) > 0:
-            if text.startswith(text[start:again] * 21, again):
-                return True
-    return False
+    """Return whether a phrase of 3 to 200 characters repeats itself at the text's end."""
+    # The cut may be inside the phrase, so the text is compared with itself, one phrase earlier.
+    return any(
+        text[-LOOP_TIMES * size : -size] == text[(1 - LOOP_TIMES) * size :]
+        for size in range(3, 201)
+        if re.search(r"\w", text[-size:])
+    )
 
 
 # -------------------------------------------------------------- copies
@@ -175,19 +163,10 @@ _ALTERED = 5  # one of five stretches of a copy may differ: a model changes some
 
 def is_copy(text: str, source: str) -> bool:
     """Return whether nearly all of the text is copied, line breaks aside."""
-    text = " ".join(text.split())
+    text, source = " ".join(text.split()), " ".join(source.split())
     places = range(0, len(text) - _COPY_CHARS + 1, max(_COPY_CHARS, len(text) // _PROBES))
-    stretches = [text[at : at + _COPY_CHARS] for at in places]
-    # Words are looked for first: to join the lines of a long source takes longer.
-    if not _nearly_all(lambda stretch: all(map(source.__contains__, stretch.split())), stretches):
-        return False
-    return _nearly_all(" ".join(source.split()).__contains__, stretches)
-
-
-def _nearly_all(holds: Callable[[str], bool], stretches: Sequence[str]) -> bool:
-    """Return whether `holds` is true for four of five stretches."""
-    most = len(stretches) // _ALTERED
-    return bool(stretches) and len([*islice(filterfalse(holds, stretches), most + 1)]) <= most
+    missing = [text[at : at + _COPY_CHARS] not in source for at in places]
+    return bool(missing) and sum(missing) <= len(missing) // _ALTERED
 
 
 # -------------------------------------------------------------- words compared with the source

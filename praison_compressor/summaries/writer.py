@@ -54,10 +54,6 @@ class SummaryWriter:
         self._summarizer_windows = SummarizerWindows()
         self._on_disk = on_disk
 
-    def end_cooldowns(self, session_id: str) -> None:
-        """End the session's cooldowns, so that its models are asked again."""
-        self.breaker.end_cooldowns(session_id)
-
     async def write(self, brief: Brief, *, model: str | None, session_id: str) -> SegmentText:
         """Return a summary within `brief.room_tokens` tokens; static if all models fail.
 
