@@ -64,14 +64,14 @@ def test_an_output_without_a_deciding_word_gives_none(output):
     ],
 )
 def test_a_text_that_was_asked_for_is_no_report(name, arguments):
-    """A file's lines are not quoted, and a refusal to read it is."""
+    """Of a file's text only a refusal to read it is quoted."""
     call = ToolCall("c", name, arguments)
     assert deciding_line(call, CODE) == ""
     assert "No such file" in deciding_line(call, "cat: src/a.py: No such file or directory")
 
 
 def test_an_exit_code_that_is_not_zero_is_quoted():
-    """A nonzero exit code is quoted once, with the deciding words."""
+    """A nonzero exit code is quoted once beside the deciding words."""
     assert deciding_line(RUN, f"{NOTES}\n2 failing\nexit code 7") == "exit code 7: 2 failing"
     assert deciding_line(RUN, "make: *** [all] Error 2\nexit code 2").count("exit code 2") == 1
 
@@ -80,7 +80,7 @@ def test_an_exit_code_that_is_not_zero_is_quoted():
 
 
 def test_the_newest_run_of_a_command_is_quoted():
-    """The newest run is quoted, and the newest run that failed if the newest of all did not."""
+    """The newest run is quoted beside the newest failed one."""
     outputs = ("1 failed, 11 passed", "3 failed, 9 passed", "10 passed", "12 passed")
     runs = [step(f"c{n}", text, "bash", command="make check") for n, text in enumerate(outputs)]
     mended, broken = (quoted([*chain(*some)]) for some in (runs, runs[:2]))

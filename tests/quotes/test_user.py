@@ -39,7 +39,7 @@ def users(text: str) -> str:
     ],
 )
 def test_bans_lifted_and_remarks_are_both_quoted(turns):
-    """A ban, its lifting and a remark are quoted in order, and none is called a rule."""
+    """A ban, its lifting and a remark are quoted in order without a verdict."""
     messages = [m for turn in turns for m in (user(turn), said("Done."))]
     text = quoted(messages)
     places = [text.index(turn) for turn in turns]
@@ -67,7 +67,7 @@ def test_a_long_message_gives_its_middle_first():
 
 
 def test_statements_are_in_view_in_a_chat_of_many_turns():
-    """Of 700 turns the 12 that state something come before questions, and the room is used."""
+    """The room goes to the 12 statements of 700 turns before it goes to questions."""
     said_there = """Budget cap is $956 total.|I want code examples in Python.|Call me Dr. Okafor.|
     My daughter is allergic to hazelnuts.|We meet at gate B12, Terminal 2.|Ship with DHL only.|
     Invoices go to billing@nord.example.|Our stand is number 77.|Vegetarian for table nine.|
@@ -281,7 +281,7 @@ def test_a_plan_that_a_host_repeats_is_not_the_users_words(between):
 
 
 def test_a_short_answer_stands_beside_its_question():
-    """A short answer is quoted with its question, and an answer in words without."""
+    """Only a short answer is quoted with its question."""
     messages = [user("Plan it."), said("Two ways.\n**Which one?**\n1. bus\n2. train"), user("1")]
     assert '[s1.3] [s1.2] answering "Which one?": 1' in users(quoted(messages))
     for other in ("The second, by train.", "<bash-input>pwd</bash-input>"):

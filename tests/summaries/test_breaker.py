@@ -22,7 +22,7 @@ from tests.helpers.transcripts import session
     ],
 )
 def test_each_failure_in_a_row_rests_longer(kind, rests):
-    """Rests grow from 60 to 900 seconds, and lasting failures begin longer."""
+    """The kind of a failure and the failures before it decide the rest."""
     now = 0.0
     breaker = CircuitBreaker(lambda: now)
     for rest in rests:
@@ -49,14 +49,14 @@ def test_growth_by_half_releases_a_model(tripped):
 
 
 def test_a_success_releases_a_model(tripped):
-    """A success releases a model, whose next failure is a first one."""
+    """After a success a model has no failure behind it."""
     tripped.record_success("s", "m")
     assert tripped.allows("s", "m", 1_000)
     assert tripped.record_failure("s", "m", 1_000, "timeout") == 60
 
 
 def test_a_failure_holds_no_other_session_or_model(tripped):
-    """A failure holds no other session and no other model."""
+    """A failure holds only its own model in its own session."""
     assert tripped.allows("other", "m", 1_000)
     assert tripped.allows("s", "other", 1_000)
 
@@ -77,7 +77,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.status)
 def test_a_refusal_that_stays_is_asked_for_once(refusal, caplog):
-    """A model with a lasting refusal is asked once, and the next one from then on."""
+    """A model with a lasting refusal is asked only once."""
     with LocalProvider(lambda asked: refusal) as provider:
         provider.route("there", lambda asked: Reply("## Done\nThe modules so far are in order."))
         options = {"auxiliary_model": "openai/gone", "fallback_models": ["openai/there"]}
@@ -91,8 +91,8 @@ def test_a_refusal_that_stays_is_asked_for_once(refusal, caplog):
     assert re.search(r"from openai/gone, not retried for \d+ s: ", logged)
 
 
-def test_force_asks_a_resting_model_once_more():
-    """`force` asks a resting model once more, and reports its failure."""
+def test_force_gives_a_resting_model_one_more_try():
+    """`force` gives a resting model one more try."""
     asked = []
 
     async def down(messages):

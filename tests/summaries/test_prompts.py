@@ -1,5 +1,7 @@
 """The request for a summary, the frame round it, and what is refused as one."""
 
+from typing import Any
+
 import pytest
 
 from praison_compressor import SummaryRejected, SummaryReply
@@ -32,7 +34,7 @@ def test_only_what_opens_a_line_poses_as_a_mark(text, left):
 
 
 def test_the_request_shows_everything_as_data():
-    """The request has calls and results whole, between the transcript's tags."""
+    """The transcript's tags hold calls and results whole."""
     messages = [
         *step("a", "line\n" * 300 + "END", "grep", pattern="x" * 300),
         {"role": "user", "content": [{"type": "text", "text": "see"}, {"type": "image_url"}]},
@@ -48,27 +50,37 @@ def test_the_request_shows_everything_as_data():
     assert "words" in end
 
 
-def test_earlier_summaries_are_context_or_are_carried_on():
-    """Earlier summaries are not to be repeated, and folded ones are to be carried on."""
-    beside = request_summary(["x"], 1, earlier=["OLD"]).messages[1]["content"]
-    rolled = request_summary(["x"], 1, folded=["OLD"]).messages[1]["content"]
-    assert "do not repeat" in beside.partition("OLD")[0]
-    assert "carry on everything" in rolled.partition("OLD")[0]
+@pytest.mark.parametrize(
+    ("kind", "use"), [("earlier", "do not repeat"), ("folded", "carry on everything")]
+)
+def test_a_request_says_how_to_use_earlier_summaries(kind, use):
+    """The use of earlier summaries is written before them."""
+    given: dict[str, Any] = {kind: ["OLD"]}
+    assert use in request_summary(["x"], 1, **given).messages[1]["content"].partition("OLD")[0]
+
+
+def test_parts_are_merged_under_the_domains_instructions():
+    """A request to merge has the parts in order below the domain's instructions."""
     system, user = request_merge(["first", "second"], 100, "Keep codes.").messages
     assert user["content"].index("first") < user["content"].index("second")
     assert "Keep codes." in system["content"]
 
 
-def test_a_summary_may_be_carried_on_as_it_was():
-    """A copy of earlier summaries is accepted, a long stretch of the conversation is an echo."""
-    known = "## Known\n" + "\n".join(f"fact-{n} is green" for n in range(30))
-    said = "Please look at it once more, and then again from the beginning. " * 5
-    rolled = request_summary([said], 500, folded=[known])
-    merged = request_merge([known, "## Known\nnothing"], 500)
-    for asked in (rolled, merged):
-        assert accept(SummaryReply(known), asked) == known
+KNOWN = "## Known\n" + "\n".join(f"fact-{n} is green" for n in range(30))
+SAID = "Please look at it once more, and then again from the beginning. " * 5
+ROLLED = request_summary([SAID], 500, folded=[KNOWN])
+
+
+@pytest.mark.parametrize("asked", [ROLLED, request_merge([KNOWN, "## Known\nnothing"], 500)])
+def test_a_summary_may_be_carried_on_as_it_was(asked):
+    """A copy of earlier summaries is accepted."""
+    assert accept(SummaryReply(KNOWN), asked) == KNOWN
+
+
+def test_a_copy_of_the_conversation_is_no_summary():
+    """A long stretch of the conversation is an echo."""
     with pytest.raises(SummaryRejected, match="echo"):
-        accept(SummaryReply(said), rolled)
+        accept(SummaryReply(SAID), ROLLED)
 
 
 def test_a_tools_words_in_the_users_role_are_shown_as_a_tools():

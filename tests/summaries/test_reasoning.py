@@ -53,7 +53,7 @@ PHRASES = {
 
 @pytest.mark.parametrize(("opening", "closing"), [*TOKENS.items(), *PHRASES.items()])
 def test_closed_reasoning_is_stripped(opening, closing):
-    """Reasoning is stripped, and the text after it stays."""
+    """Only the text after closed reasoning stays."""
     assert strip_reasoning(f"{opening}{THOUGHT}{closing}\nkept") == "kept"
 
 
@@ -111,5 +111,5 @@ def test_a_tag_in_backticks_is_text(opening, closing):
     ],
 )
 def test_only_reasoning_is_stripped(answer, left):
-    """Reasoning, wrappers and fences go, but no other tags or quotations."""
+    """Nothing but reasoning and an answer's wrapper is stripped."""
     assert strip_reasoning(answer) == left

@@ -39,7 +39,7 @@ def test_a_static_text_never_exceeds_its_room(room):
 
 
 def test_a_static_text_quotes_and_carries_earlier_prose_on():
-    """A static text has earlier prose above its quotes, where there is any."""
+    """A static text has earlier prose above its quotes."""
     found = writer().write_static(brief(900, folded=(PROSE, "Agreed: audit before lunch.")))
     text = text_of(found.message)
     assert prose_in(found) == f"{PROSE}\n\nAgreed: audit before lunch."
@@ -48,7 +48,7 @@ def test_a_static_text_quotes_and_carries_earlier_prose_on():
 
 
 def test_a_models_prose_stands_beside_quotes():
-    """Prose comes before quotes, which take at most their share."""
+    """The quotes behind a model's prose take at most their share."""
     found = written(PROSE, brief(2_000, references=NAMES, reference="s3"))
     quotes = text_of(found.message).partition(QUOTES_OPEN)[2]
     assert (found.method, prose_in(found)) == ("model", PROSE)

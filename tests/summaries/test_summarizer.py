@@ -72,7 +72,7 @@ def test_the_first_calls_import_is_no_part_of_its_time(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("given", "found"), [(None, "True"), ("False", "False")])
 async def test_importing_litellm_changes_no_environment(monkeypatch, tmp_path, given, found):
-    """litellm is imported without a network, and the environment stays as it was."""
+    """litellm's variable for an import without a network is set only during the import."""
     name = "LITELLM_LOCAL_MODEL_COST_MAP"
     replace_litellm(monkeypatch, tmp_path, FAKE)
     monkeypatch.delenv(name, raising=False)
@@ -88,7 +88,7 @@ async def test_importing_litellm_changes_no_environment(monkeypatch, tmp_path, g
 
 
 async def test_only_what_a_summary_needs_is_sent(provider):
-    """A request has a cap, temperature 0 and the given headers, and nothing else."""
+    """A request has only a cap, temperature 0 and the given headers."""
     provider.answer_with([Reply("ok")])
     extra: dict[str, Any] = {"max_tokens": 9, "stream": True, "extra_headers": {"X-Team": "red"}}
     await at(provider, extra=extra).summarize(REQUEST, max_tokens=100, timeout_seconds=10)
@@ -102,7 +102,7 @@ async def test_only_what_a_summary_needs_is_sent(provider):
 
 
 async def test_the_answer_comes_with_its_usage_and_price(provider):
-    """The cost is a number for a priced model and None for one that nobody sells."""
+    """Only the answer of a model with a known price has a cost."""
     provider.answer_with(lambda asked: Reply("ok"))
     priced = await at(provider, "gpt-4o-mini").summarize(REQUEST, max_tokens=9, timeout_seconds=10)
     own = await at(provider).summarize(REQUEST, max_tokens=9, timeout_seconds=10)
@@ -157,26 +157,39 @@ async def test_a_provider_that_may_go_elsewhere_is_refused(provider):
     assert provider.requests == []
 
 
+async def test_a_thinking_model_gets_room_to_think(provider):
+    """The cap of a thinking model has tokens for its reasoning."""
+    provider.answer_with([Reply("ok")])
+    asked = at(provider, "gpt-5-mini").summarize(REQUEST, max_tokens=100, timeout_seconds=10)
+    assert (await asked).text == "ok"
+    assert provider.requests[0].body == {
+        "model": "gpt-5-mini",
+        "messages": REQUEST,
+        "max_completion_tokens": 100 + THINKING_TOKENS,
+        "reasoning_effort": "low",
+    }
+
+
 async def test_a_deployment_is_asked_for_what_it_takes(provider):
-    """A thinking model gets room to think, and a refused parameter is left out."""
+    """A parameter that a deployment refuses is left out."""
     refusals = [
         "Unsupported parameter: 'max_tokens' is not supported with this model. "
         "Use 'max_completion_tokens' instead.",
         "Unsupported value: 'temperature' does not support 0 with this model.",
     ]
     refused = [Failure(400, words, "invalid_request_error") for words in refusals]
-    provider.answer_with([Reply("ok"), *refused, Reply("ok")])
-    for model in ("gpt-5-mini", "my-deployment"):
-        reply = await at(provider, model).summarize(REQUEST, max_tokens=100, timeout_seconds=10)
-        assert reply.text == "ok"
-    thinks, *_, last = (dict(record.body, messages=[]) for record in provider.requests)
-    asked = {"messages": [], "max_completion_tokens": 100 + THINKING_TOKENS}
-    assert thinks == {"model": "gpt-5-mini", "reasoning_effort": "low", **asked}
-    assert last == {"model": "my-deployment", **asked, "max_completion_tokens": 100}
+    provider.answer_with([*refused, Reply("ok")])
+    asked = at(provider, "my-deployment").summarize(REQUEST, max_tokens=100, timeout_seconds=10)
+    assert (await asked).text == "ok"
+    assert provider.requests[-1].body == {
+        "model": "my-deployment",
+        "messages": REQUEST,
+        "max_completion_tokens": 100,
+    }
 
 
 async def test_a_key_is_sent_and_never_shown(provider):
-    """The given key reaches the endpoint, and no error or repr shows it."""
+    """Only the endpoint sees the given key."""
     provider.answer_with([Failure(401, "Incorrect API key provided: secret-123.", "auth")])
     summarizer = at(provider, api_key="secret-123")
     error = await failure(summarizer)

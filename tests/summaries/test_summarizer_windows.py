@@ -30,7 +30,7 @@ def small():
 
 
 def test_the_window_that_a_refusal_names_is_learned(small):
-    """After one refusal the segment is read in parts that fit, and no later request is refused."""
+    """After one refusal every request fits the window."""
     ours = at(small)
     result = ours.compress_sync(session(40))
     assert result.summary_method == "model"
@@ -69,7 +69,7 @@ def storms(window: int | None, answers: str, **options: Any) -> tuple[Any, list[
     ids=["long prose", "refused texts", "long texts", "1k", "no room"],
 )
 def test_one_compression_makes_no_storm_of_calls(window, answers, options, method):
-    """A compression makes at most 16 calls within the window, and one event a model."""
+    """One compression keeps within 16 calls, the window and the budget."""
     result, asked, events = storms(window, answers, **options)
     sizes = [TokenCounter("gpt-4o").messages(messages) for messages in asked]
     assert len(asked) <= 16
@@ -83,7 +83,7 @@ def test_one_compression_makes_no_storm_of_calls(window, answers, options, metho
 
 @pytest.mark.parametrize(("reads", "method"), [(4_096, "model"), (0, "static")])
 def test_a_refusal_without_a_number_makes_no_storm_of_calls(reads, method):
-    """At most 16 calls find a window that no refusal names, or end with the static text."""
+    """A window that no refusal names costs at most 16 calls."""
     tokens = TokenCounter("gpt-4o")
 
     def answer(asked: Asked) -> Reply | Failure:
@@ -98,7 +98,7 @@ def test_a_refusal_without_a_number_makes_no_storm_of_calls(reads, method):
 
 
 def test_a_huge_message_is_shown_in_one_request_of_bounded_size():
-    """A huge message is shown by its ends and its failed line, in one request."""
+    """One request shows the ends and the failed line of a huge message."""
     messages = session(6)
     lines = ["compiling the next unit of the second stage, nothing to tell"] * 8_000
     lines[4_000] = "NameError: name 'retry_budget' is not defined in billing/refunds.py"

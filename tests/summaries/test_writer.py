@@ -94,7 +94,7 @@ def test_the_stretches_of_one_compression_share_its_calls():
 
 @pytest.mark.parametrize(("kind", "seen"), [("earlier", 0), ("folded", 1)])
 def test_earlier_summaries_never_crowd_out_the_transcript(kind, seen):
-    """Above the room earlier summaries are left out, and folded ones read in parts."""
+    """Above the room only summaries that are folded are read."""
     long = tuple(" ".join(f"earlier-{n}" for n in range(at, at + 70)) for at in range(0, 700, 70))
     messages = session(10)[1:]
     model = Paid(quoting, window=2_000)
@@ -192,18 +192,24 @@ class Overtaken(MemoryStore):
 
 
 def test_a_text_that_lost_a_race_is_on_the_bill():
-    """A text that lost a race is billed, whether it is written again or not."""
-    messages, other, events = session(20), [], []
+    """A text is billed though another worker's text is used."""
+    messages, other = session(20), []
 
     def same(store):
         other.append(compressor(Paid(), store=store).compress_sync(messages, session_id="s"))
 
-    def shorter(store):
-        compressor(None, store=store).compress_sync(messages[:60], session_id="s", force=True)
-
     result = compressor(Paid(), store=Overtaken(same)).compress_sync(messages, session_id="s")
     assert (result.summary_method, result.messages) == ("reused", other[0].messages)
     assert result.usage == ONE
+
+
+def test_a_text_that_is_written_again_is_on_the_bill_twice():
+    """A text that another worker's segment made useless is billed beside its successor."""
+    messages, events = session(20), []
+
+    def shorter(store):
+        compressor(None, store=store).compress_sync(messages[:60], session_id="s", force=True)
+
     ours = compressor(Paid(), events.append, store=Overtaken(shorter))
     result = ours.compress_sync(messages, session_id="s")
     assert [event.name for event in events].count("model_called") == 2
@@ -244,13 +250,13 @@ def test_the_money_saved_is_in_the_result_and_the_event(in_parts):
     assert (again.summary_method, again.cost_saved) == ("reused", result.cost_saved)
 
 
-def test_a_failure_that_may_pass_is_tried_again():
-    """A broken connection is tried again, and a refused key is not."""
-    for kind, calls in (("network", 3), ("auth", 1), ("timeout", 1)):
-        gone = SummarizerUnavailable("gone", kind=kind, retry_after=0.0)
-        model = Paid(gone, gone, ANSWER)
-        compressor(model, summary_max_retries=2).compress_sync(session(20))
-        assert len(model.requests) == calls
+@pytest.mark.parametrize(("kind", "calls"), [("network", 3), ("auth", 1), ("timeout", 1)])
+def test_a_failure_that_may_pass_is_tried_again(kind, calls):
+    """Only a failure that may pass is tried again."""
+    gone = SummarizerUnavailable("gone", kind=kind, retry_after=0.0)
+    model = Paid(gone, gone, ANSWER)
+    compressor(model, summary_max_retries=2).compress_sync(session(20))
+    assert len(model.requests) == calls
 
 
 IDS = [f"k-{n}" for n in range(417, 517)]  # three tokens each

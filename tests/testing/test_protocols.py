@@ -172,7 +172,7 @@ def post(provider: LocalProvider, path: str = CHAT, **body: Any) -> httpx.Respon
     ("path", "body", "said"), [*((CHAT, *each) for each in REFUSED), *TWINS_REFUSE]
 )
 def test_a_request_that_the_api_refuses_is_refused(strict, path, body, said):
-    """A refusal is a 400 with the API's words, and is recorded."""
+    """A refusal is recorded as a 400 with the API's words."""
     answer = post(strict, path, **body)
     error = answer.json()["error"]
     assert answer.status_code == 400
@@ -274,7 +274,7 @@ def test_signed_thinking_must_come_back_as_it_was_issued(strict):
 
 
 def test_a_call_and_its_reasoning_item_stay_together(strict):
-    """A call without its reasoning item is refused, and the reverse."""
+    """Neither a call nor its reasoning item is accepted alone."""
     strict.answer_with(lambda asked: Reply(calls=READS, thinking="I should read."))
     reasoning, call = post(strict, "responses", input="hi").json()["output"]
     output = {**OUTPUT, "call_id": call["call_id"]}
