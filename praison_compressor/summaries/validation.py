@@ -145,7 +145,10 @@ LOOP_TIMES = 24
 
 
 def is_loop(text: str) -> bool:
-    """Return whether a phrase of 3 to 200 characters repeats itself at the text's end."""
+    """Return whether a phrase repeats itself at the text's end.
+
+    The phrase has 3 to 200 characters.
+    """
     # The cut may be inside the phrase, so the text is compared with itself, one phrase earlier.
     return any(
         text[-LOOP_TIMES * size : -size] == text[(1 - LOOP_TIMES) * size :]
