@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import logging
 import sys
 from collections.abc import Iterator
@@ -30,13 +29,9 @@ COMMAND_MODULES = {
 }
 """Command -> its module, in the order of the help. Only the module of the command is imported."""
 
-OBJECTS_BETWEEN_COLLECTIONS = 100_000
-"""A transcript's messages live until the command ends, so collecting garbage finds nothing."""
-
 
 def main() -> None:
     """Run the command line of this process."""
-    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # A terminal that cannot show a character must not end the command.

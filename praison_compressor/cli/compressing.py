@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..compressor.context_compressor import ContextCompressor
@@ -32,12 +31,11 @@ from .terminal import (
     Block,
     Table,
     check_writable,
-    money,
+    format_dollars,
     mute_log,
-    number,
     options_as_flags,
     print_answer,
-    progress_bar,
+    show_progress,
     with_title,
     write_messages,
 )
@@ -75,7 +73,7 @@ def compress(
         "file": given.file,
         **_fields_json(outcome.result, RESULT_FIELDS),
         "failures": outcome.failures,
-        "parts": list(map(_part_json, outcome.preview.parts)),
+        "parts": _parts_json(outcome.preview.parts),
         "messages": None if out else outcome.result.messages,
     }
     target = TARGETS.get(out) or f"to {out}"
@@ -106,7 +104,7 @@ def _outcome_blocks(
 
 def _compress(given: TranscriptArguments, config: CompressorConfig) -> Outcome:
     events: list[Event] = []
-    with progress_bar("Compressing"), mute_log():  # the failures are printed
+    with show_progress("Compressing"), mute_log():  # the failures are printed
         compressor = _make_compressor(given, config, on_event=events.append)
         result = compressor.compress_sync(given.messages, **given.arguments, **given.selection)
         # An empty range: the preview shows the view as it is now.
@@ -193,8 +191,8 @@ def _method_sentence(
         return "Method: reused from the store; nothing was summarized again."
     if result.summary_method == "model":
         usage = result.usage
-        cost = "" if usage.cost is None else f", {money(usage.cost)}"
-        numbers = f"{number(usage.prompt_tokens)} tokens read, {number(usage.completion_tokens)}"
+        cost = "" if usage.cost is None else f", {format_dollars(usage.cost)}"
+        numbers = f"{usage.prompt_tokens:,} tokens read, {usage.completion_tokens:,}"
         return f"Method: model ({model}: {numbers} written{cost})."
     if model is None:
         return "Method: static (no model was given; --auxiliary-model has one write the summary)."
@@ -206,15 +204,19 @@ def _savings_lines(result: CompressResult) -> Iterator[str]:
         yield f"Redacted in the archive: {pluralize(result.redacted_secrets, 'secret')}."
     if result.cost_saved:
         cached = result.cost_saved_cached
-        least = f", or {money(cached)} where the provider's cache serves them" if cached else ""
+        least = (
+            f", or {format_dollars(cached)} where the provider's cache serves them"
+            if cached
+            else ""
+        )
         yield (
-            f"Saved in this and every later request: {number(result.tokens_saved)} tokens, "
-            f"{money(result.cost_saved)} at the listed input price{least}."
+            f"Saved in this and every later request: {result.tokens_saved:,} tokens, "
+            f"{format_dollars(result.cost_saved)} at the listed input price{least}."
         )
 
 
-def _part_json(part: Part) -> dict[str, Any]:
-    return {**_fields_json(part, PART_FIELDS), "summary": summary_of(part)}
+def _parts_json(parts: Iterable[Part]) -> list[dict[str, Any]]:
+    return [{**_fields_json(part, PART_FIELDS), "summary": summary_of(part)} for part in parts]
 
 
 def _fields_json(value: Any, names: Iterable[str]) -> dict[str, Any]:
@@ -245,7 +247,7 @@ def inspect(
     $ praison-compressor inspect talk.jsonl --window 32k --messages
     """
     missing_store = _missing_store(config)
-    with progress_bar("Counting tokens"):
+    with show_progress("Counting tokens"):
         # `inspect` does not create a missing store.
         compressor = _make_compressor(given, config, store=MemoryStore() if missing_store else None)
         preview = compressor.preview(given.messages, **given.arguments, **given.selection)
@@ -255,27 +257,21 @@ def inspect(
         "file": given.file,
         "tokenizer": _fields_json(tokens, ("source", "exact")),
         **_fields_json(preview, PREVIEW_FIELDS),
-        "parts": list(map(_part_json, preview.parts)),
+        "parts": _parts_json(preview.parts),
         "messages": rows,
     }
-    blocks: Iterable[Block] = itertools.chain(
-        [_size_line(preview, given, config)],
-        [f"There is no {missing_store} yet: no segment is found again."] if missing_store else (),
-        [f"Tokens: {tokens.source}{', exact' if tokens.exact else ''}."],
-        _preview_blocks(preview),
-        [_messages_table(rows)] if messages else (),
-        _summary_texts(preview),
-    )
-    print_answer(value, blocks, as_json)
-
-
-def _preview_blocks(preview: Preview) -> Iterator[Block]:
-    """Yield the parts of the view, the decision, and what it costs."""
     sizes = (1 if part.segment or part.to_write else part.messages for part in preview.parts)
-    yield _parts_table(preview, sum(sizes))
-    yield _verdict(preview)
-    if preview.balance is not None:
-        yield str(preview.balance)
+    blocks: list[Block | None] = [
+        _size_line(preview, given, config),
+        f"There is no {missing_store} yet: no segment is found again." if missing_store else None,
+        f"Tokens: {tokens.source}{', exact' if tokens.exact else ''}.",
+        _parts_table(preview, sum(sizes)),
+        _verdict(preview),
+        str(preview.balance) if preview.balance else None,
+        _messages_table(rows) if messages else None,
+        *_summary_texts(preview),
+    ]
+    print_answer(value, filter(None, blocks), as_json)
 
 
 def _missing_store(config: CompressorConfig) -> str | None:
@@ -286,32 +282,23 @@ def _missing_store(config: CompressorConfig) -> str | None:
         return None if store.exists() else store.location
 
 
-@dataclass(frozen=True)
-class MessageRow:
-    """A message of the transcript, and its form in the view."""
+def _message_rows(preview: Preview) -> Iterator[dict[str, Any]]:
+    """Yield each message of the transcript, and its form in the view.
 
-    index: int
-    reference: str
-    role: str
-    fate: str
-    """ "keep", "mask", "excerpt" or the reference of its summary."""
-    tokens: int
-    text: str
-    """The text that replaces a tool output, else the message's beginning."""
-
-
-def _message_rows(preview: Preview) -> Iterator[MessageRow]:
+    The fate is "keep", "mask", "excerpt" or the reference of its summary. The text is what
+    replaces a tool output, else the message's beginning.
+    """
     for index, fate in preview.fates():
         message = preview.messages[index]
         result = preview.replaced_results.get(index)
-        yield MessageRow(
-            index=index,
-            reference=preview.references[index],
-            role=str(message.get("role")),
-            fate=fate,
-            tokens=preview.message_tokens[index],
-            text=text_of(result.rendered) if result else message_line(message, 80),
-        )
+        yield {
+            "index": index,
+            "reference": preview.references[index],
+            "role": str(message.get("role")),
+            "fate": fate,
+            "tokens": preview.message_tokens[index],
+            "text": text_of(result.rendered) if result else message_line(message, 80),
+        }
 
 
 def message_line(message: Message, width: int) -> str:
@@ -320,12 +307,11 @@ def message_line(message: Message, width: int) -> str:
     return truncate_line(" ".join([*calls, text_of(message)]), width)
 
 
-def _messages_table(rows: Sequence[MessageRow]) -> Table:
-    styles = [
-        {"keep": "", "mask": "cyan", "excerpt": "cyan"}.get(row.fate, "yellow") for row in rows
-    ]
+def _messages_table(rows: Sequence[dict[str, Any]]) -> Table:
+    colours = {"keep": "", "mask": "cyan", "excerpt": "cyan"}
+    styles = [colours.get(row["fate"], "yellow") for row in rows]
     heads = ("index#", "reference", "role", "fate", "tokens#", "text")
-    return Table(heads, list(map(astuple, rows)), styles, spare=("role",))
+    return Table(heads, [list(row.values()) for row in rows], styles, spare=("role",))
 
 
 def _summary_texts(preview: Preview) -> Iterator[Block]:
@@ -339,22 +325,22 @@ def _summary_texts(preview: Preview) -> Iterator[Block]:
 
 def _size_line(preview: Preview, given: TranscriptArguments, config: CompressorConfig) -> str:
     if given.target:
-        return f"Target {number(given.target)} tokens."
+        return f"Target {given.target:,} tokens."
     budget = preview.budget
     source = options_as_flags(preview.limits.source)
     if config.model is None and config.context_window is None:
         source = "assumed; set --model or --window"
     return (
-        f"Window {number(preview.limits.window)} tokens ({source}), "
-        f"{number(budget.limit)} of them usable: compress above {number(budget.trigger)}, "
-        f"down to {number(budget.target)}."
+        f"Window {preview.limits.window:,} tokens ({source}), "
+        f"{budget.limit:,} of them usable: compress above {budget.trigger:,}, "
+        f"down to {budget.target:,}."
     )
 
 
 def _verdict(preview: Preview) -> str:
     if not preview.would_compress:
-        left = number(preview.budget.trigger - preview.tokens + preview.opening)
-        why = SKIP_WORDS.get(preview.reason, f"it fits, {left} tokens below the trigger")
+        left = preview.budget.trigger - preview.tokens + preview.opening
+        why = SKIP_WORDS.get(preview.reason, f"it fits, {left:,} tokens below the trigger")
         return f"Nothing would be done: {why}."
     outputs = f"{pluralize(preview.new_masks, 'tool output')} would be masked or cut"
     if preview.new_masks and not preview.would_write:

@@ -16,7 +16,7 @@ from ..tokens.models import prices_of
 from ..view.frame import is_framed, unframe
 from .compressing import message_line
 from .parameters import AS_JSON, command
-from .terminal import Block, Line, Table, money, number, print_answer, with_title
+from .terminal import Block, Line, Table, format_dollars, print_answer, with_title
 
 if TYPE_CHECKING:
     from .demo_agent import RecordedRequest, TurnOutcome
@@ -86,7 +86,7 @@ def _totals(outcomes: Sequence[TurnOutcome]) -> dict[str, Any]:
 def _describe_turns(turns: Iterator[TurnOutcome]) -> Iterator[Block]:
     from .demo_agent import MODEL, WINDOW
 
-    yield f"A model that takes {number(WINDOW)} tokens, on this machine. Starting ..."
+    yield f"A model that takes {WINDOW:,} tokens, on this machine. Starting ..."
     outcomes: list[TurnOutcome] = []
     for outcome in turns:
         first = 1 + sum(len(before.requests) for before in outcomes)
@@ -130,7 +130,7 @@ def picture(request: RecordedRequest, tokens: TokenCounter, width: int = WIDTH) 
     )
     left, right = (
         [
-            truncate_line(f"{name}: {number(size)} tokens, {len(messages)} messages", width),
+            truncate_line(f"{name}: {size:,} tokens, {len(messages)} messages", width),
             "\u2500" * width,
             *_list_messages(messages, tokens, width - 16),
         ]
@@ -156,35 +156,31 @@ def _list_messages(messages: Sequence[Message], tokens: TokenCounter, width: int
             headings = re.findall(r"^## ([^:(\n]+)", unframe(message), re.MULTILINE)
             lines = textwrap.wrap(", ".join(headings), width) or ["one paragraph"]
         name = "summary" if is_summary else str(message.get("role"))
-        yield f"{name:<9}{number(tokens.message(message)):>6} {lines[0]}"
+        yield f"{name:<9}{tokens.message(message):>6,} {lines[0]}"
         yield from (f"{'':<16}{line}" for line in lines[1:])
+
+
+CLOSING = """\
+{requests} requests, {refused} refused; without compression {would_be_refused} would be. \
+Compressed {masked} times by masking old tool outputs, {summarized} times by a summary \
+({summary_requests} calls to the summarizer's model). The largest request had \
+{largest_tokens:,} of {window:,} tokens.
+Wait: {seconds:.2f} s for all compressions. Prefix kept: {cached_tokens:,} of {sent_tokens:,} \
+sent tokens repeat the start of an earlier request, so a provider's cache serves them.
+Cost: nothing here. At the listed price of {model} the summaries cost {cost}, and the tokens \
+not sent would have cost {cost_saved}. The demonstration takes this model's window and \
+tokenizer; newer models cost a tenth or less.
+Next: praison-compressor compress FILE, or Agent(context=CompressorContext())."""
 
 
 def _closing_lines(outcomes: Sequence[TurnOutcome]) -> Iterator[Block]:
     check = outcomes[-1].check
     totals = _totals(outcomes)
-    figures = {name: number(n) if isinstance(n, int) else n for name, n in totals.items()}
     where = "what was sent still held it"
     if not check["in_view"]:
         where = f"what was sent no longer held it, the agent found it with {check['found_by']}"
     right = "that is what the log says" if check["right"] else "the log says otherwise"
     yield Line(f"The answer: {where}; {right}.", "green" if check["right"] else "red")
     yield ""
-    yield (
-        "{requests} requests, {refused} refused; without compression {would_be_refused} would be. "
-        "Compressed {masked} times by masking old tool outputs, {summarized} times by "
-        "a summary ({summary_requests} calls to the summarizer's model). The largest request had "
-        "{largest_tokens} of {window} tokens."
-    ).format(**figures)
-    yield (
-        f"Wait: {totals['seconds']:.2f} s for all compressions. Prefix kept: "
-        f"{figures['cached_tokens']} of {figures['sent_tokens']} sent tokens repeat the start of "
-        "an earlier request, so a provider's cache serves them."
-    )
-    yield (
-        f"Cost: nothing here. At the listed price of {totals['model']} the summaries cost "
-        f"{money(totals['cost'])}, and the tokens not sent would have cost "
-        f"{money(totals['cost_saved'])}. The demonstration takes this model's window and "
-        "tokenizer; newer models cost a tenth or less."
-    )
-    yield "Next: praison-compressor compress FILE, or Agent(context=CompressorContext())."
+    dollars = {name: format_dollars(totals[name]) for name in ("cost", "cost_saved")}
+    yield CLOSING.format(**{**totals, **dollars})

@@ -27,10 +27,9 @@ from .terminal import (
     FOUND_FAULT,
     Line,
     mute_log,
-    number,
     options_as_flags,
     print_answer,
-    progress_bar,
+    show_progress,
 )
 
 OK, NOTE, FAIL = "ok", "note", "fail"
@@ -64,7 +63,7 @@ def doctor(config: CompressorConfig, as_json: bool) -> None:
     $ praison-compressor doctor --window 32k
     """
     # A check's line repeats what would be logged.
-    with mute_log(), progress_bar("Checking"):
+    with mute_log(), show_progress("Checking"):
         config, sources = _effective_config(config)
         findings = {"options": sources}
         findings |= {name: run_check(name, config) for name in DOCTOR_CHECKS}
@@ -208,12 +207,10 @@ def _trial_sentence(result: Mapping[str, Any], *, keeps_steps: bool) -> str:
     steps_note = "Tool steps are kept between turns"
     if not keeps_steps:
         steps_note = "Tool steps go when a turn ends, as in the host (keep_tool_steps=False)"
-    window, trigger = number(result["window"]), number(result["trigger"])
     return (
-        f"{scope}: with model {result['model']}, above {trigger} of {window} tokens "
-        f"({result['source']}). Trial: a conversation of {number(result['tokens'])} tokens was "
-        f"sent as {number(result['sent'])}. {steps_note}"
-    )
+        "{scope}: with model {model}, above {trigger:,} of {window:,} tokens ({source}). Trial: a "
+        "conversation of {tokens:,} tokens was sent as {sent:,}. {steps_note}"
+    ).format(scope=scope, steps_note=steps_note, **result)
 
 
 def _run_trial(config: CompressorConfig) -> Any:
@@ -252,7 +249,7 @@ def _check_tokenizer(config: CompressorConfig) -> Finding:
 
 def _check_window(config: CompressorConfig) -> Finding:
     limits = model_limits(config.model, config.context_window)
-    window = f"{number(limits.window)} tokens ({limits.source})"
+    window = f"{limits.window:,} tokens ({limits.source})"
     if limits.guessed:
         return Finding(NOTE, window, "set context_window" if config.model else _NAME_IT)
     return Finding(OK, window)

@@ -37,12 +37,11 @@ from .report_data import ReportData, data_of_session, data_of_transcript
 from .store_commands import tree_rows
 from .terminal import (
     Unusable,
+    format_dollars,
     load_transcript,
-    money,
     mute_log,
-    number,
     print_answer,
-    progress_bar,
+    show_progress,
     undone_note,
     write_text,
 )
@@ -123,7 +122,7 @@ def _replay_file(path: str, conversation: int | None, config: CompressorConfig) 
     # Not the user's store: a report leaves no session behind.
     compressor = ContextCompressor(with_guessed_window(config), store=MemoryStore())
     messages = load_transcript(path, conversation)
-    with progress_bar("Sending it as it grew"):
+    with show_progress("Sending it as it grew"):
         return data_of_transcript(messages, compressor, title=Path(path).name)
 
 
@@ -153,8 +152,9 @@ def render(data: ReportData) -> str:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    filters = (clean, money, number, pluralize, share, undone_note, utc_time)
+    filters = (clean, format_dollars, format_share, pluralize, undone_note, utc_time)
     environment.filters |= {function.__name__: function for function in filters}
+    environment.filters["thousands"] = "{:,}".format
     return environment.from_string(_page_file("page.html")).render(
         data=data,
         last=data.last,
@@ -186,6 +186,6 @@ def _columns(data: ReportData) -> dict[str, Any]:
     }
 
 
-def share(part: int, whole: int) -> str:
+def format_share(part: int, whole: int) -> str:
     """Return a part of the whole in percent."""
     return f"{100 * part / whole:.0f} %" if whole else "-"

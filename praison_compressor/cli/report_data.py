@@ -316,12 +316,9 @@ def _transcript_lengths(
 
     A segment is left out if one of its originals was edited since.
     """
-    first: dict[str, int] = {}  # by digest
-    for index, message in enumerate(messages):
-        first.setdefault(content_digest(message), index)
+    digests = set(map(content_digest, messages))
     length = 0
     for card in cards:
-        indices = [first.get(content_digest(message), -1) for message in card.messages]
-        if indices and min(indices) >= 0:
-            length = max(length, card.segment.transcript_length, max(indices) + 1)
+        if card.messages and digests.issuperset(map(content_digest, card.messages)):
+            length = max(length, card.segment.transcript_length)
             yield length, card

@@ -38,7 +38,6 @@ from .terminal import (
     Table,
     Unusable,
     load_transcript,
-    number,
     print_answer,
     print_complaint,
     undone_note,
@@ -63,7 +62,7 @@ def _sessions_table(infos: Iterable[SessionInfo]) -> Table:
         (
             info.id,
             info.parent_id,
-            f"{number(info.compressions)}{undone_note(info.undone)}",
+            f"{info.compressions:,}{undone_note(info.undone)}",
             utc_time(info.updated) or "-",
         )
         for info in infos

@@ -111,6 +111,11 @@ def test_a_remedy_names_options_of_the_command_line(file, run):
     assert "(--set head_tokens=" in seen
 
 
+def test_a_file_named_as_an_option_is_no_option(run):
+    """An error repeats a file's name although the library has an option of that name."""
+    assert "target_tokens: No such file" in run("compress", "target_tokens").err
+
+
 # ---------------------------------------------------------------- what is accepted
 
 

@@ -104,8 +104,8 @@ class Terminal(io.StringIO):
     [(Terminal(), 2.1, True), (Terminal(), 1.9, False), (io.StringIO(), 2.1, False)],
     ids=["terminal", "short", "pipe"],
 )
-def test_a_long_wait_has_a_bar_in_a_terminal(stream, seconds, drawn, monkeypatch):
-    """A bar is drawn in a terminal after two seconds, and never in a pipe."""
+def test_a_long_wait_is_shown_in_a_terminal(stream, seconds, drawn, monkeypatch):
+    """A wait of over two seconds is shown in a terminal, and never in a pipe."""
 
     def timer(wait, draw):
         """Return a timer of a wait that takes `seconds`."""
@@ -115,7 +115,7 @@ def test_a_long_wait_has_a_bar_in_a_terminal(stream, seconds, drawn, monkeypatch
     monkeypatch.setattr(threading, "Timer", timer)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", stream)
-    with terminal.progress_bar("Counting tokens"):
+    with terminal.show_progress("Counting tokens"):
         pass
     assert ("Counting tokens" in stream.getvalue()) == drawn
 
