@@ -18,7 +18,7 @@ from tests.helpers.transcripts import audit, find_repairs, step
 
 
 def test_each_commands_example_works(run, file):
-    """Each command's help ends with an example that runs and prints numbers for people."""
+    """The example that ends each command's help prints a readable answer."""
     Path("talk.jsonl").write_bytes(file.read_bytes())
     store = ("--window", 8_000, "--session", "audit", "--store", "ledger.db")
     assert run("compress", file, *store).code == 0
@@ -38,7 +38,7 @@ def test_the_version_is_printed(run):
 
 
 def test_help_fits_the_terminal(run, monkeypatch):
-    """Help has no frames and is as wide as the terminal."""
+    """Help is plain lines within the terminal's width."""
     monkeypatch.setenv("COLUMNS", "60")
     shown = run("compress", "--help").out
     assert ("[OPTIONS] FILE\n" in shown, "│" in shown) == (True, False)
@@ -46,7 +46,7 @@ def test_help_fits_the_terminal(run, monkeypatch):
 
 
 def test_a_misspelled_command_is_answered_with_the_nearest_one(run):
-    """The error is one line with the nearest command, or how to list all commands."""
+    """An unknown command is answered by one line with a way on."""
     for name in commands():
         wrong = name[0] + name[2:]
         done = run(wrong, "x")
@@ -95,7 +95,7 @@ def test_any_option_of_the_configuration_is_set(file, run):
     ],
 )
 def test_a_wrong_option_is_named(given, said, file, run):
-    """A wrong option ends with code 2 and an error that names what was expected."""
+    """A wrong option is refused by an error that names what was expected."""
     refused = run("compress", file, *given)
     assert (refused.code, refused.out, said in refused.err) == (2, "", True), refused.err
     assert "Traceback" not in refused.err
@@ -177,7 +177,7 @@ def test_a_file_without_a_transcript_is_one_line_and_exit_code_2(name, tmp_path,
 
 
 def test_odd_names_and_paths_are_one_line(file, view, run):
-    """An odd name or path gives one line on stderr and the documented exit code."""
+    """An odd name or path is refused in one line with the documented exit code."""
     for code, command in (
         (2, ("compress", "missing.json")),
         (2, ("compress", "/")),
@@ -196,17 +196,18 @@ def test_odd_names_and_paths_are_one_line(file, view, run):
 
 
 def test_the_table_has_a_row_for_each_part(file, run):
-    """The table has a row for each part, and the total."""
+    """The table's rows are the parts and their total."""
     shown = run("compress", file, "--window", 8_000).out
     for word in ("head", "summary s1", "tail", "tokens", "after", "total", "% saved"):
         assert word in shown
+    assert "summarized now (static)" in shown
     assert "Method: static (no model was given" in shown
     assert ("\x1b" in shown, "│" in shown) == (False, False)
     assert shown.splitlines()[0].split()[0] == "part"  # one line a row, for a program
 
 
 def test_the_parts_add_up_to_the_librarys_view(file, run):
-    """Every message is in one part, and the parts add up to the library's view."""
+    """The parts add up to the library's view."""
     done = run("compress", file, "--window", 8_000, "--json").json
     compressor = ContextCompressor(CompressorConfig(context_window=8_000))
     assert done["messages"] == compressor.compress_sync(audit()).messages
@@ -232,7 +233,7 @@ def test_the_view_is_written_valid_in_both_formats(file, tmp_path, run):
 
 
 def test_a_transcript_that_fits_is_left_alone(file, run):
-    """A transcript that fits is returned as it is, with the way to ask for less."""
+    """A transcript that fits stays as it is without `--force`."""
     done = run("compress", file)
     assert done.code == 0
     assert "it fits" in done.out
@@ -261,7 +262,7 @@ def test_a_failed_models_reason_is_printed_once(file, run, writer, provider):
 
 
 def test_inspect_promises_what_compress_does(file, run):
-    """`inspect` shows the parts that `compress` makes, with a reason for each."""
+    """`inspect` shows the parts that `compress` makes."""
     for given in ("--window 8000", "--target 2000", "--window 8000 --keep-tokens 900"):
         options = given.split()
         said = run("inspect", file, *options, "--json").json["parts"]
@@ -273,23 +274,31 @@ def test_inspect_promises_what_compress_does(file, run):
             then["tokens_after"] <= now["tokens_after"]
             for now, then in zip(said, done, strict=True)
         )
+
+
+def test_inspect_says_what_becomes_of_each_message(file, run):
+    """`inspect --messages` has a reason for each part of the messages."""
     done = run("inspect", file, "--window", 8_000, "--messages")
     assert done.code == 0
     assert "kept: system prompt" in done.out
     found = run("inspect", file, "--window", 8_000, "--json").json
     assert [message["index"] for message in found["messages"]] == list(range(len(audit())))
+
+
+def test_inspect_leaves_a_transcript_that_fits(file, run):
+    """`inspect` says once that nothing would be done."""
     assert run("inspect", file).out.count("Nothing would be done") == 1
 
 
 def test_inspect_counts_a_summary_and_a_cut_output(file, run):
-    """`inspect` counts the summaries to be written, and the outputs that are cut."""
+    """`inspect` counts what `compress` would replace."""
     file.write_text(json.dumps([*audit(), *step("c", "a long line of a ledger\n" * 500)]))
     out = run("inspect", file, "--window", 8_000, *SUMMARIZE).out
     assert "1 summary would be written. 1 tool output would be masked or cut." in out
 
 
 def test_inspect_shows_what_compressing_now_costs(file, run):
-    """`inspect` prints one line of cost and saving if the model's prices are listed."""
+    """`inspect` prices a compression if the model's prices are listed."""
     sums = r"compressing now (costs|saves) [\d.]+ \$, saves [\d.]+ \$ a request\n"
     for model, is_shown in (("claude-sonnet-4-5", True), ("unlisted-1", False)):
         out = run("inspect", file, "--window", "8k", "--model", model, "--force").out
@@ -328,7 +337,7 @@ def test_references_of_inspect_are_taken_by_compress(file, run):
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_a_narrow_terminal_keeps_every_number(columns, file, run, monkeypatch):
-    """Totals of a view and indices of messages stand in a terminal of any width."""
+    """A table keeps its numbers in a terminal of any width."""
     given = ("inspect", file, "--window", "8k", "--messages")
     found = run(*given, "--json").json
     for name, value in {"COLUMNS": columns, "FORCE_COLOR": 1, "TERM": "xterm"}.items():
@@ -341,17 +350,21 @@ def test_a_narrow_terminal_keeps_every_number(columns, file, run, monkeypatch):
     assert {str(index) for index in range(121)} <= rows.keys()
 
 
-def test_a_size_that_was_asked_for_is_no_window(file, run):
-    """`--target` is named as such, and a small window as a window."""
-    assert run("inspect", file, "--target", "1k").out.startswith("Target 1,000 tokens.\n")
-    small = run("inspect", file, "--window", "1k").out
-    assert small.startswith("Window 1,000 tokens (--window), 747 of them usable: ")
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--target", "Target 1,000 tokens.\n"),
+        ("--window", "Window 1,000 tokens (--window), 747 of them usable: "),
+    ],
+)
+def test_a_size_is_named_by_its_option(option, said, file, run):
+    """`inspect` names a size by the option that set it."""
+    assert run("inspect", file, option, "1k").out.startswith(said)
 
 
 def test_compress_says_where_the_view_is(file, run):
-    """The output says how the summary was written, and where the view is."""
+    """The output ends with the place of the view."""
     alone = run("compress", file, "--window", "8k").out
-    assert "summarized now (static)" in alone
     assert alone.endswith("\nView written nowhere; --out FILE writes it.\n")
     written = run("compress", file, "--window", "8k", "--out", "view.json").out
     assert written.endswith("\nView written to view.json.\n")
@@ -365,7 +378,7 @@ def test_a_view_is_only_its_owners(file, run):
 
 
 def test_a_named_session_says_where_it_is_kept(file, run, monkeypatch):
-    """`compress` says where a session is stored, or that it is not."""
+    """`compress` says where it keeps a session."""
     given = ("compress", file, "--window", "8k", "--session", "own")
     assert "Kept as session own.\n" in run(*given).out
     assert [info["id"] for info in run("sessions", "--json").json] == ["own"]

@@ -46,7 +46,7 @@ def no_network(monkeypatch):
 
 
 def test_the_demo_needs_no_network_and_leaves_no_trace(run, no_network, tmp_path):
-    """The demo looks up no name, and leaves no file, patch or variable."""
+    """The demo has no effect outside itself."""
     before = dict(os.environ)
     assert run("demo").code == 0
     assert no_network == []
@@ -65,7 +65,7 @@ def demo(tmp_path_factory):
 
 
 def test_the_demos_agent_finds_a_fact_that_its_view_lacks(demo):
-    """The demo's agent outgrows its window and finds the answer in its archive."""
+    """The demo's agent finds in its archive what its view has lost."""
     turns = demo["turns"]
     requests = [request for turn in turns for request in turn["requests"]]
     assert {request["refused"] for request in requests} == {None}
@@ -84,7 +84,7 @@ def test_the_demos_agent_finds_a_fact_that_its_view_lacks(demo):
 
 
 def test_the_demos_totals_show_the_saving(demo):
-    """The demo's totals have summaries, saved money and cached tokens, counted exactly."""
+    """The demo's totals show a saving in exact counts."""
     assert TokenCounter(MODEL).exact
     totals = demo["totals"]
     assert totals["summary_requests"] > 0
@@ -106,7 +106,7 @@ def test_the_demos_picture_fits_the_terminal(columns):
 
 
 def test_doctor_tries_each_thing(run, tmp_path, provider):
-    """`doctor` tries each part of a working installation, and changes nothing."""
+    """`doctor` tries each part of a working installation without changing it."""
     provider.answer_with(lambda asked: Reply("ready"))
     model = ("--auxiliary-model", "writer", "--set", f"auxiliary_api_base={provider.base_url}")
     given = ("--model", "gpt-4o", "--window", "8_000", "--store", "new.db", *model)
@@ -143,7 +143,7 @@ def test_doctor_hides_a_stores_password(check_store):
 
 
 def test_doctor_names_the_ledger_of_an_agents_session(check_store):
-    """`doctor` names the ledger of an agent's own session, and does not create it."""
+    """`doctor` names the ledger of an agent's own session without creating it."""
     asked = check_store()
     assert (asked.state, str(default_path()) in asked.found) == ("ok", True)
     assert not default_path().exists()
@@ -174,7 +174,7 @@ def test_doctor_fails_on_a_damaged_store(check_store):
     ],
 )
 def test_doctor_names_a_host_that_moved(monkeypatch, moved, state):
-    """`doctor` names a place of the host that is gone, as a failure or a note."""
+    """`doctor` reports a missing name of the host by its severity."""
     monkeypatch.delattr(f"praisonaiagents.{moved}")
     found = checks.run_check("host", CompressorConfig())
     assert (found.state, moved.rpartition(".")[2] in found.found) == (state, True)

@@ -25,7 +25,7 @@ EVIL = (
 
 
 def test_a_sessions_bill_is_shown_after_a_restart(run, tmp_path):
-    """`bill` and `report` show input, cached input, money, and the same without us."""
+    """After a restart `bill`, `report` and the page show a session's bill."""
     store = open_store(f"sqlite:///{tmp_path / 'ledger.db'}")
     ours = ContextCompressor(CompressorConfig(model="gpt-4o"), store=store)
     ours.compress_sync(audit(2), session_id="paid")
@@ -44,7 +44,7 @@ def test_a_sessions_bill_is_shown_after_a_restart(run, tmp_path):
 
 
 def test_the_page_counts_requests_and_summaries_as_the_bill(host, run, tmp_path):
-    """One count of an agent's session: the system prompt and the last answer are no requests."""
+    """The page and the bill count an agent's requests alike."""
     made = agent(host, OPENAI, context(host, store_url=str(tmp_path / "ledger.db")))
     chat(made, OUTGROWING)
     made.context_compressor.save()
@@ -165,21 +165,27 @@ def test_each_compression_cuts_the_view(long):
 
 
 def test_what_was_not_sent_is_priced(long):
-    """Tokens not sent are the difference of transcripts and views, at the listed price."""
+    """Tokens that were not sent have the listed price."""
     assert long.tokens_not_sent == sum(point.whole - point.view for point in long.points)
     assert long.dollars_not_paid == pytest.approx(long.tokens_not_sent * long.price)
     assert "at the listed price" in Page(render(long)).text
 
 
 def test_each_summary_has_a_card(long):
-    """Each summary has its text, request and originals, and those in the view come first."""
+    """Each summary has its text, its request and its originals."""
+    text = Page(render(long)).text
+    standing = [card for card in long.cards if card.is_in_view]
+    assert all(len([*card.originals()]) == len(card.segment.run) > 0 for card in standing)
+    assert all(card.text.splitlines()[0] in text for card in long.cards)
+    assert all(f"at request {long.epoch_requests[card.epoch]}" in text for card in long.cards)
+
+
+def test_summaries_of_the_view_come_first(long):
+    """Summaries in the view come before those folded into later ones."""
     text = Page(render(long)).text
     standing = [card for card in long.cards if card.is_in_view]
     assert 0 < len(standing) < len(long.cards)
-    assert all(len([*card.originals()]) == len(card.segment.run) > 0 for card in standing)
-    assert all(card.text.splitlines()[0] in text for card in long.cards)
     assert text.index(standing[0].text.splitlines()[0]) < text.index("folded into later ones")
-    assert all(f"at request {long.epoch_requests[card.epoch]}" in text for card in long.cards)
 
 
 def test_window_and_trigger_are_drawn_where_they_are_known():
@@ -193,7 +199,7 @@ def test_window_and_trigger_are_drawn_where_they_are_known():
 
 
 def test_the_page_shows_the_compression_to_come():
-    """The page shows the next compression with references, tokens and text, if it gains."""
+    """The page previews the next compression if it gains."""
     data = lived(audit())
     (part,) = [part for part in data.next.parts if part.to_write]
     page = render(data)
@@ -207,7 +213,7 @@ BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 
 @pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
 def test_a_browser_draws_both_panels(tmp_path):
-    """A browser draws two charts, and its console has no error."""
+    """A browser draws two charts without an error."""
     page = tmp_path / "page.html"
     page.write_text(render(lived(audit())), encoding="utf-8")
     options = ("--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}")
@@ -232,7 +238,7 @@ def test_report_writes_a_transcripts_page(file, page, run):
 
 
 def test_report_prints_a_page(file, run):
-    """`--out -` prints the page, and the summary to stderr."""
+    """`--out -` prints the page alone to stdout."""
     printed = run("report", file, "--window", 8_000, "--out", "-")
     assert (printed.code, printed.out[:15]) == (0, "<!doctype html>")
     assert "compression" in printed.err
@@ -250,7 +256,7 @@ def test_report_writes_a_sessions_family(view, page, run, tmp_path):
 
 
 def test_forgotten_words_are_not_on_the_page(view, page, run):
-    """Forgotten words are not on the page, which says so."""
+    """The page says "forgotten" in place of forgotten words."""
     digests = [hit["digest"] for hit in run("search", "FACT-3", "--json").json]
     assert {run("forget", digest, "--yes").code for digest in digests} == {0}
     assert run("report", SESSION, "--out", page).code == 0
@@ -260,7 +266,7 @@ def test_forgotten_words_are_not_on_the_page(view, page, run):
 
 
 def test_a_store_that_has_only_what_was_compressed_says_so(tmp_path):
-    """Without the whole transcript the page has summaries and no chart."""
+    """Without the whole transcript the page has only summaries."""
     ours = made(store_url=f"sqlite:///{tmp_path / 'ledger.db'}")
     ours.compress_sync(audit(40), session_id=SESSION)
     assert ours.save(audit(40)[:3], session_id=SESSION)

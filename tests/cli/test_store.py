@@ -70,21 +70,28 @@ def test_a_page_says_what_was_undone(run, undone, tmp_path):
     assert "Undone compressions are not drawn" in page
 
 
-def test_a_list_without_sessions_says_what_to_do(run, request):
-    """An empty list says how a session is stored, or which namespaces have some."""
+def test_a_missing_store_says_how_one_is_made(run):
+    """The error of a missing store says how a session is stored."""
     empty = run("sessions")
     assert empty.code == 4
     assert "compress FILE --store URL --session ID" in empty.err
     assert "CompressorContext(store_url=...)" in empty.err
-    request.getfixturevalue("view")
+
+
+def test_an_empty_namespace_names_the_others(run, view):
+    """An empty list names the namespaces that have sessions."""
     elsewhere = run("sessions", "--namespace", "nobody's")
     assert "exist in: default (--namespace NAME)" in elsewhere.out
+
+
+def test_an_unreachable_store_shows_no_password(run):
+    """The error of an unreachable store has no password."""
     away = run("sessions", "--store", "postgresql://user:secret@127.0.0.1:1/db")
     assert (away.code, "secret" in away.err + away.out) == (4, False)
 
 
 def test_compressed_messages_can_be_read_and_searched(run, view):
-    """Segments, their originals and the words in them are found in the store."""
+    """Every message of a stored session is found."""
     rows = run("show", SESSION, "--json").json
     assert sum(len(row["run"]) for row in rows) > 0
     assert "originals" in run("show", SESSION, "s1", "--full").out
@@ -93,16 +100,25 @@ def test_compressed_messages_can_be_read_and_searched(run, view):
             assert run("search", words, *where, "--json").json[0]["session_id"] == SESSION
     assert "FACT-3" in run("search", "FACT-3").out
     assert run("search", "zebra crossing").out == "Nothing found.\n"
-    for empty in ("", " ?! "):
-        assert (run("search", empty).code, run("search", empty).out) == (2, "")
+
+
+@pytest.mark.parametrize("empty", ["", " ?! "])
+def test_a_search_without_words_is_refused(run, view, empty):
+    """A search without words is refused."""
+    done = run("search", empty)
+    assert (done.code, done.out) == (2, "")
 
 
 def test_search_answers_as_the_agents_tool(run, ours):
-    """`search` prints what the agent's tool answers, and messages not yet compressed."""
+    """`search` prints what the agent's tool answers."""
     found = run("search", "FACT-3").out
     by_tool = ours.recall_tools(SESSION)[0]("FACT-3", limit=10, tokens=2_000)
     assert found.startswith(f"{SESSION}\n{by_tool.rpartition('(')[0]}")
     assert re.findall(r"FACT-\d+", found) == ["FACT-3"]  # no part of another name
+
+
+def test_search_finds_a_message_that_was_not_compressed(run, view):
+    """`search` marks a message that was not compressed."""
     assert run("search", "FACT-29", "--json").json[0]["reference"] is None
     assert "(not compressed)" in run("search", "FACT-29").out
 
@@ -179,7 +195,7 @@ def test_a_kept_message_is_listed(run, masked):
 
 
 def test_a_wrong_reference_is_one_line_and_exit_code_2(run, view):
-    """A wrong reference gives one line: what exists, or how references are written."""
+    """A wrong reference is answered in one line by what would be right."""
     for wrong in ("s99", "s0", "s1.9999", "s1.0", "s1.5-3", "14", "[14]", "sha256:1f", ""):
         done = run("show", SESSION, wrong)
         assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
@@ -222,6 +238,7 @@ def test_a_damaged_ledger_does_not_verify(run, view, tmp_path):
     damaged = run("verify", "--json")
     assert damaged.code == 1
     assert damaged.json["faults"]
+    assert run("verify").code == 1
 
 
 def test_another_namespace_has_no_session(run, view):
@@ -257,7 +274,7 @@ def test_a_forgotten_session_is_not_listed(run, view):
 
 
 def test_a_forgotten_session_is_an_error(run, view):
-    """After `forget`, commands that read messages exit with code 4 and say "forgotten"."""
+    """After `forget`, reading the session's messages is a "forgotten" error of code 4."""
     assert run("forget", SESSION, "--yes").code == 0
     for command in (*NAMED[2:], ("bill", SESSION), ("report", SESSION), SEARCHED):
         done = run(*command)
@@ -268,7 +285,7 @@ def test_a_forgotten_session_is_an_error(run, view):
 
 
 def test_forget_asks_only_about_what_is_there(run, view):
-    """`forget` refuses an unknown name before it asks, and names the nearest."""
+    """`forget` refuses an unknown name before it asks."""
     missing = run("forget", "audit")
     assert (missing.code, "did you mean 'audit-1'?" in missing.err) == (4, True)
     assert (run("forget", "sha256:" + "0" * 64).code, "Erase" in missing.err) == (4, False)
@@ -283,7 +300,7 @@ main()
 
 
 def test_forget_needs_no_host(run, view, tmp_path):
-    """With a moved host `forget` erases, and says that it did not look into the host."""
+    """Without the host `forget` erases all but the host's sessions."""
     words = ("forget", SESSION, "--yes", "--store", tmp_path / "ledger.db")
     script = ("-c", WITHOUT_A_NAME_OF_THE_HOST, *map(str, words))
     done = python(*script, folder=tmp_path, environment=own_environment())
@@ -295,7 +312,7 @@ def test_forget_needs_no_host(run, view, tmp_path):
 
 @pytest.mark.parametrize("malformed", ["sha256:zz", "sha256:1f", "sha256:"])
 def test_forget_refuses_a_malformed_digest(run, view, malformed):
-    """A malformed digest gives code 2 and the expected form."""
+    """A malformed digest is refused with the expected form."""
     done = run("forget", malformed, "--yes")
     assert (done.code, len(done.err.splitlines())) == (2, 1)
     assert "expected sha256: and 64 hexadecimal digits" in done.err
@@ -321,7 +338,7 @@ SEARCHED = ("search", "FACT-3", "--session", SESSION)
 
 
 def test_a_session_that_is_not_there_is_exit_code_4(run, view):
-    """An unknown session gives one line and code 4, and is not created."""
+    """Every command refuses an unknown session instead of creating it."""
     for command in (*NAMED, ("report", SESSION)):
         missing = run(*("nobody" if word == SESSION else word for word in command))
         assert (missing.code, missing.out, len(missing.err.splitlines())) == (4, "", 1), command
@@ -330,7 +347,7 @@ def test_a_session_that_is_not_there_is_exit_code_4(run, view):
 
 
 def test_reading_leaves_no_trace(run, tmp_path):
-    """A missing store or a foreign database is an error, and stays as it is."""
+    """A missing store or a foreign database is refused untouched."""
     with closing(sqlite3.connect("photos.db")) as theirs:
         theirs.execute("CREATE TABLE photos (name)")
     before = {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")}
@@ -417,6 +434,7 @@ def other(run, file):
 def test_restore_counts_redacted_secrets(run, other):
     """`restore` counts the secrets that the ledger redacted."""
     whole = ("restore", "other", "--store", "other.db", "--out", "whole.json")
+    assert "1 secret redacted" in run(*whole).out
     found = run(*whole, "--json").json["differences"]
     assert found == ["1 secret redacted: the ledger never held more"]
 
@@ -430,7 +448,7 @@ def test_restore_counts_the_summaries_of_another_ledger(run, view, other):
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("colour", [{}, {"FORCE_COLOR": "1", "TERM": "xterm"}])
 def test_a_pipe_that_closes_is_no_error(run, view, colour, unbuffered):
-    """`show ... | head` ends with code 0 and prints no error."""
+    """`show ... | head` succeeds silently."""
     command = [sys.executable, "-m", "praison_compressor", "show", SESSION, "s1", "--full"]
     pipe, environment = subprocess.PIPE, {**os.environ, "PYTHONUNBUFFERED": unbuffered, **colour}
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment) as piped:

@@ -6,7 +6,6 @@ import re
 import sys
 import threading
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -38,7 +37,7 @@ ALLOWED = {"\n", "\t"}
 
 @given(st.text())
 def test_any_text_is_clean_after_cleaning(text):
-    """Cleaning is idempotent, and a cleaned text can be encoded."""
+    """A cleaned text needs no more cleaning to be printed."""
     left = clean(text)
     assert clean(left) == left
     left.encode("utf-8")
@@ -72,7 +71,7 @@ def printed(monkeypatch):
 
 @pytest.mark.parametrize("columns", [60, 80, 132])
 def test_a_table_fits_a_terminal_without_breaking_a_word(columns, printed):
-    """A table has one line a row: columns go, then the last one is cut."""
+    """A list has one line a row in a terminal of any width."""
     names = ("reference", "kind", "by", "messages#", "tokens before#", "tokens after#", "begins")
     rows = [("s1 to s12", "summary, gone", "gpt-4o-mini", 12, 123_456, 1_234, "text " * 40)] * 3
     lines = printed(columns, Table(names, rows, spare=("by", "messages#", "tokens before#")))
@@ -85,7 +84,7 @@ def test_a_table_fits_a_terminal_without_breaking_a_word(columns, printed):
 
 @pytest.mark.parametrize("columns", [40, 60, 80])
 def test_a_reason_is_whole_in_a_narrow_terminal(columns, printed):
-    """A table that wraps loses no word of its last column, and no number."""
+    """A table that wraps loses nothing."""
     reason = "kept: the newest that fit (--keep-tokens=20_000); 2 messages chosen by the user"
     lines = printed(columns, Table(("part", "tokens#", "what"), [("tail", 12, reason)], wraps=True))
     assert max(map(len, lines)) <= columns
@@ -105,14 +104,27 @@ class Terminal(io.StringIO):
     ids=["terminal", "short", "pipe"],
 )
 def test_a_long_wait_is_shown_in_a_terminal(stream, seconds, drawn, monkeypatch):
-    """A wait of over two seconds is shown in a terminal, and never in a pipe."""
+    """A wait of over two seconds is shown in terminals only."""
 
-    def timer(wait, draw):
-        """Return a timer of a wait that takes `seconds`."""
-        start = draw if wait <= seconds else lambda: None
-        return SimpleNamespace(start=start, cancel=lambda: None, join=lambda: None)
+    class Timer:
+        """A timer of a wait that takes `seconds`; `join` waits for the rest."""
 
-    monkeypatch.setattr(threading, "Timer", timer)
+        def __init__(self, wait, draw):
+            self.draws = [draw]
+            self.is_over = wait <= seconds
+
+        def start(self):
+            if self.is_over:
+                self.draws.pop()()
+
+        def cancel(self):
+            self.draws.clear()
+
+        def join(self):
+            for draw in self.draws:
+                draw()
+
+    monkeypatch.setattr(threading, "Timer", Timer)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", stream)
     with terminal.show_progress("Counting tokens"):
@@ -143,7 +155,7 @@ def test_commands_show_hostile_transcripts_harmlessly(run, hostile):
 
 
 def test_a_transcript_that_is_written_is_harmless_and_the_same(run, hostile):
-    """A written transcript escapes control characters and loses none."""
+    """A written transcript keeps control characters as escapes."""
     # With half a character in it all would be escaped.
     hostile.write_text(hostile.read_text().replace(r"\ud83d", ""))
     whole = json.loads(hostile.read_text())

@@ -16,7 +16,7 @@ from tests.helpers.realtime_caller import (
 
 
 async def test_a_refused_memory_deletes_nothing_and_is_tried_again():
-    """Nothing is deleted before the memory is acknowledged, and the update is repeated."""
+    """A refused memory is sent again before anything is deleted."""
     async with conversation() as (server, agent, caller):
         await small_talk(caller, 3)
         server.refuse_next["conversation.item.create"] = 1
@@ -30,7 +30,7 @@ async def test_a_refused_memory_deletes_nothing_and_is_tried_again():
 
 
 async def test_a_refused_deletion_stops_and_is_tried_again():
-    """A refused deletion is repeated, and no item is archived twice."""
+    """A refused deletion is repeated without archiving again."""
     async with conversation() as (server, agent, caller):
         await small_talk(caller, 3)
         server.refuse_next["conversation.item.delete"] = 1
@@ -62,7 +62,7 @@ async def test_a_server_that_does_not_answer_loses_nothing():
 
 
 async def test_a_store_that_fails_deletes_nothing():
-    """Without an archive nothing leaves the server, and the fold is repeated."""
+    """Items stay on the server until a repeated fold has archived them."""
 
     class Failing(MemoryStore):
         failures = 1
@@ -88,7 +88,7 @@ async def test_a_store_that_fails_deletes_nothing():
 
 
 async def test_no_server_is_an_answer_not_an_exception():
-    """Without a server `aconnect` returns False and calls the error callbacks."""
+    """Without a server `aconnect` reports the failure instead of raising."""
     errors = []
     agent = RealtimeAgent(url="ws://127.0.0.1:9/v1/realtime", verbose=False, **SMALL)
     agent.on_error(errors.append)
@@ -100,7 +100,7 @@ async def test_no_server_is_an_answer_not_an_exception():
 
 @pytest.mark.parametrize("delta", ["abc", "%%%%", "Gespräch", 5])
 async def test_audio_that_is_no_base64_is_skipped_and_reported(delta, caplog):
-    """Invalid audio is skipped and reported, and the next turn is answered."""
+    """Invalid audio is reported without ending the conversation."""
     async with conversation() as (server, agent, caller):
         await server.now.send("response.output_audio.delta", delta=delta)
         await until(lambda: caller.errors)
@@ -123,7 +123,7 @@ async def test_audio_that_is_no_base64_is_skipped_and_reported(delta, caplog):
     ],
 )
 async def test_a_frame_that_is_no_event_ends_no_connection(frame, logged, caplog):
-    """The frame is skipped and logged, and the same connection answers the next turn."""
+    """The frame is logged without ending the connection."""
     async with conversation() as (server, _agent, caller):
         await server.now.socket.send_str(frame)
         assert await caller.turn("Hello") == "All right, go on."

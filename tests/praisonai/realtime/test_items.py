@@ -152,7 +152,7 @@ def test_only_words_that_were_heard_remain(late, left):
     ],
 )
 def test_marks_that_cannot_work_are_refused(wrong):
-    """`trigger_items` must be above `max_history_items`, and neither is given alone."""
+    """Marks are refused unless `trigger_items` exceeds a positive `max_history_items`."""
     with pytest.raises(ConfigError):
         Marks(**wrong)
 
@@ -183,7 +183,7 @@ def conversations(draw: Any) -> Any:
 @settings(max_examples=60)
 @given(conversations(), st.integers(1, 12), st.integers(1, 12))
 def test_a_fold_takes_the_old_and_splits_nothing(items, low, more):
-    """A fold takes final items before the newest `max_history_items`, calls with outputs."""
+    """A fold takes whole, final items before the newest `max_history_items`."""
     marks = Marks(low, low + more)
     window = items.live()
     chosen = choose_items(items, marks)

@@ -86,7 +86,7 @@ async def test_the_memory_comes_first_and_deletions_one_by_one():
 
 
 async def test_the_memory_quotes_then_summarizes_and_verifies():
-    """The memory stays within its share, and each summary is an entry of the ledger."""
+    """A memory that outgrows its share becomes verified entries of the ledger."""
     sizes = []
     async with conversation(config=TIGHT) as (server, agent, caller):
         for number in range(20):
@@ -102,7 +102,7 @@ async def test_the_memory_quotes_then_summarizes_and_verifies():
 
 
 async def test_the_memory_is_data():
-    """Reasoning is stripped, and no text closes the memory's frame."""
+    """A hostile summary stays data within the memory's frame."""
 
     async def hostile(messages):
         return (
@@ -123,7 +123,7 @@ async def test_the_memory_is_data():
 
 
 async def test_the_conversation_goes_on_while_a_summary_is_written():
-    """Turns are answered during a summary, and only one summary is written."""
+    """Turns are answered while the only summary is written."""
     slow = Slow()
     heard = []
     async with conversation(summarizer=slow, config=TIGHT) as (server, agent, caller):
@@ -143,7 +143,7 @@ async def test_the_conversation_goes_on_while_a_summary_is_written():
 
 
 async def test_a_fold_is_cancelled_at_disconnect():
-    """A disconnect cancels the summarizer's call, and nothing changes."""
+    """A disconnect cancels a fold without effect."""
     slow = Slow()
     async with conversation(summarizer=slow, config=TIGHT) as (_, agent, caller):
         await facts_until(caller, lambda: slow.running)
