@@ -59,7 +59,7 @@ class _Group(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Return the named command; suggest the nearest for an unknown one."""
-        if args[0] not in COMMAND_MODULES:
+        if args[0] not in COMMAND_MODULES and not ctx.resilient_parsing:  # a shell completes
             nearest = nearest_name(args[0], COMMAND_MODULES)
             hint = f"did you mean {nearest}?" if nearest else f"{PROGRAM} -h lists the commands"
             raise Unusable(f"no command {args[0]}; {hint}")

@@ -80,12 +80,8 @@ def report(
     target = "" if out == "-" else f"Written to {out}; "
     compressions = f"{pluralize(data.compressions, 'compression')}{undone_note(data.undone)}"
     lines = [f"{target}{compressions}", *data.bill_lines]
-    value = {"out": out, **_report_json(data)}
-    print_answer(value, lines, as_json, file=sys.stderr if out == "-" else None)
-
-
-def _report_json(data: ReportData) -> dict[str, Any]:
-    return {
+    value = {
+        "out": out,
         "requests": data.requests,
         "compressions": data.compressions,
         "undone": data.undone,
@@ -96,6 +92,7 @@ def _report_json(data: ReportData) -> dict[str, Any]:
         "tokens_not_sent": data.tokens_not_sent,
         "bill": asdict(data.bill),
     }
+    print_answer(value, lines, as_json, file=sys.stderr if out == "-" else None)
 
 
 @command

@@ -269,44 +269,34 @@ def _with_points(data: ReportData, messages: Sequence[Message], tokens: TokenCou
     if written and written[-1][0] > max(requests.values()):
         # Compressed after the last answer: one more request shows it.
         requests[max(requests) + 1] = len(messages)
-    by_request = _cards_by_request(requests, written)
+    numbers, ends = list(requests), list(requests.values())
+    new_cards: dict[int, list[Card]] = {number: [] for number in numbers}
+    for length, card in written:
+        new_cards[numbers[bisect_left(ends, length)]].append(card)
     return replace(
         data,
         messages=len(messages),
         tokens=whole[-1],
-        points=tuple(_points(requests, by_request, whole, tokens)),
-        epoch_requests={
-            card.epoch: request for request in reversed(requests) for card in by_request[request]
-        },
+        points=tuple(_points(requests, new_cards, whole, tokens)),
+        epoch_requests={card.epoch: n for n in reversed(numbers) for card in new_cards[n]},
     )
-
-
-def _cards_by_request(
-    requests: Mapping[int, int], written: Sequence[tuple[int, Card]]
-) -> dict[int, list[Card]]:
-    """Return the segments that are new in each request."""
-    numbers, ends = list(requests), list(requests.values())
-    by_request: dict[int, list[Card]] = {number: [] for number in numbers}
-    for length, card in written:
-        by_request[numbers[bisect_left(ends, length)]].append(card)
-    return by_request
 
 
 def _points(
     requests: Mapping[int, int],
-    by_request: Mapping[int, Sequence[Card]],
+    new_cards: Mapping[int, Sequence[Card]],
     whole: Sequence[int],
     tokens: TokenCounter,
 ) -> Iterator[Point]:
     """Yield each request's point; `whole` has the transcript's tokens by length."""
     saved: dict[frozenset[str], int] = {}
     for request, end in requests.items():
-        for card in by_request[request]:
+        for card in new_cards[request]:
             run = frozenset(card.segment.run)
             saved = {other: size for other, size in saved.items() if not other <= run}
             saved[run] = sum(map(tokens.message, card.messages)) - card.segment.tokens
         view = whole[end] - sum(saved.values())
-        yield Point(request, end, whole[end], view, bool(by_request[request]))
+        yield Point(request, end, whole[end], view, bool(new_cards[request]))
 
 
 def _transcript_lengths(

@@ -55,12 +55,16 @@ def test_a_misspelled_command_is_answered_with_the_nearest_one(run):
     assert "praison-compressor -h lists the commands" in run("fly").err
 
 
-def test_a_shell_completes_commands(run, monkeypatch):
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [("se", "plain,sessions\nplain,search\n"), ("fly --", "plain,--version\nplain,--help\n")],
+)
+def test_a_shell_completes_commands(typed, completed, run, monkeypatch):
     """The documented line of a shell's start-up file completes names."""
-    words = {"COMP_WORDS": "praison-compressor se", "COMP_CWORD": "1"}
+    words = {"COMP_WORDS": f"praison-compressor {typed}", "COMP_CWORD": str(len(typed.split()))}
     for name, value in {**words, "_PRAISON_COMPRESSOR_COMPLETE": "bash_complete"}.items():
         monkeypatch.setenv(name, value)
-    assert run().out == "plain,sessions\nplain,search\n"
+    assert run()[1:] == (completed, "")
 
 
 def test_any_option_of_the_configuration_is_set(file, run):

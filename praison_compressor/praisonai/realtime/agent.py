@@ -20,7 +20,7 @@ from ...events import Listener
 from ...ledger.segments import Segment
 from ...ledger.stores import Store
 from .folding import Folding, Marks
-from .items import AUDIO_DELTA, TEXT_DELTA, Items, ServerEvent, bytes_per_ms
+from .items import AUDIO_DELTA, TEXT_DELTA, TRUNCATED, Items, ServerEvent
 from .voice_memory import VoiceMemory, memory_options
 
 logger = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         )
         self.store = engine.store
         self._memory = VoiceMemory(engine, self.session_id)
-        items = Items(bytes_per_ms(self._realtime_config.output_audio_format))
+        items = Items(self._realtime_config.output_audio_format)
         self._folding = Folding(
             items, self._memory, self.marks, self._transmit, ack_timeout_seconds
         )
@@ -220,14 +220,9 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
 
         The user interrupted there: later words are not remembered.
         """
-        self._folding.interrupt(item_id, float(audio_end_ms))
-        event = {
-            "type": "conversation.item.truncate",
-            "item_id": item_id,
-            "content_index": content_index,
-            "audio_end_ms": audio_end_ms,
-        }
-        return await self._transmit(event)
+        cut = {"item_id": item_id, "content_index": content_index, "audio_end_ms": audio_end_ms}
+        self._folding.apply({"type": TRUNCATED, **cut})  # before the server's echo
+        return await self._transmit({"type": "conversation.item.truncate", **cut})
 
     # ------------------------------------------------------------ receiving
 

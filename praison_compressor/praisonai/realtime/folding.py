@@ -355,19 +355,11 @@ class Folding:
         elif item is self.items.memory:
             self._memory.dismiss()
 
-    def interrupt(self, item_id: str, at_ms: float) -> None:
-        """Forget the words of an item after `at_ms` milliseconds."""
-        item = self.items.get(item_id)
-        if item is not None:
-            item.interrupt(at_ms)
-            self._shorten(item_id)
-
     def _shorten(self, item_id: str) -> None:
         """Replace an interrupted item's words in the memory."""
         item = self.items.get(item_id)
         if item is not None and item.is_folded:
             self._memory.replace(item_id, messages_of([item])[0])
-            self.start_due_work()
 
 
 def _transcribes(event: ServerEvent) -> bool:

@@ -5,6 +5,7 @@ No I/O. Only text is kept; audio is counted in milliseconds.
 
 from __future__ import annotations
 
+import math
 import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,12 +37,7 @@ _FINAL_WORDS = frozenset(
     }
 )
 
-PCM_BYTES_PER_MS = 48
-
-
-def bytes_per_ms(audio_format: str) -> int:
-    """Return the bytes in a millisecond of audio."""
-    return 8 if "g711" in audio_format else PCM_BYTES_PER_MS
+G711_BYTES_PER_MS, PCM_BYTES_PER_MS = 8, 48
 
 
 @dataclass(eq=False)
@@ -63,7 +59,7 @@ class Item:
     """Content indices of user audio without a transcript yet."""
     audio_ms: float = 0.0
     """Length of the assistant's audio so far."""
-    heard_ms: float | None = None
+    heard_ms: float = math.inf
     """Milliseconds at which the user interrupted; later words are forgotten."""
     sequence: int = 0
     """Number of earlier items."""
@@ -119,7 +115,7 @@ class Item:
 
     def set_words(self, index: int, text: str) -> None:
         """Set a part's words; after an interruption, only the heard ones."""
-        if self.heard_ms is not None:
+        if self.heard_ms < math.inf:
             text = heard_words(text, self.heard_ms, self.audio_ms)
         self.awaiting.discard(index)
         self.texts[index] = text
@@ -133,15 +129,14 @@ class Item:
         self.texts = {0: words} if words else {}
         self.has_speech = False
         self.audio_ms = 0.0
-        self.heard_ms = None
+        self.heard_ms = math.inf
 
     def interrupt(self, at_ms: float) -> None:
         """Forget the words after `at_ms`."""
-        length = self.audio_ms if self.heard_ms is None else min(self.heard_ms, self.audio_ms)
-        if self.heard_ms is not None and at_ms >= self.heard_ms:
-            return
-        self.heard_ms = at_ms
-        self.texts = {i: heard_words(text, at_ms, length) for i, text in self.texts.items()}
+        if at_ms < self.heard_ms:
+            length = min(self.heard_ms, self.audio_ms)
+            self.heard_ms = at_ms
+            self.texts = {i: heard_words(text, at_ms, length) for i, text in self.texts.items()}
 
 
 def heard_words(text: str, at_ms: float, length_ms: float) -> str:
@@ -165,10 +160,10 @@ def heard_words(text: str, at_ms: float, length_ms: float) -> str:
 class Items:
     """The ordered list of items, updated by the server's events."""
 
-    def __init__(self, bytes_per_ms: int = PCM_BYTES_PER_MS) -> None:
-        """Take the bytes in a millisecond of the server's audio."""
+    def __init__(self, audio_format: str = "pcm16") -> None:
+        """Take the format of the server's audio."""
         self._items: list[Item] = []
-        self._bytes_per_ms = bytes_per_ms
+        self._bytes_per_ms = G711_BYTES_PER_MS if "g711" in audio_format else PCM_BYTES_PER_MS
         self.sequence = 0
         """Number of all items so far."""
 
@@ -234,7 +229,7 @@ class Items:
             item.audio_ms += len(delta) * 3 / 4 / self._bytes_per_ms
         elif kind in _DELTAS and isinstance(delta, str):
             # Keep deltas, so that a dropped connection loses no heard words.
-            if not item.is_done and item.heard_ms is None:
+            if not item.is_done and item.heard_ms == math.inf:
                 item.texts[index] = item.texts.get(index, "") + delta
         elif kind in _FINAL_WORDS:
             words = event.get("transcript", event.get("text", ""))
