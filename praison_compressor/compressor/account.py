@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
 
 from ..concurrency import renew_after_fork
 from ..errors import LedgerCorrupt, LedgerError
@@ -39,7 +38,7 @@ class Account:
         self._lock = renew_after_fork(threading.Lock())
         self._at_store = renew_after_fork(threading.Lock())  # one thread reads or writes the store
         self._stored = self._written = self._due = Bill()
-        """Parts of the bill: in the store; being written to it; not yet written."""
+        """Parts of the bill: in the store; on its way there; added since."""
         self._stored_request = 0.0
         """Time of the newest request in the store; 0: none."""
         self._opened_at = self._read_at = 0.0
@@ -71,23 +70,24 @@ class Account:
         """Read what other processes wrote, every `PACE_SECONDS`."""
         if not (always or now - self._read_at >= PACE_SECONDS) or not isinstance(store, NoteStore):
             return
-        with self._hold_store(always) as is_alone, _log_failure():
+        with self._at_store_alone(waits=always) as is_alone:
             if is_alone:
                 self._session = opener()
-                self._apply_note(store.note(self._session))
+                self._apply_note(store.note(self._session), self._written)
                 self._read_at, self._opened_at = now, self._opened_at or now
 
     def save(self, store: Store, *, always: bool = False) -> None:
         """Write what the store lacks: if much, else every `PACE_SECONDS`."""
         if not (always or self._is_write_due()) or not isinstance(store, NoteStore):
             return
-        with self._hold_store(always) as is_alone:
+        with self._at_store_alone(waits=always) as is_alone:
             if is_alone:
                 self._write(store)
 
     def _write(self, store: NoteStore) -> None:
         with self._lock:
-            self._written, self._due = self._due, Bill()
+            # What an earlier write could not store is still in `_written`.
+            self._written, self._due = self._written + self._due, Bill()
             due, requested = self._written, self.requested
         if due == Bill() and requested <= self._written_until():
             return
@@ -97,37 +97,34 @@ class Account:
             values = {"requested": max(before, requested), "bill": asdict(bill + due)}
             return json.dumps(values, separators=(",", ":"))
 
-        with _log_failure(self._restore_due):
-            self._apply_note(store.change_note(self._session, change))
+        self._apply_note(store.change_note(self._session, change), Bill())
 
     @contextmanager
-    def _hold_store(self, waits: bool) -> Iterator[bool]:
-        """Yield whether no other thread is at the store."""
+    def _at_store_alone(self, *, waits: bool) -> Iterator[bool]:
+        """Yield whether no other thread is at the store; log the store's failure."""
         is_alone = self._at_store.acquire(blocking=waits)
         try:
             yield is_alone
+        except LedgerError as error:
+            logger.debug("a bill is not in the store yet: %s", error)
         finally:
             if is_alone:
                 self._at_store.release()
 
-    def _restore_due(self) -> None:
-        """Keep for later what could not be written."""
-        with self._lock:
-            self._written, self._due = Bill(), self._written + self._due
-
     def _is_write_due(self) -> bool:
         with self._lock:
             is_late = self.requested - self._written_until() >= PACE_SECONDS
-            return is_late or self._due.requests > YOUNG_SHARE * self._stored.requests
+            due = self._written.requests + self._due.requests
+            return is_late or due > YOUNG_SHARE * self._stored.requests
 
     def _written_until(self) -> float:
         """Return the time after which requests are not in the store."""
         return self._stored_request or self._opened_at
 
-    def _apply_note(self, note: str) -> None:
+    def _apply_note(self, note: str, written: Bill) -> None:
         requested, stored = _parse_note(note)
         with self._lock:
-            self._stored, self._written = stored, Bill()
+            self._stored, self._written = stored, written
             self.requested = max(self.requested, requested)
             self._stored_request = requested
 
@@ -152,13 +149,3 @@ def _parse_note(note: str) -> tuple[float, Bill]:
         return values.get("requested", 0.0), Bill.from_mapping(values["bill"]) if values else Bill()
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise LedgerCorrupt("a session's note is no bill") from error
-
-
-@contextmanager
-def _log_failure(undo: Callable[[], Any] = lambda: None) -> Iterator[None]:
-    """Log a failure of the store and go on."""
-    try:
-        yield
-    except LedgerError as error:
-        undo()
-        logger.debug("a bill is not in the store yet: %s", error)

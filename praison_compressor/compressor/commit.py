@@ -1,7 +1,7 @@
-"""Commit a decision, or report why a due compression is skipped.
+"""`Committer`: commit a decision, or report why a due compression is skipped.
 
-`Committer` holds the session's lease, asks the hook, writes the texts, commits the segments and
-returns the result. `SkipReports` reports a decision without a compression.
+It holds the session's lease, asks the hook, writes the texts, commits the segments and returns the
+result.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ from ..ledger.segments import Session, Usage
 from ..ledger.stores import BoundedStore, Store
 from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
-from ..view.budget import Plan
 from ..view.view import View
 from .choices import new_keeps, new_references
 from .decision import FIXED, SKIP_WORDS, Decision
-from .plan_texts import Dropped, PlanTexts
+from .plan_texts import PlanTexts
 from .projection import Projector, skeleton_of
 from .request import CompressResult, SessionKey, add_cost, result_of, usage_of
 from .session_state import SessionStates
@@ -89,48 +88,69 @@ class Committer:
 
         The texts' cost includes failed attempts: the ledger has the whole cost.
         """
-        view = decision.view
-        key = view.session.key
-        dropped = await asyncio.to_thread(dropped_messages, self.store, view, decision.plan)
-        if not dropped <= decision.dropped:
-            decision = replace(decision, texts=())  # a shown text may name one of them
-        texts = decision.texts or await self.plan_texts.write(decision, dropped)
+        key = decision.view.session.key
+        dropped = await asyncio.to_thread(self.dropped_messages, decision)
+        # A shown text may name a message that is dropped since.
+        shown = decision.texts if dropped <= (decision.dropped or frozenset()) else ()
+        decision = replace(decision, dropped=dropped)
+        texts = shown or await self.plan_texts.write(decision)
         unreported = self.sessions.take_unreported_usage(key) if texts else Usage()
         charged = add_cost(unreported, texts)
         try:
-            session = await asyncio.to_thread(self._append, decision, charged, dropped)
+            session = await asyncio.to_thread(self._append, replace(decision, texts=charged))
         except BaseException:
             # A preview keeps its texts, with their cost, for the next try.
-            cost = Usage() if decision.texts else usage_of(texts)
+            cost = Usage() if shown else usage_of(texts)
             self.sessions.add_unreported_usage(key, unreported + cost)
             raise
         self.sessions.end_preview_and_placeholder(key, texts)
         return session, charged
 
-    def _append(
-        self, decision: Decision, texts: Sequence[SegmentText], dropped: Dropped
-    ) -> Session:
+    def _append(self, decision: Decision) -> Session:
         view = decision.view
-        entries = self.plan_texts.make_segments(decision, texts, dropped)
+        entries = self.plan_texts.make_segments(decision)
         after = view.with_segments(segment for segment, _ in entries)
         return self.store.commit(view.session, entries, skeleton_of(after))
 
+    def dropped_messages(self, decision: Decision) -> frozenset[int]:
+        """Return the messages, by the caller's index, that a commit makes the archive drop."""
+        if not isinstance(self.store, BoundedStore):
+            return frozenset()
+        view = decision.view
+        kept = (index for step in new_keeps(view) for index in step)
+        indices = (*new_references(view, decision.plan).values(), *kept)
+        origins = [o for index in indices if (o := view.transcript.origins[index]) is not None]
+        originals = view.unrepaired_messages.at(origins)
+        digests = originals.content_digests()
+        sizes = dict(zip(digests, originals.sizes(), strict=True))
+        dropped = self.store.would_drop(view.session.namespace, sizes)
+        return frozenset(o for o, d in zip(origins, digests, strict=True) if d in dropped)
 
-def dropped_messages(store: Store, view: View, plan: Plan) -> frozenset[int]:
-    """Return the messages of a plan that the archive will drop.
+    # -------------------------------------------------------------- skips
 
-    The messages are indices in the caller's list. No reference may name them.
-    """
-    if not isinstance(store, BoundedStore):
-        return frozenset()
-    kept = (index for step in new_keeps(view) for index in step)
-    indices = (*new_references(view, plan).values(), *kept)
-    origins = [o for index in indices if (o := view.transcript.origins[index]) is not None]
-    originals = view.unrepaired_messages.at(origins)
-    digests = originals.content_digests()
-    sizes = dict(zip(digests, originals.sizes(), strict=True))
-    dropped = store.would_drop(view.session.namespace, sizes)
-    return frozenset(o for o, d in zip(origins, digests, strict=True) if d in dropped)
+    def report_skip(self, decision: Decision) -> None:
+        """Report once, by event and log, why a due compression is not done or not enough.
+
+        FIXED is reported once in a session, any other reason once in an epoch.
+        """
+        view, reason, session = decision.view, decision.reason, decision.view.session
+        trigger = decision.request.budget.trigger
+        epoch = "" if reason == FIXED else session.tip
+        if reason in SKIP_WORDS and self.sessions.report_once(session.key, reason, epoch):
+            numbers = {"tokens": view.size(), "trigger": trigger}
+            self.emit(Event("skipped", session.id, {"reason": reason, **numbers}))
+            logger.info("session %s is not compressed: %s", session.id, SKIP_WORDS[reason])
+        fixed = view.fixed_tokens()
+        # An excerpt makes a fixed message smaller.
+        is_warning = fixed > trigger and not decision.plan.excerpts
+        if is_warning and self.sessions.report_once(session.key, "trigger", ""):
+            logger.warning(
+                "session %s: fixed messages take %d tokens, above the trigger of %d: no compression"
+                " can reach it; raise context_window or trigger_ratio, or send fewer tools",
+                session.id,
+                fixed,
+                trigger,
+            )
 
 
 # -------------------------------------------------------------- its events
@@ -203,46 +223,6 @@ async def ask_hook(hook: Hook | None, event: Event, key: SessionKey) -> str | Li
         return answer
     logger.warning("the hook before a compression gave %r: expected None, False or text", answer)
     return None
-
-
-# -------------------------------------------------------------- skips
-
-
-@dataclass(frozen=True)
-class SkipReports:
-    """The reports of one compressor; thread-safe."""
-
-    sessions: SessionStates
-    emit: Callable[[Event], None]
-
-    def report_skip(self, decision: Decision) -> None:
-        """Report once why a due compression is not done or not enough."""
-        words = SKIP_WORDS.get(decision.reason)
-        if words is not None and self.report(decision, decision.reason):
-            logger.info("session %s is not compressed: %s", decision.view.session.id, words)
-        if not decision.plan.excerpts:  # an excerpt makes a fixed message smaller
-            self._warn_of_fixed_part(decision.view, decision.request.budget.trigger)
-
-    def _warn_of_fixed_part(self, view: View, trigger: int) -> None:
-        fixed, session = view.fixed_tokens(), view.session
-        if fixed > trigger and self.sessions.report_once(session.key, "trigger", ""):
-            logger.warning(
-                "session %s: fixed messages take %d tokens, above the trigger of %d: no compression"
-                " can reach it; raise context_window or trigger_ratio, or send fewer tools",
-                session.id,
-                fixed,
-                trigger,
-            )
-
-    def report(self, decision: Decision, reason: str) -> bool:
-        """Emit "skipped" once per reason and epoch; return whether it was emitted."""
-        view = decision.view
-        epoch = "" if reason == FIXED else view.session.tip  # FIXED: once in a session
-        is_new = self.sessions.report_once(view.session.key, reason, epoch)
-        if is_new:
-            numbers = {"tokens": view.size(), "trigger": decision.request.budget.trigger}
-            self.emit(Event("skipped", view.session.id, {"reason": reason, **numbers}))
-        return is_new
 
 
 # -------------------------------------------------------------- the lease of a session

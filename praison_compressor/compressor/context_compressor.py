@@ -23,7 +23,7 @@ from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from .background import Background
 from .bills import Bill
-from .commit import Committer, SkipReports
+from .commit import Committer
 from .pipeline import Pipeline
 from .plan_texts import PlanTexts
 from .preview import ContextUse, Preview
@@ -106,7 +106,6 @@ class ContextCompressor:
             sessions=self.sessions,
             projector=projector,
             stored=self._stored,
-            skips=SkipReports(self.sessions, writer.emit),
             plan_texts=plan_texts,
             committer=committer,
             background=self.background,

@@ -51,9 +51,10 @@ class Decision:
     reason: str
     """DUE, ASKED or COLD of a compression; FITS, FIXED, NO_GAIN or PRICE of none."""
     texts: tuple[SegmentText, ...] = ()
-    """The plan's summaries as a preview showed them; () if they are to be written."""
-    dropped: frozenset[int] = frozenset()
-    """Messages, by the caller's index, that those texts do not name."""
+    """The plan's summaries; () while they are to be written."""
+    dropped: frozenset[int] | None = None
+    """Messages, by the caller's index, that the archive drops: no text names one of them. None:
+    nothing is archived, so no text names any."""
 
     @property
     def is_compression(self) -> bool:
@@ -70,30 +71,19 @@ class Decision:
 class RememberedPreview:
     """What a preview showed: the next compression of the request commits it."""
 
-    request: Request
-    """The user's choices are indices in the caller's list."""
     decision: Decision
-    texts: tuple[SegmentText, ...]
-    """The plan's summaries; () if they are not written yet."""
-    dropped: frozenset[int]
-    """Messages, by the caller's index, that the texts do not name: the archive drops them."""
+    """With the user's choices as indices in the caller's list."""
     references: Mapping[str, int]
     """Future reference -> index of its message in the transcript."""
 
     @classmethod
-    def of(
-        cls,
-        decision: Decision,
-        texts: tuple[SegmentText, ...],
-        dropped: frozenset[int],
-        before: RememberedPreview | None,
-    ) -> RememberedPreview:
+    def of(cls, decision: Decision, before: RememberedPreview | None) -> RememberedPreview:
         """Return what a preview shows, with references; `before` is the newest preview."""
         request, view = decision.request, decision.view
         resolved = resolve_choices(request, view, before.references_in(view) if before else {})
         references = new_references(view, decision.plan)
         references |= requested_references(request, resolved, view)
-        return cls(resolved, decision, texts, dropped, references)
+        return cls(replace(decision, request=resolved), references)
 
     def _is_valid_for(self, view: View) -> bool:
         """Return whether the transcript only grew on an unchanged ledger."""
@@ -110,13 +100,14 @@ class RememberedPreview:
         """Return whether the request commits what the preview showed."""
         if request.mode is not Mode.COMMIT or not self._is_valid_for(view):
             return False
+        previewed = self.decision.request
         shown, asked = (
             (replace(r.budget, costs=None), r.force, r.instructions_digest, r.pinned)
-            for r in (self.request, request)
+            for r in (previewed, request)
         )
         if shown != asked or not request.has_choices:
             return shown == asked
-        return resolve_choices(request, view, self.references).choices == self.request.choices
+        return resolve_choices(request, view, self.references).choices == previewed.choices
 
 
 def decide(
@@ -127,9 +118,7 @@ def decide(
 ) -> Decision:
     """Return the decision, or the previewed one if the request commits it."""
     if previewed is not None and previewed.is_committed_by(request, view):
-        shown = previewed.decision
-        texts, dropped = previewed.texts, previewed.dropped
-        return Decision(request, view, shown.plan, shown.reason, texts, dropped)
+        return replace(previewed.decision, request=request, view=view)
     trigger = trigger_of(replace(request, is_cold=False), view.session)
     is_only_cold = trigger >= view.size() > trigger_of(request, view.session)
     budget = replace(

@@ -16,12 +16,11 @@ from dataclasses import dataclass, field, replace
 from ..concurrency import run
 from ..errors import BudgetTooSmall, LedgerConflict, LedgerError
 from ..ledger.segments import Session
-from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
 from ..view.masks import shorten_messages
 from ..view.view import View
 from .background import Background
-from .commit import Committer, SkipReports, dropped_messages, is_inside_hook
+from .commit import Committer, is_inside_hook
 from .decision import (
     FITS,
     SOFT_RATIO,
@@ -57,7 +56,6 @@ class Pipeline:
     sessions: SessionStates
     projector: Projector
     stored: StoredSessions
-    skips: SkipReports
     plan_texts: PlanTexts
     committer: Committer
     background: Background
@@ -109,7 +107,7 @@ class Pipeline:
         decision = decide(request, view, self.projector.renderer, previewed)
         if request.mode is Mode.READ_ONLY:
             return self._apply_unrecorded(decision), None
-        self.skips.report_skip(decision)
+        self.committer.report_skip(decision)
         if not decision.is_compression:
             return self._remember_view(request, view), None
         if is_inside_hook(session.key):  # waiting would deadlock
@@ -141,7 +139,7 @@ class Pipeline:
 
         A view above the limit is shortened without a model.
         """
-        self.skips.report(due, VETO)
+        self.committer.report_skip(replace(due, reason=VETO))
         fits = due.view.size() <= due.request.budget.limit
         shown = due.view if fits else self.plan_texts.apply_without_model(due)
         return replace(self._remember_view(due.request, shown), vetoed=True)
@@ -213,33 +211,17 @@ class Pipeline:
         request = self._with_prices(request, session)
         view, previewed = self._look(request, session)
         decision = decide(request, view, self.projector.renderer)
-        dropped = dropped_messages(self.committer.store, view, decision.plan)
-        texts = self._preview_texts(decision, dropped, previewed, write=write)
-        shown = None
-        if decision.is_compression:
-            shown = RememberedPreview.of(decision, texts, dropped, previewed)
-        self.sessions.remember_preview(session.key, shown, texts)
-        new = self.plan_texts.make_segments(decision, texts, dropped)
+        decision = replace(decision, dropped=self.committer.dropped_messages(decision))
+        # Without `write` no model is asked: its texts are taken only if all were paid for before.
+        jobs = decision.plan.jobs
+        asking = [job for job in jobs if job.asks_model and not write]
+        if jobs and all(self.plan_texts.find_paid(decision, job, previewed) for job in asking):
+            texts = run(self.plan_texts.write(decision, previewed))
+            decision = replace(decision, texts=texts)
+        shown = RememberedPreview.of(decision, previewed) if decision.is_compression else None
+        self.sessions.remember_preview(session.key, shown, decision.texts)
+        new = self.plan_texts.make_segments(decision)
         return preview_of(decision, [segment for segment, _ in new], self.tokens)
-
-    def _preview_texts(
-        self,
-        decision: Decision,
-        dropped: frozenset[int],
-        previewed: RememberedPreview | None,
-        *,
-        write: bool,
-    ) -> tuple[SegmentText, ...]:
-        """Return the plan's texts, () while they are unwritten.
-
-        Without `write` no model is asked: its texts are taken only if all were paid for before.
-        """
-        asking = [job for job in decision.plan.jobs if job.asks_model]
-        find_paid = self.plan_texts.find_paid
-        is_free = all(find_paid(decision, job, dropped, previewed) for job in asking)
-        if not decision.plan.jobs or not (write or is_free):
-            return ()
-        return run(self.plan_texts.write(decision, dropped, previewed))
 
     # -------------------------------------------------------------- in the background
 
@@ -247,7 +229,7 @@ class Pipeline:
         """Return a result without waiting; begin a due summary in the background."""
         is_busy = self.background.is_busy(view.session.key)
         decision = self._choose_now(request, view, is_busy=is_busy)
-        self.skips.report_skip(decision)
+        self.committer.report_skip(decision)
         shown = decision.view
         if decision.is_compression and shown is view and not decision.plan.jobs:
             return self._commit_masks(decision)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from ..ledger.segments import Segment, SegmentKind, Session, undone_hashes
+from ..ledger.segments import Segment, SegmentKind, undone_hashes
 from ..messages import Message
 from ..summaries.prompts import render_messages
 from ..summaries.protocol import Brief, SegmentText
@@ -17,12 +17,8 @@ from ..view.budget import Job
 from ..view.frame import prose_of
 from ..view.renderer import ResultRenderer
 from ..view.view import View
-from .choices import new_keeps
+from .choices import new_keeps, new_references
 from .decision import Decision, RememberedPreview
-
-Dropped = frozenset[int] | None
-"""Indices, in the caller's list, of messages that the archive drops; None: nothing is archived.
-Texts have no references to them."""
 
 
 @dataclass(frozen=True)
@@ -34,33 +30,26 @@ class PlanTexts:
     tokens: TokenCounter
 
     async def write(
-        self,
-        decision: Decision,
-        dropped: frozenset[int],
-        previewed: RememberedPreview | None = None,
+        self, decision: Decision, previewed: RememberedPreview | None = None
     ) -> tuple[SegmentText, ...]:
         """Return the texts of the jobs; those with prose ask a model.
 
         A text of the preview, or of an undone compression, is not paid for again.
         """
-        briefs = await asyncio.to_thread(briefs_for, decision, dropped)
+        briefs = await asyncio.to_thread(briefs_for, decision)
         model = decision.request.auxiliary_model
         session_id = decision.view.session.id
         if decision.request.force:
             self.writer.breaker.end_cooldowns(session_id)
 
         async def write_job(job: Job, brief: Brief) -> SegmentText:
-            paid = self.find_paid(decision, job, dropped, previewed)
+            paid = self.find_paid(decision, job, previewed)
             return paid or await self.writer.write(brief, model=model, session_id=session_id)
 
         return tuple(await asyncio.gather(*map(write_job, decision.plan.jobs, briefs)))
 
     def find_paid(
-        self,
-        decision: Decision,
-        job: Job,
-        dropped: frozenset[int],
-        previewed: RememberedPreview | None,
+        self, decision: Decision, job: Job, previewed: RememberedPreview | None
     ) -> SegmentText | None:
         """Return a paid text of the same run and instructions, or None.
 
@@ -68,7 +57,7 @@ class PlanTexts:
         """
         run = decision.view.digests[job.start : job.end]
         most = job.room + job.spare
-        for replaced, instructions, text in _paid_texts(decision.view.session, dropped, previewed):
+        for replaced, instructions, text in _paid_texts(decision, previewed):
             is_same = replaced == run and instructions == decision.request.instructions_digest
             if is_same and self.tokens.message(text.message) <= most:
                 return text
@@ -76,24 +65,23 @@ class PlanTexts:
 
     def apply_without_model(self, decision: Decision) -> View:
         """Return the view after the plan, with static texts without references."""
-        texts = list(map(self.writer.write_static, briefs_for(decision, None)))
-        segments = self.make_segments(decision, texts, None)
+        unarchived = replace(decision, dropped=None)
+        texts = tuple(map(self.writer.write_static, briefs_for(unarchived)))
+        segments = self.make_segments(replace(unarchived, texts=texts))
         return decision.view.with_segments(segment for segment, _ in segments)
 
-    def make_segments(
-        self, decision: Decision, texts: Sequence[SegmentText], dropped: Dropped
-    ) -> list[tuple[Segment, Sequence[Message]]]:
+    def make_segments(self, decision: Decision) -> list[tuple[Segment, Sequence[Message]]]:
         """Return (segment, originals) for each text, mask, excerpt and newly kept step.
 
-        Without `texts` the summaries are blank.
+        Unwritten summaries are blank.
         """
         jobs = decision.plan.jobs
-        texts = texts or [SegmentText({}, "unwritten")] * len(jobs)
+        texts = decision.texts or [SegmentText({}, "unwritten")] * len(jobs)
         segments = [
             self._segment(decision, "summary", (job.start, job.end), text)
             for job, text in zip(jobs, texts, strict=True)
         ]
-        for kind, index, line in self._render_lines(decision, dropped):
+        for kind, index, line in self._render_lines(decision):
             run = index, index + 1
             segments.append(self._segment(decision, kind, run, SegmentText(line, "static")))
         for step in new_keeps(decision.view):
@@ -101,27 +89,19 @@ class PlanTexts:
             segments.append(self._segment(decision, "keep", (step.start, step.stop), text))
         return segments
 
-    def _render_lines(
-        self, decision: Decision, dropped: Dropped
-    ) -> Iterator[tuple[SegmentKind, int, Message]]:
+    def _render_lines(self, decision: Decision) -> Iterator[tuple[SegmentKind, int, Message]]:
         """Yield kind, index and text of each mask and excerpt."""
         view, plan = decision.view, decision.plan
-        first = len(view.segments) + len(plan.jobs) + 1
-        origins = view.transcript.origins
-        references = dict[int, str]()
-        for number, index in enumerate(sorted([*plan.masks, *plan.excerpted]), first):
-            is_readable = dropped is not None and origins[index] not in dropped
-            references[index] = f"s{number}.1" if is_readable else ""
-        if not references:
+        if not (plan.masks or plan.excerpted):
             return
-        masks = {index: references[index] for index in plan.masks}
-        excerpts = {index: references[index] for index in plan.excerpted}
+        named = readable_references(decision)
+        masks = {index: named.get(index, "") for index in plan.masks}
+        excerpts = {index: named.get(index, "") for index in plan.excerpted}
         budget = decision.request.budget
         lines = self.renderer.render_excerpts(view, budget.most_result_tokens, excerpts)
         lines |= self.renderer.render_masks(view, budget, masks)
-        for index in references:  # in their order
-            if index in lines:
-                yield ("mask" if index in masks else "excerpt"), index, lines[index]
+        for index in sorted({*masks, *excerpts} & lines.keys()):
+            yield ("mask" if index in masks else "excerpt"), index, lines[index]
 
     def _segment(
         self, decision: Decision, kind: SegmentKind, run: tuple[int, int], text: SegmentText
@@ -150,20 +130,19 @@ PaidText = tuple[tuple[str, ...], str, SegmentText]
 """Run, digest of the instructions, and text."""
 
 
-def _paid_texts(
-    session: Session, dropped: frozenset[int], previewed: RememberedPreview | None
-) -> Iterator[PaidText]:
+def _paid_texts(decision: Decision, previewed: RememberedPreview | None) -> Iterator[PaidText]:
     """Yield a model's texts of the preview, then undone ones, newest first."""
-    if previewed is not None and dropped <= previewed.dropped:
+    dropped, entries = decision.dropped or frozenset(), decision.view.session.entries
+    if previewed is not None and dropped <= (previewed.decision.dropped or frozenset()):
         shown = previewed.decision
-        instructions = previewed.request.instructions_digest
-        for job, text in zip(shown.plan.jobs, previewed.texts, strict=False):
+        for job, text in zip(shown.plan.jobs, shown.texts, strict=False):
             if text.method == "model":
-                yield shown.view.digests[job.start : job.end], instructions, text
+                run = shown.view.digests[job.start : job.end]
+                yield run, shown.request.instructions_digest, text
     if dropped:
         return
-    undone = undone_hashes(session.entries)
-    for entry in reversed(session.entries):
+    undone = undone_hashes(entries)
+    for entry in reversed(entries):
         segment = entry.segment
         if entry.hash in undone and (segment.kind, segment.method) == ("summary", "model"):
             text = SegmentText(segment.rendered, "model", segment.model)
@@ -173,7 +152,7 @@ def _paid_texts(
 # -------------------------------------------------------------- briefs
 
 
-def briefs_for(decision: Decision, dropped: Dropped) -> list[Brief]:
+def briefs_for(decision: Decision) -> list[Brief]:
     """Return the brief of each of the plan's jobs, in order."""
     view, plan = decision.view, decision.plan
     if not plan.jobs:
@@ -184,21 +163,21 @@ def briefs_for(decision: Decision, dropped: Dropped) -> list[Brief]:
     visible = "\n".join(render_messages((*pinned, *outside)))
     # The segment's number in the ledger after the commit.
     first = len(view.segments) + 1
-    return [_brief(decision, job, n, visible, dropped) for n, job in enumerate(plan.jobs, first)]
+    # Without recall tools, omit references; they cost a third.
+    named = readable_references(decision) if decision.request.config.recall else {}
+    return [_brief(decision, job, n, visible, named) for n, job in enumerate(plan.jobs, first)]
 
 
-def _brief(decision: Decision, job: Job, number: int, visible: str, dropped: Dropped) -> Brief:
+def _brief(
+    decision: Decision, job: Job, number: int, visible: str, named: Mapping[int, str]
+) -> Brief:
     view, config = decision.view, decision.request.config
     messages = view.transcript.messages
     # Only a model's prose is carried on; quotes are made again from the originals.
     carried = [segment for segment in job.folds if segment.method == "model"]
     covered = {i for t in view.tiles if t.segment in carried for i in range(t.start, t.end)}
     stays = [segment for segment in view.summaries() if segment not in job.folds]
-    reference, references = "", tuple[str, ...]()
-    if dropped is not None:
-        reference = f"s{number}"
-        # Without recall tools, omit references; they cost a third.
-        references = _references(view, job, reference, dropped) if config.recall else ()
+    is_archived = decision.dropped is not None
     return Brief(
         messages=messages[job.start : job.end],
         model_messages=tuple(messages[i] for i in range(job.start, job.end) if i not in covered),
@@ -206,8 +185,8 @@ def _brief(decision: Decision, job: Job, number: int, visible: str, dropped: Dro
         spare_tokens=job.spare,
         prose_tokens=job.prose,
         quotes_tokens=job.quotes,
-        reference=reference,
-        references=references,
+        reference=f"s{number}" if is_archived else "",
+        references=_references_of(job, named) if is_archived and named else (),
         folded=tuple(filter(None, map(prose_of, job.folds))),
         earlier=tuple(filter(None, map(prose_of, stays))),
         visible=visible,
@@ -215,18 +194,19 @@ def _brief(decision: Decision, job: Job, number: int, visible: str, dropped: Dro
     )
 
 
-def _references(view: View, job: Job, reference: str, dropped: frozenset[int]) -> tuple[str, ...]:
-    """Return the reference of each message of a run.
+def readable_references(decision: Decision) -> dict[int, str]:
+    """Return index -> reference of each message that a plan archives; "" if it cannot be read."""
+    dropped, origins = decision.dropped, decision.view.transcript.origins
+    references = new_references(decision.view, decision.plan)
+    return {
+        index: "" if dropped is None or origins[index] in dropped else reference
+        for reference, index in references.items()
+    }
 
-    An inserted message has the reference of the message before it. A message without room in the
-    archive has "".
-    """
-    transcript = view.transcript
-    run = range(job.start, job.end)
-    numbers = {origin: number for number, origin in enumerate(transcript.origins_of(run), 1)}
-    references, last, number = [], -1, 1
-    for origin in transcript.origins[job.start : job.end]:
-        if origin is not None:
-            last, number = origin, numbers[origin]
-        references.append("" if last in dropped else f"{reference}.{number}")
+
+def _references_of(job: Job, named: Mapping[int, str]) -> tuple[str, ...]:
+    """Return a run's references; an inserted message has that of the message before it."""
+    references: list[str] = []
+    for index in range(job.start, job.end):
+        references.append(named[index] if index in named else references[-1])
     return tuple(references)

@@ -54,7 +54,7 @@ class Projector:
         if previewed is None:
             return apply_choices(request, view, {})
         if previewed.is_committed_by(request, view):
-            own = previewed.request
+            own = previewed.decision.request
             request = replace(request, keep=own.keep, since=own.since, until=own.until)
         return apply_choices(request, view, previewed.references_in(view))
 

@@ -87,7 +87,7 @@ class SessionState:
         if turn is None or request.is_requested or not session.is_unchanged_since(turn.session):
             return None
         # The next turn commits a preview; only a forced turn commits a forced one.
-        is_committing = preview is not None and not preview.request.force
+        is_committing = preview is not None and not preview.decision.request.force
         return None if is_committing else turn.extend(request, limit, tokens)
 
 
@@ -191,7 +191,7 @@ class SessionStates:
         """Remember what a preview showed; charge the last one's unused texts."""
         with self._lock:
             before = self.state(key).previewed
-            texts = () if before is None else before.texts
+            texts = () if before is None else before.decision.texts
             unused = [t for t in texts if not any(t is u for u in used)]
             self.add_unreported_usage(key, usage_of(unused))
             self._change(key, previewed=previewed)
