@@ -28,7 +28,7 @@ from .pipeline import Pipeline
 from .plan_texts import PlanTexts
 from .preview import ContextUse, Preview
 from .projection import Projector
-from .request import CompressResult, Mode, Options, RequestReader, check_constructor, unread_result
+from .request import CompressResult, Mode, Options, RequestReader, check_constructor
 from .session_state import Billing, SessionStates
 from .stored_sessions import StoredSessions, default_store
 from .telemetry import Telemetry, emit
@@ -172,7 +172,9 @@ class ContextCompressor:
         size = 0
         with contextlib.suppress(Exception):  # unreadable messages may be uncountable too
             size = self.tokens.messages(messages)
-        return unread_result(messages, size, options.get("session_id") or self.session_id)
+        unread: Any = list(messages) if isinstance(messages, (list, tuple)) else messages
+        name = options.get("session_id") or self.session_id
+        return CompressResult(unread, "full", size, size, name, None, None)
 
     def preview(
         self, messages: Sequence[Any], *, write: bool = False, **options: Unpack[Options]
@@ -312,7 +314,7 @@ class ContextCompressor:
         Sessions that were compressed or forgotten in part since then are skipped: their last
         transcript is outdated or holds forgotten words. Failures of the store are logged.
         """
-        return self._stored.save_turns(self.sessions.last_turns())
+        return self._stored.save_turns(s.last_turn for s in self.sessions.states() if s.last_turn)
 
     def close(self) -> None:
         """Cancel the background's work, save the newest transcripts, close the store.

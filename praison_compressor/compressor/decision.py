@@ -124,12 +124,12 @@ def decide(
     budget = replace(
         request.budget,
         trigger=trigger,
-        costs=None if request.is_requested else request.budget.costs,
+        costs=None if request.wants_compression else request.budget.costs,
         is_forced=request.force or is_only_cold,
     )
     planned = (plan_range if request.has_range else plan)(view, budget, renderer)
     if planned is not None and _is_worth_its_price(view, planned, budget):
-        cause = ASKED if request.is_requested else COLD if is_only_cold else DUE
+        cause = ASKED if request.wants_compression else COLD if is_only_cold else DUE
         return Decision(request, view, planned, cause)
     return Decision.without(request, view, _reason_without(view, budget, planned))
 
@@ -175,7 +175,7 @@ def quiet_limit(request: Request, session: Session, *, is_busy: bool) -> int:
 # -------------------------------------------------------------- prices
 
 FREE = Prices(0.0, None, None, None, 0.0)
-"""Of summaries without a model."""
+"""Prices of a static summary, for which no model is asked."""
 
 
 def costs_of(request: Request, *, is_cached: bool) -> Costs | None:

@@ -355,7 +355,7 @@ class Pipeline:
         limit = request.budget.limit
         count = self.tokens.messages
         pairs = zip(view.caller_messages, view.replaceable, strict=True)
-        kept = [message for message, may_go in pairs if not may_go]
+        kept = [message for message, replaceable in pairs if not replaceable]
         cut = shorten_messages(kept, int(limit * SHORTENED_SHARE), count)
         shorter = dict(zip(map(id, kept), cut, strict=True))
         messages = [shorter.get(id(message), message) for message in view.caller_messages]

@@ -320,7 +320,8 @@ def _watched_digests(view: View, cache: MessageCache) -> frozenset[str] | None:
     # Messages up to the task always stay; of the later ones only the newest do.
     task = users[0]
     later_replaceable = [
-        may_go if n <= task else n not in view.chosen for n, may_go in enumerate(view.replaceable)
+        replaceable if n <= task else n not in view.chosen
+        for n, replaceable in enumerate(view.replaceable)
     ]
     if tuple(lay_summaries(view.digests, segments, later_replaceable)) != view.tiles:
         return None

@@ -88,7 +88,7 @@ class Request:
     writer: str | None = None
     """The model that writes summaries; None: unknown, or no model."""
     force: bool = False
-    is_requested: bool = False
+    wants_compression: bool = False
     """Whether the caller asks for a compression whatever it costs."""
     pinned: AddedMessage | None = None
     """The framed message of the pinned texts."""
@@ -160,19 +160,23 @@ class RequestReader:
         has_model = bool(self.summarizer or writer)
         pinned = self._pinned_message(options)
         budget = self._budget(options, config, pinned)
-        is_requested = _is_requested(options)
-        in_background = config.background and has_model and not is_requested
+        names_part = bool({"since", "until", "target_tokens"} & options.keys())
+        wants_compression = bool(options.get("force") or options.get("keep")) or names_part
+        in_background = config.background and has_model and not wants_compression
+        if mode is None and not options.get("extends", True):
+            mode = Mode.READ_ONLY
+        name = getattr(self.summarizer, "model", None)  # of any type, on a user's object
         return Request(
             messages=list(as_list(messages)),
-            mode=mode or _choose_mode(options, in_background=in_background),
+            mode=mode or (Mode.BACKGROUND if in_background else Mode.COMMIT),
             config=config,
             budget=replace(budget, has_model=has_model),
             key=(config.namespace, options.get("session_id") or self.session_id),
             parent_id=options.get("parent_session_id"),
             auxiliary_model=options.get("auxiliary_model"),
-            writer=writer or _model_name(self.summarizer),
+            writer=writer or (name if isinstance(name, str) else None),
             force=options.get("force", False),
-            is_requested=is_requested,
+            wants_compression=wants_compression,
             pinned=pinned,
             keep=tuple(options.get("keep") or ()),
             since=options.get("since"),
@@ -214,23 +218,6 @@ class RequestReader:
         """Return namespace and session that a call names."""
         options = check_call_options({"session_id": session_id})
         return self.config.namespace, options.get("session_id") or self.session_id
-
-
-def _choose_mode(options: Options, *, in_background: bool) -> Mode:
-    if not options.get("extends", True):
-        return Mode.READ_ONLY
-    return Mode.BACKGROUND if in_background else Mode.COMMIT
-
-
-def _is_requested(options: Options) -> bool:
-    names_part = bool({"since", "until", "target_tokens"} & options.keys())
-    return bool(options.get("force") or options.get("keep")) or names_part
-
-
-def _model_name(summarizer: Any) -> str | None:
-    """Return the model that a summarizer names, of any type."""
-    name = getattr(summarizer, "model", None)
-    return name if isinstance(name, str) else None
 
 
 # -------------------------------------------------------------- checks
@@ -408,12 +395,6 @@ def result_of(
         written=tuple(texts),
         model=request.config.model,
     )
-
-
-def unread_result(messages: Any, tokens: int, session_id: str) -> CompressResult:
-    """Return the result of messages that cannot be read: they are unchanged."""
-    unread = list(messages) if isinstance(messages, (list, tuple)) else messages
-    return CompressResult(unread, "full", tokens, tokens, session_id, None, None)
 
 
 def usage_of(texts: Sequence[SegmentText]) -> Usage:

@@ -84,7 +84,11 @@ class SessionState:
         """Return turn and result if the request only adds messages and fits."""
         turn = self.last_turn
         preview = self.previewed
-        if turn is None or request.is_requested or not session.is_unchanged_since(turn.session):
+        if (
+            turn is None
+            or request.wants_compression
+            or not session.is_unchanged_since(turn.session)
+        ):
             return None
         # The next turn commits a preview; only a forced turn commits a forced one.
         is_committing = preview is not None and not preview.decision.request.force
@@ -117,15 +121,10 @@ class SessionStates:
         """Return the key of the session that an epoch's id names."""
         return self._stable.get(key, key)
 
-    def last_turns(self) -> list[LastTurn]:
-        """Return the last turns of all remembered sessions."""
+    def states(self) -> list[SessionState]:
+        """Return the states of all remembered sessions."""
         with self._lock:
-            return [state.last_turn for state in self._states.values() if state.last_turn]
-
-    def accounts(self) -> list[Account]:
-        """Return the accounts of all remembered sessions."""
-        with self._lock:
-            return [state.account for state in self._states.values()]
+            return list(self._states.values())
 
     def take_evicted(self) -> list[Account]:
         """Return the accounts of sessions that are no longer remembered, each once."""
@@ -287,7 +286,8 @@ class Billing:
 
     def save_all(self) -> None:
         """Write the bills of all sessions to the store."""
-        self._save_whole([*self.sessions.take_evicted(), *self.sessions.accounts()])
+        accounts = (state.account for state in self.sessions.states())
+        self._save_whole([*self.sessions.take_evicted(), *accounts])
 
     def _save_whole(self, accounts: Iterable[Account]) -> None:
         for account in accounts:

@@ -54,7 +54,7 @@ def choose_cut(view: View, room: int, floor: int) -> int:
 
 
 LEAST_FOLD = 250
-"""Tokens of a fold in a tiny room, a fifth of which would hold a frame without a text
+"""Least tokens of a fold: a fifth of a tiny room holds a frame and no text
 (tests/benchmarks/exam, sessions 6 and 7)."""
 
 MOST_MEASURES = 3

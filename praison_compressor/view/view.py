@@ -82,6 +82,11 @@ class View:
             fixed |= set(transcript.steps[-1])
         return tuple(index not in fixed for index in range(len(transcript.messages)))
 
+    @property
+    def fixed(self) -> list[int]:
+        """Return the indices of the messages that no segment may replace."""
+        return [index for index, replaceable in enumerate(self.replaceable) if not replaceable]
+
     @computed_once
     def head_end(self) -> int:
         """Return the end of the head: system, task, a short answer.
@@ -89,8 +94,7 @@ class View:
         A call with its results is no answer: some APIs refuse a summary, which is a user message,
         right behind a result.
         """
-        may_go = (index for index, may_go in enumerate(self.replaceable) if may_go)
-        end = next(may_go, len(self.replaceable))
+        end = [*self.replaceable, True].index(True)
         if end == self.transcript.leading or any(tile.start == end for tile in self.tiles):
             return end
         room = self.head_tokens - sum(self.tokens[self.transcript.leading : end])
@@ -303,9 +307,7 @@ class View:
 
     def fixed_tokens(self) -> int:
         """Return the tokens of the messages that cannot be dropped."""
-        return sum(
-            self.message_tokens(i) for i, may_go in enumerate(self.replaceable) if not may_go
-        )
+        return sum(map(self.message_tokens, self.fixed))
 
     # ---------------------------------------------------------- messages
 
@@ -336,10 +338,9 @@ def step_at(index: int, transcript: Transcript) -> range:
 
 def largest_fixed(view: View) -> str:
     """Describe the largest message that cannot be dropped."""
-    fixed = [index for index, may_go in enumerate(view.replaceable) if not may_go]
-    if not fixed:
+    if not view.fixed:
         return ""
-    index = max(fixed, key=view.message_tokens)
+    index = max(view.fixed, key=view.message_tokens)
     messages = view.transcript.messages
     described = f"of the role {messages[index].get('role')}"
     for call in dict(results_with_calls(messages)).get(index, {}).values():

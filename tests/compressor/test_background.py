@@ -36,7 +36,7 @@ def up_to(ours: ContextCompressor, tokens: int) -> list[Message]:
 
 
 def test_a_background_summary_is_reused_at_the_trigger():
-    """Above the soft mark a summary is written in the background and reused at the trigger."""
+    """Above the soft mark a summary is written in the background for the trigger."""
     gate = Gate()
     gate.open.set()
     events = []
@@ -77,7 +77,7 @@ def test_the_next_result_has_the_usage_of_the_background_once():
 
 
 def test_masks_do_not_wait_for_a_summary_that_is_written():
-    """While a summary is written, masks are sent at once and committed by nobody."""
+    """While a summary is written, masks are sent uncommitted."""
     gate = Gate()
     ours = compressor(gate, tool_policies={"bash": "summarize"})
     short = [m if m["role"] != "tool" else {**m, "content": "short"} for m in session(40)]
@@ -92,7 +92,7 @@ def test_masks_do_not_wait_for_a_summary_that_is_written():
 
 
 def test_a_request_that_only_reads_begins_nothing():
-    """With `extends=False` no model is asked and nothing is committed."""
+    """A request with `extends=False` leaves no trace."""
     gate = Gate()
     for background in (True, False):
         ours = compressor(gate, background=background)
@@ -139,7 +139,7 @@ def test_a_head_edited_meanwhile_harms_nothing():
 
 
 def test_a_failure_in_the_background_is_no_failure_of_a_turn():
-    """If the model fails, a static text is committed and later turns reuse it."""
+    """If the model fails, later turns reuse a static text."""
 
     async def down(messages):
         raise RuntimeError("boom")
@@ -210,7 +210,7 @@ def test_an_edit_of_what_was_left_out_shows(edited):
 
 
 def test_close_cancels_what_runs_and_gives_the_lease_back():
-    """`close` cancels the summary, commits nothing and releases the lease."""
+    """`close` leaves no work, commit or lease of a running summary."""
     released = []
 
     class Store(MemoryStore):

@@ -88,7 +88,7 @@ def test_each_session_has_a_bill_of_its_own(priced, billed):
 
 
 def test_a_model_without_a_price_has_a_bill_in_tokens():
-    """A model without a price in litellm's table has a bill in tokens and no money."""
+    """A model without a price in litellm's table has a bill in tokens alone."""
     ours = compressing.compressor(model="unlisted-1")
     ours.compress_sync(session(2), session_id="s")
     bill = ours.record_usage(usage(900), session_id="s")
@@ -124,7 +124,7 @@ def compressor(store: Any, clock: Any = None) -> ContextCompressor:
 
 
 def test_another_process_has_the_sessions_bill(store):
-    """Requests and summaries are on the bill after a restart, and both processes add to it."""
+    """All processes of a session add to one bill."""
     ours = compressor(store)
     messages = session(20)
     ours.compress_sync(messages, session_id="s")

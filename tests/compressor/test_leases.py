@@ -90,7 +90,7 @@ class Noting(MemoryStore):
 
 
 def test_a_lease_is_renewed_while_it_is_held():
-    """A lease is renewed while its work holds up the loop, and free after it."""
+    """A lease lasts exactly as long as its work, even if the work blocks the loop."""
     store = Noting()
     session = store.open(NAMESPACE, "s")
 

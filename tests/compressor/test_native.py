@@ -160,7 +160,7 @@ def test_a_host_may_edit_every_block_of_a_view():
 
 
 def test_a_large_result_is_cut_to_its_ends_within_its_block():
-    """An excerpt stands in its message's block, and its reference counts all its lines."""
+    """An excerpt in a block names lines of the whole message."""
     body = "\n".join(f"line {n} of the log" for n in range(1, 4_000))
     ours = masking(recall=True)
     messages = [

@@ -42,7 +42,7 @@ def test_pinned_texts_stand_once_at_the_end_of_the_head(options):
 
 
 def test_pinned_texts_survive_folds_edits_and_undo():
-    """Pinned texts survive folds, edits and undo, and are in no segment."""
+    """Pinned texts belong to each compressed view, not to a segment."""
     ours = pinning(tool_policies={"*": "summarize"})
     for request in requests_of(session(40)):
         result = ours.compress_sync(request, session_id="s")
@@ -83,7 +83,7 @@ def test_a_view_compressed_again_has_the_texts_of_now(pinned):
 
 
 def test_pinned_texts_count_against_the_window():
-    """Pinned texts count against the target and the window."""
+    """Pinned texts count as tokens of the view."""
     assert pinning().compress_sync(session(14), target_tokens=1_500).tokens_after <= 1_500
     used = pinning().context_use(session(14))
     assert (sum(used.parts.values()), used.parts["reserve"]) == (used.window, 1_500)
@@ -98,7 +98,7 @@ def test_pinned_texts_without_room_are_an_error():
 @settings(max_examples=25)
 @given(transcripts(), st.integers(300, 3_000))
 def test_any_view_has_them_and_is_itself_again(messages, target):
-    """Any view with pinned texts is valid, in budget and idempotent."""
+    """Any view with pinned texts keeps the promises of a view without them."""
     ours = ContextCompressor(CompressorConfig(model="gpt-4o", pinned=(RULE,)))
     try:
         result = ours.compress_sync(messages, target_tokens=target)

@@ -40,7 +40,7 @@ def test_a_compression_costs_its_summary_and_what_is_read_again():
 
 
 def test_with_a_cold_cache_a_compression_saves_what_it_frees():
-    """With a cold cache a compression saves the price of the freed tokens, and pays."""
+    """With a cold cache a compression pays by the price of the freed tokens."""
     cold = Costs(0.3e-6, 3.75e-6, is_cold=True).balance(freed=40_000, reread=50_000)
     assert cold.cost == pytest.approx(-40_000 * 3.75e-6)
     dear = replace(SONNET, growth=9_000.0, is_cold=True).balance(4_000, 9_000, 60_000, 750)

@@ -129,7 +129,7 @@ def requests(ours: ContextCompressor) -> Iterator[CompressResult]:
 
 
 def test_a_full_archive_changes_no_view(full):
-    """With a full archive each view comes again, and points to nothing that is gone."""
+    """With a full archive each view comes again with readable references."""
     for turn, result in enumerate(requests(full), 1):
         written = " ".join(str(text.message["content"]) for text in result.written)
         for reference in re.findall(r"\bs\d+\.\d+", written):

@@ -54,7 +54,7 @@ def unasked() -> Iterator[Model]:
 @settings(max_examples=50)
 @given(transcripts() | broken_transcripts())
 def test_any_transcript_comes_back_as_it_came(messages):
-    """Any transcript is restored message for message, a broken one without its repairs."""
+    """Any transcript is restored message for message, without repairs."""
     ours = over(MemoryStore(), context_window=2_000, output_reserve=0, token_floor=0)
     try:
         done = ours.compress_sync(messages, session_id="s", force=True)
@@ -87,7 +87,7 @@ def test_a_transcript_that_fits_is_resumed_in_full(store, unasked):
 
 
 def test_a_transcript_that_does_not_fit_is_resumed_as_its_view(store, unasked):
-    """A transcript that does not fit is resumed as its view, without a model or a write."""
+    """A transcript that does not fit is resumed as its recorded view."""
     before = grown(over(store), 16)
     ours = over(store, unasked)
     resumed = ours.resume("s")
@@ -98,7 +98,7 @@ def test_a_transcript_that_does_not_fit_is_resumed_as_its_view(store, unasked):
 
 
 def test_a_resumed_view_keeps_to_its_tokens(store, unasked):
-    """A resumed view has at most the tokens that are asked for, or is an error."""
+    """A resumed view never exceeds the tokens that are asked for."""
     room = grown(over(store), 16).tokens_after - 200
     ours = over(store, unasked)
     assert ours.resume("s", room).tokens_after <= room
@@ -107,7 +107,7 @@ def test_a_resumed_view_keeps_to_its_tokens(store, unasked):
 
 
 def test_a_resumed_view_goes_on_as_the_session_would(store):
-    """A resumed view continues its session and loses nothing of it."""
+    """A session continues from its resumed view as from its transcript."""
     epoch = grown(over(store), 16).session_id
     for name in ("s", epoch):
         assert over(store).verbatim(session_id=name) == coding_session(16)
@@ -140,7 +140,7 @@ def test_a_fork_of_an_older_epoch_has_its_transcript(store, unasked):
 
 
 def test_a_quiet_turn_writes_nothing_and_a_close_does(sql_store, statements):
-    """Quiet turns are recorded by `close` and `save`, not at once."""
+    """A quiet turn is first recorded by `close` or `save`."""
     ours = over(sql_store)
     grown(ours, 8)
     more = [*coding_session(8), said("Done."), user("And now?")]
@@ -178,7 +178,7 @@ def test_close_does_not_record_forgotten_messages_again(sql_store, store_url, wh
 
 
 def test_a_fork_logs_what_its_parent_forgot(sql_store, caplog):
-    """A fork of a forgotten session has its own messages, and the log names the loss."""
+    """A fork logs which of its messages were forgotten with its parent."""
     grown(over(sql_store), 8)
     longer = coding_session(16)
     sql_store.open(NAMESPACE, "f", "s")

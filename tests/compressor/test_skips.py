@@ -1,5 +1,7 @@
 """A due compression that is skipped emits one event with its reason."""
 
+import itertools
+
 import pytest
 
 from praison_compressor import Event
@@ -52,7 +54,7 @@ def test_a_compression_without_gain_is_reported_once(background):
 def test_a_fixed_part_is_a_skip_only_of_requests_not_compressed(length, expected):
     """A request with too large a fixed part is either compressed or skipped."""
     events: list[Event] = []
-    ours = compressor(Model(), events.append)
+    ours = compressor(model := Model(), events.append)
     outcomes = []
     for _ in range(3):
         events.clear()
@@ -60,6 +62,7 @@ def test_a_fixed_part_is_a_skip_only_of_requests_not_compressed(length, expected
         outcomes.append(["started" for event in events if event.name == "started"])
         outcomes[-1] += skipped(events)
     assert outcomes == expected
+    assert len(model.requests) <= 1
 
 
 def test_a_fixed_part_above_the_trigger_is_warned_of_once(caplog):
@@ -94,47 +97,45 @@ def refuses(event: Event) -> bool:
 OUTGROWING = [session(count) for count in range(4, 9)]
 
 
-@pytest.mark.parametrize("hook", [refuses, refuses_later])
-@pytest.mark.parametrize("background", [False, True])
-def test_after_a_veto_each_view_fits(hook, background):
-    """After a veto each view fits the window."""
-    ours = compressor(Model(), before_compression=hook, background=background)
+@pytest.fixture(params=itertools.product((refuses, refuses_later), (False, True)))
+def outgrown(request):
+    """Return a compressor, its events, and results of views that outgrow the trigger, vetoed."""
+    hook, background = request.param
+    events: list[Event] = []
+    ours = compressor(Model(), events.append, before_compression=hook, background=background)
     results = [ours.compress_sync(each, session_id="s") for each in OUTGROWING]
     assert ours.background.wait(10)
+    return ours, events, results
+
+
+def test_after_a_veto_each_view_fits(outgrown):
+    """After a veto each view fits the window."""
+    *_, results = outgrown
     statuses = [result.context_status for result in results]
     assert statuses == sorted(statuses)  # "full", then "summarized"
     assert len(set(statuses)) == 2
     assert max(result.tokens_after for result in results) <= 4_500
 
 
-@pytest.mark.parametrize("hook", [refuses, refuses_later])
-@pytest.mark.parametrize("background", [False, True])
-def test_vetoes_of_a_session_are_one_event(hook, background):
+def test_vetoes_of_a_session_are_one_event(outgrown):
     """The vetoes of a session, also of a forced compression, are one event."""
-    events: list[Event] = []
-    ours = compressor(Model(), events.append, before_compression=hook, background=background)
-    for messages in OUTGROWING:
-        ours.compress_sync(messages, session_id="s")
-    assert ours.background.wait(10)
+    ours, events, _ = outgrown
     ours.compress_sync(OUTGROWING[0], session_id="s", force=True)
+    ours.compress_sync(OUTGROWING[0], session_id="s")
     assert [(event.name, event.data["reason"]) for event in events] == [("skipped", "veto")]
 
 
-@pytest.mark.parametrize("hook", [refuses, refuses_later])
-@pytest.mark.parametrize("background", [False, True])
-def test_a_veto_records_nothing(hook, background):
+def test_a_veto_records_nothing(outgrown):
     """A veto records nothing in the ledger."""
-    ours = compressor(Model(), before_compression=hook, background=background)
-    results = [ours.compress_sync(each, session_id="s") for each in OUTGROWING]
-    assert ours.background.wait(10)
+    ours, _, results = outgrown
     assert results[-1].context_status == "summarized"
+    ours.compress_sync(OUTGROWING[0], session_id="s", force=True)
     assert ours.store.open("default", "s").entries == ()
 
 
-@pytest.mark.parametrize("hook", [refuses, refuses_later])
-def test_a_veto_of_a_forced_compression_leaves_the_messages(hook):
+def test_a_veto_of_a_forced_compression_leaves_the_messages(outgrown):
     """A vetoed forced compression returns the messages as given."""
-    ours = compressor(Model(), before_compression=hook)
+    ours, *_ = outgrown
     forced = ours.compress_sync(OUTGROWING[0], session_id="s", force=True)
     assert (forced.vetoed, forced.messages) == (True, OUTGROWING[0])
     assert not ours.compress_sync(OUTGROWING[0], session_id="s").vetoed

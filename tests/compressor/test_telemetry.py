@@ -177,7 +177,7 @@ def three(seen, aux, provider):
 
 
 def test_failures_are_errors_of_their_kind_and_end_their_spans(three):
-    """A failure marks its own span with its kind and leaves no span open."""
+    """A failure ends its own span as an error of its kind."""
     _, call = three.named("chat openai/writer")
     _, static, abandoned = three.named("compress_context")
     assert call.status.status_code is abandoned.status.status_code is StatusCode.ERROR

@@ -49,7 +49,7 @@ def test_the_oldest_yield_and_as_few_as_the_target_asks(target, yielded):
 
 
 def test_all_kept_outputs_yield_where_no_number_is_enough():
-    """All kept outputs yield if the limit asks for it, and below the rest is an error."""
+    """Only the limit makes all kept outputs yield."""
     view = keeping(laid(TALK), *range(2, 32, 3))
     assert summarized(planned_for(view, 400, 300, 100)) == [(2, 32)]
     with pytest.raises(BudgetTooSmall):
@@ -60,7 +60,7 @@ def test_all_kept_outputs_yield_where_no_number_is_enough():
 
 
 def test_the_newest_kept_outputs_stay_over_a_long_conversation():
-    """The newest kept outputs fill the target, and compressions stay rare."""
+    """The newest kept outputs fill the target after each of the rare compressions."""
     ours = compressor(Model(), context_window=32_000, tool_policies="keep_all")
     messages, after = outputs(120, name="ask_expert"), []
     for end in range(4, len(messages) + 1, 12):

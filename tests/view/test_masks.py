@@ -62,7 +62,7 @@ def test_a_masks_line_names_call_size_and_reference(printed, call, line):
 
 
 def test_masks_that_suffice_cost_no_model_call():
-    """Masks that suffice cost no model call, and keep the newest output."""
+    """Masks that suffice replace old outputs without a model's call."""
     model = Model()
     ours = ContextCompressor(config(), summarizer=model)
     messages = outputs(20)
@@ -311,7 +311,7 @@ def test_a_large_result_of_a_tool_with_keep_stays_whole():
 
 
 def test_an_excerpt_is_found_after_a_restart_and_hides_secrets(tmp_path):
-    """Another process's compressor finds the excerpt, which shows no part of a secret."""
+    """Another process's compressor finds the excerpt with its secrets redacted."""
     secret = "PASSWORD=" + "tr0ub4dor-and-3" * 12
     body = "\n".join(f"{n}: {secret}" for n in range(2_000))
     url = str(tmp_path / "ledger.db")
@@ -339,7 +339,7 @@ def test_an_excerpt_without_recall_names_no_archive():
 
 
 def test_an_old_excerpt_is_masked_then_summarized():
-    """An old excerpt is masked, then summarized from the whole result."""
+    """An old excerpt is replaced as its whole result would be."""
     ours = ContextCompressor(config(), summarizer=(model := Model()))
     messages = [*asked(lines(800)), *outputs(22)[1:]]
     kinds = set()
@@ -357,7 +357,7 @@ def test_an_old_excerpt_is_masked_then_summarized():
 
 
 def test_a_large_result_is_no_burden_in_a_preview():
-    """A preview shows a large result small, and records nothing."""
+    """A preview shows a large result small without recording it."""
     ours = ContextCompressor(config(recall=True), summarizer=Model())
     seen = ours.preview([*outputs(14), *asked(lines(4_000))])
     assert seen.would_compress

@@ -38,7 +38,7 @@ def test_no_user_follows_a_tool_in_a_view(options, policies, has_model):
 
 
 def test_a_preview_counts_the_lines_between():
-    """A preview's parts sum to the view, and those of `context_use` to the window."""
+    """Previews and `context_use` count the lines between result and summary."""
     ours = compressor(None, tool_policies={"*": "summarize", "ask_user": "keep"})
     messages = [ASKED, *(message for number in range(30) for message in read(number))]
     view = ours.compress_sync(messages, session_id="s").messages
