@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import ContextCompressor, MemoryStore, open_store
+from praison_compressor import ContextCompressor, MemoryStore, StoreUnavailable, open_store
 from praison_compressor.compressor.bills import (
     Bill,
     RequestUsage,
@@ -161,6 +161,24 @@ def test_a_store_that_cannot_be_written_stops_no_report():
     ours = ContextCompressor(ours.config, store=away, sessions=ours.sessions)
     assert ours.record_usage(usage(5_000), session_id="s").requests == 1
     assert ours.bill("s").requests == 1
+
+
+def test_what_could_not_be_written_is_written_later_once():
+    """Amounts that the store refused are in it once after the next write."""
+    store = Observed()
+    ours = compressor(store)
+
+    def fail() -> None:
+        raise StoreUnavailable("no space left")
+
+    store.seen = fail
+    for _ in range(3):
+        ours.record_usage(usage(5_000), session_id="s")
+    assert compressor(store).bill("s").requests == 0
+    assert ours.bill("s").requests == 3
+    store.seen = lambda: None
+    ours.record_usage(usage(5_000), session_id="s")
+    assert ours.bill("s").requests == compressor(store).bill("s").requests == 4
 
 
 def test_more_sessions_than_are_remembered_keep_their_bills():
