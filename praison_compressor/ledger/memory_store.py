@@ -173,23 +173,25 @@ class MemoryStore:
         """See `Store.commit`."""
         with self._lock:
             stored = self._unchanged(session)
-            if stored is None:
-                tip = "another now" if session.key in self._sessions else "gone"
-                raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
             if skeleton is None:
                 count = len(stored.session.entries)
                 skeleton = (*stored.skeleton, *range(count, count + len(segments)))
-            stored = replace(stored, skeleton=plain_skeleton(skeleton))
+            now = time.time()
+            written = replace(stored.session, updated=now)
+            stored = replace(stored, session=written, skeleton=plain_skeleton(skeleton))
             if segments:
-                stored = self._with_segments(stored, segments)
+                stored = self._with_segments(stored, segments, now)
                 self._trim(session.namespace)
             return self._store_session(stored)
 
     def _with_segments(
-        self, stored: _MemorySession, segments: Sequence[tuple[Segment, Sequence[Message]]]
+        self,
+        stored: _MemorySession,
+        segments: Sequence[tuple[Segment, Sequence[Message]]],
+        now: float,
     ) -> _MemorySession:
         """Return the session with these segments in a new epoch."""
-        session, now = stored.session, time.time()
+        session = stored.session
         own = sum(epoch.session_id == session.id for epoch in stored.epochs)
         epoch = f"{session.id}.c{own}-{secrets.token_hex(4)}"
         head, entries = session.head_hash, session.entries
@@ -200,16 +202,18 @@ class MemoryStore:
             head = entry.hash
         undoes = any(segment.kind == "undo" for segment, _ in segments)
         epochs = *stored.epochs, Epoch(epoch, session.tip, session.id, now, undoes)
-        session = replace(session, tip=epoch, parent=session.tip, updated=now)
-        session = replace(session, head_hash=head, entries=entries)
+        session = replace(session, tip=epoch, parent=session.tip, head_hash=head, entries=entries)
         return replace(stored, session=session, epochs=epochs)
 
-    def _unchanged(self, session: Session) -> _MemorySession | None:
-        """Return the stored or new session, or None if its tip moved."""
+    def _unchanged(self, session: Session) -> _MemorySession:
+        """Return the stored or new session, or raise `LedgerConflict` if its tip moved."""
         stored = self._sessions.get(session.key)
         if stored is None and session.tip == session.id:
-            return self._new_session(session.namespace, session.id, session.parent)
-        return stored if stored and stored.session.tip == session.tip else None
+            stored = self._new_session(session.namespace, session.id, session.parent)
+        if stored is None or stored.session.head_hash != session.head_hash:
+            tip = "another now" if session.key in self._sessions else "gone"
+            raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
+        return stored
 
     def _archive_originals(
         self, namespace: str, originals: Sequence[Message]
@@ -230,13 +234,11 @@ class MemoryStore:
 
     def record_transcript(self, session: Session, skeleton: Skeleton) -> bool:
         """See `Store.record_transcript`."""
-        with self._lock:
-            stored = self._unchanged(session)
-            if stored is None:
-                return False
-            written = replace(stored.session, updated=time.time())
-            self._store_session(replace(stored, session=written, skeleton=plain_skeleton(skeleton)))
-            return True
+        try:
+            self.commit(session, (), skeleton)
+        except LedgerConflict:
+            return False
+        return True
 
     def transcript(self, session: Session) -> list[Message]:
         """See `Store.transcript`."""

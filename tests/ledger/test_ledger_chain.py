@@ -110,3 +110,14 @@ def test_memory_holds_the_sessions_used_last():
             store.lineage(NAMESPACE, name)
     with pytest.raises(LedgerConflict, match="gone"):
         store.commit(second, [(segment(run), run)])
+
+
+def test_a_fork_that_memory_dropped_takes_no_commit():
+    """A fork that was dropped with its parent conflicts with a commit of its old snapshot."""
+    store, run = MemoryStore(), talk(2)
+    store.commit(store.open(NAMESPACE, "s"), [(segment(run), run)])
+    fork = store.open(NAMESPACE, "f", "s")
+    for number in range(1_024):
+        store.record_transcript(store.open(NAMESPACE, f"later {number}"), ())
+    with pytest.raises(LedgerConflict, match="read it again"):
+        store.commit(fork, [(segment(run), run)])

@@ -1,12 +1,14 @@
 """The store in a database: restarts, forks, encryption, other processes."""
 
 import sqlite3
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
 from cryptography.fernet import Fernet
+from sqlalchemy import Engine, event
 
 from praison_compressor import ConfigError, LedgerCorrupt, StoreUnavailable
 from praison_compressor.ledger.sql import SqlStore, open_store
@@ -30,6 +32,52 @@ def test_the_list_of_sessions_goes_by_the_servers_clock(postgres, monkeypatch):
     listed = [info.id for info in store.sessions(NAMESPACE)]
     store.close()
     assert listed == ["second", "first"]
+
+
+def test_an_epoch_begins_with_its_commit(store):
+    """An epoch and the last write to its session have one time, by one clock."""
+    session = committed(store, "s", talk(2, "a"), talk(2, "b"))
+    assert store.lineage(NAMESPACE, "s")[-1].created == session.updated
+
+
+def test_a_prefix_of_ids_is_compared_exactly(sql_store):
+    """Session ids are listed by a prefix in its own case."""
+    for name in ("a_b~1", "A_b~2", "axb~3"):
+        committed(sql_store, name, talk(1))
+    assert sql_store.ids_with_prefix(NAMESPACE, "a_b~", 8) == ["a_b~1"]
+
+
+def test_a_commit_without_segments_is_a_use_of_the_session(store):
+    """A commit that only records a transcript is the newest write to its session."""
+    before = committed(store, "s", talk(2))
+    store.commit(before, (), tuple(talk(3)))
+    assert store.open(NAMESPACE, "s").updated > before.updated
+
+
+def test_a_fork_is_made_of_one_state_of_its_parent(postgres):
+    """A fork beside a commit of its parent has the parent's entries and transcript before it."""
+    url = postgres.empty()
+    store, other = open_store(url), open_store(url)
+    parent = committed(store, "s", talk(3, "a"))
+    begun: list[threading.Thread] = []
+
+    def commit_beside(_connection, _cursor, statement, *_) -> None:
+        if statement.startswith("INSERT INTO compressor_sessions") and not begun:
+            begun.append(threading.Thread(target=committed, args=(other, "s", talk(3, "b"))))
+            begun[0].start()
+            begun[0].join(1)
+
+    event.listen(Engine, "before_cursor_execute", commit_beside)
+    try:
+        fork = store.open(NAMESPACE, "f", "s")
+    finally:
+        event.remove(Engine, "before_cursor_execute", commit_beside)
+        begun[0].join()
+    assert fork.entries == parent.entries
+    assert store.transcript(fork) == talk(3, "a")
+    assert len(store.open(NAMESPACE, "s").entries) == 2
+    store.close()
+    other.close()
 
 
 def test_a_quiet_turn_asks_once(sql_store, statements):

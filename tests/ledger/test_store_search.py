@@ -36,10 +36,18 @@ def test_a_message_is_found_by_its_words(sql_store):
 
 
 @pytest.mark.parametrize("limit", [0, -1])
-def test_a_search_without_a_result_is_refused(sql_store, limit):
+@pytest.mark.parametrize("query", ["hello", ""])
+def test_a_search_without_a_result_is_refused(store, query, limit):
     """A limit below one is an error."""
     with pytest.raises(ConfigError, match=f"limit={limit}"):
-        sql_store.search(NAMESPACE, "hello", limit=limit)
+        store.search(NAMESPACE, query, limit=limit)
+
+
+@pytest.mark.parametrize("query", ["hello", ""])
+def test_a_search_in_an_unknown_session_is_refused(store, query):
+    """A search in a session that the store does not have is an error."""
+    with pytest.raises(SessionNotFound):
+        store.search(NAMESPACE, query, "nobody")
 
 
 def test_a_search_stays_in_its_session(sql_store):

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, Row, Table, delete, insert, select, text
+from sqlalchemy import ColumnElement, Connection, Row, Select, delete, insert, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ...errors import ConfigError, LedgerCorrupt, StoreUnavailable
@@ -178,14 +178,18 @@ class SqlArchive:
         self.execute = connection.execute
         self.is_sqlite = connection.dialect.name == "sqlite"
         """False: PostgreSQL."""
+        self.insert: Any = sqlite.insert if self.is_sqlite else postgresql.insert
+        """The dialect's own INSERT, which may have ON CONFLICT."""
         self.packer = packer
         self.index = WordIndex(self.execute, sizes, is_sqlite=self.is_sqlite)
         """Empty in an encrypted store."""
 
-    def insert_missing(self, table: Table) -> Any:
-        """Return the dialect's own INSERT, which skips rows that exist."""
-        insertion = sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
-        return insertion.on_conflict_do_nothing()
+    def rows_with(
+        self, query: Select[Any], column: ColumnElement[Any], values: Iterable[Any]
+    ) -> Iterator[Row[Any]]:
+        """Yield a query's rows whose column has one of many values."""
+        for batch in batches(values):
+            yield from self.execute(query.where(column.in_(batch))).all()
 
     def time(self) -> float:
         """Return the database's time: clocks of machines differ."""
@@ -216,13 +220,10 @@ class SqlArchive:
         return [keys[digest] for digest in digests]
 
     def _keys_of(self, namespace: str, digests: Iterable[bytes]) -> dict[bytes, int]:
-        keys: dict[bytes, int] = {}
-        for batch in batches(digests):
-            query = select(messages.c.digest, messages.c.key).where(
-                messages.c.namespace == namespace, messages.c.digest.in_(batch)
-            )
-            keys |= {bytes(row.digest): row.key for row in self.execute(query)}
-        return keys
+        query = select(messages.c.digest, messages.c.key)
+        query = query.where(messages.c.namespace == namespace)
+        found = self.rows_with(query, messages.c.digest, digests)
+        return {bytes(row.digest): row.key for row in found}
 
     def _insert(self, namespace: str, missing: Mapping[bytes, Message]) -> dict[bytes, int]:
         rows = [
@@ -230,8 +231,8 @@ class SqlArchive:
             # Sorted, so that two writers of the same messages cannot deadlock.
             for digest, message in sorted(missing.items())
         ]
-        insertion = self.insert_missing(messages).returning(messages.c.digest, messages.c.key)
-        added = self.execute(insertion, rows)
+        insertion = self.insert(messages).on_conflict_do_nothing()
+        added = self.execute(insertion.returning(messages.c.digest, messages.c.key), rows)
         keys = {bytes(digest): key for digest, key in added}
         if not self.packer.encrypts:
             self.index.add({key: missing[digest] for digest, key in keys.items()})
@@ -250,10 +251,9 @@ class SqlArchive:
     def keys_of_entries(self, entry_keys: Iterable[int]) -> dict[int, list[int]]:
         """Return the keys of each entry's messages, in order."""
         keys: dict[int, list[int]] = {key: [] for key in entry_keys}
-        for batch in batches(keys):
-            query = select(links).where(links.c.entry_key.in_(batch))
-            for row in self.execute(query.order_by(links.c.entry_key, links.c.ordinal)):
-                keys[row.entry_key].append(row.message_key)
+        query = select(links).order_by(links.c.entry_key, links.c.ordinal)
+        for row in self.rows_with(query, links.c.entry_key, list(keys)):
+            keys[row.entry_key].append(row.message_key)
         return keys
 
     def messages_of_entries(
@@ -266,11 +266,9 @@ class SqlArchive:
 
     def messages_of(self, keys: Iterable[int]) -> dict[int, Message]:
         """Return messages by their keys."""
-        read: dict[int, Message] = {}
-        for batch in batches(keys):
-            query = select(messages.c.key, messages.c.body).where(messages.c.key.in_(batch))
-            read |= {row.key: self.message_of(row) for row in self.execute(query)}
-        return read
+        query = select(messages.c.key, messages.c.body)
+        found = self.rows_with(query, messages.c.key, keys)
+        return {row.key: self.message_of(row) for row in found}
 
     def message_of(self, row: Any) -> Message:
         """Return the message of a row."""

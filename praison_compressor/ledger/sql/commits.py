@@ -62,22 +62,21 @@ def append_segments(
     archive: SqlArchive, session: Session, segments: Sequence[SegmentRun], skeleton: Skeleton | None
 ) -> None:
     """Seal the segments into the chain, archive originals, open an epoch."""
-    row = _lock_unchanged(archive, session)
+    row, now = _lock_unchanged(archive, session), archive.time()
     epoch = f"{row.id}.c{row.commits + 1}-{secrets.token_hex(4)}"
     head = row.head
     keys = archive.add(row.namespace, [message for _, run in segments for message in run])
     _widen_spans(archive, row.key, keys)
     for segment, originals in segments:
         entry = seal(segment, head, epoch, archive=archive_digest(originals))
-        archive.link(_insert_entry(archive, row, entry), keys[: len(originals)])
+        archive.link(_insert_entry(archive, row, entry, now), keys[: len(originals)])
         head, keys = entry.hash, keys[len(originals) :]
-    if segments:
-        _write_session(archive, row, head=head, commits=row.commits + 1)
     if skeleton is None:
         count = len(session.entries)
         skeleton = (*read_skeleton(archive, row.key), *range(count, count + len(segments)))
+    changes = {"head": head, "commits": row.commits + bool(segments), "updated": now}
     # A background summary has the transcript from before the newest turns: later messages stay.
-    record_skeleton(archive, row.key, skeleton, keeps_appended=True)
+    record_skeleton(archive, row.key, skeleton, changes, keeps_appended=True)
 
 
 def record_transcript(archive: SqlArchive, session: Session, skeleton: Skeleton) -> bool:
@@ -86,8 +85,7 @@ def record_transcript(archive: SqlArchive, session: Session, skeleton: Skeleton)
         row = _lock_unchanged(archive, session)
     except LedgerConflict:
         return False
-    record_skeleton(archive, row.key, skeleton)
-    _write_session(archive, row)
+    record_skeleton(archive, row.key, skeleton, {"updated": archive.time()})
     return True
 
 
@@ -95,7 +93,7 @@ def extend_transcript(
     archive: SqlArchive, session: Session, start: int, added: Sequence[Message]
 ) -> bool:
     """Replace the recorded transcript from message `start` on; return whether it worked."""
-    row = _lock_session(archive, session)
+    row = find_session(archive, session.namespace, session.id, locked=True)
     if row is None or row.erasures != session.erasures:
         return False
     own = appended.c.session_key == row.key
@@ -109,20 +107,15 @@ def extend_transcript(
     ]
     if rows:
         archive.execute(insert(appended), rows)
-    _write_session(archive, row)
+    written = update(sessions).where(sessions.c.key == row.key)
+    archive.execute(written.values(updated=archive.time()))
     return True
 
 
-def _write_session(archive: SqlArchive, row: Row[Any], **changes: object) -> None:
-    """Change a session's row and the time of its last write."""
-    values = {**changes, "updated": archive.time()}
-    archive.execute(update(sessions).where(sessions.c.key == row.key).values(values))
-
-
-def _insert_entry(archive: SqlArchive, session: Row[Any], entry: Entry) -> int:
+def _insert_entry(archive: SqlArchive, session: Row[Any], entry: Entry, now: float) -> int:
     """Write an entry; return its key."""
     values = {name: getattr(entry, name) for name in ("epoch", "parent", "commitment", "hash")}
-    values |= {"namespace": session.namespace, "session_key": session.key}
+    values |= {"namespace": session.namespace, "session_key": session.key, "created": now}
     values |= {"kind": entry.segment.kind, "sealed": pack_entry(archive.packer, entry)}
     insertion = insert(entries).values(values).returning(entries.c.key)
     return int(archive.execute(insertion).scalar_one())
@@ -143,26 +136,16 @@ def _widen_spans(archive: SqlArchive, session_key: int, keys: Iterable[int]) -> 
         archive.execute(insert(spans), rows)
 
 
-def _lock_session(archive: SqlArchive, session: Session) -> Row[Any] | None:
-    """Return the session's row, locked until the transaction ends."""
-    query = select(sessions.c.key).where(
-        sessions.c.namespace == session.namespace, sessions.c.id == session.id
-    )
-    archive.execute(query.with_for_update()).first()
-    # Read after locking, so that the row includes the commit we waited for.
-    return find_session(archive, session.namespace, session.id)
-
-
 def _lock_unchanged(archive: SqlArchive, session: Session) -> Row[Any]:
     """Return the session's row, locked; create it for a new session.
 
     Raises:
         LedgerConflict: the session changed since it was read.
     """
-    row = _lock_session(archive, session)
+    row = find_session(archive, session.namespace, session.id, locked=True)
     if row is None and session.tip == session.id:
         create_session(archive, session.namespace, session.id, session.parent)
-        row = _lock_session(archive, session)
+        row = find_session(archive, session.namespace, session.id, locked=True)
     if row is None or row.head != session.head_hash:
         tip = "gone" if row is None else "another now"
         raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
@@ -180,12 +163,13 @@ def create_session(
     values |= dict.fromkeys(("created", "updated"), archive.time())
     base = None
     if parent_id is not None and parent_id != session_id:
-        base = find_session(archive, namespace, parent_id)
+        # Locked, so that entries and transcript are those of one moment.
+        base = find_session(archive, namespace, parent_id, locked=True)
     if base is not None:
         head = head_of_epoch(archive, base, str(parent_id))
         values |= {"base_key": base.key, "base_head": head, "head": head}
-    insertion = archive.insert_missing(sessions).returning(sessions.c.key)
-    key = archive.execute(insertion, values).scalar()
+    insertion = archive.insert(sessions).on_conflict_do_nothing()
+    key = archive.execute(insertion.returning(sessions.c.key), values).scalar()
     if key is not None and base is not None:
         record_skeleton(archive, key, transcript_at(archive, base, head))
 
@@ -194,7 +178,7 @@ def create_session(
 def change_note(archive: SqlArchive, session: Session, change: Callable[[str], str]) -> str:
     """Replace the session's note by its change; return the new note."""
     values = {"namespace": session.namespace, "session_id": session.id, "body": ""}
-    archive.execute(archive.insert_missing(notes), values)
+    archive.execute(archive.insert(notes).on_conflict_do_nothing(), values)
     own = of_session(notes, session)
     before = archive.execute(select(notes.c.body).where(own).with_for_update()).scalar_one()
     after = change(before)
@@ -206,13 +190,12 @@ def change_note(archive: SqlArchive, session: Session, change: Callable[[str], s
 def claim_lease(archive: SqlArchive, session: Session, holder: str, seconds: float) -> bool:
     """Take the session's lease by the database's clock; return whether it worked."""
     now = archive.time()
-    own = of_session(leases, session)
-    is_free = (leases.c.until <= now) | (leases.c.holder == holder)
-    archive.execute(delete(leases).where(own, is_free))
+    own = {"namespace": session.namespace, "session_id": session.id}
     lease = {"holder": holder, "until": now + seconds}
-    values = {"namespace": session.namespace, "session_id": session.id, **lease}
-    archive.execute(archive.insert_missing(leases), values)
-    return bool(archive.execute(select(leases.c.holder).where(own)).scalar() == holder)
+    is_free = (leases.c.until <= now) | (leases.c.holder == holder)
+    claim = archive.insert(leases).values({**own, **lease})
+    claim = claim.on_conflict_do_update(index_elements=list(own), set_=lease, where=is_free)
+    return archive.execute(claim.returning(leases.c.holder)).first() is not None
 
 
 def is_lease_taken(archive: SqlArchive, session: Session, holder: str) -> bool:

@@ -261,13 +261,10 @@ def _make_tombstones(archive: SqlArchive, where: ColumnElement[bool]) -> int:
 
 def _covering_sessions(archive: SqlArchive, keys: Iterable[int]) -> dict[int, int]:
     """Return messages that entries still cover, each with one session."""
-    covering: dict[int, int] = {}
     query = select(links.c.message_key, entries.c.session_key)
     query = query.join(entries, links.c.entry_key == entries.c.key)
-    for batch in batches(keys):
-        rows = archive.execute(query.where(links.c.message_key.in_(batch)))
-        covering |= {row.message_key: row.session_key for row in rows}
-    return covering
+    rows = archive.rows_with(query, links.c.message_key, keys)
+    return {row.message_key: row.session_key for row in rows}
 
 
 def _transcripts_with(
@@ -282,11 +279,12 @@ def _transcripts_with(
 
 
 def _session_ids(archive: SqlArchive, keys: Iterable[int]) -> tuple[str, ...]:
-    query = select(sessions.c.id).where(sessions.c.key.in_(list(keys)))
-    return tuple(sorted(archive.execute(query).scalars()))
+    rows = archive.rows_with(select(sessions.c.id), sessions.c.key, keys)
+    return tuple(sorted(row.id for row in rows))
 
 
 def _mark_stale(archive: SqlArchive, keys: Iterable[int]) -> None:
     """Mark every process's snapshots of these sessions as stale."""
-    statement = update(sessions).where(sessions.c.key.in_(list(keys)))
-    archive.execute(statement.values(erasures=sessions.c.erasures + 1))
+    stale = update(sessions).values(erasures=sessions.c.erasures + 1)
+    for batch in batches(keys):
+        archive.execute(stale.where(sessions.c.key.in_(batch)))

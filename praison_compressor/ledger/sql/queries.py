@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Row, Select, bindparam, delete, func, select, update
@@ -23,19 +23,28 @@ SESSION_ROWS: Select[Any] = select(
 
 
 # Built once: to build a statement takes longer than to run it.
-_NAMED = SESSION_ROWS.where(
-    sessions.c.namespace == bindparam("namespace"), sessions.c.id == bindparam("id")
-)
 _KEYED = SESSION_ROWS.where(sessions.c.key == bindparam("key"))
-_OPENED = SESSION_ROWS.join(entries, entries.c.session_key == sessions.c.key).where(
-    entries.c.namespace == bindparam("namespace"), entries.c.epoch == bindparam("id")
+_NAMED = (
+    SESSION_ROWS.where(
+        sessions.c.namespace == bindparam("namespace"), sessions.c.id == bindparam("id")
+    ),
+    SESSION_ROWS.join(entries, entries.c.session_key == sessions.c.key).where(
+        entries.c.namespace == bindparam("namespace"), entries.c.epoch == bindparam("id")
+    ),
 )
+_LOCKED = tuple(query.with_for_update() for query in _NAMED)
 
 
-def find_session(archive: SqlArchive, namespace: str, session_id: str) -> Row[Any] | None:
-    """Return the session with this id, or that opened this epoch."""
+def find_session(
+    archive: SqlArchive, namespace: str, session_id: str, *, locked: bool = False
+) -> Row[Any] | None:
+    """Return the session with this id, or that opened this epoch.
+
+    A `locked` row has all earlier commits, and no other writer changes it in this transaction.
+    """
     name = {"namespace": namespace, "id": session_id}
-    return archive.execute(_NAMED, name).first() or archive.execute(_OPENED, name).first()
+    rows = (archive.execute(query, name).first() for query in (_LOCKED if locked else _NAMED))
+    return next(filter(None, rows), None)
 
 
 def require_session(archive: SqlArchive, namespace: str, session_id: str) -> Row[Any]:
@@ -133,9 +142,9 @@ def list_namespaces(archive: SqlArchive) -> list[str]:
 
 def ids_with_prefix(archive: SqlArchive, namespace: str, prefix: str, limit: int) -> list[str]:
     """Return session ids that begin with `prefix`, last used first."""
-    query = select(sessions.c.id).where(
-        sessions.c.namespace == namespace, sessions.c.id.startswith(prefix, autoescape=True)
-    )
+    # Not LIKE, for which SQLite folds case.
+    begins = func.substr(sessions.c.id, 1, len(prefix)) == prefix
+    query = select(sessions.c.id).where(sessions.c.namespace == namespace, begins)
     return list(archive.execute(query.order_by(*_LAST_USED_FIRST).limit(limit)).scalars())
 
 
@@ -218,16 +227,21 @@ def originals(
 
 
 def record_skeleton(
-    archive: SqlArchive, session_key: int, skeleton: Skeleton, *, keeps_appended: bool = False
+    archive: SqlArchive,
+    session_key: int,
+    skeleton: Skeleton,
+    changes: Mapping[str, object] | None = None,
+    *,
+    keeps_appended: bool = False,
 ) -> None:
-    """Replace the recorded transcript of a session.
+    """Replace the recorded transcript of a session, and change its row.
 
     With `keeps_appended`, messages that were appended behind this transcript stay.
     """
     lines = [str(i).encode() if isinstance(i, int) else dump(i) for i in skeleton]
     body = archive.packer.pack(b"\n".join(lines)) if skeleton else None
     length = _skeleton_length(archive, session_key, skeleton)
-    values = {"transcript": body, "recorded": length}
+    values = {"transcript": body, "recorded": length, **(changes or {})}
     archive.execute(update(sessions).where(sessions.c.key == session_key).values(values))
     replaced = appended.c.session_key == session_key
     if keeps_appended:

@@ -8,7 +8,6 @@ entries. Words of a conversation are in the binary columns and in the full-text 
 from __future__ import annotations
 
 import re
-import time
 from typing import Any
 
 from sqlalchemy import (
@@ -96,7 +95,7 @@ entries = Table(
     Column("session_key", _KEY_TYPE, ForeignKey(sessions.c.key), nullable=False, index=True),
     Column("kind", Text, nullable=False),
     Column("epoch", Text, nullable=False),
-    Column("created", Float, nullable=False, default=time.time),
+    Column("created", Float, nullable=False),
     Column("parent", Text, nullable=False),
     Column("commitment", Text, nullable=False),
     Column("hash", Text, nullable=False),

@@ -52,10 +52,10 @@ def search(
     archived_only: bool = False,
 ) -> list[Hit]:
     """Return messages with words of the query, best first."""
+    row = None if session_id is None else require_session(archive, namespace, session_id)
     asked = distinct_words(" ".join(query_phrases(query)))[:MOST_QUERY_WORDS]
     if not asked:
-        return []
-    row = None if session_id is None else require_session(archive, namespace, session_id)
+        return find_hits(query, {}, limit, ())  # nothing, or an error of the limit
     reader = _Reader(archive, _reach_of(archive, namespace, row), query)
     if not archived_only:
         reader.read_view(namespace, row)
@@ -212,10 +212,8 @@ def _keys_beside(archive: SqlArchive, keys: Iterable[int], first: int, last: int
     query = select(other.c.message_key).join(
         links, (other.c.entry_key == links.c.entry_key) & is_near
     )
-    beside: list[int] = []
-    for batch in batches(keys):
-        beside += archive.execute(query.where(links.c.message_key.in_(batch))).scalars()
-    return list(dict.fromkeys(beside))
+    beside = archive.rows_with(query, links.c.message_key, keys)
+    return list(dict.fromkeys(row.message_key for row in beside))
 
 
 # ---------------------------------------------------------------- what a search reaches
