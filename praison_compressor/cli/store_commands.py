@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import click
 
@@ -11,7 +11,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
 from ..errors import HostMoved
 from ..ledger.segments import Epoch, Session
-from ..ledger.stores import Erased, SessionInfo
+from ..ledger.stores import Forgotten, SessionInfo
 from ..ledger.words import Hit, distinct_words
 from ..messages import Message
 from ..messages.display import message_as_text, one_line, pluralize, utc_time
@@ -264,9 +264,9 @@ def forget(target: str | None, yes: bool, tenant: Tenant, as_json: bool) -> None
     question = f"Erase {one_line(target)} for good, and with it what its forks inherited?"
     if not yes and not click.confirm(question, err=True):
         raise Unusable("nothing was erased")
-    erased = tenant.store.forget(tenant.namespace, target)
-    left = _host_leftovers(erased.sessions)
-    print_answer({**asdict(erased), "left": left}, _erasure_lines(erased, left), as_json)
+    forgotten = tenant.store.forget(tenant.namespace, target)
+    forgotten = replace(forgotten, left=_host_leftovers(forgotten.sessions))
+    print_answer(asdict(forgotten), _forgotten_lines(forgotten), as_json)
 
 
 _PAGES_LEFT = "Freed pages could not be cleared yet; run `forget` without a target later."
@@ -281,13 +281,13 @@ def _host_leftovers(sessions: Sequence[str]) -> tuple[str, ...]:
     return host_leftovers(default_host_store(), sessions)
 
 
-def _erasure_lines(erased: Erased, left: Sequence[str]) -> Iterator[Block]:
-    messages = pluralize(erased.messages, "message")
-    yield f"Erased: {messages}, {pluralize(erased.segments, 'segment')}."
-    for name in erased.other_sessions:
+def _forgotten_lines(forgotten: Forgotten) -> Iterator[Block]:
+    messages = pluralize(forgotten.messages, "message")
+    yield f"Erased: {messages}, {pluralize(forgotten.segments, 'segment')}."
+    for name in forgotten.other_sessions:
         reason = "holds some of the same messages itself, or was forked from it and lacks them now"
         yield Line(f"Session {name} {reason}.", "yellow")
-    for sentence in left:
+    for sentence in forgotten.left:
         yield Line(f"Left: {sentence}.", "yellow")
-    if not erased.pages_cleared:
+    if not forgotten.pages_cleared:
         yield Line(_PAGES_LEFT, "yellow")

@@ -206,7 +206,7 @@ class MemoryStore:
         return replace(stored, session=session, epochs=epochs)
 
     def _unchanged(self, session: Session) -> _MemorySession:
-        """Return the stored or new session, or raise `LedgerConflict` if its tip moved."""
+        """Return the session if its tip is unchanged, else raise `LedgerConflict`."""
         stored = self._sessions.get(session.key)
         if stored is None and session.tip == session.id:
             stored = self._new_session(session.namespace, session.id, session.parent)

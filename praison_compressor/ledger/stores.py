@@ -136,7 +136,7 @@ class SessionInfo:
 
 
 @dataclass(frozen=True)
-class Erased:
+class Forgotten:
     """What `forget` removed, and what it left."""
 
     segments: int
@@ -149,6 +149,8 @@ class Erased:
     """Other sessions that still have some of the messages, and forks that lost them."""
     pages_cleared: bool = True
     """False where a reader or missing rights kept freed pages from being cleared."""
+    left: tuple[str, ...] = ()
+    """Filled in by the caller: one sentence for each copy outside the store."""
 
 
 @runtime_checkable
@@ -184,7 +186,7 @@ class DurableStore(Protocol):
         Otherwise, or after a `forget`, call `record_transcript` with the whole transcript.
         """
 
-    def forget(self, namespace: str, target: str) -> Erased:
+    def forget(self, namespace: str, target: str) -> Forgotten:
         """Remove a session (any id) or one message (content digest).
 
         `forget` removes originals, the summaries that cover them, all later summaries, index words

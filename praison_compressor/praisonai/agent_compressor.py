@@ -16,10 +16,10 @@ from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..events import Listener
 from ..ledger.segments import Segment
-from ..ledger.stores import DurableStore, SessionInfo, Store
+from ..ledger.stores import DurableStore, Forgotten, SessionInfo, Store
 from ..messages import Message, content_digest, leading_count
 from ..messages.dropped_steps import CompletedRequest, history_from
-from .agent_ledger import Forgotten, host_leftovers, host_store
+from .agent_ledger import host_leftovers, host_store
 from .agent_requests import AgentRequests
 from .context_param import HostSettings, RequestedContext
 from .conversation_finder import ConversationFinder, is_under, new_session_id
@@ -322,5 +322,6 @@ class AgentCompressor:
             raise StoreUnavailable(
                 "the ledger is in memory: nothing of it is kept, and it ends with this process"
             )
-        erased = self.ledger.forget(self.config.namespace, target or self.session_id)
-        return Forgotten(erased, host_leftovers(host_store(self._agent()), erased.sessions))
+        forgotten = self.ledger.forget(self.config.namespace, target or self.session_id)
+        left = host_leftovers(host_store(self._agent()), forgotten.sessions)
+        return replace(forgotten, left=left)

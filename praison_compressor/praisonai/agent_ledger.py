@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..compressor.stored_sessions import default_store
@@ -14,7 +13,7 @@ from ..ledger.memory_store import MemoryStore
 from ..ledger.segments import Session
 from ..ledger.sql.database import default_path
 from ..ledger.sql.store import open_store
-from ..ledger.stores import DurableStore, Erased, Store
+from ..ledger.stores import DurableStore, Store
 from ..messages import digest
 
 logger = logging.getLogger(__name__)
@@ -106,15 +105,6 @@ def _codec_of(store: Any) -> Any:
 def store_place(store: Store) -> str:
     """Return the place of a ledger in words without a secret."""
     return store.location if isinstance(store, DurableStore) else "memory"
-
-
-@dataclass(frozen=True)
-class Forgotten:
-    """What was removed from the ledger, and what the host still has."""
-
-    erased: Erased
-    left: tuple[str, ...]
-    """One sentence for each session that the host still has."""
 
 
 def host_leftovers(host: Any, sessions: Sequence[str]) -> tuple[str, ...]:

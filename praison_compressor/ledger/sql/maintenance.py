@@ -24,7 +24,7 @@ from ..segments import (
     chain_faults,
     skeleton_messages,
 )
-from ..stores import Erased
+from ..stores import Forgotten
 from .archive import SqlArchive, batches, unpack_entry
 from .queries import (
     SESSION_ROWS,
@@ -156,7 +156,7 @@ def _message_fault(archive: SqlArchive, row: Row[Any]) -> str | None:
 
 
 # ---------------------------------------------------------------- forget
-def forget_session(archive: SqlArchive, namespace: str, target: str) -> Erased:
+def forget_session(archive: SqlArchive, namespace: str, target: str) -> Forgotten:
     """Forget the session's own entries; keep the entries of its parent."""
     archive.block_commits()
     row = require_session(archive, namespace, target)
@@ -179,10 +179,10 @@ def forget_session(archive: SqlArchive, namespace: str, target: str) -> Erased:
     others = {*forks, *covering.values(), *_transcripts_with(archive, namespace, digests)}
     _mark_stale(archive, [row.key, *forks])
     other_sessions = _session_ids(archive, others - {row.key})
-    return Erased(segments, len(removed) + len(recorded), (row.id,), other_sessions)
+    return Forgotten(segments, len(removed) + len(recorded), (row.id,), other_sessions)
 
 
-def forget_message(archive: SqlArchive, namespace: str, target: str) -> Erased:
+def forget_message(archive: SqlArchive, namespace: str, target: str) -> Forgotten:
     """Forget one message in every session of the namespace.
 
     Every later summary of these sessions is forgotten too: its writer read the earlier summaries.
@@ -204,7 +204,7 @@ def forget_message(archive: SqlArchive, namespace: str, target: str) -> Erased:
     names = _session_ids(archive, touched)
     for session_id in names:
         _drop_if_empty(archive, namespace, session_id)
-    return Erased(segments, 1, names, other_sessions=())
+    return Forgotten(segments, 1, names, other_sessions=())
 
 
 def find_message(

@@ -14,7 +14,7 @@ from ...errors import LedgerCorrupt
 from ...messages import Message, to_plain
 from ...messages.secrets import Redactor
 from ..segments import Segment, Session, Skeleton, skeleton_messages
-from ..stores import Erased
+from ..stores import Forgotten
 from . import commits, maintenance, queries
 from .archive import Codec, SqlArchive, codec_of
 from .database import PATIENCE_SECONDS, Database, Url
@@ -151,7 +151,7 @@ class SqlStore:
 
     def forget(
         self, namespace: str, target: str, *, patience_seconds: float = PATIENCE_SECONDS
-    ) -> Erased:
+    ) -> Forgotten:
         """See `DurableStore.forget`; `patience_seconds` as in `clear_pages`."""
         is_message = target.startswith("sha256:")
         forget = maintenance.forget_message if is_message else maintenance.forget_session
