@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 from ..concurrency import renew_after_fork
 from ..errors import LedgerConflict, SessionNotFound
-from ..messages import Message, content_digest
+from ..messages import Message, content_digest, to_plain
 from ..messages.digests import MessageCache, Originals
 from .segments import (
     DROPPED,
@@ -27,7 +27,6 @@ from .segments import (
     Skeleton,
     archive_digest,
     expand_skeleton,
-    plain_skeleton,
     seal,
     skeleton_messages,
 )
@@ -69,6 +68,12 @@ class _MemorySession:
         ids = [epoch.id for epoch in self.epochs]
         return self.epochs[: ids.index(epoch_id) + 1]
 
+    def transcript(self, length: int | None = None) -> list[Message] | None:
+        """Return the recorded transcript, of `length` messages, or None if unknown."""
+        entries = self.session.entries
+        parts = [(entry.segment, [o.message for o in entry.originals]) for entry in entries]
+        return copy.deepcopy(expand_skeleton(self.skeleton, parts.__getitem__, length))
+
     def placed_messages(self, *, archived_only: bool) -> Iterator[tuple[str, Message, HitPlace]]:
         """Yield (digest, message, place); a recorded message's entry is ""."""
         for message in () if archived_only else skeleton_messages(self.skeleton):
@@ -78,13 +83,6 @@ class _MemorySession:
                 if original.message is not DROPPED:
                     place = self.session.id, entry.hash, ordinal
                     yield original.digest, original.message, place
-
-
-def _recorded_transcript(stored: _MemorySession, length: int | None = None) -> list[Message] | None:
-    """Return the recorded transcript, of `length` messages, or None if unknown."""
-    entries = stored.session.entries
-    parts = [(entry.segment, [o.message for o in entry.originals]) for entry in entries]
-    return copy.deepcopy(expand_skeleton(stored.skeleton, parts.__getitem__, length))
 
 
 class MemoryStore:
@@ -139,15 +137,14 @@ class MemoryStore:
         if base is None or parent_id is None:
             return _MemorySession(session, (root,))
         above = base.epochs_to(parent_id)
-        later = {epoch.id for epoch in base.epochs[len(above) :]}
-        entries = tuple(entry for entry in base.session.entries if entry.epoch not in later)
+        shared = {epoch.id for epoch in above}
+        entries = tuple(entry for entry in base.session.entries if entry.epoch in shared)
         head = entries[-1].hash if entries else GENESIS
         session = replace(session, head_hash=head, entries=entries)
-        if not later:
-            return _MemorySession(session, (*above, root), base.skeleton)
-        length = entries[-1].segment.transcript_length if entries else 0
-        whole = _recorded_transcript(base, length)
-        skeleton = tuple(range(len(entries))) if whole is None else tuple(whole)
+        skeleton = base.skeleton
+        if above != base.epochs:
+            length = entries[-1].segment.transcript_length if entries else 0
+            skeleton = tuple(base.transcript(length) or range(len(entries)))
         return _MemorySession(session, (*above, root), skeleton)
 
     def _store_session(self, stored: _MemorySession) -> Session:
@@ -178,7 +175,8 @@ class MemoryStore:
                 skeleton = (*stored.skeleton, *range(count, count + len(segments)))
             now = time.time()
             written = replace(stored.session, updated=now)
-            stored = replace(stored, session=written, skeleton=plain_skeleton(skeleton))
+            plain = tuple(item if isinstance(item, int) else to_plain(item) for item in skeleton)
+            stored = replace(stored, session=written, skeleton=plain)
             if segments:
                 stored = self._with_segments(stored, segments, now)
                 self._trim(session.namespace)
@@ -244,7 +242,7 @@ class MemoryStore:
         """See `Store.transcript`."""
         with self._lock:
             stored = self._sessions.get(session.key)
-        return (stored and _recorded_transcript(stored)) or []
+        return (stored and stored.transcript()) or []
 
     def originals(
         self, session: Session, entry: Entry, wanted: slice = ALL_MESSAGES

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..messages import Message, content_digest, to_plain
+from ..messages import Message, content_digest
 from ..messages.digests import Originals
 
 GENESIS = "sha256:" + "0" * 64
@@ -266,11 +266,6 @@ def undo_segment(entries: Sequence[Entry]) -> Segment | None:
 Skeleton = tuple[Message | int, ...]
 """A whole transcript in order. An int is an index into `Session.entries` and means that entry's
 originals."""
-
-
-def plain_skeleton(skeleton: Skeleton) -> Skeleton:
-    """Return the skeleton with plain copies of its messages."""
-    return tuple(item if isinstance(item, int) else to_plain(item) for item in skeleton)
 
 
 def skeleton_messages(skeleton: Skeleton) -> list[Message]:

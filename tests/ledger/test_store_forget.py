@@ -9,7 +9,7 @@ import pytest
 
 from praison_compressor import LedgerConflict, SessionNotFound
 from praison_compressor.ledger import BLANK
-from praison_compressor.ledger.sql import open_store
+from praison_compressor.ledger.sql import database, open_store
 from praison_compressor.messages import content_digest
 from tests.helpers.stores import bytes_of
 from tests.helpers.talks import NAMESPACE, archived, committed, segment, talk, verify
@@ -125,7 +125,7 @@ def test_nothing_of_a_forgotten_session_is_left_in_the_file(tmp_path):
     assert store.verify() == []
 
 
-def test_a_forgotten_session_leaves_the_servers_tables(postgres):
+def test_a_forgotten_session_leaves_the_servers_tables(postgres, monkeypatch):
     """No table of the server holds the words, at the latest after `clear_pages`."""
     word = "xyzzyplugh"
 
@@ -141,8 +141,10 @@ def test_a_forgotten_session_leaves_the_servers_tables(postgres):
     with psycopg.connect(url) as reader:
         reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         reader.execute("SELECT count(*) FROM compressor_search")
-        assert not store.forget(NAMESPACE, "s", patience_seconds=0.1).pages_cleared
-        assert not store.clear_pages(patience_seconds=0.1)
+        with monkeypatch.context() as impatient:
+            impatient.setattr(database, "PATIENCE_SECONDS", 0.1)
+            assert not store.forget(NAMESPACE, "s").pages_cleared
+            assert not store.clear_pages()
     assert in_a_table()
     assert store.clear_pages()
     assert not in_a_table()

@@ -6,6 +6,7 @@ import binascii
 import hashlib
 import hmac
 import json
+import logging
 import secrets
 import time
 import zlib
@@ -21,7 +22,9 @@ from ...messages import Message, content_digest
 from ..segments import BLANK, Entry, Segment, Usage
 from ..stores import ALL_MESSAGES
 from .index import SearchSizes, WordIndex
-from .schema import links, messages
+from .schema import LAYOUT, links, messages
+
+logger = logging.getLogger(__name__)
 
 
 # ---------------------------------------------------------------- payloads and keys
@@ -115,18 +118,30 @@ def new_pepper(codec: Codec | None) -> bytes:
     return b"" if codec is None else Packer(codec).pack(secrets.token_bytes(32))
 
 
-def packer_of(pepper: bytes, codec: Codec | None, location: str, *, accepts_plain: bool) -> Packer:
-    """Return the packer of a store; its pepper proves the key.
+def packer_of(
+    values: Mapping[str, bytes], codec: Codec | None, location: str, *, accepts_plain: bool
+) -> Packer:
+    """Return the packer of a store with these values in `meta`.
+
+    The pepper proves the key.
 
     Raises:
-        StoreUnavailable: the store needs another key, a key, or none.
+        StoreUnavailable: the store has another layout, or needs another key, a key, or none.
     """
-    if not pepper and (codec is None or accepts_plain):
-        return Packer()
-    if not pepper:
+    if values.get("layout") != LAYOUT or "pepper" not in values:
         raise StoreUnavailable(
-            f"{location} is not encrypted, but this agent's sessions are; use another store"
+            f"{location} was written by another version, and its layout is unknown here "
+            f"(expected {LAYOUT.decode()}); use the version that wrote it, or another store"
         )
+    pepper = values["pepper"]
+    if not pepper:
+        if codec is not None and not accepts_plain:
+            raise StoreUnavailable(
+                f"{location} is not encrypted, but this agent's sessions are; use another store"
+            )
+        if codec is not None:
+            logger.warning("%s is not encrypted and stays so: the key is not used", location)
+        return Packer()
     if codec is None:
         raise StoreUnavailable(
             f"{location} is encrypted; open it with its key (store_key, PRAISONAI_SESSION_KEY)"

@@ -7,7 +7,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
@@ -174,10 +174,10 @@ class Database:
             self._check_size()
         self._file = now
 
-    def clear_freed_pages(self, patience_seconds: float) -> bool:
+    def clear_freed_pages(self) -> bool:
         """Clear freed pages; return whether all old bytes are gone."""
         try:
-            return self._clear_file() if self.is_sqlite else self._clear_tables(patience_seconds)
+            return self._clear_file() if self.is_sqlite else self._clear_tables()
         except StoreUnavailable as error:
             logger.warning("freed pages could not be cleared: %s", error)
             return False
@@ -187,11 +187,11 @@ class Database:
         ((busy, *_),) = self._run_alone("PRAGMA wal_checkpoint(TRUNCATE)")
         return not busy
 
-    def _clear_tables(self, patience_seconds: float) -> bool:
+    def _clear_tables(self) -> bool:
         # A plain VACUUM leaves old bytes in reused pages, so FULL rewrites the tables. FULL copies
         # rows that an older transaction may still read: wait until such transactions have ended.
         now = self.write(lambda a: str(a.execute(text(_CURRENT_TRANSACTION)).scalar()))
-        until = time.monotonic() + patience_seconds
+        until = time.monotonic() + PATIENCE_SECONDS
         while self.read(lambda a: a.execute(_OLDER_TRANSACTIONS, {"now": now}).scalar()):
             if time.monotonic() > until:
                 return False
@@ -301,7 +301,10 @@ class Database:
         engine = sqlite_engine(self.url) if self.is_sqlite else postgresql_engine(self.url)
         try:
             with engine.connect() as connection:
-                self._packer = self._packer_of(self._get_meta(connection))
+                values = self._get_meta(connection)
+            self._packer = packer_of(
+                values, self._codec, self.location, accepts_plain=self._accepts_plain
+            )
             self._file = file_state(self.url) if self.is_sqlite else None
         except BaseException:
             engine.dispose()
@@ -327,20 +330,6 @@ class Database:
         rows = [{"name": name, "value": value} for name, value in values.items()]
         connection.execute(insert(meta), rows)
         return values
-
-    def _packer_of(self, values: Mapping[str, bytes]) -> Packer:
-        """Return the packer of a store with these values in `meta`."""
-        if values.get("layout") != LAYOUT or "pepper" not in values:
-            raise StoreUnavailable(
-                f"{self.location} was written by another version, and its layout is unknown here "
-                f"(expected {LAYOUT.decode()}); use the version that wrote it, or another store"
-            )
-        packer = packer_of(
-            values["pepper"], self._codec, self.location, accepts_plain=self._accepts_plain
-        )
-        if self._codec is not None and not packer.encrypts:
-            logger.warning("%s is not encrypted and stays so: the key is not used", self.location)
-        return packer
 
 
 def _read_meta(connection: Connection) -> dict[str, bytes]:

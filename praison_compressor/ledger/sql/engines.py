@@ -37,7 +37,7 @@ def sqlite_engine(url: URL) -> Engine:
     return engine
 
 
-_SIZE_PRAGMAS = ("PRAGMA page_count", "PRAGMA page_size")
+_EXPECTED_BYTES = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
 
 
 def is_truncated(url: URL) -> bool:
@@ -53,8 +53,7 @@ def is_truncated(url: URL) -> bool:
         try:
             size = path.stat().st_size
             with closing(sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True)) as file:
-                ((pages,),), ((page,),) = map(file.execute, _SIZE_PRAGMAS)
-                if size and size >= pages * page:
+                if size and size >= file.execute(_EXPECTED_BYTES).fetchone()[0]:
                     return False
         except sqlite3.DatabaseError as error:
             if "malformed" not in str(error):
@@ -141,14 +140,14 @@ def postgresql_engine(url: URL) -> Engine:
         raise StoreUnavailable(
             "PostgreSQL needs psycopg: pip install 'praison-compressor[postgres]'"
         ) from error
-    arguments: dict[str, Any] = {
+    arguments = {
+        # They replace what the URL says.
+        "connect_timeout": url.query.get("connect_timeout", _CONNECT_SECONDS),
         # A pooler (PgBouncer) gives each transaction another connection.
         "prepare_threshold": None,
         # A bound in the URL comes later, and the later one counts.
         "options": f"-c lock_timeout={LOCK_SECONDS}s {url.query.get('options', '')}",
     }
-    if "connect_timeout" not in url.query:
-        arguments["connect_timeout"] = _CONNECT_SECONDS
     return create_engine(
         url,
         hide_parameters=True,

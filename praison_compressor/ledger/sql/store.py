@@ -17,7 +17,7 @@ from ..segments import Segment, Session, Skeleton, skeleton_messages
 from ..stores import Forgotten
 from . import commits, maintenance, queries
 from .archive import Codec, SqlArchive, codec_of
-from .database import PATIENCE_SECONDS, Database, Url
+from .database import Database, Url
 from .index import SearchSizes
 from .maintenance import Fault
 from .schema import check_names
@@ -149,23 +149,21 @@ class SqlStore:
         except LedgerCorrupt as error:
             return [Fault(self.location, str(error))]
 
-    def forget(
-        self, namespace: str, target: str, *, patience_seconds: float = PATIENCE_SECONDS
-    ) -> Forgotten:
-        """See `DurableStore.forget`; `patience_seconds` as in `clear_pages`."""
+    def forget(self, namespace: str, target: str) -> Forgotten:
+        """See `DurableStore.forget`."""
         is_message = target.startswith("sha256:")
         forget = maintenance.forget_message if is_message else maintenance.forget_session
-        erased = self._database.write(lambda a: forget(a, namespace, target))
+        forgotten = self._database.write(lambda a: forget(a, namespace, target))
         with self._lock:
             self._snapshots.clear()
-        return replace(erased, pages_cleared=self.clear_pages(patience_seconds))
+        return replace(forgotten, pages_cleared=self.clear_pages())
 
-    def clear_pages(self, patience_seconds: float = PATIENCE_SECONDS) -> bool:
+    def clear_pages(self) -> bool:
         """Clear pages that a `forget` could not; return whether none is left.
 
-        On a server wait at most `patience_seconds` until older transactions end.
+        On a server wait at most PATIENCE_SECONDS until older transactions end.
         """
-        return self._database.clear_freed_pages(patience_seconds)
+        return self._database.clear_freed_pages()
 
     # -------------------------------------------------------------- inside
 
@@ -215,6 +213,6 @@ def open_store(
         StoreUnavailable: the URL cannot be read; the store itself is reached at first use.
         ConfigError: the key is no Fernet key.
     """
-    if codec is None and key is not None:
-        return SqlStore(url, codec=codec_of(key), accepts_plain=True, redact_secrets=redact_secrets)
-    return SqlStore(url, codec=codec, redact_secrets=redact_secrets)
+    cipher = codec_of(key) if codec is None and key is not None else codec
+    accepts_plain = codec is None
+    return SqlStore(url, codec=cipher, accepts_plain=accepts_plain, redact_secrets=redact_secrets)
