@@ -138,6 +138,7 @@ def full():
     size_mb = len(LARGE[0]["content"]) / 1_000_000
     store.limit_mb = 3 * size_mb
     gone = store.would_drop(NAMESPACE, sizes)
+    assert store.would_drop(NAMESPACE, sizes) == gone
     committed(store, "t", SMALL)
     store.limit_mb = 5 * size_mb
     return store, session, gone

@@ -159,6 +159,7 @@ def test_an_encrypted_store_is_searched(tmp_path):
     store = open_store(tmp_path / "ledger.db", codec=Fernet(Fernet.generate_key()))
     committed(store, "s", talk(6, "alpha"))
     assert [hit.ordinal for hit in store.search(NAMESPACE, "number3", "s")] == [3]
+    assert len(store.search(NAMESPACE, "alpha")) == 6
 
 
 def test_an_encrypted_store_forgets_one_message(tmp_path):
@@ -166,6 +167,7 @@ def test_an_encrypted_store_forgets_one_message(tmp_path):
     store = open_store(tmp_path / "ledger.db", codec=Fernet(Fernet.generate_key()))
     messages = talk(6, "alpha")
     committed(store, "s", messages)
+    assert store.verify() == []
     store.forget(NAMESPACE, content_digest(messages[3]))
     assert store.search(NAMESPACE, "number3") == []
     assert len(store.search(NAMESPACE, "alpha")) == 5
@@ -186,19 +188,22 @@ def test_a_new_store_is_encrypted_with_the_key(store_url, key):
     assert archived(open_store(store_url, codec=Fernet(key)), "s") == talk(3)
 
 
-@pytest.mark.usefixtures("key")
-def test_another_key_opens_no_store(store_url):
-    """Another key does not open an encrypted store."""
-    other = Fernet.generate_key().decode()
-    with pytest.raises(StoreUnavailable, match="encrypted with another key"):
-        open_store(store_url, key=other).sessions(NAMESPACE)
+OTHER = Fernet.generate_key()
 
 
 @pytest.mark.usefixtures("key")
-def test_an_encrypted_store_needs_its_key(store_url):
-    """Without a key an encrypted store is an error that names the key's variable."""
-    with pytest.raises(StoreUnavailable, match="PRAISONAI_SESSION_KEY"):
-        open_store(store_url).sessions(NAMESPACE)
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"key": OTHER.decode()}, "encrypted with another key"),
+        ({"codec": Fernet(OTHER)}, "encrypted with another key"),
+        ({}, "PRAISONAI_SESSION_KEY"),  # the key's variable
+    ],
+)
+def test_only_its_key_opens_an_encrypted_store(store_url, options, said):
+    """An encrypted store is refused with another key or codec and without one."""
+    with pytest.raises(StoreUnavailable, match=said):
+        open_store(store_url, **options).sessions(NAMESPACE)
 
 
 def test_a_wrong_key_is_not_repeated(store_url):
