@@ -55,7 +55,7 @@ def test_a_commit_without_segments_is_a_use_of_the_session(store):
 
 
 def test_a_fork_is_made_of_one_state_of_its_parent(postgres):
-    """A fork beside a commit of its parent has the parent's entries and transcript before it."""
+    """A fork beside a commit of its parent is the parent before the commit."""
     url = postgres.empty()
     store, other = open_store(url), open_store(url)
     parent = committed(store, "s", talk(3, "a"))
@@ -102,7 +102,7 @@ def test_equal_messages_are_archived_once_in_a_namespace(sql_store, execute):
 
 
 def test_a_lease_has_one_holder(store):
-    """A lease has one holder until it is released or expires, per session and tenant."""
+    """A lease has one holder until it is released."""
     session = store.open(NAMESPACE, "s")
     assert store.claim(session, "one", 60)
     assert not store.claim(session, "two", 60)
@@ -111,10 +111,20 @@ def test_a_lease_has_one_holder(store):
     assert not store.claim(session, "two", 60)
     store.release(session, "one")
     assert store.claim(session, "two", 60)
+
+
+def test_each_session_of_a_tenant_has_its_own_lease(store):
+    """A lease is of one session of one tenant."""
+    assert store.claim(store.open(NAMESPACE, "s"), "two", 60)
     assert store.claim(store.open(NAMESPACE, "t"), "one", 60)
-    other = store.open("another tenant", "s")
-    assert store.claim(other, "crashed", -1)
-    assert store.claim(other, "next", 60)
+    assert store.claim(store.open("another tenant", "s"), "one", 60)
+
+
+def test_a_lease_expires(store):
+    """An expired lease can be taken by another holder."""
+    session = store.open(NAMESPACE, "s")
+    assert store.claim(session, "crashed", -1)
+    assert store.claim(session, "next", 60)
 
 
 # ---------------------------------------------------------------- made, or refused
@@ -128,7 +138,7 @@ def test_many_processes_may_be_the_first(store_url):
 
 
 def test_a_store_of_another_layout_is_refused(store_url, execute):
-    """A store of another version is refused and left unchanged."""
+    """A refused store of another version is left unchanged."""
     open_store(store_url).check()
     kind = "BLOB" if "sqlite" in store_url else "BYTEA"
     for change in (f"UPDATE %s SET value = CAST('99' AS {kind})", "DELETE FROM %s"):
@@ -163,7 +173,7 @@ def test_an_encrypted_store_is_searched(tmp_path):
 
 
 def test_an_encrypted_store_forgets_one_message(tmp_path):
-    """An encrypted store forgets one message, with an intact rest."""
+    """An encrypted store forgets one message only."""
     store = open_store(tmp_path / "ledger.db", codec=Fernet(Fernet.generate_key()))
     messages = talk(6, "alpha")
     committed(store, "s", messages)
@@ -207,7 +217,7 @@ def test_only_its_key_opens_an_encrypted_store(store_url, options, said):
 
 
 def test_a_wrong_key_is_not_repeated(store_url):
-    """A text that is no Fernet key is refused, and the error does not repeat it."""
+    """The error of a text that is no Fernet key does not repeat the text."""
     with pytest.raises(ConfigError, match="is no Fernet key") as error:
         open_store(store_url, key="hunter2")
     assert "hunter2" not in str(error.value)

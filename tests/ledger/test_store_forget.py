@@ -96,14 +96,21 @@ def test_a_summary_begun_before_a_forgetting_is_not_committed(sql_store):
 
 
 def test_a_message_that_another_session_archived_stays_there(sql_store):
-    """A message that another session archived stays there, and the result names that session."""
+    """A message that another session archived stays in that session."""
     committed(sql_store, "s", talk(6))
     committed(sql_store, "t", talk(4))
     sql_store.open(NAMESPACE, "f", "s")
-    erased = sql_store.forget(NAMESPACE, "s")
-    assert erased.messages == 2
-    assert erased.other_sessions == ("f", "t")
+    assert sql_store.forget(NAMESPACE, "s").messages == 2
     assert archived(sql_store, "t") == talk(4)
+    assert sql_store.verify() == []
+
+
+def test_a_forgetting_names_the_other_sessions(sql_store):
+    """The result names forks and other sessions with some of the messages."""
+    committed(sql_store, "s", talk(6))
+    committed(sql_store, "t", talk(4))
+    sql_store.open(NAMESPACE, "f", "s")
+    assert sql_store.forget(NAMESPACE, "s").other_sessions == ("f", "t")
     assert sql_store.verify() == []
 
 

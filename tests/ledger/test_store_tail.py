@@ -25,7 +25,7 @@ def extended(store: SqlStore, recorded: list[Message], appended: list[Message]) 
 
 
 def test_a_session_that_was_never_compressed_is_recorded(store):
-    """A transcript is recorded without a compression, and the next open finds it."""
+    """The next open finds a transcript that was recorded without a compression."""
     session = store.open(NAMESPACE, "s")
     assert store.record_transcript(session, (SYSTEM, *talk(4, "a")))
     assert store.transcript(store.open(NAMESPACE, "s")) == [SYSTEM, *talk(4, "a")]
