@@ -122,7 +122,7 @@ def main() -> None:
     rows = [
         row(name, each, args.rounds, args.share, args.tokens) for name, each in sessions.items()
     ]
-    total = ("all", *map(sum, [*zip(*rows, strict=True)][1:4]), "")
+    total = (f"{len(rows)} sessions", *map(sum, [*zip(*rows, strict=True)][1:4]), "")
     columns = ("session", "references", "lead back", "another would", "the first that does not")
     show("references in the views", columns, [*rows, (), total])
 

@@ -32,8 +32,8 @@ from praison_compressor.testing import Asked, Call, LocalProvider, Reply
 from tests.benchmarks.common import faults, options, show, silence_host
 from tests.helpers import hosting
 from tests.helpers.hosting import OPENAI, look_up, of_agent, turn
+from tests.helpers.processes import ROOT
 
-ROOT = Path(__file__).parents[2]
 CALLS, TURNS = 5, 16
 """Of one tool in a turn (the host ends a turn after 8); turns of a talk. Each passes the window."""
 COLUMNS = ["surface", "requests", "refused", "over", "unpaired", "summaries", "compressed by"]

@@ -32,8 +32,13 @@ from tests.helpers.misbehaving import Misbehaving
 KEYS = {OPENAI: "sk-of-the-agent"}
 
 
-@pytest.mark.parametrize("behaviour", ["refusal", "unauthorized"])
-@pytest.mark.parametrize("mode", ["chat", "achat"])
+def in_each_way(test):
+    """Run a test with each failure of a summarizer, in each mode."""
+    test = pytest.mark.parametrize("behaviour", ["refusal", "unauthorized"])(test)
+    return pytest.mark.parametrize("mode", ["chat", "achat"])(test)
+
+
+@in_each_way
 def test_a_failing_summarizer_ends_no_turn(host, mode, behaviour):
     """With a failing summarizer every turn is answered from a static summary."""
     host.route("aux", Misbehaving(behaviour))
@@ -46,11 +51,12 @@ def test_a_failing_summarizer_ends_no_turn(host, mode, behaviour):
     assert methods == {"static"}
 
 
-def test_litellm_prints_nothing_about_a_failure(host, monkeypatch, capfd):
+@in_each_way
+def test_litellm_prints_nothing_about_a_failure(host, monkeypatch, capfd, mode, behaviour):
     """litellm prints no advice of its own when a summarizer fails."""
     monkeypatch.setattr(litellm, "suppress_debug_info", False)
-    host.route("aux", Misbehaving("unauthorized"))
-    chat(agent(host, OPENAI, context(host, summary_max_retries=0)), OUTGROWING)
+    host.route("aux", Misbehaving(behaviour))
+    MODES[mode](agent(host, OPENAI, context(host, summary_max_retries=0)), OUTGROWING)
     assert host.for_model("aux") != []
     assert "LiteLLM" not in capfd.readouterr().out
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,9 +23,9 @@ from tests.helpers.hosting import (
     numbered,
     turn,
 )
+from tests.helpers.processes import ROOT
 from tests.helpers.provider import strict_provider
 
-ROOT = Path(__file__).parents[2]
 uninstall()  # another module of tests may have made a `CompressorContext`
 PLACES = probe()[0]  # of the host without us
 ESSENTIAL = [place for place in PLACES if not place.row.part and place.row.kind != NEW]

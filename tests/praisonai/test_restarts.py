@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,9 +35,8 @@ from tests.helpers.hosting import (
     turn,
     without_system,
 )
+from tests.helpers.processes import ROOT
 from tests.helpers.restarting import HISTORY, HOST, OPTION, SESSION, Running, program
-
-ROOT = Path(__file__).parents[2]
 
 
 def ask(running: Running, provider: LocalProvider, numbers: range) -> list[int]:

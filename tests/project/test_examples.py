@@ -1,4 +1,4 @@
-"""The examples run, and do what they say: real agents, real tools, a strict local provider."""
+"""Run each example with real agents and tools, against a strict local provider."""
 
 import json
 import re

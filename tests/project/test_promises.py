@@ -3,10 +3,11 @@
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
+
+from tests.helpers.processes import ROOT
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-TESTS = Path(__file__).parents[1]
+TESTS = ROOT / "tests"
 
 
 def promises() -> Iterator[tuple[str, str]]:

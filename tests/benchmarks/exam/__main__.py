@@ -83,14 +83,18 @@ def ask(folder: Path, number: str, tool: str, pairs: Sequence[str], log: str) ->
     config = CompressorConfig(model=MODEL, recall=True)
     ours = ContextCompressor(config, store=SqlStore(f"sqlite:///{folder / 'store.db'}"))
     made = {each.__name__: each for each in ours.recall_tools(f"exam-{number}", turn_tokens=left)}
-    forms = {each["function"]["name"]: each["function"]["parameters"] for each in SCHEMAS}
-    # As a model's API does, which lets no call pass that leaves out what the schema requires.
-    missing = [name for name in forms[tool]["required"] if name not in arguments]
+    missing = _missing_arguments(tool, arguments)
     answer = f"Missing: {', '.join(missing)}" if missing else made[tool](**arguments)
     line = {"session": number, "tool": tool, "arguments": arguments, "tokens": TOKENS.text(answer)}
     with (folder / log).open("a", encoding="utf-8") as file:
         file.write(json.dumps(line, ensure_ascii=False) + "\n")
     return answer
+
+
+def _missing_arguments(tool: str, arguments: dict[str, str]) -> list[str]:
+    """Return the required arguments that a call leaves out: a model's API lets it not pass."""
+    forms = {each["function"]["name"]: each["function"]["parameters"] for each in SCHEMAS}
+    return [name for name in forms[tool]["required"] if name not in arguments]
 
 
 # -------------------------------------------------------------- the readers' folders

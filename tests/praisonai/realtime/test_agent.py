@@ -5,7 +5,6 @@ import inspect
 import logging
 import random
 import sys
-from pathlib import Path
 
 import pytest
 from praisonaiagents.agent.realtime_agent import RealtimeAgent as HostRealtimeAgent
@@ -14,6 +13,7 @@ from praison_compressor import CompressorConfig, ConfigError
 from praison_compressor.messages import text_of
 from praison_compressor.praisonai.realtime import RealtimeAgent
 from praison_compressor.view.frame import unframe
+from tests.helpers.processes import ROOT
 from tests.helpers.realtime_caller import (
     FACT,
     HIGH,
@@ -235,16 +235,13 @@ async def test_a_text_sent_before_the_line_went_dead_is_not_lost():
         await until(lambda: [k.words for k in server.now.items] == ["Are you there"])
 
 
-EXAMPLE = Path(__file__).parent.parent.parent.parent / "examples" / "voice_agent.py"
-
-
 async def run(server: RealtimeServer, lines: list[str]) -> tuple[str, str]:
     """Return the example's output and errors."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, str(EXAMPLE), "--url", server.url),
-        cwd=EXAMPLE.parent.parent,
-        env={"PYTHONPATH": str(EXAMPLE.parent.parent), "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+        *(sys.executable, "examples/voice_agent.py", "--url", server.url),
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT), "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
         stdin=pipe,
         stdout=pipe,
         stderr=pipe,
