@@ -3,29 +3,22 @@
     python -m tests.benchmarks.search [--messages 1000000] [--database sqlite]
 
 The store has one session of that many archived messages, and 100 sessions of 100 messages: half
-written before it, half after it. The large session's rows are written in bulk, without its hashes:
-only a search reads them. Each figure is the median of 20 searches for what recall asks (400 hits,
-archived messages alone), this process and PostgreSQL's servers together.
+written before it, half after it. Each figure is the median of 20 searches for what recall asks (400
+hits, archived messages alone), this process and PostgreSQL's servers together.
 """
 
 import random
-import secrets
 import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import Connection, create_engine, insert, select, text
+from sqlalchemy import Connection, create_engine, text
 
 from praison_compressor.ledger.sql import SqlStore
-from praison_compressor.ledger.sql.archive import SqlArchive, dump
-from praison_compressor.ledger.sql.database import Database, parse_url
-from praison_compressor.ledger.sql.index import SearchSizes
-from praison_compressor.ledger.sql.schema import entries, links, messages, sessions, spans
-from praison_compressor.ledger.words import STOP_WORDS, distinct_words
+from praison_compressor.ledger.sql.database import parse_url
 from tests.benchmarks.common import DATABASES, databases, options, show
 from tests.benchmarks.store import COMMON, MESSAGES, conversation, long_texts
 from tests.helpers.talks import NAMESPACE, segment
@@ -59,19 +52,25 @@ QUERIES: dict[str, Callable[[int], str]] = {
 
 def fill(store: SqlStore, number: int) -> None:
     """Commit a small session."""
-    session = store.open(NAMESPACE, f"s{number}")
     run = conversation(number)
-    store.commit(session, [(segment(run), run)])
+    store.commit(store.open(NAMESPACE, f"s{number}"), [(segment(run), run)])
 
 
-def fill_large(url: str, count: int) -> None:
-    """Write the rows of the large session."""
-    database = Database(url, None, accepts_plain=False, sizes=SearchSizes())
-    database.write(lambda archive: _bulk(archive, count))
-    if not database.is_sqlite:
-        with _autocommit(url) as connection:
-            connection.execute(text("VACUUM ANALYZE"))
-    database.close()
+def fill_large(store: SqlStore, count: int) -> None:
+    """Commit the large session; some of its messages name a ticket."""
+    texts = long_texts()
+    session = store.open(NAMESPACE, f"s{LARGE}")
+    for start in range(0, count, RUN):
+        run = [
+            {"role": "user", "content": f"{_name(number)} {texts[number % len(texts)]}"}
+            for number in range(start, start + RUN)
+        ]
+        session = store.commit(session, [(segment(run), run)])
+
+
+def _name(number: int) -> str:
+    """Return a word that no other message has: equal messages are archived once."""
+    return f"{'message' if number % TICKET else 'ticket'}{number}"
 
 
 @contextmanager
@@ -81,86 +80,6 @@ def _autocommit(url: str) -> Iterator[Connection]:
     with engine.connect() as connection:
         yield connection
     engine.dispose()
-
-
-def _bulk(archive: SqlArchive, count: int) -> None:
-    key = archive.execute(select(sessions.c.key).where(sessions.c.id == f"s{LARGE}")).scalar()
-    first = archive.execute(text("SELECT max(key) FROM compressor_messages")).scalar_one() + 1
-    query = select(entries).where(entries.c.session_key == key)
-    like = {**archive.execute(query).mappings().one()}
-    del like["key"]
-    texts = [
-        (
-            content,
-            [w for w in distinct_words(content) if w not in STOP_WORDS],
-            _pack(archive, content),
-        )
-        for content in long_texts()
-    ]
-    if not archive.is_sqlite:
-        archive.execute(text("DROP INDEX compressor_search_words"))
-    for start in range(0, count, RUN):
-        entry = insert(entries).values({**like, "hash": secrets.token_hex()})
-        entry_key = archive.execute(entry.returning(entries.c.key)).scalar_one()
-        numbers = range(start, start + RUN)
-        rows = [_row(archive, first, n, *texts[n % len(texts)]) for n in numbers]
-        _write(archive, [{**row, "entry_key": entry_key} for row in rows])
-    last = first + count - 1
-    archive.execute(insert(spans).values(session_key=key, first=first, last=last))
-    if not archive.is_sqlite:
-        archive.execute(text("SELECT setval('compressor_messages_key_seq', :last)"), {"last": last})
-        index = "CREATE INDEX compressor_search_words ON compressor_search USING GIN (words) "
-        archive.execute(text(f"{index} WITH (gin_pending_list_limit = 128)"))
-
-
-def _pack(archive: SqlArchive, content: str) -> bytes:
-    return archive.packer.pack(dump({"role": "user", "content": content}))
-
-
-def _row(
-    archive: SqlArchive, first: int, number: int, content: str, held: list[str], body: bytes
-) -> dict[str, Any]:
-    """Return the row of a message of the large session; some name a ticket."""
-    if number % TICKET == 0:
-        held = [f"ticket{number}", *held]
-        body = _pack(archive, f"ticket{number} {content}")
-    key = first + number
-    return {
-        "key": key,
-        "namespace": NAMESPACE,
-        "ordinal": number % RUN,
-        "body": body,
-        "digest": b"sha256:" + secrets.token_bytes(32),
-        "words": archive.index.marked(held, key // archive.index.band_keys),
-    }
-
-
-def _write(archive: SqlArchive, rows: list[dict[str, Any]]) -> None:
-    """Insert messages, links and words, on PostgreSQL by COPY."""
-    if archive.is_sqlite:
-        columns = ("key", "namespace", "digest", "body")
-        archive.execute(insert(messages), [{name: r[name] for name in columns} for r in rows])
-        archive.execute(
-            insert(links),
-            [
-                {"entry_key": r["entry_key"], "ordinal": r["ordinal"], "message_key": r["key"]}
-                for r in rows
-            ],
-        )
-        add = text("INSERT INTO compressor_search(rowid, words) VALUES (:key, :words)")
-        archive.execute(add, [{"key": r["key"], "words": " ".join(r["words"])} for r in rows])
-        return
-    cursor = archive.execute(select(1)).connection.connection.cursor()
-    for copy, values in (
-        ("messages (key, namespace, digest, body)", ("key", "namespace", "digest", "body")),
-        ("links (entry_key, ordinal, message_key)", ("entry_key", "ordinal", "key")),
-    ):
-        with cursor.copy(f"COPY compressor_{copy} FROM STDIN") as stream:
-            for row in rows:
-                stream.write_row([row[name] for name in values])
-    with cursor.copy("COPY compressor_search (message_key, words) FROM STDIN") as stream:
-        for row in rows:
-            stream.write_row([row["key"], " ".join(f"'{word}'" for word in row["words"])])
 
 
 def size_of(url: str) -> int:
@@ -199,9 +118,12 @@ def processor_seconds(url: str) -> Callable[[], float]:
 def write(url: str, count: int) -> None:
     """Write the sessions."""
     store = SqlStore(url, redact_secrets=False)
-    for number in (*range(SESSIONS // 2), LARGE):
+    for number in range(SESSIONS // 2):
         fill(store, number)
-    fill_large(url, count)
+    fill_large(store, count)
+    if not url.startswith("sqlite"):
+        with _autocommit(url) as connection:
+            connection.execute(text("VACUUM ANALYZE"))
     for number in range(SESSIONS // 2, SESSIONS):
         fill(store, number)
     store.close()
