@@ -1,7 +1,6 @@
 """Read back every line of every view that has a reference, and compare the words beside it.
 
     python -m tests.benchmarks.references [--file CORPUS/visible.jsonl] [--rounds 4] [--share .25]
-        [--tokens 100000]
 
 Each session grows in rounds and is compressed in each, without a model. Every reference of a
 summary's quote, of an outline and of a masked output, in any view, is read back as a reader
@@ -76,11 +75,9 @@ def calls_named(outline: str) -> Iterator[tuple[str, str]]:
             yield from ((f"[{place}]", f"{tool} {name}") for place in references.split())
 
 
-def leads_back(
-    ours: ContextCompressor, references: str, beside: str, tokens: int = GENEROUS
-) -> bool:
+def leads_back(ours: ContextCompressor, references: str, beside: str) -> bool:
     """Return whether a reader of the reference gets all words beside it."""
-    read = (ours.read(each, session_id="s", tokens=tokens) for each in references.split())
+    read = (ours.read(each, session_id="s", tokens=GENEROUS) for each in references.split())
     return words(quoted(beside)) <= words("\n".join(read))
 
 
@@ -104,24 +101,22 @@ def words(text: str) -> set[str]:
     return set(re.findall(r"\w+", re.sub(r"\\+[nrt]", " ", text).casefold()))
 
 
-def row(name: str, messages: Sequence[Message], rounds: int, share: float, tokens: int) -> Row:
+def row(name: str, messages: Sequence[Message], rounds: int, share: float) -> Row:
     """Return the counts of one session's references."""
     ours, views = compressed(messages, rounds, share)
     pairs = list(dict.fromkeys(pair for view in views for pair in cited(view)))
-    wrong = [pair for pair in pairs if not leads_back(ours, *pair, tokens)]
-    other = sum(leads_back(ours, away(ours, named), beside, tokens) for named, beside in pairs)
+    wrong = [pair for pair in pairs if not leads_back(ours, *pair)]
+    other = sum(leads_back(ours, away(ours, named), beside) for named, beside in pairs)
     first = f"{wrong[0][0]} {wrong[0][1][:60]}" if wrong else ""
     return name[:40], len(pairs), len(pairs) - len(wrong), other, first
 
 
 def main() -> None:
-    args = options(__doc__, file=Path, rounds=4, share=0.25, tokens=GENEROUS)
+    args = options(__doc__, file=Path, rounds=4, share=0.25)
     sessions = {"generated": session(60)}
     if args.file is not None:
         sessions = {each["id"]: each["messages"] for each in read_sessions(args.file)}
-    rows = [
-        row(name, each, args.rounds, args.share, args.tokens) for name, each in sessions.items()
-    ]
+    rows = [row(name, each, args.rounds, args.share) for name, each in sessions.items()]
     total = (f"{len(rows)} sessions", *map(sum, [*zip(*rows, strict=True)][1:4]), "")
     columns = ("session", "references", "lead back", "another would", "the first that does not")
     show("references in the views", columns, [*rows, (), total])

@@ -35,7 +35,7 @@ def generate(number: int) -> Case:
 
 
 def test_seeded_transcripts_give_valid_views():
-    """Seeded transcripts of every kind raise nothing and give valid views."""
+    """A seeded transcript of any kind keeps every promise of a view."""
     cases = int(os.environ.get("FUZZ_CASES", "200"))
     for number in range(cases):
         print(f"case {number}")  # shown where it raises
@@ -45,7 +45,7 @@ def test_seeded_transcripts_give_valid_views():
 @CALM
 @given(CHANCES)
 def test_any_case_keeps_every_promise(chance):
-    """Generated transcripts keep budget, archive and idempotence."""
+    """A generated transcript keeps every promise of a compression."""
     assert broken_promises(case(chance), pays=True) == []
 
 
@@ -91,7 +91,7 @@ def cells_of(db: sqlite3.Connection) -> list[tuple[str, str, int]]:
 
 
 def test_a_store_whose_rows_were_changed_ends_no_turn(tmp_path):
-    """With any changed cell there is a view, and a strict call raises our errors alone."""
+    """A changed cell of the store takes the valid view from no turn."""
     sound, messages = tmp_path / "sound.db", session(9)
     ours = ContextCompressor(SMALL, store=open_store(sound))
     ours.compress_sync(messages, session_id="s")
@@ -127,7 +127,7 @@ def test_a_store_whose_rows_were_changed_ends_no_turn(tmp_path):
 @settings(CALM, max_examples=15)
 @given(st.one_of(st.binary(max_size=200), CHANCES.map(hostile)), st.booleans())
 def test_any_file_given_to_the_command_ends_in_words(tmp_path_factory, given, lines):
-    """Any file ends with an exit code and no traceback."""
+    """Any file ends the command with an exit code instead of a traceback."""
     path = tmp_path_factory.mktemp("cli") / "file.json"
     if not isinstance(given, bytes):
         parts = given if lines and isinstance(given, list) else [given]

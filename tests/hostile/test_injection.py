@@ -89,14 +89,14 @@ def attacked(request):
 
 
 def test_content_stays_inside_a_summarys_frame(attacked):
-    """In a summary that repeats it, content stays in one frame, and is no user's words."""
+    """Content that a summary repeats leaves neither its frame nor its section."""
     found, _, _, result = attacked
     texts = framed(result)
     assert (CANARY in said_by_the_user(texts)) <= found[0].by_user
 
 
 def test_content_stays_inside_a_requests_frame(attacked):
-    """In a request content stays in one frame, below the instructions."""
+    """Content that a request carries stays inside the request's one frame."""
     found, model, *_ = attacked
     first, *again = [text_of(messages[1]) for messages in model.requests]
     assert {*again} <= {first}
@@ -111,7 +111,7 @@ def test_content_stays_inside_a_requests_frame(attacked):
 
 
 def test_content_never_poses_as_a_message(attacked):
-    """In a request each message, and nothing else, begins a line with its role."""
+    """Only the messages of a request begin a line with a role."""
     _, model, ours, _ = attacked
     first = text_of(model.requests[0][1])
     session = ours.store.open("default", ours.session_id)
@@ -123,7 +123,7 @@ def test_content_never_poses_as_a_message(attacked):
 
 @pytest.mark.parametrize("attack", attacks(), ids=lambda attack: ", ".join(kind(attack)))
 def test_the_static_view_keeps_every_word_in_its_place(attack):
-    """A static view has one frame, and only the user's words as the user's."""
+    """Content that a static summary quotes leaves neither its frame nor its section."""
     result = ContextCompressor(SMALL).compress_sync(transcript(attack))
     texts = framed(result)
     lines = [line for text in texts for line in text.splitlines()]

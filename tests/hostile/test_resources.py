@@ -79,8 +79,8 @@ def test_heavy_loads_are_carried_within_their_bounds():
     assert done.stdout.splitlines() == [*LOADS]
 
 
-def test_hostile_text_is_escaped_and_masked_in_one_pass():
-    """Repeated openings are escaped and masked in linear time."""
+def test_hostile_text_is_escaped_and_redacted_in_one_pass():
+    """Repeated openings are escaped and redacted in linear time."""
     units = ("<", "< ", "<trans", "&lt;", "&", "[user", "[", "\n[", "<\u200b", "-----BEGIN ")
     for unit in (*units, "://a:", "token="):
         text = unit * (120_000 // len(unit))
@@ -88,15 +88,24 @@ def test_hostile_text_is_escaped_and_masked_in_one_pass():
         assert len(Redactor().redact([text])[0][0]) >= len(text) // 2
 
 
-@pytest.mark.parametrize("depth", [MOST_DEPTH * 2, 100_000])
-def test_too_deep_nesting_is_an_error_with_its_index(depth):
-    """Too deep nesting is an error with its index, and `best` sends it unchanged."""
+@pytest.fixture(params=[MOST_DEPTH * 2, 100_000])
+def nested(request):
+    """Return a session whose message 5 is nested too deep."""
     value: Any = "core"
-    for _ in range(depth):
+    for _ in range(request.param):
         value = [value]
     messages = session(3)
     messages[5] = {**messages[5], "extra": value}
-    ours = compressor()
+    return messages
+
+
+def test_too_deep_nesting_is_an_error_with_its_index(nested):
+    """The error for a message that is nested too deep has the message's index."""
     with pytest.raises(InvalidMessages, match=r"messages\[5\]: nested deeper"):
-        ours.compress_sync(messages)
-    assert all(a is b for a, b in zip(ours.best(messages).messages, messages, strict=True))
+        compressor().compress_sync(nested)
+
+
+def test_the_best_view_of_too_deep_nesting_is_the_transcript(nested):
+    """`best` returns messages that are nested too deep unchanged."""
+    view = compressor().best(nested).messages
+    assert all(a is b for a, b in zip(view, nested, strict=True))

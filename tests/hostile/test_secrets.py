@@ -111,7 +111,7 @@ hf_hub_download(repo_id), hf_transfer_enable_fast_download, npm_config_registry
 
 @pytest.mark.parametrize("kind", SECRETS)
 def test_a_secret_is_redacted_by_its_kind_and_always_alike(kind):
-    """A redaction has the secret's kind and hash, and stays as it is."""
+    """A secret becomes one lasting redaction of its kind and tenant."""
     (redacted,), count = Redactor().redact([f"see {TEXTS[kind]} here"])
     assert SECRETS[kind] not in redacted
     assert redacted.endswith(" here")
@@ -122,7 +122,7 @@ def test_a_secret_is_redacted_by_its_kind_and_always_alike(kind):
 
 @pytest.mark.parametrize("text", LEAKS, ids=lambda text: text[:30].split("=")[0])
 def test_every_usual_shape_of_a_secret_is_redacted_whole(text):
-    """No piece of a secret is left, and the text around it is."""
+    """Only the text around a secret is left."""
     (redacted,), count = Redactor().redact([text])
     assert count == 1
     assert [piece for piece in PIECES if piece in redacted] == []
@@ -136,7 +136,7 @@ def test_hashes_urls_and_names_are_not_redacted():
 
 
 def test_messages_keep_their_structure():
-    """Redaction changes only messages with a secret, and keeps their ids and calls."""
+    """Redaction changes nothing of a message but the words of its secrets."""
     secret = SECRETS["github-token"]
     given = [*step("call_1", f"token {secret}", "bash", command=f"curl -H {secret}"), *session(1)]
     redacted, count = Redactor().redact(given)
@@ -149,7 +149,7 @@ def test_messages_keep_their_structure():
 
 
 def test_a_documents_text_is_searched():
-    """The words of a document are searched, bodies of files are not."""
+    """The text of a document is searched for secrets."""
     source = {"type": "text", "media_type": "text/plain", "data": LEAKS[0]}
     messages = [{"role": "user", "content": [{"type": "document", "source": source}]}]
     assert Redactor().redact(messages)[1] == 1
@@ -172,7 +172,7 @@ def with_secrets() -> list[Message]:
     ids=lambda options: next(iter(options)),
 )
 def test_nothing_secret_goes_to_another_model(options):
-    """Request and summary have redactions, and the event has only their number."""
+    """No secret reaches another model, a view or an event."""
     model, events = Model(), list[Event]()
     result = compressor(model, events.append, **options).compress_sync(with_secrets())
     asked = "\n".join(model.requests)
@@ -186,7 +186,7 @@ def test_nothing_secret_goes_to_another_model(options):
 
 
 def test_an_auxiliary_model_of_one_call_serves_that_call(provider):
-    """A model named in one call gets redactions, and no later request."""
+    """An auxiliary model named in a call is another model for that call alone."""
     provider.answer_with(lambda asked: Reply("## Done\nThe modules so far are in order."))
     ours = compressor(auxiliary_api_key="sk-of-the-user", auxiliary_api_base=provider.base_url)
     messages = with_secrets()
@@ -228,7 +228,7 @@ def test_an_earlier_summary_is_redacted_for_another_model():
     ],
 )
 def test_only_another_model_or_a_disk_redacts_secrets(options, is_redacted, tmp_path, monkeypatch):
-    """The agent's own model at its own endpoint is shown secrets, unless a disk keeps them."""
+    """Only another model, another endpoint or a disk has secrets redacted."""
     monkeypatch.chdir(tmp_path)
     model = Model()
     compressor(model, **options).compress_sync(with_secrets())
@@ -308,7 +308,7 @@ def test_the_option_archives_originals_as_they_are(tmp_path):
 
 @pytest.mark.parametrize(("options", "messages"), BOTH_WAYS)
 def test_redacted_messages_give_one_view_paid_once(tmp_path, options, messages):
-    """Transcript, view and restored transcript give one view, paid once."""
+    """Transcript, view and restored transcript give the view that was paid for."""
     model = Model()
 
     def fresh() -> Any:

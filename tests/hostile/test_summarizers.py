@@ -108,7 +108,7 @@ def poisoned(store: Store) -> list[str]:
 
 
 def test_a_summarizer_that_misbehaves_gives_a_static_text(fault, ours, provider):
-    """A misbehaving model gives a static text, with the reason, and rests."""
+    """A misbehaving model is given up for a static text, with its reason."""
     events: list[Event] = []
     alone = ours(on_event=events.append)
     first = alone.compress_sync(session(20), session_id="s")
@@ -343,7 +343,7 @@ def swallowing(caught: type[BaseException]) -> Any:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("caught", [asyncio.CancelledError, BaseException])
 def test_a_summarizer_that_ignores_cancelling_delays_no_turn(caught):
-    """The static text is written after a bounded wait, from code without a loop too."""
+    """Code without a loop gets the static text after a bounded wait."""
     began = time.monotonic()
     result = ContextCompressor(CONFIG, summarizer=swallowing(caught)).compress_sync(session(9))
     assert result.summary_method == "static"

@@ -71,7 +71,7 @@ def repairs() -> list[Reply]:
 
 
 def test_the_coding_agent_repairs_a_large_project(home, tmp_path):
-    """The bug is repaired, no request is refused, and the whole transcript would not have fit."""
+    """The coding agent repairs a project that its window does not hold."""
     folder = project(tmp_path / "project")
     home.answer_with(repairs())
     given = {"context_window": WINDOW, "protect_last_n_tokens": 1_500}
@@ -119,7 +119,7 @@ def texts(folder: Path) -> Path:
 
 
 def test_the_research_agent_reports_compressions(home, tmp_path):
-    """Questions past the window are answered, and the application hears of each compression."""
+    """The research agent answers past its window with a notice of its compressions."""
     module = example("research_agent")
     agent = module.research_agent(
         texts(tmp_path / "texts"),
@@ -147,7 +147,7 @@ def test_the_research_agent_reports_compressions(home, tmp_path):
 
 
 def test_the_library_example_needs_nothing_else(capsys):
-    """No agent and no model: the user's words, the edit and the runs are quoted, and printed."""
+    """Without an agent or a model the example prints the quotes of its work."""
     result = example("no_model").main()
     assert result.summary_method == "static"
     assert result.tokens_after < result.tokens_before / 2
@@ -212,7 +212,7 @@ def test_a_loop_on_an_api_finds_what_its_view_lacks(home, tmp_path, monkeypatch,
 
 
 def test_an_own_loop_keeps_a_session_that_was_never_compressed(home, tmp_path):
-    """Stopped after its first short turn, it has the question and the answer again."""
+    """A loop that was stopped after one short turn has its messages again."""
     module, folder = example("own_loop"), texts(tmp_path / "texts")
     config = CompressorConfig(model="gpt-4o-mini", store_url=f"sqlite:///{tmp_path / 'ledger.db'}")
     home.answer_with(Worker(answer="Of harbours."))
@@ -273,7 +273,7 @@ def say(address: str, number: int) -> dict[str, Any]:
 
 
 def test_two_workers_share_one_ledger(postgres, tmp_path):
-    """Two processes serve one session at once, and the ledger has each paid summary."""
+    """Two workers that serve one session at once pay for each summary once."""
     database = postgres.empty()
     with LocalProvider(window=SERVICE_WINDOW) as provider:
         provider.set_window(128_000, "aux")
@@ -313,7 +313,7 @@ print(json.dumps([done["status"], config.protect_last_n_tokens, config.summary_i
 
 
 def test_the_yaml_example_needs_no_python(provider, tmp_path):
-    """The workflow asks, the configuration beside it switches the plugin on and gives options."""
+    """The workflow runs with the plugin and the options of the configuration beside it."""
     folder = tmp_path / "yaml_only"
     shutil.copytree(EXAMPLES / "yaml_only", folder)
     environment = own_environment(
@@ -329,7 +329,7 @@ def test_the_yaml_example_needs_no_python(provider, tmp_path):
 
 
 def test_every_example_is_tested_and_named_in_the_readme():
-    """Every example is tested, and named in the README."""
+    """No example lacks its test or its name in the README."""
     names = {path.stem for path in EXAMPLES.glob("*.py")}
     paths = (ROOT / "tests").rglob("test_*.py")
     tests = "\n".join(path.read_text("utf-8") for path in paths)

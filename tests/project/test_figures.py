@@ -22,7 +22,7 @@ def test_an_oracle_is_shown_every_planted_fact_and_none_is_lost():
 
 @pytest.mark.parametrize("setting", rounds.SETTINGS)
 def test_nine_rounds_lose_no_constraint_and_no_file_of_the_first(setting):
-    """In each setting nine rounds lose no constraint, at most one file and no original."""
+    """Nine rounds in any setting keep constraints, files and originals of the first."""
     results, ours = rounds.play(rounds.SETTINGS[setting])
     constraints, files = rounds.score(results[-1].messages)
     assert constraints == len(rounds.CONSTRAINTS)
@@ -35,7 +35,7 @@ BENCHMARKS = {module.name for module in pkgutil.iter_modules(benchmarks.__path__
 
 @pytest.mark.parametrize("name", sorted(BENCHMARKS))
 def test_every_benchmark_prints_its_options(name, monkeypatch, capsys):
-    """Each benchmark can be imported and answers `--help`."""
+    """Each benchmark prints its options."""
     monkeypatch.setattr(sys, "argv", [name, "--help"])
     monkeypatch.delitem(sys.modules, f"tests.benchmarks.{name}", raising=False)
     with pytest.raises(SystemExit, match="0"):

@@ -56,7 +56,7 @@ def things():
 
 
 def test_every_public_thing_exists_and_has_a_docstring(things):
-    """Every public name exists and has a docstring."""
+    """Every public name has a docstring."""
     assert set(praison_compressor.__all__) >= PUBLIC
     assert [thing for thing in things if not isinstance(thing, str) and not thing.__doc__] == []
 
@@ -75,7 +75,7 @@ def test_an_unknown_name_is_an_attribute_error():
 
 
 def test_the_repr_of_a_result_leaves_the_conversation_out():
-    """A result's repr has its status and no word of the conversation."""
+    """A result's repr shows the status instead of the conversation."""
     messages = [{"role": "user", "content": f"word{n} " * 40} for n in range(60)]
     config = praison_compressor.CompressorConfig(context_window=4_000)
     result = praison_compressor.ContextCompressor(config).compress_sync(messages)

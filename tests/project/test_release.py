@@ -43,7 +43,7 @@ def built(tmp_path_factory):
 
 
 def test_the_wheel_has_the_package_and_nothing_else(built):
-    """Code, templates, docs and `py.typed`, but not what is for the host's maintainers."""
+    """The wheel has the whole package but what is for the host's maintainers."""
     found = (path for path in (ROOT / PACKAGE).rglob("*") if path.is_file())
     names = {str(p.relative_to(ROOT)) for p in found if "__pycache__" not in p.parts}
     wheel = {name for name in zipfile.ZipFile(built[0]).namelist() if ".dist-info/" not in name}
@@ -52,7 +52,7 @@ def test_the_wheel_has_the_package_and_nothing_else(built):
 
 
 def test_the_sdist_can_be_tested(built):
-    """Package, tests, examples, and what a reader looks for first."""
+    """The sdist has the package, its tests, its examples and its first pages."""
     with tarfile.open(built[1]) as archive:
         tops = {name.split("/")[1] for name in archive.getnames() if "/" in name}
     assert tops >= {PACKAGE, "tests", "examples", "README.md", "CHANGELOG.md", "LICENSE"}
@@ -85,7 +85,7 @@ print(json.dumps([praison_compressor.__file__, plugin.load()().info.name]))
 
 
 def test_the_wheel_works_in_an_environment_of_its_own(built, tmp_path):
-    """The installed wheel offers its plugin, and a command that compresses and reports."""
+    """The plugin and the command of the installed wheel work."""
     home = tmp_path / "venv"
     venv.create(home, with_pip=False, symlinks=True)
     python = home / "bin" / "python"

@@ -45,9 +45,9 @@ class Case:
         return budget
 
 
-METHODS = ("static", "static-recall", "model", "model-recall", "masking", "plain", "plain-recall")
+METHODS = ("static", "static-recall", "model", "model-recall", "masking", "plain")
 ROUNDS_METHODS = METHODS[:4]
-STORED = ("static-recall", "model-recall", "plain-recall")
+STORED = ("static-recall", "model-recall")
 """Methods whose reader has the recall tools."""
 
 
@@ -107,8 +107,6 @@ def view_of(
     view: list[Message] = []
     for number in range(1, rounds + 1):
         view = _compressed(ours, case, share, len(case.messages) * number // rounds)
-    if method == "plain-recall":  # our archive behind a view without references
-        return view_of("plain", case, share, rounds, folder, summaries)
     return view
 
 
