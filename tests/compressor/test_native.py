@@ -11,13 +11,12 @@ from praison_compressor.messages import text_of
 from praison_compressor.messages.secrets import Redactor
 from praison_compressor.summaries.prompts import render_messages
 from praison_compressor.testing import Call, Reply
-from tests.helpers.compressing import Model, compressor
+from tests.helpers.compressing import Model, compressor, requests_of
 from tests.helpers.native import (
     asks,
     brings,
     post,
     refusal_of,
-    requests_of,
     result,
     session,
     text,

@@ -94,6 +94,6 @@ def requests_of(messages: list[Message]) -> list[list[Message]]:
     """Return the transcript's requests, one for each answer."""
     return [
         messages[:end]
-        for end in range(2, len(messages) + 1)
+        for end in range(1, len(messages) + 1)
         if messages[end - 1]["role"] in ("user", "tool")
     ]

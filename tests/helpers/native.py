@@ -150,8 +150,3 @@ def session(turns: int, steps: int = 3, parallel: int = 1, words: int = 60) -> l
             messages.append(brings(*(result(id, [text(body)]) for id in ids), *said))
         messages.append(asks(text(f"Module {t} is in order. " * 8)))
     return messages[:-1]
-
-
-def requests_of(messages: list[Message]) -> list[list[Message]]:
-    """Return the conversation's requests, one for each answer."""
-    return [messages[: at + 1] for at, m in enumerate(messages) if m["role"] == "user"]

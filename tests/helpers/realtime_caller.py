@@ -15,8 +15,6 @@ from praison_compressor.messages import text_of
 from praison_compressor.praisonai.realtime import RealtimeAgent
 from tests.helpers.realtime_server import Event, Kept, RealtimeServer, Reply, speech
 
-LOW, HIGH = 12, 30
-ITEMS = {"max_history_items": LOW, "trigger_items": HIGH}
 SMALL = {"max_history_items": 4, "trigger_items": 8}
 FACT = re.compile(r"(?:fact|order)-\d+ is [a-z]+-\d{4}")
 LONG = "and so on with many words that nobody really needs to hear at all " * 3

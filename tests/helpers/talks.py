@@ -1,6 +1,5 @@
 """Conversations for store tests, segments that replace them, and recall of these."""
 
-import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -69,12 +68,6 @@ def verify(entries: Sequence[Entry], parent: str = GENESIS) -> None:
     for entry in entries:
         assert list(chain_faults(entry, parent)) == []
         parent = entry.hash
-
-
-def noise(number: int) -> str:
-    """Return words that compress badly, `needle` and the number among them."""
-    chance = random.Random(number)
-    return f"needle{number} " + " ".join(f"{chance.getrandbits(64):x}" for _ in range(500))
 
 
 # ---------------------------------------------------------------- recall

@@ -1,5 +1,6 @@
 """The promises of every store, in memory, in SQLite and in PostgreSQL."""
 
+import random
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from praison_compressor import LedgerConflict, MemoryStore, SessionNotFound, Store, open_store
 from praison_compressor.ledger import DROPPED
 from praison_compressor.messages import content_digest
-from tests.helpers.talks import NAMESPACE, archived, committed, noise, segment, talk, verify
+from tests.helpers.talks import NAMESPACE, archived, committed, segment, talk, verify
 
 
 def test_originals_come_back_exactly(store):
@@ -117,6 +118,12 @@ def test_namespaces_share_nothing(store):
     assert store.open("another tenant", "f", "s").entries == ()
     with pytest.raises(SessionNotFound):
         store.lineage("another tenant", session.tip)
+
+
+def noise(number: int) -> str:
+    """Return words that compress badly, `needle` and the number among them."""
+    chance = random.Random(number)
+    return f"needle{number} " + " ".join(f"{chance.getrandbits(64):x}" for _ in range(500))
 
 
 LARGE = [{"role": "tool", "tool_call_id": f"c{n}", "content": noise(n)} for n in range(12)]

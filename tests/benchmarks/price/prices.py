@@ -7,11 +7,10 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
 
 from praison_compressor import TokenCounter
 from praison_compressor.messages import Message, read_transcript
-from praison_compressor.tokens.models import litellm_folder
+from praison_compressor.tokens.models import prices_of
 from tests.helpers.compressing import requests_of
 
 COUNTER = TokenCounter("gpt-4o")
@@ -36,25 +35,14 @@ class Provider:
     @classmethod
     def of(cls, name: str, model: str, seconds: float) -> Provider:
         """Return the provider with litellm's prices for the model."""
-        entry = _table()[model]
-        fresh, written = entry["input_cost_per_token"], entry.get("cache_creation_input_token_cost")
-        return cls(
-            *(name, model, seconds, entry["cache_read_input_token_cost"], written or fresh, fresh),
-            entry["output_cost_per_token"],
-        )
+        listed = prices_of(model)
+        read, fresh, output = (each or 0.0 for each in (listed.cached, listed.input, listed.output))
+        return cls(name, model, seconds, read, listed.written or fresh, fresh, output)
 
     def request(self, tokens: int, cached: int) -> float:
         """Return the dollars of a request whose first `cached` tokens the cache may hold."""
         cached = cached if cached >= LEAST_CACHED else 0
         return cached * self.read + (tokens - cached) * self.write
-
-
-@cache
-def _table() -> Mapping[str, Any]:
-    folder = litellm_folder()
-    assert folder is not None
-    path = folder / "model_prices_and_context_window_backup.json"
-    return dict(json.loads(path.read_bytes()))
 
 
 @cache
@@ -98,7 +86,7 @@ class Session:
 
     def __init__(self, name: str, messages: list[Message]) -> None:
         self.name, self.messages = name, messages
-        self.requests = [r for r in requests_of(messages) if r[-1]["role"] in ("user", "tool")]
+        self.requests = requests_of(messages)
         self._places = {id(message): n for n, message in enumerate(messages)}
         self._sizes: dict[Key, int] = {n: COUNTER.message(m) for n, m in enumerate(messages)}
         self.steps = [step.start for step in read_transcript(messages).steps]

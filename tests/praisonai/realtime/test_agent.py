@@ -16,9 +16,6 @@ from praison_compressor.view.frame import unframe
 from tests.helpers.processes import ROOT
 from tests.helpers.realtime_caller import (
     FACT,
-    HIGH,
-    ITEMS,
-    LOW,
     SMALL,
     Caller,
     agent_for,
@@ -37,6 +34,9 @@ from tests.helpers.realtime_caller import (
     value_of,
 )
 from tests.helpers.realtime_server import RealtimeServer
+
+LOW, HIGH = 12, 30
+ITEMS = {"max_history_items": LOW, "trigger_items": HIGH}
 
 
 async def test_two_hundred_turns_stay_flat():
