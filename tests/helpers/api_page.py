@@ -3,13 +3,12 @@
 import ast
 import inspect
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import is_dataclass
 from itertools import pairwise
 from typing import Any
 
 import praison_compressor
-from tests.helpers.markdown import table
 
 HEAD = """# The library, name by name
 
@@ -26,9 +25,21 @@ def api_page() -> str:
     classes = [thing for _, thing in public if inspect.isclass(thing) and not _is_error(thing)]
     functions = [thing for _, thing in public if inspect.isfunction(thing)]
     parts = [HEAD, *map(_class_part, sorted(classes, key=lambda each: each.__name__))]
-    parts.append("## Functions\n\n" + _table("function", map(_function_row, functions)))
+    rows = [(each.__name__ + _signature(each), _first_line(each)) for each in functions]
+    parts.append("## Functions\n\n" + _table("function", rows))
     parts.append("## Errors\n\n" + _table("error", map(_error_row, errors)))
     return "\n".join(parts)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a Markdown table of these columns, a line for each row."""
+    return "\n".join([_line(columns), "|" + "---|" * len(columns), *map(_line, rows)])
+
+
+def _line(cells: Iterable[object]) -> str:
+    """Return the cells on one line, their bars escaped."""
+    texts = (" ".join(str(cell).split()).replace("|", "\\|") for cell in cells)
+    return f"| {' | '.join(texts)} |"
 
 
 def _is_error(thing: Any) -> bool:
@@ -84,10 +95,6 @@ def _method_row(cls: type, name: str, function: Any) -> tuple[str, str]:
         return name + _signature(function), _first_line(function)
     call = cls.__name__ + _signature(function).partition(" -> ")[0]
     return call, f"`help({cls.__name__})` describes the parameters."
-
-
-def _function_row(function: Any) -> tuple[str, str]:
-    return function.__name__ + _signature(function), _first_line(function)
 
 
 def _error_row(error: type) -> tuple[str, str]:

@@ -15,8 +15,7 @@ from praison_compressor.cli.demo import picture
 from praison_compressor.cli.demo_agent import MODEL, run_turns
 from praison_compressor.cli.terminal import EXIT_CODES
 from praison_compressor.praisonai.patches import READ
-from tests.helpers.api_page import api_page
-from tests.helpers.markdown import table
+from tests.helpers.api_page import api_page, table
 from tests.helpers.processes import ROOT
 
 README = ROOT / "README.md"
@@ -56,11 +55,6 @@ def commands_table() -> str:
     return table(("command", "what it does"), rows)
 
 
-def exit_codes() -> str:
-    """Return the table of exit codes."""
-    return table(("exit code", "meaning"), EXIT_CODES.items())
-
-
 def reference() -> str:
     """Return the whole of praison_compressor/docs/command-line.md."""
     lines = [
@@ -74,7 +68,7 @@ def reference() -> str:
         "",
         commands_table(),
         "",
-        exit_codes(),
+        table(("exit code", "meaning"), EXIT_CODES.items()),
         "",
         "## Options of several commands",
         "",

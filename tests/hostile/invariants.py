@@ -136,7 +136,8 @@ def _paid_promises(
 
 def _intact(transcript: Transcript, view: Sequence[Message]) -> Iterator[str]:
     sent = transcript.messages
-    users = [m for m in sent if _is_users(m)]
+    said = [m for m in sent if m["role"] == "user"]
+    users = [m for m in said if not text_of(m).startswith(ORPHAN_OPENS)]
     if users and users[-1] not in view:
         yield "the newest user message is not in the view"
     if transcript.steps:
@@ -145,10 +146,6 @@ def _intact(transcript: Transcript, view: Sequence[Message]) -> Iterator[str]:
             yield "the newest step is not at the end"
     if list(view[: transcript.leading]) != list(sent[: transcript.leading]):
         yield "leading system messages changed"
-
-
-def _is_users(message: Message) -> bool:
-    return message["role"] == "user" and not text_of(message).startswith(ORPHAN_OPENS)
 
 
 def _kinds(message: Message) -> tuple[Any, ...]:

@@ -58,12 +58,8 @@ def calls(log: Path) -> list[dict[str, Any]]:
     return list(read_sessions(log)) if log.exists() else []
 
 
-def describe_tools() -> str:
-    """Return the tools as a request describes them to an agent."""
-    return "\n\n".join(_describe_tool(schema["function"]) for schema in SCHEMAS)
-
-
 def _describe_tool(function: dict[str, Any]) -> str:
+    """Return a tool as a request describes it to an agent."""
     form, lines = function["parameters"], [f"{function['name']}: {function['description']}"]
     for name, each in form["properties"].items():
         needed = "required" if name in form["required"] else "optional"
@@ -188,7 +184,8 @@ def _write(path: Path, text: str) -> None:
 
 def _instruct(folder: Path, cases: Sequence[Case], *, recall: bool) -> None:
     counts = {"count": len(cases), "questions": len(cases[0].questions)}
-    names = {"cwd": Path.cwd(), "folder": folder, "described": describe_tools()}
+    described = "\n\n".join(_describe_tool(schema["function"]) for schema in SCHEMAS)
+    names = {"cwd": Path.cwd(), "folder": folder, "described": described}
     for name, text, log in (
         ("ANSWER.md", _ANSWER, ""),
         ("CONTINUE.md", _CONTINUE, " --log steps-calls.jsonl"),
