@@ -117,7 +117,7 @@ def main() -> None:
     if args.file is not None:
         sessions = {each["id"]: each["messages"] for each in read_sessions(args.file)}
     rows = [row(name, each, args.rounds, args.share) for name, each in sessions.items()]
-    total = (f"{len(rows)} sessions", *map(sum, [*zip(*rows, strict=True)][1:4]), "")
+    total = (f"sessions: {len(rows)}", *map(sum, [*zip(*rows, strict=True)][1:4]), "")
     columns = ("session", "references", "lead back", "another would", "the first that does not")
     show("references in the views", columns, [*rows, (), total])
 
