@@ -17,6 +17,8 @@ from .errors import ConfigError
 MOST_TOKENS = 10**12
 """Most tokens of an option. A larger number is a mistake; its ratios would overflow."""
 
+HOUR_SECONDS = 3_600.0
+
 STORE_VARIABLE = "PRAISON_COMPRESSOR_STORE"
 KEY_VARIABLE = "PRAISONAI_SESSION_KEY"
 """The host's own variable, for its `EncryptedSessionStore`."""
@@ -75,7 +77,6 @@ _SECONDS = make_check("a positive number up to 1e9", lambda v: _is_number(v) and
 SWITCH = make_check("True or False", lambda v: isinstance(v, bool))
 TEXT = make_check("a text", lambda v: isinstance(v, str))
 NAME = make_check("a name that is not empty", lambda v: isinstance(v, str) and v.strip())
-_TTL = make_check('"5m" or "1h"', lambda v: v in ("5m", "1h"))
 _PATH = make_check(STORES, lambda v: os.fspath(v))
 
 
@@ -140,7 +141,8 @@ class CompressorConfig:
     cache_ttl_seconds: float | None = _option(
         None,
         _SECONDS,
-        "Lifetime of the provider's cache. None: by provider and cache marks, else 300.",
+        "Lifetime of the provider's cache. From 3,600 on, the host's cache marks ask for an hour. "
+        "None: by provider and cache marks, else 300.",
     )
     token_floor: int = _option(
         2_000, _COUNT, "Least tokens of the trigger; force and target_tokens ignore it."
@@ -198,11 +200,6 @@ class CompressorConfig:
     keep_tool_steps: bool = _option(
         True, SWITCH, "In the host: keep the tool steps of earlier turns in the transcript."
     )
-    cache_ttl: str | None = _option(
-        None,
-        _TTL,
-        'In the host: life of the cache marks, "5m" or "1h". None: the provider\'s.',
-    )
     auxiliary_model: str | None = _option(
         None,
         TEXT,
@@ -258,6 +255,11 @@ class CompressorConfig:
                 f"output_reserve={reserve}: leaves nothing of context_window={window}; lower "
                 "output_reserve or raise context_window"
             )
+
+    @property
+    def mark_ttl(self) -> str | None:
+        """The lifetime in cache marks: "1h", or None for the provider's."""
+        return "1h" if (self.cache_ttl_seconds or 0) >= HOUR_SECONDS else None
 
     @classmethod
     def names(cls) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..config import CompressorConfig
+from ..config import HOUR_SECONDS, CompressorConfig
 from ..ledger.segments import Session
 from ..summaries.protocol import SegmentText
 from ..tokens.models import Prices, bare_names, prices_of
@@ -189,7 +189,7 @@ def costs_of(request: Request, *, is_cached: bool) -> Costs | None:
         return None
     read = written = reader.input
     if is_cached:
-        listed = reader.written_1h if request.config.cache_ttl == "1h" else reader.written
+        listed = reader.written_1h if request.config.mark_ttl else reader.written
         read = reader.input if reader.cached is None else reader.cached
         written = reader.input if listed is None else listed
     return Costs(read, written, writer.input, writer.output, is_cold=request.is_cold)
@@ -209,8 +209,6 @@ def balance_of(view: View, plan: Plan, costs: Costs) -> Balance:
 
 DEFAULT_SECONDS = 300.0
 """Anthropic's default lifetime, and the shortest that OpenAI documents."""
-
-HOUR_SECONDS = 3_600.0
 
 _CACHE_SECONDS_BY_MODEL = (
     # "Active for 5 to 10 minutes of inactivity."
@@ -235,8 +233,6 @@ def cache_seconds(config: CompressorConfig) -> float:
     """Return the seconds that the provider's cache lives without a request."""
     if config.cache_ttl_seconds is not None:
         return config.cache_ttl_seconds
-    if config.cache_ttl is not None:
-        return HOUR_SECONDS if config.cache_ttl == "1h" else DEFAULT_SECONDS
     names = bare_names(config.model)
     seconds = (
         s for pattern, s in _CACHE_SECONDS_BY_MODEL if any(pattern.match(name) for name in names)

@@ -233,7 +233,7 @@ def add_cache_marks(
     The end is marked first: the next request of a growing conversation begins with the same
     messages. Then follow the last leading system message, the last summary and the last mask: only
     a compression changes the messages before them. The host's own marks, on messages or `tools`,
-    stay. `ttl` is "5m", "1h" or None. If the host has marks, ours have no `ttl`, because an API
+    stay. `ttl` is "1h" or None. If the host has marks, ours have no `ttl`, because an API
     refuses a mark of an hour after one of minutes.
     """
     host_marks = _marks_in([*messages, *(tools or ())])

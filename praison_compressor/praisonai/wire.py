@@ -69,7 +69,7 @@ class RoundTrip:
     def _write_view(self, view: Sequence[Message]) -> dict[str, Any]:
         compressors = self._requests.compressors
         refused = compressors.refused_features(self._sent.request)
-        written = self._shape.write(self._params, view, refused, compressors.config.cache_ttl)
+        written = self._shape.write(self._params, view, refused, compressors.config.mark_ttl)
         self._asks_usage = written.asks_usage
         self._sent = self._sent._replace(view=view)
         self._attempts += 1

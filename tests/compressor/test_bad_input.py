@@ -50,7 +50,6 @@ OPTIONS = [
     *(("quotes_budget_tokens", -1), ("summary_max_retries", -1), ("summary_max_retries", "two")),
     *[("trigger_ratio", wrong) for wrong in (0, 1.01, -1, True, "0.8", math.nan, None)],
     *(("idle_trigger_ratio", 0), ("cache_ttl_seconds", 0), ("cache_ttl_seconds", "1h")),
-    *(("cache_ttl", "2h"), ("cache_ttl", 300)),
     *(("target_ratio", 7), ("fold_ratio", 0), ("min_gain_ratio", 1), ("min_gain_ratio", -0.1)),
     *[("timeout_seconds", wrong) for wrong in (0, -1, 1e10, math.nan, None, "soon")],
     *(("recall", "no"), ("background", "false"), ("background", None), ("keep_tool_steps", 1)),

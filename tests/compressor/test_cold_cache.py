@@ -173,9 +173,9 @@ def test_after_an_undo_a_cold_cache_compresses_nothing():
     ],
 )
 def test_the_caches_life_is_the_providers_documented_one(model, seconds):
-    """Without `cache_ttl_seconds` the life is what the provider documents, else 300 seconds."""
+    """The life is `cache_ttl_seconds`, else what the provider documents, else 300 seconds."""
     assert cache_seconds(CompressorConfig(model=model)) == seconds
-    assert cache_seconds(CompressorConfig(model=model, cache_ttl="1h")) == 3_600
+    assert cache_seconds(CompressorConfig(model=model, cache_ttl_seconds=3_600)) == 3_600
 
 
 def test_marks_for_an_hour_keep_the_cache_for_an_hour():

@@ -128,7 +128,8 @@ def test_a_key_that_a_provider_refuses_by_its_name_is_left_out(host, path, key, 
 
     host.answer_with(answer)
     run = {**MODES, "astream": achat_streamed}[mode]
-    assert run(agent(host, path, context(host, cache_ttl="1h")), turns(3)) == ["In order."] * 3
+    made = agent(host, path, context(host, cache_ttl_seconds=3_600))
+    assert run(made, turns(3)) == ["In order."] * 3
     assert [record.status for record in host.requests] == [400, 200, 200, 200]
     assert bool(marks_in(host.requests[-1].body)) is key.endswith("ttl")
 
@@ -152,12 +153,12 @@ def test_the_agents_cost_summary_has_the_summaries(host, mode):
     assert sums["cost"] == pytest.approx(dollars, rel=0.001)  # the host rounds its own
 
 
-@pytest.mark.parametrize("ttl", [None, "1h"])
+@pytest.mark.parametrize(("seconds", "ttl"), [(None, None), (3_599, None), (3_600, "1h")])
 @pytest.mark.parametrize("mode", ["chat", "achat", "stream"])
-def test_both_kinds_of_cache_writes_are_read(host, mode, ttl):
-    """`cache_ttl` sets the marks' ttl, and cache writes are billed by their kind."""
+def test_both_kinds_of_cache_writes_are_read(host, mode, seconds, ttl):
+    """From `cache_ttl_seconds=3_600` on, cache marks ask for an hour, billed as such."""
     host.answer_with(Worker(answer="Noted. " * 12))
-    made = agent(host, ANTHROPIC, context(host, cache_ttl=ttl))
+    made = agent(host, ANTHROPIC, context(host, cache_ttl_seconds=seconds))
     MODES[mode](made, OUTGROWING)
     sent = of_agent(host)
     lives = {mark.get("ttl") for record in sent for mark in marks_in(record.body)}
