@@ -10,8 +10,6 @@ CompressorError
 
 from __future__ import annotations
 
-from importlib.metadata import version
-
 
 class CompressorError(Exception):
     """Any error that this package raises on purpose."""
@@ -61,6 +59,8 @@ class HostMoved(CompressorError):
     """
 
     def __init__(self, seam: str, wanted: str) -> None:
+        from importlib.metadata import version  # takes half of the time to import the package
+
         self.seam = seam
         super().__init__(
             f"praisonaiagents {version('praisonaiagents')} has no {wanted} at {seam}; take a newer "

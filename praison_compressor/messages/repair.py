@@ -56,7 +56,7 @@ def repair_message(index: int, message: Any) -> Message:
     Raises:
         InvalidMessages: the message is no mapping, has an unknown role, or is nested too deep.
     """
-    if _is_sound_text(message) or _is_sound_step(message):
+    if _is_sound_text(message):
         return message
     if _is_langchain(message):
         named = message.get("type") if isinstance(message, Mapping) else type(message).__name__
@@ -98,34 +98,6 @@ def _is_sound_text(message: Any) -> TypeGuard[Message]:
     if not (is_placed and has_text):
         return False
     return all(map(str.isascii, message.values())) or replace_surrogates(message) == message
-
-
-_STEP_KEYS = frozenset({"role", "content", "tool_calls"})
-
-
-def _is_sound_step(message: Any) -> TypeGuard[Message]:
-    """Return whether a message only makes calls that need no repair."""
-    if type(message) is not dict or message.keys() != _STEP_KEYS or message["role"] != "assistant":
-        return False
-    content, calls = message["content"], message["tool_calls"]
-    if content is not None and (type(content) is not str or not content.isascii()):
-        return False
-    if type(calls) is not list:
-        return False
-    return all(map(_is_sound_call, calls)) and 0 < len({call["id"] for call in calls}) == len(calls)
-
-
-def _is_sound_call(call: Any) -> bool:
-    if type(call) is not dict or call.keys() != {"id", "type", "function"}:
-        return False
-    function = call["function"]
-    if type(function) is not dict or function.keys() != {"name", "arguments"}:
-        return False
-    texts = (call["id"], call["type"], *function.values())
-    if set(map(type, texts)) != {str} or not (all(texts) and all(map(str.isascii, texts))):
-        return False
-    arguments = function["arguments"]
-    return call["type"] == "function" and _object_json(arguments) is arguments
 
 
 def _repair_fields(plain: Message) -> Message:

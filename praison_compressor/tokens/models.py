@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec
 from itertools import accumulate
 from pathlib import Path
 from threading import Lock
@@ -323,31 +323,29 @@ def vocabulary_for(model: str | None) -> Vocabulary:
     names = bare_names(model)
     with fork_guard, _loading:
         if any(_IS_O200K.match(name) for name in names):
-            return _openai_vocabulary(O200K, exact=True)
+            return _openai_vocabulary("o200k_base", exact=True)
         if any(_IS_CL100K.match(name) for name in names):
-            return _openai_vocabulary(CL100K, exact=True)
+            return _openai_vocabulary("cl100k_base", exact=True)
         # Anthropic, Google and others publish no vocabulary of their newer models.
-        return _openai_vocabulary(O200K, exact=False)
+        return _openai_vocabulary("o200k_base", exact=False)
 
 
-def _openai_vocabulary(bpe: Bpe, *, exact: bool) -> Vocabulary:
-    encoding = _load_encoding(bpe)
+def _openai_vocabulary(name: str, *, exact: bool) -> Vocabulary:
+    encoding = _load_encoding(name)
     if encoding is None:
         return Vocabulary("estimate from the number of bytes", False, _estimate_by_bytes)
-    name = bpe.name if exact else f"estimate by {bpe.name}"
+    source = name if exact else f"estimate by {name}"
     encode = encoding.encode_ordinary
-    return Vocabulary(
-        name, exact, lambda text: len(encode(text)), _joint_counter(encoding, bpe.end)
-    )
+    return Vocabulary(source, exact, lambda text: len(encode(text)), _joint_counter(encoding))
 
 
-def _joint_counter(encoding: Any, end: int) -> CountPieces | None:
+def _joint_counter(encoding: Any) -> CountPieces | None:
     """Return a function that counts many texts at once, or None."""
     encode = getattr(encoding._core_bpe, "encode_to_tiktoken_buffer", None)
     if encode is None:
         return None
     # Only the highest byte of END's number is 0, so the mark is found only where a number begins.
-    mark = end.to_bytes(NUMBER_BYTES, sys.byteorder)
+    mark = encoding.eot_token.to_bytes(NUMBER_BYTES, sys.byteorder)
 
     def count(texts: Sequence[str]) -> list[int]:
         numbers = bytes(memoryview(encode(END.join(texts), {END})))
@@ -363,67 +361,36 @@ def _estimate_by_bytes(text: str) -> int:
 
 
 # ---------------------------------------------------------------- loading a vocabulary
-@dataclass(frozen=True)
-class Bpe:
-    """A published vocabulary of OpenAI; `file` is tiktoken's name for it."""
-
-    name: str
-    file: str
-    sha256: str
-    end: int
-    """The number of END."""
-    pattern: str
-
-
-CL100K = Bpe(
-    "cl100k_base",
-    "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
-    "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
-    100_257,
-    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
-    r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
-)
-
-O200K = Bpe(
-    "o200k_base",
-    "fb374d419588a4632f3f557e76b4b70aebbca790",
-    "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
-    199_999,
-    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-)
-
-
 @lru_cache(maxsize=4)
-def _load_encoding(bpe: Bpe) -> Any:
+def _load_encoding(name: str) -> Any:
     """Return tiktoken's encoding, or None without the published file."""
     import tiktoken
     import tiktoken.registry
 
-    encoding: Any = tiktoken.registry.ENCODINGS.get(bpe.name)
-    if encoding is None:
-        ranks = _load_ranks(bpe)
-        if ranks is None:
-            return None
-        encoding = tiktoken.Encoding(
-            bpe.name, pat_str=bpe.pattern, mergeable_ranks=ranks, special_tokens={END: bpe.end}
-        )
-    return encoding
+    if known := tiktoken.registry.ENCODINGS.get(name):
+        return known
+    # A copy of tiktoken's own module: it reads litellm's files, where tiktoken's would download.
+    spec = find_spec("tiktoken_ext.openai_public")
+    if spec is None or spec.loader is None:
+        return None
+    module: Any = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.load_tiktoken_bpe = _read_ranks
+    try:
+        return tiktoken.Encoding(**getattr(module, name)())
+    except OSError:
+        logger.warning("litellm's wheel carries no %s: tokens are estimated", name)
+        return None
 
 
-def _load_ranks(bpe: Bpe) -> dict[bytes, int] | None:
-    # The import of litellm would be slow.
+def _read_ranks(url: str, expected_hash: str) -> dict[bytes, int]:
+    """Return a vocabulary of litellm's wheel, which names the file as tiktoken's cache does."""
     folder = litellm_folder()
-    path = folder / "litellm_core_utils" / "tokenizers" / bpe.file if folder else None
-    if path is None or not path.is_file():
-        logger.warning("litellm's wheel carries no %s: tokens are estimated", bpe.name)
-        return None
-    data = path.read_bytes()
-    if hashlib.sha256(data).hexdigest() != bpe.sha256:
-        logger.warning("litellm's %s is not the published one: tokens are estimated", bpe.name)
-        return None
+    if folder is None:
+        raise FileNotFoundError("litellm is not installed")
+    name = hashlib.sha1(url.encode(), usedforsecurity=False).hexdigest()
+    data = (folder / "litellm_core_utils" / "tokenizers" / name).read_bytes()
+    if hashlib.sha256(data).hexdigest() != expected_hash:
+        raise FileNotFoundError(f"{name} is not the published file")
     pairs = (line.split() for line in data.splitlines() if line)
     return {base64.b64decode(token): int(rank) for token, rank in pairs}
