@@ -209,12 +209,8 @@ def _clean_text(errors: list[BaseException], own_texts: Iterable[str]) -> str:
     for own in own_texts:
         if len(own) >= LEAST_ECHO_CHARS:
             text = text.replace(own, " ").replace(own[:LEAST_ECHO_CHARS], " ")
-    text = _NO_SIZE.sub(" ", _REPEATED.sub(" ", text) if _FIELD.search(text) else text)
-    return _THOUSANDS.sub(lambda match: str(round(float(match[1]) * 1_000)), text)
+    return _NO_SIZE.sub(" ", _REPEATED.sub(" ", text) if _FIELD.search(text) else text)
 
-
-_THOUSANDS = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d+)?) ?k\b", re.IGNORECASE)
-"""A number such as 6.4k."""
 
 LEAST_ECHO_CHARS = 40
 """A shorter own text is not searched for in a refusal."""

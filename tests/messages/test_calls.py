@@ -27,7 +27,7 @@ SHAPES = {
     ("given", "kept"), [(GIVEN, {"path": "notes/a.txt", "mode": 420}), (ROWS, {})]
 )
 def test_a_call_larger_than_the_window_is_no_dead_end(shape, given, kept):
-    """A large call is sent as an object with both ends of its texts, and archived whole."""
+    """Only the view shortens a large call, to a JSON object with both ends of its texts."""
     messages = [{"role": "user", "content": "Write it."}, *SHAPES[shape](given)]
     ours = ContextCompressor(CompressorConfig(model="gpt-4o", context_window=16_000))
     view = ours.compress_sync(messages)

@@ -141,7 +141,7 @@ def test_numbers_that_python_calls_equal_have_different_digests(old, new):
 
 
 def test_objects_inside_a_message_are_read_by_value():
-    """Objects inside a message are found by content, and their edits are noticed."""
+    """The entry follows the content of objects inside a message."""
     function = SimpleNamespace(name="run", arguments="{}")
     message = {**call(), "tool_calls": [SimpleNamespace(id="a", function=function)]}
     cache = MessageCache()
@@ -152,7 +152,7 @@ def test_objects_inside_a_message_are_read_by_value():
 
 @pytest.mark.parametrize("bounds", [{"max_messages": 10}, {"max_chars": 60}])
 def test_the_cache_of_digests_is_bounded(bounds):
-    """The cache holds at most twice its bound, and the entry in use."""
+    """A cache of at most twice its bound keeps the entry in use."""
     cache = MessageCache(**bounds)
     used = {"role": "u", "content": "kept"}
     first = cache(used)

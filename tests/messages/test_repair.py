@@ -69,7 +69,7 @@ def test_a_message_of_langchain_is_named(kind):
 
 
 def test_half_characters_are_mended_wherever_they_stand():
-    """Surrogate pairs become one character and lone ones U+FFFD, at any depth."""
+    """At any depth a surrogate becomes the character of its pair, else U+FFFD."""
     half, pair = "a \ud83d b", "\ud83d\ude00"
     blocks = [{"type": "text", "text": half}, {"type": "odd", "data": {half: [half, 1, None]}}]
     given = [
@@ -117,13 +117,13 @@ def test_a_valid_message_is_returned_as_the_same_object():
     ],
 )
 def test_content_that_no_provider_takes_becomes_text_or_goes(content, expected):
-    """Invalid content becomes text, and empty text blocks are dropped."""
+    """Content becomes what every provider accepts."""
     assert sent({"role": "user", "content": content})[0]["content"] == expected
     assert find_repairs([{"role": "user", "content": content}]) == ["messages[0]"]
 
 
 def test_private_keys_and_keys_of_other_roles_never_leave():
-    """Private keys, and calls of other roles than the assistant's, are dropped."""
+    """Keys that a role may not have are dropped."""
     assert sent({**USER, "_summary": True}) == [USER]
     assert sent({**USER, "tool_calls": [call()], "function_call": {"name": "f"}, "x": 1}) == [
         {**USER, "x": 1}
@@ -150,7 +150,7 @@ def test_arguments_become_one_json_object_that_loses_nothing(arguments, expected
 
 
 def test_a_call_without_an_id_gets_one_by_what_it_calls():
-    """A missing id is derived from the call, equal for equal calls."""
+    """Only equal calls without an id get equal ids."""
     one, same, other = (
         sent(calling(call(None, arguments=text)))[0]["tool_calls"][0]["id"]
         for text in ('{"a": 1}', '{"a": 1}', '{"a": 2}')

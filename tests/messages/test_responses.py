@@ -126,7 +126,7 @@ OF_EACH_KIND = [
 
 @pytest.mark.parametrize("made", OF_EACH_KIND, ids=lambda made: made[0]["type"])
 def test_every_item_is_counted_read_and_comes_back(made):
-    """Each item is counted, read, and comes back as it was."""
+    """An item of any kind is converted without loss."""
     before = [{"role": "user", "content": "go"}, *made]
     messages = to_messages(None, before)
     counter = TokenCounter("gpt-4o")

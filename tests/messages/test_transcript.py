@@ -70,7 +70,7 @@ def test_a_valid_transcript_is_read_as_it_is(shape, data):
 @shapes
 @given(data=st.data())
 def test_a_faulty_transcript_becomes_valid_and_loses_nothing(shape, data):
-    """Any faulty transcript becomes valid, holds each message once, and reads the same again."""
+    """Reading makes any faulty transcript valid without a loss."""
     _, broken, refusal_of = SHAPES[shape]
     messages = data.draw(broken)
     before = copy.deepcopy(messages)
@@ -84,7 +84,7 @@ def test_a_faulty_transcript_becomes_valid_and_loses_nothing(shape, data):
 @shapes
 @given(data=st.data())
 def test_no_step_parts_a_call_from_its_result(shape, data):
-    """Steps cover the list in order, and each is a valid conversation alone."""
+    """Steps divide a list into conversations that are valid alone."""
     valid, _, refusal_of = SHAPES[shape]
     messages = data.draw(valid)
     steps = split_steps(messages)
@@ -94,7 +94,7 @@ def test_no_step_parts_a_call_from_its_result(shape, data):
 
 
 def test_a_call_and_its_results_are_one_step():
-    """A call and its results are one step, any other message is a step alone."""
+    """Only a call and its results share a step."""
     plain = [USER, calling(call("a"), call("b")), result("a"), result("b"), USER, result("c")]
     assert split_steps(plain) == [range(1), range(1, 4), range(4, 5), range(5, 6)]
 
@@ -124,7 +124,7 @@ def test_a_missing_result_gets_a_stub_in_the_shape_of_its_call():
 
 
 def test_repeated_ids_become_distinct():
-    """Repeated ids become distinct, and results keep their order."""
+    """Each result keeps its call when repeated ids become distinct."""
     given = [calling(call("x"), call("x"), call("x"), call("y"))]
     given += [result("x", "first"), result("x", "second"), result("x", "third"), result("y", "own")]
     messages = read_transcript(given).messages
@@ -163,7 +163,7 @@ def test_an_orphan_says_whose_result_it_was():
 
 
 def test_a_result_without_a_call_becomes_text_beside_the_users():
-    """An orphan block becomes text with its pictures, and is not the user's word."""
+    """An orphan block becomes a tool's text beside its pictures."""
     lost = brings(native.result("gone", [text("42 rows"), PICTURE]), text("thanks"))
     view = read_transcript([USER, asks(text("Hm.")), lost]).messages
     assert view[2]["content"] == [text(f"{ORPHAN_OPENS}\n42 rows"), PICTURE, text("thanks")]

@@ -289,7 +289,7 @@ LOW = {
 @pytest.mark.parametrize("model", ["gpt-4o", "some-model"])
 @pytest.mark.parametrize("report", LOW.values(), ids=LOW)
 def test_a_report_that_is_too_low_changes_no_count(model, report):
-    """Reports that are too low change no count, but can name a truncating server's window."""
+    """A report that is too low teaches at most a truncating server's window."""
     counter, truth = TokenCounter(model), TokenCounter(model)
     turns = [{"role": "user", "content": prose(250, seed)} for seed in range(20)]
     found: list[int | None] = []

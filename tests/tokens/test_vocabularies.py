@@ -80,7 +80,7 @@ def test_cutting_a_long_text_changes_no_count(encoding, ours):
 
 @pytest.mark.parametrize("run", [" ", "a", "=", "中", "😀", "0123456789abcdef"])
 def test_a_million_characters_without_a_seam_are_counted(run):
-    """A run that tiktoken cannot handle is cut, off by a few tokens a cut."""
+    """A cut in a run that tiktoken cannot handle costs a few tokens."""
     counter = TokenCounter("gpt-4o")
     unit = (run * PIECE_CHARS)[:PIECE_CHARS]
     one, many = counter.text(unit), counter.text((run * 1_000_000)[:1_000_000])
@@ -119,7 +119,7 @@ def test_each_model_is_counted_by_its_vocabulary(model, source, exact):
 
 
 def test_without_any_vocabulary_there_is_still_a_count(monkeypatch, caplog):
-    """Without litellm's files the count is an estimate, and says so."""
+    """Without litellm's files a counter names its counts an estimate."""
     models._load_encoding.cache_clear()
     monkeypatch.setitem(sys.modules, "litellm", None)
     monkeypatch.setattr("tiktoken.registry.ENCODINGS", {})
