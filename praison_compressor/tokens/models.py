@@ -384,7 +384,7 @@ def _load_encoding(name: str) -> Any:
 
 
 def _read_ranks(url: str, expected_hash: str) -> dict[bytes, int]:
-    """Return a vocabulary of litellm's wheel, which names the file as tiktoken's cache does."""
+    """Return the ranks in litellm's file, which the URL's hash names."""
     folder = litellm_folder()
     if folder is None:
         raise FileNotFoundError("litellm is not installed")

@@ -169,7 +169,7 @@ def test_a_recorded_transcript_gives_the_steps_back():
 
 
 def test_steps_of_another_model_are_named():
-    """Restored steps are unchanged; those of another model are named."""
+    """Unchanged steps of another model than the request's are named."""
     cache = MessageCache()
     call = {**step("0")[0], "thinking_blocks": [{"type": "thinking", "signature": "s"}]}
     running = [user("q0"), call, step("0")[1]]
