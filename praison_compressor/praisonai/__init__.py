@@ -17,7 +17,7 @@ The modules, in the order in which a turn passes them:
 - `request_shapes`: reads requests; writes views as API and provider take them: cache marks, order
   of roles, refused keys, another model's steps
 - `conversation_finder`: decides to which conversation a request belongs, if to any
-- `conversations`: the state of each conversation, which only its methods change
+- `conversations`: the state of each conversation
 - `journal`: adds the tool steps that the host dropped; records each conversation in the store
 - `model_compressors`: makes a `ContextCompressor` for each model; learns what the model refuses
 - `agent_ledger`: opens an agent's ledger, finds its stored sessions, forgets a part of it

@@ -209,7 +209,7 @@ class AgentCompressor:
             result = await engine.compress(request.messages, **options)
         conversation.choose(Choices(), None)
         conversation.remember_next(result, request.restored, engine)
-        self.requests.settle(conversation, result, engine)
+        self.requests.finish_compression(conversation, result, engine)
         return result
 
     def compress(self, focus: str | None = None) -> CompressResult:

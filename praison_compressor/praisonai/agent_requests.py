@@ -93,7 +93,7 @@ class AgentRequests:
 
     # ------------------------------------------------------------ views
 
-    async def view(self, request: HostRequest) -> Sequence[Message]:
+    async def make_view(self, request: HostRequest) -> Sequence[Message]:
         """Return the messages to send; never block the event loop."""
         self.request_count += 1
         conversation: Conversation | None = None
@@ -149,12 +149,14 @@ class AgentRequests:
             overhead = await asyncio.to_thread(self.compressors.overhead, request)
             engine = self.compressors.for_model(request.model)
             result = await engine.compress(request.messages, **options, overhead_tokens=overhead)
-        conversation.drop_kept(len(kept.keep))
+        # The ledger has these by now; a command may have added others.
+        keep = conversation.choices.keep[len(kept.keep) :]
+        conversation.choices = replace(conversation.choices, keep=keep)
         conversation.remember_sent(result, request, engine)
-        self.settle(conversation, result, engine)
+        self.finish_compression(conversation, result, engine)
         return result.messages
 
-    def settle(
+    def finish_compression(
         self, conversation: Conversation, result: CompressResult, engine: ContextCompressor
     ) -> None:
         """Give the agent what follows a compression: recall tools, charge and report."""
@@ -235,7 +237,7 @@ class AgentRequests:
                 bill = self._bill_report(request, conversation, usage, previous)
                 engine.billing.account(conversation.session_id).add(bill)
                 messages = engine.tokens.cache.all(request.messages)
-                conversation.record_host_digests([message.digest for message in messages])
+                conversation.last_host_digests = tuple(m.digest for m in messages)
 
     def _bill_report(
         self,
@@ -274,7 +276,7 @@ class AgentRequests:
     async def next_view(self, sent: SentRequest, error: Exception) -> Sequence[Message] | None:
         """Return another view after a refusal, or None if none may pass."""
         is_learned = await asyncio.to_thread(self.compressors.learn_refusal, sent, error)
-        return await self.view(sent.request) if is_learned else None
+        return await self.make_view(sent.request) if is_learned else None
 
 
 def running_requests() -> AgentRequests | None:

@@ -108,7 +108,7 @@ class ConversationFinder:
         length = len(turn.digests)
         with self.conversations.lock:
             if digests[:length] != turn.digests:
-                conversation.release_history()  # another conversation's by now, or cut
+                conversation.history = None  # another conversation's by now, or cut
                 return
             added = [message for message in cached if not is_system(message.plain)][length:]
             # Two people may begin with one page: their first question identifies nobody.

@@ -1,7 +1,4 @@
-"""Hold the state of an agent's conversations between requests.
-
-Only this module changes a `Conversation`, except its `journal`, which changes itself.
-"""
+"""Hold the state of an agent's conversations between requests."""
 
 from __future__ import annotations
 
@@ -246,17 +243,9 @@ class Conversation:
             kept_steps=count_kept_steps(restored, engine, result.messages),
         )
 
-    def record_host_digests(self, digests: Sequence[str]) -> None:
-        """Take the digests of the messages that the host sent."""
-        self.last_host_digests = tuple(digests)
-
     def end_turn(self, offset: int, history: Sequence[str]) -> None:
         """Take the host's history after a turn, behind `offset` dropped messages."""
         self.digests = (*self.digests[: max(0, offset)], *history)
-
-    def release_history(self) -> None:
-        """Forget the host's list, which another conversation uses or which was cut."""
-        self.history = None
 
     def identify_by(self, messages: Iterable[CachedMessage]) -> None:
         """Let the long messages of its own turns identify the conversation."""
@@ -268,17 +257,9 @@ class Conversation:
         """Take the user's choices, and the preview that shows them."""
         self.choices, self.last_preview = choices, preview
 
-    def drop_kept(self, count: int) -> None:
-        """Drop the first messages to keep, which the ledger has by now."""
-        self.choices = replace(self.choices, keep=self.choices.keep[count:])
-
     def pin(self, text: str) -> None:
         """Keep a text in every compressed view."""
         self.pinned = tuple(dict.fromkeys((*self.pinned, text)))
-
-    def notify(self, line: str) -> None:
-        """Take the line that reported a compression."""
-        self.notice = line
 
 
 # ------------------------------------------------------------ an agent's conversations
@@ -328,7 +309,7 @@ class Conversations:
         """Record the host's list as this conversation's alone."""
         for other in self._by_session.values():
             if other.history is history:
-                other.release_history()
+                other.history = None
         conversation.history = history
 
     def count_hits(self, conversation: Conversation, before: Collection[str]) -> int:

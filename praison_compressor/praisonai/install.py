@@ -46,7 +46,7 @@ class Installation:
         self._replace_imported()
 
     def _replace(
-        self, rows: Sequence[patches.Replaced], reads: Sequence[patches.Read] = ()
+        self, rows: Sequence[patches.Patch], reads: Sequence[patches.ReadNames] = ()
     ) -> None:
         targets, lacking = patches.probe(rows, reads)
         for part, reason in lacking.items():

@@ -132,7 +132,7 @@ class Notices:
         logger.info("%s", line)
         self._print(line)
         if conversation is not None:
-            conversation.notify(line)
+            conversation.notice = line
 
     def _report(self, event: Event, messages: Sequence[Message]) -> None:
         """Report to the memory before a compression, to hooks after it."""

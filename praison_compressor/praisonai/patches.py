@@ -21,7 +21,7 @@ from . import bots_and_terminal as apps
 METHOD, COROUTINE, PROPERTY, NEW = "method", "coroutine method", "property", "free name"
 
 
-class Replaced(NamedTuple):
+class Patch(NamedTuple):
     """A name of the host that we replace; `docs/host.md` gives the reason."""
 
     owner: str
@@ -36,14 +36,14 @@ class Replaced(NamedTuple):
     """The part that is left out if the name has moved; "" if it is essential."""
 
 
-class Read(NamedTuple):
+class ReadNames(NamedTuple):
     """Names of the host that are read or set, not replaced."""
 
     owner: str
-    """A module, a class or a method, written as in `Replaced`."""
+    """A module, a class or a method, written as in `Patch`."""
     names: str
     part: str = ""
-    """As in `Replaced`."""
+    """As in `Patch`."""
 
 
 _AGENT, _TEAM = "agent.agent:Agent", "agents.agents:AgentTeam"
@@ -74,59 +74,61 @@ SAVED = "switching off the bots' own compaction of saved histories"
 
 REPLACED = (
     # A turn.
-    Replaced(_AGENT, "chat", agents.chat, parameter="prompt"),
-    Replaced(_AGENT, "achat", agents.achat, COROUTINE, "prompt"),
-    Replaced(_AGENT, "_start_stream", agents.start_stream, parameter="prompt"),
-    Replaced(_AGENT, "_init_session_store", agents.init_session_store, part=RESTARTS),
+    Patch(_AGENT, "chat", agents.chat, parameter="prompt"),
+    Patch(_AGENT, "achat", agents.achat, COROUTINE, "prompt"),
+    Patch(_AGENT, "_start_stream", agents.start_stream, parameter="prompt"),
+    Patch(_AGENT, "_init_session_store", agents.init_session_store, part=RESTARTS),
     # Its requests, below the host's recovery from refusals, which drops messages.
-    Replaced(_CLIENT, "sync_client", wire.client, PROPERTY),
-    Replaced(_CLIENT, "async_client", wire.async_client, PROPERTY),
-    Replaced(_LLM, "_call_with_retry", wire.call_with_retry, METHOD, "**"),
-    Replaced(_LLM, "_call_with_retry_async", wire.acall_with_retry, COROUTINE, "**"),
-    Replaced(_LLM, "_stream_responses_api", wire.stream_responses, METHOD, "params"),
-    Replaced(_LLM, "_stream_responses_api_async", wire.astream_responses, COROUTINE, "params"),
+    Patch(_CLIENT, "sync_client", wire.client, PROPERTY),
+    Patch(_CLIENT, "async_client", wire.async_client, PROPERTY),
+    Patch(_LLM, "_call_with_retry", wire.call_with_retry, METHOD, "**"),
+    Patch(_LLM, "_call_with_retry_async", wire.acall_with_retry, COROUTINE, "**"),
+    Patch(_LLM, "_stream_responses_api", wire.stream_responses, METHOD, "params"),
+    Patch(_LLM, "_stream_responses_api_async", wire.astream_responses, COROUTINE, "params"),
     # The host's own compaction, before a turn and in its tool loop.
-    Replaced(_AGENT, "_apply_context_management", agents.keep_messages, parameter="messages"),
-    Replaced(_LLM, "_in_loop_compaction", agents.in_loop_compaction, NEW),
+    Patch(_AGENT, "_apply_context_management", agents.keep_messages, parameter="messages"),
+    Patch(_LLM, "_in_loop_compaction", agents.in_loop_compaction, NEW),
     # `context=`.
-    Replaced(_AGENT, "context_compressor", agents.context_compressor, NEW, part=ATTRIBUTE),
-    Replaced(_AGENT, "_context_config", agents.context_config, NEW, part=CLONES),
-    Replaced(_TEAM, "__init__", agents.team_init, part=TEAMS),
-    Replaced(_PARSER, "_parse_workflow_data", agents.parse_workflow_data, METHOD, "data", FLOWS),
+    Patch(_AGENT, "context_compressor", agents.context_compressor, NEW, part=ATTRIBUTE),
+    Patch(_AGENT, "_context_config", agents.context_config, NEW, part=CLONES),
+    Patch(_TEAM, "__init__", agents.team_init, part=TEAMS),
+    Patch(_PARSER, "_parse_workflow_data", agents.parse_workflow_data, METHOD, "data", FLOWS),
 )
 
 IN_OTHER_PACKAGES = (
-    Replaced(_TERMINAL, "_maybe_auto_compact", apps.maybe_auto_compact, part=AUTOMATIC),
-    Replaced(_TERMINAL, "_compact_context", apps.compact_context, METHOD, "manual", SLASHES),
-    Replaced(_TERMINAL, "_handle_command", apps.handle_command, METHOD, "command", SLASHES),
-    Replaced(_GATEWAY, "_idle_compaction_candidates", apps.idle_candidates, part=IDLE),
-    Replaced(_BOTS, "chat", apps.bot_chat, COROUTINE, "agent", BOTS),
-    Replaced(_BOTS, "_maybe_fire_session_start", apps.bot_session_start, METHOD, "agent", BOTS),
-    Replaced(_BOTS, "_compaction_enabled", apps.compaction_enabled, NEW, part=SAVED),
+    Patch(_TERMINAL, "_maybe_auto_compact", apps.maybe_auto_compact, part=AUTOMATIC),
+    Patch(_TERMINAL, "_compact_context", apps.compact_context, METHOD, "manual", SLASHES),
+    Patch(_TERMINAL, "_handle_command", apps.handle_command, METHOD, "command", SLASHES),
+    Patch(_GATEWAY, "_idle_compaction_candidates", apps.idle_candidates, part=IDLE),
+    Patch(_BOTS, "chat", apps.bot_chat, COROUTINE, "agent", BOTS),
+    Patch(_BOTS, "_maybe_fire_session_start", apps.bot_session_start, METHOD, "agent", BOTS),
+    Patch(_BOTS, "_compaction_enabled", apps.compaction_enabled, NEW, part=SAVED),
 )
 """Names in the host's other packages. They are replaced once the host has imported their modules: a
 plugin must not import a terminal. We import the bots' module (5 ms) for the id of a first turn."""
 
 READ = (
-    Read(_AGENT, "_context_param _context_manager _context_manager_initialized chat_history"),
-    Read(_AGENT, "clear_history execution"),
-    Read("config.feature_configs:ExecutionConfig", "context_compaction"),
-    Read("context.models:ContextConfig", "strategy auto_compact compact_threshold protected_tools"),
-    Read("context.models:ContextConfig", "from_env"),
-    Read(_LLM, "_in_loop_compaction"),
-    Read(f"{_AGENT}.clone_for_channel", "_context_config", CLONES),
-    Read(_TEAM, "agents _context_param", TEAMS),
-    Read(_AGENT, "_using_custom_llm llm_instance _openai_client", OWN_MODEL),
-    Read(_LLM, "_build_completion_params", OWN_MODEL),
-    Read(_AGENT, "_db _session_store _session_id _history_session_id", HOST_SESSIONS),
-    Read("session", "get_default_session_store", HOST_SESSIONS),
-    Read(_AGENT, "_cost_lock _total_cost _total_tokens_in _total_tokens_out", COSTS),
-    Read(_AGENT, "tool_output_limit _truncate_tool_output", LARGE),
-    Read(_AGENT, "_hook_runner", HOOKS),
-    Read("hooks.types", "HookEvent HookInput", HOOKS),
-    Read(_AGENT, "_memory_instance", MEMORY),
-    Read(_AGENT, "_llm_instance", CONSOLE),
-    Read("config.loader", "_discover_config_files _load_config _parse_config_file", FILES),
+    ReadNames(_AGENT, "_context_param _context_manager _context_manager_initialized chat_history"),
+    ReadNames(_AGENT, "clear_history execution"),
+    ReadNames("config.feature_configs:ExecutionConfig", "context_compaction"),
+    ReadNames(
+        "context.models:ContextConfig", "strategy auto_compact compact_threshold protected_tools"
+    ),
+    ReadNames("context.models:ContextConfig", "from_env"),
+    ReadNames(_LLM, "_in_loop_compaction"),
+    ReadNames(f"{_AGENT}.clone_for_channel", "_context_config", CLONES),
+    ReadNames(_TEAM, "agents _context_param", TEAMS),
+    ReadNames(_AGENT, "_using_custom_llm llm_instance _openai_client", OWN_MODEL),
+    ReadNames(_LLM, "_build_completion_params", OWN_MODEL),
+    ReadNames(_AGENT, "_db _session_store _session_id _history_session_id", HOST_SESSIONS),
+    ReadNames("session", "get_default_session_store", HOST_SESSIONS),
+    ReadNames(_AGENT, "_cost_lock _total_cost _total_tokens_in _total_tokens_out", COSTS),
+    ReadNames(_AGENT, "tool_output_limit _truncate_tool_output", LARGE),
+    ReadNames(_AGENT, "_hook_runner", HOOKS),
+    ReadNames("hooks.types", "HookEvent HookInput", HOOKS),
+    ReadNames(_AGENT, "_memory_instance", MEMORY),
+    ReadNames(_AGENT, "_llm_instance", CONSOLE),
+    ReadNames("config.loader", "_discover_config_files _load_config _parse_config_file", FILES),
 )
 """If an essential name moved, requests would silently go out uncompressed: `install()` refuses."""
 
@@ -136,7 +138,7 @@ ABSENT = object()
 class Target(NamedTuple):
     """A class of the installed host, and its object for a row."""
 
-    row: Replaced
+    row: Patch
     holder: Any
     """The class that has or will have the name in its own dictionary."""
     original: Any
@@ -144,7 +146,7 @@ class Target(NamedTuple):
 
 
 def probe(
-    rows: Sequence[Replaced] = REPLACED, reads: Sequence[Read] = READ
+    rows: Sequence[Patch] = REPLACED, reads: Sequence[ReadNames] = READ
 ) -> tuple[list[Target], dict[str, str]]:
     """Return the targets to replace, and each left-out part's reason.
 
@@ -161,7 +163,7 @@ def probe(
     return [target for target in targets if target.row.part not in lacking], lacking
 
 
-def in_installed_packages() -> list[Replaced]:
+def in_installed_packages() -> list[Patch]:
     """Return `IN_OTHER_PACKAGES` of installed packages; import the bots' module."""
     rows = [r for r in IN_OTHER_PACKAGES if find_spec(r.owner[1:].partition(".")[0]) is not None]
     if any(row.owner == _BOTS for row in rows):
@@ -169,14 +171,14 @@ def in_installed_packages() -> list[Replaced]:
     return rows
 
 
-def is_imported(row: Replaced) -> bool:
+def is_imported(row: Patch) -> bool:
     """Return whether the host has finished importing the row's module."""
     module = sys.modules.get(row.owner[1:].partition(":")[0])
     spec = getattr(module, "__spec__", None)
     return module is not None and not getattr(spec, "_initializing", False)
 
 
-def _target(row: Replaced) -> Target:
+def _target(row: Patch) -> Target:
     """Return a row's target; `vars` returns a property itself."""
     owner = _resolve(row.owner)
     for holder in getattr(owner, "__mro__", ()):
@@ -194,7 +196,7 @@ def _misfits(targets: list[Target]) -> Iterator[tuple[str, str, str]]:
             yield row.part, f"{row.owner}.{row.name}", wanted
 
 
-def _has_shape(row: Replaced, original: Any) -> bool:
+def _has_shape(row: Patch, original: Any) -> bool:
     if row.kind == NEW or original is ABSENT:
         return (row.kind == NEW) is (original is ABSENT)
     if row.kind == PROPERTY:
@@ -218,7 +220,7 @@ def _has_parameter(parameters: Any, name: str) -> bool:
     return not name or is_open or any(parameter.name == name for parameter in parameters)
 
 
-def _missing_names(reads: Sequence[Read]) -> Iterator[tuple[str, str, str]]:
+def _missing_names(reads: Sequence[ReadNames]) -> Iterator[tuple[str, str, str]]:
     for read in reads:
         owner = _resolve(read.owner)
         named = _names_in_code(owner)

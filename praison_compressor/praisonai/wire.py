@@ -43,7 +43,7 @@ class RoundTrip:
 
     async def begin(self) -> dict[str, Any]:
         """Return the parameters to send."""
-        view = await self._requests.view(self._sent.request)
+        view = await self._requests.make_view(self._sent.request)
         # The first compression gives the agent its recall tools.
         self._params = self._requests.offer_recall(self._params)
         return self._write_view(view)

@@ -32,10 +32,7 @@ class Status:
     """The parts of a conversation's last or next request, in tokens."""
 
     session_id: str
-    epoch: str
-    """The newest epoch; the session's id before the first compression."""
     context_status: str
-    model: str | None
     window: int
     tokens_before: int
     """Tokens of the whole conversation, with tool schemas."""
@@ -92,9 +89,7 @@ def status_of(
     before = result.tokens_before + request.overhead_tokens if result else 0
     return Status(
         session_id=conversation.session_id,
-        epoch=result.session_id if result else conversation.session_id,
         context_status=result.context_status if result else "full",
-        model=config.model,
         window=model_limits(config.model, config.context_window).window,
         tokens_before=before,
         system_tokens=system,

@@ -10,7 +10,14 @@ from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 
 from praison_compressor import install, uninstall
 from praison_compressor.praisonai import HostMoved, installed
-from praison_compressor.praisonai.patches import IN_OTHER_PACKAGES, NEW, READ, REPLACED, Read, probe
+from praison_compressor.praisonai.patches import (
+    IN_OTHER_PACKAGES,
+    NEW,
+    READ,
+    REPLACED,
+    ReadNames,
+    probe,
+)
 from praison_compressor.testing import Worker
 from tests.helpers.hosting import (
     EVERY_PATH,
@@ -101,13 +108,13 @@ def test_a_missing_optional_name_is_left_out_and_logged(clean, monkeypatch, capl
 )
 def test_a_moved_name_that_is_only_read_is_named(part, outcome):
     """Without a name that we read the host is refused, or a part is left out."""
-    more = Read("agent.agent:Agent", "_no_such_name", part)
+    more = ReadNames("agent.agent:Agent", "_no_such_name", part)
     with outcome or contextlib.nullcontext():
         assert list(probe(reads=(*READ, more))[1]) == [part]
 
 
 def test_uninstall_puts_every_object_back(clean):
-    """`uninstall` puts every replaced object back, after a second `install` too."""
+    """`uninstall` restores every replaced object, however often `install` was called."""
     before = everything()
     first = install()
     during = everything()
