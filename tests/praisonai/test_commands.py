@@ -84,7 +84,7 @@ def talk(host, request):
 
 
 def test_compact_reports_what_became_of_the_messages(talk):
-    """`/compact` reports sizes and counts."""
+    """`/compact` reports a compression in three lines of numbers."""
     (heard,) = talk.say("/compact")
     line, became, sizes = heard.split("\n")
     assert LINE.fullmatch(line)
@@ -105,7 +105,7 @@ def test_the_focus_of_compact_goes_to_the_summarizer(host):
 
 
 def test_commands_send_nothing_to_the_agents_model(host, talk):
-    """Commands are answered without a request of the agent's, and the chat does not record them."""
+    """Commands leave no trace in the agent's requests or history."""
     sent, recorded = len(of_agent(host)), len(talk.made.chat_history)
     status, *_ = talk.say("/status", "/compact", "/help", "/context", "/undo")
     assert re.match(r"Last request: .* of 6.0k \(full\)\nPaid: 8 requests, ", status)
@@ -136,7 +136,7 @@ def test_after_an_undo_the_messages_are_sent_again(host, talk):
 
 
 def test_new_begins_an_empty_session(talk):
-    """`/new` begins a session without messages and without requests."""
+    """`/new` begins an empty session."""
     before = talk.ours.session_id
     (new,) = talk.say("/new")
     assert talk.ours.session_id != before
@@ -155,7 +155,7 @@ def test_resume_returns_to_a_session_by_its_id(talk):
 
 
 def test_resume_answers_an_unknown_id(talk):
-    """`/resume` answers an unknown id, and changes nothing."""
+    """`/resume` with an unknown id only answers that no such session exists."""
     before = talk.ours.session_id
     (unknown,) = talk.say("/resume nowhere")
     assert "nowhere" in unknown

@@ -93,7 +93,7 @@ SENDERS = {"bot": through_bot, "swapped": by_swapping}
     ],
 )
 def test_interleaved_people_keep_their_own_archives(host, path, sender, background):
-    """Four people take turns with one agent: each finds one's own hint, and no other's."""
+    """Each of four people who take turns with one agent finds only one's own hint."""
     host.answer_with(searching)
     made = agent(host, path, context(host, background=background), tools=[look_up])
     say, people = SENDERS[sender](made), ("ann", "ben", "cid", "dot")
@@ -161,7 +161,7 @@ def test_a_history_copied_for_each_person_leads_to_nobody_else(host):
 
 
 def test_messages_that_an_edit_dropped_are_not_found(host):
-    """After an edit the session is the same, and recall finds no dropped message."""
+    """After an edit the same session hides the dropped messages from recall."""
     host.answer_with(searching)
     made = agent(host, OPENAI, context(host), tools=[look_up])
     made.chat("Good morning, these are the ledgers that I wrote to you about.")
@@ -199,7 +199,7 @@ BEGIN: dict[str, Callable[[Any], object]] = {
 @pytest.mark.parametrize("begin", BEGIN)
 @pytest.mark.parametrize("session", [None, "desk"])
 def test_a_conversation_begun_again_is_empty(host, begin, session):
-    """A cleared or new conversation has another session, an empty status and an empty archive."""
+    """A cleared or new conversation has nothing of the conversation before."""
     host.answer_with(searching)
     memory = {"session_id": session} if session else None
     made = agent(host, OPENAI, context(host), tools=[look_up], memory=memory)
@@ -223,7 +223,7 @@ def test_a_recall_tool_outside_any_turn_reads_nothing(host):
 
 
 def test_a_bot_goes_on_after_a_restart_with_what_was_not_reset(host, tmp_path):
-    """A restarted bot pays no summary twice and resumes no conversation from before a reset."""
+    """A restarted bot goes on with exactly the conversation since the last reset."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     store = DefaultSessionStore(session_dir=str(tmp_path / "sessions"))
 

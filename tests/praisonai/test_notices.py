@@ -107,7 +107,7 @@ def test_each_compression_in_the_background_is_reported_once(host, path, mode):
 
 @pytest.mark.parametrize("mode", ["chat", "achat"])
 def test_a_failing_hook_ends_nothing(host, mode):
-    """After a hook's or listener's exception the turn goes on and the summary is written."""
+    """An exception of a hook or listener changes nothing of a compression."""
 
     def hook(data: Any) -> HookResult:
         raise RuntimeError("hook")
@@ -134,7 +134,7 @@ REFUSALS: dict[str, Any] = {
 @pytest.mark.parametrize("refusal", REFUSALS)
 @pytest.mark.parametrize("path", PATHS)
 def test_a_hook_of_the_host_refuses_a_compression(host, path, refusal):
-    """After a hook's refusal no model is asked and nothing recorded, and requests still fit."""
+    """After a hook's refusal requests fit without a compression."""
     registry = HookRegistry()
     REFUSALS[refusal](registry)
     made = agent(host, path, context(host), hooks=registry)

@@ -65,7 +65,7 @@ def refused_views(host: LocalProvider) -> int:
     [*((path, "chat") for path in EVERY_PATH), (PATHS[1], "achat"), (PATHS[0], "iter_stream")],
 )
 def test_a_wrong_window_costs_one_refusal(host, path, mode):
-    """A wrong window costs one refusal, and no turn."""
+    """A wrong window costs exactly one refusal."""
     made = agent(host, path, context(host))
     answers = MODES[mode](made, [turn(n) for n in range(10)])
     assert [answer.strip() for answer in answers] == [("Noted. " * 12).strip()] * 10
@@ -104,7 +104,7 @@ def test_a_reserve_larger_than_the_window_is_replaced(host, options):
 
 @pytest.mark.parametrize("path", EVERY_PATH)
 def test_the_host_cuts_nothing_where_no_view_fits(host, runs, path, caplog):
-    """If a provider refuses every view, the host cuts nothing and runs no tool again."""
+    """If a provider refuses every view, the turn ends without the host's recovery."""
     worker = Worker(9, tool="look_up", arguments=topic_of)
     words = "Your input exceeds the context window of this model."
     too_long = Failure(400, words, "invalid_request_error", "context_length_exceeded")

@@ -162,7 +162,7 @@ def talk(name, words, turns, **more):
 
 
 def test_an_agent_with_another_strategy_is_left_alone(elsewhere, provider):
-    """The plugin compresses agents that name no strategy, and no others."""
+    """The plugin compresses only agents that name no strategy."""
     configured(elsewhere, f"plugins: {{{NAME}: {{context_window: 4000, output_reserve: 500}}}}")
     script = """
         from praisonaiagents.context.models import ContextConfig

@@ -45,7 +45,7 @@ def choose(made: Any, choice: str, *turns: int) -> str:
 
 @pytest.mark.parametrize("path", EVERY_PATH)
 def test_compact_commits_what_the_preview_showed(host, path):
-    """The text that was shown is in the next request, and no model is asked again."""
+    """`/compact` commits the text that the preview paid for."""
     made = talked(host, path)
     shown = made.chat("/compact preview")
     written = [line[4:] for line in shown.splitlines() if line.startswith("  | ")]
@@ -105,7 +105,7 @@ def test_the_answer_names_each_size_and_counts_no_pin(host):
 
 
 def test_a_focus_that_no_model_read_is_mentioned(host):
-    """A static summary has no focus, and the answer says so."""
+    """The answer names a focus that no model read."""
     made = talked(host)
     host.route("aux", lambda asked: Failure(401, "Incorrect API key provided."))
     made.chat("/compact focus the harbour dues")
@@ -160,7 +160,7 @@ def test_a_range_is_all_that_is_summarized(host):
 
 
 def test_the_focus_reaches_the_summarizer_once(host):
-    """A focus is in the request for one summary, and in no later one."""
+    """A focus is in the request for one summary only."""
     made = talked(host)
     made.chat("/compact focus the harbour dues")
     made.chat("/compact preview")

@@ -63,7 +63,7 @@ def test_another_models_thinking_is_left_out():
 
 
 def test_an_item_of_a_newer_api_goes_out_as_it_is():
-    """A request with an unknown item is not read, so it is sent untouched."""
+    """A request with an unknown item is not read."""
     items = [{"role": "user", "content": "go"}, {"type": "telepathy", "id": "t"}]
     assert RESPONSES.read({"model": "m", "input": items}) is None
 
@@ -168,7 +168,7 @@ def test_marks_are_set_where_the_provider_takes_them(model, provider, takes):
 @settings(deadline=None, max_examples=40)
 @given(transcripts(), st.integers(0, 5))
 def test_marks_change_nothing_but_themselves(messages, given_marks):
-    """Marks change neither digests nor order, and at most four stand in a request."""
+    """Adding marks changes nothing of a request but its marks, at most four."""
     for message in messages[:given_marks]:
         message["cache_control"] = {"type": "ephemeral"}
     before = copy.deepcopy(messages)

@@ -66,7 +66,7 @@ CELLS = [(OPENAI, "stream", HISTORY), (LITELLM, "achat", HOST), (ANTHROPIC, "cha
 
 @pytest.mark.parametrize(("path", "mode", "kept"), CELLS)
 def test_a_restart_costs_nothing(host, path, mode, kept):
-    """After SIGKILL the next turn begins with the last turn's first request, and pays nothing."""
+    """After SIGKILL the next turn is as cheap as if nothing had happened."""
     host.answer_with(Worker(1, arguments=restarting.numbered(), answer="Noted. " * 12))
     host.set_window(WIDE)
     ran = program(host, path, mode, kept, window=WIDE)

@@ -103,7 +103,7 @@ def test_a_named_store_comes_before_the_default(host, tmp_path, monkeypatch, is_
 
 @pytest.mark.parametrize(("mode", "calls"), [("chat", 0), ("stream", 0), ("iter_stream", 2)])
 def test_the_hosts_session_history_is_sent_once(host, mode, calls):
-    """With the host's session history no message is sent twice, and the prefix stays."""
+    """The host's own copy of the session's history reaches no request."""
     host.answer_with(Worker(calls, arguments=numbered, answer="Noted."))
     made = kept(host, history=True, tools=[look_up] if calls else None)
     MODES[mode](made, [turn(n) for n in range(20)])
@@ -145,7 +145,7 @@ def test_an_encrypted_session_has_an_encrypted_ledger(host, monkeypatch):
 
 
 def test_a_plain_url_is_not_used_beside_an_encrypted_session(host, tmp_path, monkeypatch):
-    """A plain store is refused beside an encrypted session, and gets no word."""
+    """A plain store gets no word of an encrypted session."""
     named = tmp_path / "plain.db"
     open_store(named).check()
     store = get_default_session_store()

@@ -115,7 +115,7 @@ def test_threads_do_not_meet(host, path):
 
 @pytest.mark.parametrize("path", PATHS)
 def test_interleaved_streams_do_not_meet(host, path):
-    """Two streams read in turns, and between their chunks nobody's turn is running."""
+    """Two interleaved streams run their turns only within their own steps."""
     host.set_window(100_000)
     one = named(host, path, "Ann", context(host, context_window=3_000))
     other = named(host, path, "Ben")
