@@ -154,7 +154,7 @@ def _wrap_cells(row: Sequence[str], width: int) -> Iterator[Sequence[str]]:
 
 
 def _fit_widths(table: Table, sizes: Sequence[int], width: int) -> dict[int, int]:
-    """Return the widths of the columns by index, without spare columns that do not fit."""
+    """Return column widths by index, without spare columns that do not fit."""
     *others, last = range(len(sizes))
     room = width - sum(sizes[index] + len(GAP) for index in others)
     for name in table.spare:
@@ -184,7 +184,7 @@ SECONDS_BEFORE_SIGN = 2.0
 
 @contextlib.contextmanager
 def show_progress(title: str) -> Iterator[None]:
-    """Show on stderr after two seconds that work goes on, in a terminal."""
+    """Show in a terminal, after two seconds, that work goes on."""
     if not sys.stderr.isatty():
         yield
         return

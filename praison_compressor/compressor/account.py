@@ -101,7 +101,7 @@ class Account:
 
     @contextmanager
     def _at_store_alone(self, *, waits: bool) -> Iterator[bool]:
-        """Yield whether no other thread is at the store; log the store's failure."""
+        """Yield whether this thread is alone; log the store's failure."""
         is_alone = self._at_store.acquire(blocking=waits)
         try:
             yield is_alone

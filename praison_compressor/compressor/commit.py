@@ -113,7 +113,10 @@ class Committer:
         return self.store.commit(view.session, entries, skeleton_of(after))
 
     def dropped_messages(self, decision: Decision) -> frozenset[int]:
-        """Return the messages, by the caller's index, that a commit makes the archive drop."""
+        """Return the messages that the archive drops at a commit.
+
+        Indices are the caller's.
+        """
         if not isinstance(self.store, BoundedStore):
             return frozenset()
         view = decision.view
@@ -129,7 +132,7 @@ class Committer:
     # -------------------------------------------------------------- skips
 
     def report_skip(self, decision: Decision) -> None:
-        """Report once, by event and log, why a due compression is not done or not enough.
+        """Report once why a due compression is skipped or not enough.
 
         FIXED is reported once in a session, any other reason once in an epoch.
         """

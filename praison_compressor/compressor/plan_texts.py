@@ -195,7 +195,7 @@ def _brief(
 
 
 def readable_references(decision: Decision) -> dict[int, str]:
-    """Return index -> reference of each message that a plan archives; "" if it cannot be read."""
+    """Return index -> reference of each archived message; "" if unreadable."""
     dropped, origins = decision.dropped, decision.view.transcript.origins
     references = new_references(decision.view, decision.plan)
     return {
@@ -205,7 +205,7 @@ def readable_references(decision: Decision) -> dict[int, str]:
 
 
 def _references_of(job: Job, named: Mapping[int, str]) -> tuple[str, ...]:
-    """Return a run's references; an inserted message has that of the message before it."""
+    """Return a run's references; an inserted message repeats the one before."""
     references: list[str] = []
     for index in range(job.start, job.end):
         references.append(named[index] if index in named else references[-1])
