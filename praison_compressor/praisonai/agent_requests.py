@@ -149,9 +149,7 @@ class AgentRequests:
             overhead = await asyncio.to_thread(self.compressors.overhead, request)
             engine = self.compressors.for_model(request.model)
             result = await engine.compress(request.messages, **options, overhead_tokens=overhead)
-        # The ledger has these by now; a command may have added others.
-        keep = conversation.choices.keep[len(kept.keep) :]
-        conversation.choices = replace(conversation.choices, keep=keep)
+        conversation.drop_kept(len(kept.keep))
         conversation.remember_sent(result, request, engine)
         self.finish_compression(conversation, result, engine)
         return result.messages

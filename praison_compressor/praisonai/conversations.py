@@ -257,6 +257,10 @@ class Conversation:
         """Take the user's choices, and the preview that shows them."""
         self.choices, self.last_preview = choices, preview
 
+    def drop_kept(self, count: int) -> None:
+        """Drop the first messages to keep, which the ledger has by now."""
+        self.choices = replace(self.choices, keep=self.choices.keep[count:])
+
     def pin(self, text: str) -> None:
         """Keep a text in every compressed view."""
         self.pinned = tuple(dict.fromkeys((*self.pinned, text)))
