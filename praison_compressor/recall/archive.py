@@ -100,6 +100,12 @@ class Neighbourhood:
         lines = split_lines(message_as_text(self.messages[at]))
         return lines[: length_without_ending(lines, self.shared)]
 
+    def lines_at(self, where: Reference) -> list[str]:
+        """Return the lines that a reference names in the run."""
+        assert where.message is not None
+        assert where.line is not None
+        return self.lines(where.message - 1 - self.start)[where.line - 1 : where.last_line]
+
     def where(self, at: int) -> Reference:
         """Return the reference of a message by its place in the run."""
         return Reference(self.segment, self.start + at + 1)

@@ -115,13 +115,18 @@ class Match:
         return "\n".join(self._unnumbered[0])
 
     @property
+    def quoted(self) -> Sequence[str]:
+        """The passage's lines as they stand in the message."""
+        return self.lines[self.passage.first - 1 : self.passage.last]
+
+    @property
     def numbers(self) -> str:
         """The listing's own numbers of the passage's lines, or ""."""
         return self._unnumbered[1]
 
     @computed_once
     def _unnumbered(self) -> tuple[Sequence[str], str]:
-        return unnumbered(self.lines[self.passage.first - 1 : self.passage.last])
+        return unnumbered(self.quoted)
 
     @computed_once
     def words(self) -> frozenset[str]:

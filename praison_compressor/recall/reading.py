@@ -26,10 +26,6 @@ PASSAGES = 4
 """Passages returned when `about` is given."""
 ABOUT_SHARE = 0.72
 """Share of the budget for passages when `about` is given; a table or block may have all of it."""
-SHORT_TOKENS = 200
-"""Messages up to this size are returned whole even when `about` is given."""
-SHORT_LINES_TOKENS = 560
-"""Named lines up to this size are returned whole: readers asked again for the omitted ones."""
 ELSEWHERE, COMPARED_WORDS = 3, 8
 """Without a match: other messages that are named, and words of the query that are compared."""
 OVERVIEW_ROWS, OVERVIEW_MESSAGES = 12, 24
@@ -137,7 +133,7 @@ class Reading:
     def _read_about(self, reference: Reference, originals: Sequence[Message], room: int) -> str:
         """Return the passages that match, else a remark and what matches elsewhere.
 
-        A short text is returned whole.
+        A text that fits is returned whole: readers asked again for what was left out of it.
         """
         places = range(*reference.messages.indices(len(originals)))
         pool = self._pool(reference, originals, places)
@@ -149,7 +145,7 @@ class Reading:
         found = [FoundMessage(reference.segment, hit) for hit in hits]
         elsewhere = [] if hits else find_messages(self.archive, self.about)[:ELSEWHERE]
         remark = "" if named else self._no_match_remark(reference, found or elsewhere)
-        if reference.message is not None and self._is_short(reference, pool.values()):
+        if reference.message is not None and self._fits(pool.values(), room):
             remark = "" if reference.line is not None else remark
             text = self._read_whole(reference, originals, room - self.fitting.count(remark))
             return f"{remark}\n{text}".lstrip("\n")
@@ -161,7 +157,7 @@ class Reading:
         lacking = self._lacking_remark(reference, pool.values())
         own = [hit.message for hit in named]
         # Of a written file the call has the text, and the short result only the path.
-        is_less = self._is_short(reference, own) and self._lacking_remark(reference, own) != lacking
+        is_less = self._fits(own, room) and self._lacking_remark(reference, own) != lacking
         shown = hits if is_less or not named else named
         return self._quote([each for each in found if each.hit in shown], remark or lacking, room)
 
@@ -175,11 +171,11 @@ class Reading:
             pool |= around.messages_not_asked(around.paired_with(places[0]), self.references)
         return pool
 
-    def _is_short(self, reference: Reference, messages: Iterable[Message]) -> bool:
-        """Return whether the named messages or lines can be read whole."""
+    def _fits(self, messages: Iterable[Message], room: int) -> bool:
+        """Return whether the messages, or their lines, can be read whole."""
         texts = map(message_as_text, messages)
         sizes = (self.fitting.count(table_of(text) or text.strip("\n")) for text in texts)
-        return sum(sizes) <= (SHORT_TOKENS if reference.line is None else SHORT_LINES_TOKENS)
+        return sum(sizes) <= room - FRAME_TOKENS
 
     def _lacking_remark(self, reference: Reference, messages: Iterable[Message]) -> str:
         """Name the words of `about` that no message has, if any."""

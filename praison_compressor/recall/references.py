@@ -72,6 +72,14 @@ class Reference:
         """Return the reference of lines of this message."""
         return replace(self, line=first, last_line=last, around=False, last_message=None)
 
+    def split(self, count: int) -> tuple[Reference, Reference | None]:
+        """Split named lines behind the first `count`; return None for no rest."""
+        assert self.line is not None
+        assert self.last_line is not None
+        middle = self.line + count
+        rest = self.lines(middle, self.last_line) if middle <= self.last_line else None
+        return self.lines(self.line, middle - 1), rest
+
 
 def in_runs(messages: Iterable[tuple[int, int]]) -> list[str]:
     """Return references of (segment, message) pairs, neighbours as a range.

@@ -13,10 +13,10 @@ from ..messages import ToolCall, result_text, tool_calls_of
 from ..messages.calls import argument_values, arguments_of
 from ..messages.display import call_as_text, message_as_text, one_line, truncate_line
 from .archive import EMPTY, Neighbourhood, SessionArchive
-from .layout import split_lines
+from .layout import block_around, chars_of, split_lines, unnumbered
 from .matches import FoundMessage, Match, best_match, snippet
 from .passages import WORTH, Term, line_scores, query_terms, terms_in
-from .ranking import choose_matches, count_documents, first_lines, rank_passages
+from .ranking import MOST_BLOCK_CHARS, choose_matches, count_documents, first_lines, rank_passages
 from .references import Reference, in_runs
 
 MOST_COUNTED_MESSAGES = 400
@@ -99,8 +99,10 @@ def search_answer(
     seen = quotes.places | {match.place for match in (*best, *choice.alike)}
     least = WORTH * found[0].hit.score
     rest = [each for each in found if each.hit.score >= least and each.place not in seen]
-    is_longer = any(match.is_table for match in best) or chars < sum(
-        len(match.text) for match in quotes.quoted
+    is_longer = (
+        quotes.has_following
+        or any(match.is_table for match in best)
+        or chars < sum(len(match.text) for match in quotes.quoted)
     )
     return SearchAnswer(
         count=_count_line(query, found, documents),
@@ -207,6 +209,9 @@ class _QuotedMatches:
         self.archive, self.ranked = archive, ranked
         self.chosen = {match.place: match for match in reversed(matches)}
         self.left = chars - sum(len(match.text) for match in matches)
+        self.block_chars = min(chars, MOST_BLOCK_CHARS)
+        self.has_following = False
+        """Whether lines of another listing follow a passage."""
         self.quoted, self.lines = list[Match](), list[str]()
         self.places = set[tuple[int, int]]()
         for match in matches:
@@ -224,8 +229,32 @@ class _QuotedMatches:
             return
         around = self.archive.around(match.segment, range(match.ordinal, match.ordinal + 1))
         by = f"{match.source.message.get('role')}{self._answered_call(around, match.ordinal)}"
-        head = f"[{where}]{_size(match, _goes_on(match, around))} {by}{match.path}"
-        self.lines.append("\n".join([head, match.text, *self._results(match, around)]))
+        head = f"[{where}]{_size(match)} {by}{match.path}"
+        following = self._following(match, around)
+        self.lines.append("\n".join([head, match.text, *following, *self._results(match, around)]))
+
+    def _following(self, match: Match, around: Neighbourhood) -> Iterator[str]:
+        """Yield the rest of a block that ends with its listing, from another one.
+
+        An agent reads a file in pieces, and a piece may cut a block.
+        """
+        number = int(match.numbers.rpartition("-")[2] or 0)
+        where = around.listed_at(match.ordinal, number + 1) if number and not match.after else None
+        if where is None:
+            return
+        quoted, further = match.quoted, around.lines_at(where)
+        most = chars_of(quoted) + self.block_chars
+        best = match.passage.best - match.passage.first
+        _, end = block_around(0, best, len(quoted) - 1, [*quoted, *further], most, most)
+        size = end + 1 - len(quoted)
+        self.has_following = self.has_following or size > 0
+        texts, numbers = unnumbered(further[:size])
+        shown, rest = where.split(size)
+        listed = f"numbered {numbers}" if numbers else ""
+        goes_on = f"goes on at {rest}" if rest else ""
+        stated = ", ".join(filter(None, (listed, goes_on)))
+        yield f"[{shown}] ({stated})" if size else f"({goes_on})"
+        yield from texts
 
     def _answered_call(self, around: Neighbourhood, ordinal: int) -> str:
         """Return the call that a result answers, with its reference."""
@@ -266,20 +295,12 @@ def _missing_part(match: Match, around: Neighbourhood, at: int) -> Match:
     return best_match(around.place(at), around.messages[at], around.lines(at), missing)
 
 
-def _goes_on(match: Match, around: Neighbourhood) -> str:
-    """Name the lines that follow a listing's quoted end, or ""."""
-    if not match.numbers or match.after:
-        return ""
-    where = around.listed_at(match.ordinal, int(match.numbers.rpartition("-")[2]) + 1)
-    return f"goes on at {where}" if where else ""
-
-
-def _size(match: Match, after: str = "") -> str:
-    """State a part's size, its own numbers, and what follows."""
+def _size(match: Match) -> str:
+    """State a part's size and its own numbers."""
     length = max(match.source.end, match.passage.last)
     size = f"of {length} lines" if match.where.line is not None else ""
     listed = f"numbered {match.numbers}" if match.numbers else ""
-    stated = ", ".join(filter(None, (size, listed, after)))
+    stated = ", ".join(filter(None, (size, listed)))
     return f" ({stated})" if stated else ""
 
 

@@ -94,7 +94,7 @@ def test_reading_about_something_gives_those_passages_alone(read, reference):
 
 
 def test_reading_about_something_returns_what_is_short(read):
-    """With `about` short messages and ranges of lines are returned whole."""
+    """With `about` messages and lines that fit the answer are returned whole."""
     assert "beta number0" in read("s2.1", about="zebra")
     assert read("s2.1-3", about="number0") == read("s2.1-3")
     assert read("s1.3:148-160", about="pier gauge") == read("s1.3:148-160")
@@ -120,14 +120,34 @@ def test_reading_the_result_of_a_written_file_quotes_the_file():
     assert "\nthe gauge of the pier\n" in read("s1.2", about="gauge pier")
 
 
-def test_a_listing_goes_on_in_another_result():
-    """Where a quoted listing ends, its next lines in another result of the file are named."""
+def test_a_quote_goes_on_in_another_listing():
+    """Where a quoted listing ends, its next lines in another result of the file follow."""
     parts = {1: "a.py", 30: "b.py", 41: "a.py"}
-    texts = {at: "\n".join(f"{n}→row {n * 7919}" for n in range(at, at + 40)) for at in parts}
+    texts = {
+        at: "\n".join(f"{n}→row {n * 7919} {'-' * 30}" for n in range(at, at + 40)) for at in parts
+    }
     steps = [step(f"c{at}", texts[at], path=path, offset=at) for at, path in parts.items()]
     search, _ = holding([message for each in steps for message in each])
-    assert re.search(r"numbered \d+-40, goes on at s1\.6:1-40\)", search(f"{39 * 7919} a.py"))
-    assert "goes on" not in search(f"{75 * 7919} a.py")
+    answer = search(f"{39 * 7919} a.py")
+    head = re.compile(
+        r"\n\[s1\.6:1-(\d+)\] \(numbered 41-(\d+), goes on at s1\.6:(\d+)-40\)\n(.*)\n"
+    )
+    quoted, numbered, rest, line = head.search(answer).groups()
+    assert int(numbered) == 40 + int(quoted)
+    assert int(rest) == int(quoted) + 1
+    assert line.startswith(f"row {41 * 7919} ")
+    assert "[s1.2:" not in search(f"{75 * 7919} a.py")
+
+
+def test_a_block_is_quoted_across_two_listings():
+    """A function that one listing cuts is quoted to its end, and not beyond."""
+    code = ["func settle() {", *(f"    check({n})" for n in range(12)), "}", "", "func other() {"]
+    lines = [f"{n}\t{line}" for n, line in enumerate(code, 1)]
+    pieces = [lines[:8], lines[8:]]
+    messages = [m for n, p in enumerate(pieces) for m in step(f"c{n}", "\n".join(p), path="a.go")]
+    search, _ = holding(messages)
+    end = "\n".join(f"    check({n})" for n in range(7, 12)) + "\n}\n("
+    assert f"[s1.4:1-6] (numbered 9-14, goes on at s1.4:7-8)\n{end}" in search("check(3)")
 
 
 @pytest.mark.parametrize("reference", ["s1.2", "s1.2:15-20"])
