@@ -207,7 +207,8 @@ class AgentCompressor:
             engine = await asyncio.to_thread(self._compressors.with_focus, choices.focus)
             options = {**conversation.options, **choices.options(request.messages), "force": True}
             result = await engine.compress(request.messages, **options)
-        conversation.choose(Choices(), None)
+        if not result.vetoed:
+            conversation.choose(Choices(), None)
         conversation.remember_next(result, request.restored, engine)
         self.requests.finish_compression(conversation, result, engine)
         return result

@@ -149,7 +149,8 @@ class AgentRequests:
             overhead = await asyncio.to_thread(self.compressors.overhead, request)
             engine = self.compressors.for_model(request.model)
             result = await engine.compress(request.messages, **options, overhead_tokens=overhead)
-        conversation.drop_kept(len(kept.keep))
+        if not result.vetoed:  # or the ledger does not have the user's choice
+            conversation.drop_kept(len(kept.keep))
         conversation.remember_sent(result, request, engine)
         self.finish_compression(conversation, result, engine)
         return result.messages

@@ -148,6 +148,25 @@ def test_a_hook_of_the_host_refuses_a_compression(host, path, refusal):
     assert (host.for_model("aux"), host.refused) == ([], [])
 
 
+@pytest.mark.parametrize("asked", ["/compact", "And the tide?"])
+def test_a_refused_compression_keeps_the_users_choice(host, asked):
+    """A message that the user keeps is kept after a hook refused the next compression."""
+    allowed = [True]
+    registry = HookRegistry()
+    registry.register_function(BEFORE, lambda data: allowed[0])
+    made = agent(host, OPENAI, context(host), hooks=registry)
+    chat(made, OUTGROWING)
+    shown = made.context_compressor.preview()
+    made.context_compressor.keep([next(filter(None, reversed(shown.references)))])
+    allowed[0] = False
+    made.chat(asked)
+    allowed[0] = True
+    made.chat("And the wind?")
+    session = made.context_compressor.session_id
+    entries = made.context_compressor.ledger.open("default", session).entries
+    assert "keep" in [entry.segment.kind for entry in entries]
+
+
 def test_a_hook_of_the_host_adds_to_the_request_for_a_summary(host):
     """A hook knows the sizes, may chat, and adds its context to the request."""
     heard: list[Any] = []
