@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 from ..ledger.segments import DROPPED
 from ..ledger.words import Hit, distinct_words, document_of, find_hits
-from ..messages import Message
-from ..messages.display import message_as_text, pluralize, truncate_line
+from ..messages import Message, text_of
+from ..messages.display import message_as_text, one_line, pluralize, truncate_line
 from .archive import Neighbourhood, SessionArchive
 from .fitting import LEAST_BESIDE_CHARS, LEAST_SHARE_TOKENS, QUOTE_NOTICE, Fitting, line_range
-from .layout import line_numbers, split_lines, table_of
+from .layout import count_fitting, line_numbers, split_lines, table_of
 from .matches import FoundMessage
 from .outlines import join_in_pairs, masks_row, outline_rows, references_in_order, runs_of_entries
 from .passages import query_terms, terms_in
@@ -32,6 +32,8 @@ OVERVIEW_ROWS, OVERVIEW_MESSAGES = 12, 24
 """Rows of the overview, and messages of a segment that the overview reads."""
 BESIDE_DIVISOR = 7
 """Calls above and results below each get at least 1 / BESIDE_DIVISOR of an answer."""
+ROW_CHARS = 200
+"""Longest row of the user's words that do not match, in characters."""
 OUTLINE_CHARS = 1_000
 """Longest row of an outline, in characters."""
 GAPS_TOKENS, FRAME_TOKENS, GO_ON_TOKENS = 20, 40, 34
@@ -153,13 +155,31 @@ class Reading:
             is_quoted = elsewhere and len(self.references) == 1
             return self._quote(elsewhere, remark, room) if is_quoted else remark
         if len(places) > 1:
-            return self._quote([each for each in found if each.hit in named], None, room)
+            answer = self._quote([each for each in found if each.hit in named], None, room)
+            if reference.message is None:
+                return answer
+            unmatched = sorted({*places} - {hit.ordinal for hit in named})
+            left = room - self.fitting.count(answer)
+            return answer + self._user_rows(reference, {n: originals[n] for n in unmatched}, left)
         lacking = self._lacking_remark(reference, pool.values())
         own = [hit.message for hit in named]
         # Of a written file the call has the text, and the short result only the path.
         is_less = self._fits(own, room) and self._lacking_remark(reference, own) != lacking
         shown = hits if is_less or not named else named
         return self._quote([each for each in found if each.hit in shown], remark or lacking, room)
+
+    def _user_rows(self, reference: Reference, unmatched: Mapping[int, Message], room: int) -> str:
+        """Return rows of the user's words that do not match, while they fit.
+
+        A short "no" has none of the words that are looked for.
+        """
+        rows = [
+            f"[{reference.of_message(n + 1)}] user: {one_line(text_of(message))}"
+            for n, message in unmatched.items()
+            if message.get("role") == "user"
+        ]
+        shown = [f"\n{row}" for row in rows if len(row) <= ROW_CHARS]
+        return "".join(shown[: count_fitting(shown, room, self.fitting.count)])
 
     def _pool(
         self, reference: Reference, originals: Sequence[Message], places: range

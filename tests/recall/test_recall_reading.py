@@ -172,6 +172,22 @@ def test_an_empty_result_is_said_to_be_empty():
         assert re.search(r"\[s1\.2\](?: tool\n| )\(empty\)\n", answer)
 
 
+def test_a_range_shows_the_users_words_beside_the_matches():
+    """In a range about something a user's short message without these words has a row."""
+    long = "filler of a page. " * 150
+    talk = [
+        user("Go."),
+        {"role": "assistant", "content": f"{long} Pay by card? {long}"},
+        user("No, never."),
+        user(long),
+    ]
+    _, read = holding(talk)
+    answer = read("s1.1-4", about="card")
+    assert "Pay by card?" in answer
+    assert "\n[s1.1] user: Go.\n[s1.3] user: No, never.\n(" in answer
+    assert "[s1.4]" not in answer
+
+
 def test_an_outline_about_nothing_in_it_is_the_outline():
     """A segment in which nothing matches is outlined, as without words."""
     _, read = holding(talk(8, "alpha"))
