@@ -169,7 +169,7 @@ class Reading:
         return self._quote([each for each in found if each.hit in shown], remark or lacking, room)
 
     def _user_rows(self, reference: Reference, unmatched: Mapping[int, Message], room: int) -> str:
-        """Return rows of the user's words that do not match, while they fit.
+        """Return rows of the user's unmatched words that fit.
 
         A short "no" has none of the words that are looked for.
         """

@@ -234,9 +234,9 @@ class _QuotedMatches:
         self.lines.append("\n".join([head, match.text, *following, *self._results(match, around)]))
 
     def _following(self, match: Match, around: Neighbourhood) -> Iterator[str]:
-        """Yield the rest of a block that ends with its listing, from another one.
+        """Yield the rest of a block that its listing cuts.
 
-        An agent reads a file in pieces, and a piece may cut a block.
+        An agent reads a file in pieces; another listing has the rest.
         """
         number = int(match.numbers.rpartition("-")[2] or 0)
         where = around.listed_at(match.ordinal, number + 1) if number and not match.after else None
