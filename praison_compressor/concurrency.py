@@ -1,8 +1,8 @@
 """Run work in threads and coroutines; keep locks usable after forks.
 
 A forked child has none of its parent's threads, so a lock that another thread held would stay
-locked. Our locks are renewed in the child. SQLite's cannot be, so a fork waits until no thread is
-inside SQLite, then closes connections.
+locked. Our locks are renewed in the child. Other locks cannot be, so a fork waits until no thread
+is inside guarded work, such as SQLite, then closes connections.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ def _run_in_new_loop(work: Coroutine[Any, Any, T]) -> T:
 async def run_for(work: Coroutine[Any, Any, T], seconds: float) -> asyncio.Task[T] | None:
     """Return the ended task, or None after `seconds`.
 
-    Work still running then is cancelled and abandoned, and so is the work of a cancelled call.
+    Work still running then is cancelled and abandoned. So is the work if this call itself is
+    cancelled.
     """
     task = asyncio.ensure_future(work)
     # The outcome of abandoned work is read, so that the loop does not log it.
@@ -115,8 +116,8 @@ async def run_for(work: Coroutine[Any, Any, T], seconds: float) -> asyncio.Task[
 # -------------------------------------------------------------- forks
 
 FORK_PATIENCE_SECONDS = 5.0
-"""Longest wait of a fork. After it the fork goes on, and its child may hang; waiting on would hang
-the parent."""
+"""Longest wait of a fork. After it the fork goes on, and its child may hang; a longer wait would
+hang the parent."""
 
 _registered: dict[int, weakref.ref[Any]] = {}
 
@@ -133,7 +134,10 @@ def renew_after_fork(item: T) -> T:
 
 
 class _ForkGuard:
-    """Let no fork divide work: forks and threads wait for each other."""
+    """Let no fork happen in the middle of guarded work.
+
+    Forks and threads wait for each other.
+    """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -197,7 +201,10 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
 
 
 class computed_once(Generic[T]):
-    """Compute an attribute once. `functools.cached_property` locks all instances before 3.12."""
+    """Compute an attribute once.
+
+    `functools.cached_property` has one lock for all instances before Python 3.12.
+    """
 
     def __init__(self, work: Callable[[Any], T]) -> None:
         self._work = work

@@ -3,12 +3,13 @@
 - `context_compressor`: `ContextCompressor`, the public interface
 - `request`: `Request`: messages, options, budget and mode of one call; `CompressResult`, its output
 - `stored_sessions`: what the store has of sessions: restore, read, save, undo
-- `pipeline`: the steps in their order, by the request's mode; after a lost race once more
+- `pipeline`: the steps in their order, by the request's mode; after a lost race again, at most
+  eight times in all
 - `session_state`: what is remembered of sessions between turns; only `SessionStates` changes it,
   `Billing` charges it
 - `projection`: makes a transcript's view by its session's ledger; `LastTurn` answers a turn that
   only adds messages
-- `choices`: messages that a user keeps, and ranges
+- `choices`: messages that a user keeps, and ranges; the ledger records the kept messages
 - `decision`: whether a view is compressed now, by what plan, and why; what that costs; whether the
   provider's cache is cold
 - `plan_texts`: write a plan's texts, reuse texts already paid for, make the segments

@@ -1,4 +1,9 @@
-"""Resolve a user's choices: messages to keep, a range, their references."""
+"""Resolve a user's choices: messages to keep, a range, their references.
+
+A request names messages to keep (`Request.keep`). Its commit records their steps as "keep" segments
+in the ledger, which later requests read. Before, an agent holds the messages in its `Choices`
+(praisonai/conversations.py). A range is not recorded.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,10 @@
 Each step returns the next step's argument: a session, a view, a decision, a result. What later
 turns need is written to `SessionStates`. The request's mode says what is recorded, and who waits
 for the model.
+
+A compression that loses the race to another writer's commit is decided again. After
+`MOST_CONFLICTS` lost races `LedgerConflict` is raised. In the background mode a commit of masks
+alone is not tried again: the view is sent without a commit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""`PlanTexts`: write a plan's texts and make their segments."""
+"""`PlanTexts`: write a plan's texts and make their segments.
+
+A step with a message that the user keeps gets a "keep" segment. The ledger holds the choice in that
+segment from the commit on; before, the request holds it.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Make views of transcripts by their session's ledger.
 
-`Projector` finds a ledger's segments in a transcript. `LastTurn` extends a view below the trigger:
-a client sends the whole transcript at every turn. With the last view in memory, a turn that only
-adds messages costs one comparison and the new messages. Any other turn is read in full.
+`Projector` finds a ledger's segments in a transcript. A client sends the whole transcript at every
+turn. `LastTurn` holds the last view below the trigger, so a turn that only adds messages costs one
+comparison and the reading of the new messages. Any other turn is read in full.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Projector:
         return replace(view, session=session, segments=self._segments(session, view.window_limit))
 
     def _segments(self, session: Session, limit: int) -> tuple[Segment, ...]:
-        """Return the session's segments, blank ones for far smaller windows."""
+        """Return the session's segments; those made for far smaller windows are blank."""
         fitting = (s if s.is_for(limit) else BLANK for s in segments_in_force(session.entries))
         return tuple(self.recount(s if self._recall else without_recall_tools(s)) for s in fitting)
 
@@ -148,7 +148,7 @@ class Projector:
         pinned_digest = None if pinned is None else self._cache(pinned.message).digest
         if not times and pinned_digest not in digests:
             return None
-        # Equal outputs have equal masks; the view shows the masks of the newest ones.
+        # Equal outputs have equal masks: the masks in the view are those of the newest outputs.
         waiting = {d: iter(rendered[d][-count:]) for d, count in times.items()}
         transcript: list[Message] = []
         for message, own, following in zip(messages, digests, [*messages[1:], {}], strict=True):

@@ -31,7 +31,7 @@ from .request import CompressResult, Request, RequestReader, SessionKey, usage_o
 REMEMBERED_SESSIONS = 64
 
 LEAST_REQUESTS = 4
-"""Requests before the pace of a session shows."""
+"""With fewer requests the pace of a session is unknown."""
 
 NEWEST_SHARE = 0.25
 """Weight of the newest request in the average growth."""
@@ -67,7 +67,7 @@ class SessionState:
     """Tokens that a request adds, as a moving average."""
 
     def costs(self, request: Request) -> Costs | None:
-        """Return a request's prices, with the session's pace once that shows."""
+        """Return a request's prices, with the session's pace once it is known."""
         bill = self.account.bill
         is_paced = self.requests >= LEAST_REQUESTS and self.growth_tokens > 0
         is_cached = not is_paced or bill.requests < LEAST_REQUESTS or bill.usage.cached > 0
@@ -90,7 +90,8 @@ class SessionState:
             or not session.is_unchanged_since(turn.session)
         ):
             return None
-        # The next turn commits a preview; only a forced turn commits a forced one.
+        # The next turn commits the preview, unless the preview is forced: only a forced turn
+        # commits that.
         is_committing = preview is not None and not preview.decision.request.force
         return None if is_committing else turn.extend(request, limit, tokens)
 

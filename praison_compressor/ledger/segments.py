@@ -49,7 +49,8 @@ SegmentKind = Literal[
 ]
 
 TextMethod = Literal["model", "static", "unwritten", "keep", "undo", "blank"]
-"""How a text was made; "unwritten" of a summary to come; the last three repeat `SegmentKind`."""
+"""How a text was made. "unwritten": the summary is still to be written. The last three repeat
+`SegmentKind`."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ class Segment:
 
     kind: SegmentKind
     run: tuple[str, ...]
-    """Canonical digests of the replaced messages, in order; hashes of undone entries for "undo"."""
+    """Canonical digests of the run's messages, in order; of an "undo": the hashes of the entries
+    that it undoes."""
     rendered: Message
     tokens: int
     """Tokens of the rendered message."""
@@ -140,8 +142,9 @@ _GONE = (
 )
 
 BLANK = Segment("blank", ("blank",), {"role": "user", "content": _GONE}, 0, 0, "blank")
-"""The segment of a forgotten or undone entry. Its run is no digest, so it matches nothing. In a
-fork's transcript its text replaces the forgotten messages that the fork had inherited."""
+"""The segment of a forgotten or undone entry. Its run is the word "blank" and no digest, so it
+matches nothing. In a fork's transcript its text replaces the forgotten messages that the fork had
+inherited."""
 
 
 def seal(
@@ -280,9 +283,9 @@ def expand_skeleton(
 ) -> list[Message] | None:
     """Return a skeleton's transcript, entries replaced by their originals.
 
-    An entry with dropped originals is replaced by its rendered message. `length` keeps the
-    first messages, dropped ones included. Return None if `length` is 0, ends inside a gap, or
-    exceeds the transcript.
+    An entry with dropped originals is replaced by its rendered message. With `length`, return only
+    the first `length` messages; dropped ones count. Return None if `length` is 0, ends inside a
+    gap, or exceeds the transcript.
     """
     parts = _parts(skeleton, of_entry)
     if length is not None:

@@ -1,4 +1,7 @@
-"""Make the view of each request; record and bill its answer."""
+"""Make views, bill answers; no error of ours may end a turn.
+
+A failure is logged, and the best view that can still be made is sent.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 Only conversations with the host id of the request, or without one, are candidates. The first rule
 that fits decides:
 
-1. A conversation uses the host's list of messages, and the list begins as it did.
+1. A conversation uses the host's list of messages, and the request still begins with that
+   conversation's messages.
 2. The request has the end of a conversation's history.
 3. The request has more messages of one conversation than of any other.
 
@@ -111,7 +112,7 @@ class ConversationFinder:
                 conversation.history = None  # another conversation's by now, or cut
                 return
             added = [message for message in cached if not is_system(message.plain)][length:]
-            # Two people may begin with one page: their first question identifies nobody.
+            # Two people may send the same page first: their first question identifies nobody.
             conversation.identify_by(added if turn.length else added[1:])
             conversation.end_turn(turn.offset, digests)
             self.conversations.assign_history(conversation, history)
@@ -189,7 +190,8 @@ class ConversationFinder:
             return messages
         starts = range(leading_count(messages), start)
         for first in starts:
-            # The window may begin amid a turn, but the part shared with the history begins a turn.
+            # The history has either the whole window, which may begin within a turn, or a part that
+            # begins with a user's message.
             is_turn = first == starts.start or messages[first].get("role") == "user"
             if is_turn and _last_run(finished, list(messages[first:start])) is not None:
                 leading = (m for m in messages[:first] if not is_host_summary(m))

@@ -1,4 +1,8 @@
-"""Hold the state of an agent's conversations between requests."""
+"""Hold the state of an agent's conversations between requests.
+
+A message that the user keeps is held by `Choices`. Once a request has recorded the message, a
+"keep" segment in the ledger holds it instead.
+"""
 
 from __future__ import annotations
 

@@ -192,8 +192,9 @@ class Journal:
             self._recorded, self._erasures = digests, session.erasures
 
     def has_logged(self, error: Exception) -> bool:
-        """Return whether the store's failure, as logged, is this one."""
-        # A store that is down raises another error each time; a kept one would keep its frames.
+        """Return whether this error was logged as the store's failure."""
+        # Texts are compared, because a store that is down raises a new error each time. A kept
+        # error would also keep its frames.
         return self._failure != "" and self._failure == str(error)
 
     def _log_failure(self, error: CompressorError) -> None:
@@ -214,7 +215,7 @@ def _content_digests(cached: Sequence[CachedMessage]) -> tuple[str, ...]:
 def _restore_secrets(
     transcript: Sequence[Message], messages: Sequence[Message], namespace: str
 ) -> list[Message]:
-    """Return a stored transcript with the host's messages for redacted ones."""
+    """Return a stored transcript, its redacted messages replaced by the host's."""
     redacted = Redactor(namespace).redact(messages)[0]
     pairs = zip(messages, redacted, strict=True)
     originals = {digest(hidden): message for message, hidden in pairs if hidden != message}

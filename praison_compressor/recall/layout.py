@@ -143,7 +143,7 @@ _NUMBERED = re.compile(r"^\s*\d+(?:[→|:\t]|\s{2,})")
 _NUMBER = re.compile(r"^\s*(\d{1,9})[→\t]")
 """Such a number in the form that `unnumbered` drops."""
 LEAST_LISTED = 3
-"""Numbered lines from which on their numbers are named once."""
+"""Least numbered lines whose numbers are replaced by one range."""
 
 
 def unnumbered(lines: Sequence[str]) -> tuple[Sequence[str], str]:
@@ -193,9 +193,10 @@ def block_around(
     """Widen a range of lines to the block around its best line.
 
     The block ends with a line of less indentation than the best line. If it ends within `longest`
-    characters it is not cut. A longer one is cut at about `most` characters, and no line above is
-    added: the lines below explain more. Above, the block begins with a line without
-    indentation, or after a blank line if the best line has no indentation.
+    characters it is not cut; a longer one is cut at about `most` characters. The lines below
+    explain more: lines above are added only if some of the `most` characters are left. Above, the
+    block begins with a line without indentation, or after a blank line if the best line has no
+    indentation.
     """
     texts = [_NUMBERED.sub("", line) for line in lines]
     depth = _indentation(texts[best])
@@ -377,8 +378,9 @@ def table_rows(text: str) -> list[Row]:
 def best_rows(rows: Sequence[Row], scores: Sequence[float], most: int) -> str:
     """Return a table's best rows with their heads, up to `most` characters.
 
-    Equal rows are shown once. Rows without a score, those beside the best one first, fill half of
-    the room beside ones with a score. A mark counts the rows of each gap.
+    Equal rows are shown once. Rows with a score come first. Rows without a score follow, those near
+    the best row first, until half of the room is full. If the best row has no score or no heads,
+    they may fill all of it. A mark counts the rows of each gap.
     """
     heads = {head for row in rows for head in row.heads}
     scores = [0.0 if n in heads else score for n, score in enumerate(scores)]

@@ -21,9 +21,10 @@ PHRASE_WEIGHT, IDENTIFIER_WEIGHT, PAIR_WEIGHT = 3.0, 2.5, 0.7
 OTHER_CASE, APART = 0.8, 0.5
 """Shares of an identifier's weight for a match in another case, and in another spelling."""
 DEFINED_SHARE = 1.2
-"""Share of such a match where the line defines the identifier, or reports its failure."""
+"""Share of an identifier's weight for an exact match in a line that defines it, or reports its
+failure."""
 NEIGHBOUR_SHARE = 0.8
-"""Share of a term's weight that a line beside the match has."""
+"""Share of its weight that a term has in a line beside the match."""
 SHOWN_SHARE = 0.65
 """Share of its weight that a term has left after a passage of the message shows it."""
 LEAST_NUMBER = 3
@@ -31,7 +32,7 @@ LEAST_NUMBER = 3
 BEFORE, AFTER = 1, 3
 """Lines shown before and after a match; the next lines explain more."""
 CONTEXT = 300
-"""Characters above which a match is shown without more lines around it."""
+"""Most characters of a match's line with the lines around it; a longer line is shown alone."""
 WORTH = 0.6
 """Matches below this share of the best score are left out."""
 MOST_LINES = 200

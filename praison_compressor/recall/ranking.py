@@ -68,8 +68,8 @@ def rank_passages(
 ) -> list[Match]:
     """Return the passages, best first, then newest.
 
-    A message has at most `most` passages. A message that has more of the query elsewhere comes
-    first.
+    A message has at most `most` passages. A passage scores more if its message has more of the
+    query.
     """
     texts = [
         split_lines(message_as_text(each.hit.message)) for each in found[:MOST_RANKED_MESSAGES]
@@ -137,9 +137,10 @@ def choose_matches(
 ) -> Page:
     """Choose up to `limit` matches; widen the quoted to `chars` characters.
 
-    Names of the query that the best passage lacks share the room, each with its best passage; if no
-    message has all of the query (`is_whole`), words come before repetitions too. A table may have
-    `table_chars`. A match whose best line stands in a wider one is left out.
+    If the best passage lacks a name of the query, the best passage with that name gets a share of
+    the room. If no message has all of the query (`is_whole` is False), passages with missing words
+    come before repetitions too. A table may have `table_chars`. A match whose best line stands in a
+    wider one is left out.
     """
     names = {term.text for term in ranked[0].wanted if term.parts}
     words = {term.text for term in ranked[0].wanted if " " not in term.text}
@@ -162,7 +163,10 @@ class Page:
         self.quoted, self.listed = list[Match](), list[Match]()
 
     def add(self, match: Match) -> None:
-        """Quote the widened match if it fits before any listed match."""
+        """Quote the match, widened, if it fits; else list it.
+
+        Once a match is listed, all later ones are listed too.
+        """
         if any(each.has(match) for each in (*self.quoted, *self.listed)):
             return
         sharing = self.sharing - len(self.quoted)

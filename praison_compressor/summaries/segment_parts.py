@@ -146,8 +146,8 @@ def plan_parts(
     space = _free_tokens(window, shorter, tokens) - _answer_limit(shorter)
     if space >= window * LEAST_TRANSCRIPT_SHARE:
         return shorter, pack(groups, tokens.text, space=space, most_parts=most_parts)
-    # Earlier summaries leave no room. Hide the summaries that stay in the view; show the replaced
-    # summaries as messages.
+    # Earlier summaries leave no room. So the model does not see the summaries that stay; it sees
+    # those to be replaced as messages.
     folded = [[_count_piece(Piece(text, 0, 0), tokens.text)] for text in brief.folded]
     parts = pack([*folded, *groups], tokens.text, space=space_alone, most_parts=most_parts)
     return replace(shorter, folded=(), earlier=()), parts
@@ -170,7 +170,8 @@ LABEL_TOKENS = 8  # tokens of the label with a message's speaker
 LEAST_MESSAGE_TOKENS = 40  # a message cut shorter is useless
 
 FILL_SHARE = 0.9
-"""Share of the parts that shortened messages fill: each part ends with a whole message."""
+"""Shortened messages are sized to fill this share of the parts: a part ends with a whole message,
+so it is seldom full."""
 
 
 def _group_by_step(messages: Sequence[Message], tokens: TokenCounter) -> list[list[Piece]]:
@@ -241,7 +242,9 @@ def _fill_parts(groups: Sequence[Sequence[Piece]], space: float) -> list[list[Pi
 
 # -------------------------------------------------------------- messages that are too long
 
-CUT_SHARE = 0.95  # share kept of the characters that fit at even density: a second cut costs time
+CUT_SHARE = 0.95
+"""Share of the characters that would fit if tokens were spread evenly; a margin, because a second
+cut costs time."""
 
 
 def _shorten_piece(piece: Piece, longest: int, count: Callable[[str], int]) -> Piece:

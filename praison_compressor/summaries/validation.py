@@ -54,7 +54,7 @@ class Flaw(NamedTuple):
     reason: str
     is_in: Callable[[str, SummaryRequest], object]
     detail: str = ""
-    """"" means the text's beginning."""
+    """What the error adds to the reason; "" means the text's beginning."""
 
 
 FLAWS = (
@@ -312,11 +312,12 @@ _REQUEST_WORDS = frozenset(
 LEAST_ORDERED_WORDS = 30  # words of letters alone; a shorter text has too few neighbours to measure
 
 _SHARED_WORDS = 0.5
-"""Share of the text's words in the source; with a smaller share its language is another."""
+"""Least share of the text's words in the source. With a smaller share the text is in another
+language, and its order is not measured."""
 
 LEAST_DEVIATIONS = 2.5
-"""Standard deviations by which a text has more neighbours of the source than its words shuffled.
-True texts of 40 words have 4.7 and more, shuffled ones up to 1.4."""
+"""Least standard deviations by which a text has more word pairs of the source than its shuffled
+words have. True texts of 40 words have 4.7 and more, shuffled ones up to 1.4."""
 
 _SHUFFLES = 4
 

@@ -15,8 +15,9 @@ from ..ledger.segments import Segment
 from .view import Run, View
 
 LEAST_QUOTES = 3_000
-"""Least tokens of quotes, up to an eighth of the target: a session's files and wishes do not shrink
-with the window. An eighth is below half of `fold_ratio`, so that not every summary is a fold."""
+"""Least tokens of quotes, but no more than an eighth of the target. A session's files and wishes do
+not shrink with the window. An eighth is below half of `fold_ratio`, so that not every summary is a
+fold."""
 
 LARGE_SHARE = 0.25
 """Share of the window less the reserve that one tool's result may take; a larger result goes to the
@@ -76,9 +77,9 @@ class Budget:
     most_quote_tokens: int
     """Quotes, once the tail has all it asks for."""
     fold_tokens: int
-    """Room of a fold. Summaries that exceed it by the room of one more are folded."""
+    """Room of a fold. Summaries are folded once they exceed it by more than the next one needs."""
     user_quote_tokens: int = 0
-    """Least quotes per user message; 0: `quote_tokens` is the whole budget."""
+    """Least tokens to quote each user message; 0: `most_quote_tokens` limits all quotes."""
     min_gain: float = 0.05
     """Least share of the view that a compression frees."""
     recent_turns: int = 0

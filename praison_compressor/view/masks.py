@@ -112,7 +112,7 @@ def maskable_results(
 ) -> dict[int, CallsById]:
     """Return the calls with maskable results, by message index.
 
-    Such a result is large, and its tool's policy is "mask"; a tool without one has the default.
+    Such a result is large, and its tool's policy is "mask"; a tool without a policy has `default`.
     """
     policies = config.tool_policies
     if MASK not in (*policies.values(), "" if "*" in policies else default):
@@ -262,8 +262,8 @@ def excerpt_results(large: LargeResults, message: Message, tokens: int, referenc
     """Return the message, each result as its first and last lines.
 
     A call's long argument strings are cut in the middle; the arguments stay JSON. The gap states
-    its size and its `reference`, which is "" if the agent cannot read it. `tokens` are the
-    message's.
+    its size and its `reference`, which is "" if the agent cannot read it. `tokens`: the message's
+    size.
     """
     whole = message_as_text(message)
     density = len(whole) / max(1, tokens)
@@ -371,9 +371,9 @@ def shorten_messages(
 ) -> list[Message]:
     """Return the messages, the longest texts cut to fit `limit`.
 
-    Cut in this order until the list fits: tool results and user messages after the first; all but
-    system messages and the newest message; all messages; the arguments of calls. Where nothing
-    fits, the shortest possible list is returned.
+    Cut in this order until the list fits: all tool results, and the user messages after the first
+    one; all but system messages and the newest message; all messages; the arguments of calls. Where
+    nothing fits, the shortest possible list is returned.
     """
     every = range(len(messages))
     users = [index for index in every if messages[index].get("role") == "user"]

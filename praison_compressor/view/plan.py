@@ -36,8 +36,8 @@ from .splits import SummaryPlanner, choose_cut, reject_small_gain
 from .view import View, largest_fixed
 
 TINY_ROOM = 500
-"""With fewer free tokens in an exact size (`Budget.exactly`), drop the first step and give the tail
-some of the quotes' room (tests/benchmarks/exam, sessions 6 and 7)."""
+"""If an exact size (`Budget.exactly`) leaves fewer free tokens than this, the head keeps no answer
+to the task, and the tail gets `tiny_tail_share` (tests/benchmarks/exam, sessions 6 and 7)."""
 
 
 def plan(view: View, budget: Budget, renderer: ResultRenderer) -> Plan | None:
@@ -112,15 +112,15 @@ limit. The rest is a margin: providers may count more tokens than we do."""
 
 
 LEAST_TRIGGER_SHARE = 0.2
-"""Least trigger at a turn's start, as a share of the way from target to trigger; a lower one would
-compress again too soon."""
+"""Least trigger at a turn's start, as a share of the way from target to trigger; with a lower
+trigger one of the next turns would be compressed again."""
 
 
 def _adjust_trigger(view: View, budget: Budget) -> Budget:
     """Return the budget, with the trigger moved for signed thinking.
 
     A compression in a running loop makes the loop's thinking invalid: the trigger is higher there.
-    At a turn's start old thinking may be dropped. The trigger is then lowered, at most to
+    At a turn's start old thinking may be dropped. The trigger is then lowered, but not below
     `LEAST_TRIGGER_SHARE`, until a turn as long as the last one fits below the raised trigger.
     """
     if not view.signed_tokens or budget.limit <= budget.trigger:
@@ -150,9 +150,9 @@ MASK_WORTH = 0.75
 def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | None:
     """Return the plan to mask all old outputs, or None if insufficient.
 
-    Masks suffice if the view reaches the target. They also suffice up to `mask_reach` above the
-    target if the freed tokens pay for the reread: the prefix cache ends at the first mask.
-    Otherwise a summary frees more for the same price.
+    Masks suffice if the view is then no larger than the target. Up to the mark at `mask_reach` they
+    also suffice if the freed tokens pay for what the provider reads again: the prefix cache ends at
+    the first mask. Otherwise a summary frees more for the same price.
     """
     recent = choose_cut(view, budget.mask_recent_tokens, 0)
     gains = {
@@ -184,9 +184,9 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
 def _summarize_kept(planner: SummaryPlanner) -> Plan | None:
     """Return the plan that summarizes the fewest kept messages, oldest first.
 
-    Enough kept messages are summarized to reach the target; stopping at the limit would compress
-    again on each of the next turns. Summarizing more of them lowers the size, so bisection finds
-    the fewest.
+    Enough kept messages are summarized to reach the target; if only the limit were reached, each of
+    the next turns would be compressed again. Summarizing more of them lowers the size, so bisection
+    finds the fewest.
     """
     view = planner.view
     if not view.kept_out:

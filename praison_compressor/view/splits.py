@@ -35,7 +35,8 @@ from .view import Run, View, largest_fixed
 
 
 LARGE_TAIL = CompressorConfig.protect_last_n_tokens
-"""From this `protect_last_n_tokens` on, the tail has half of the target beside the head."""
+"""If `protect_last_n_tokens` is at least this, the tail asks for its whole share of the target less
+the head."""
 
 TURN_START_COST = 0.2
 """Share of the tail that a cut on a turn start may cost (tests/compressor/test_tails.py)."""
@@ -54,7 +55,7 @@ def choose_cut(view: View, room: int, floor: int) -> int:
 
 
 LEAST_FOLD = 250
-"""Least tokens of a fold: a fifth of a tiny room holds a frame and no text
+"""Least tokens of a fold: in a tiny room the usual fifth would hold the frame and no text
 (tests/benchmarks/exam, sessions 6 and 7)."""
 
 MOST_MEASURES = 3
@@ -112,7 +113,7 @@ class SummaryPlanner:
         return reject_small_gain(self._measure_plan(split), self.view.size(), self.budget)
 
     def split(self) -> Split | None:
-        """Return the mildest split for the first goal that one fits.
+        """Take the first goal that any split fits; return its mildest split.
 
         The goals are the target, the mean of target and limit, and the limit. Return None if no
         split fits the target and the view is within the limit.
@@ -130,7 +131,7 @@ class SummaryPlanner:
                 return None
             tried.append(split)
         nearest = min(tried, key=lambda split: split.size)
-        # A split for a lower goal may come down further than the mildest one for the limit.
+        # A split tried for a lower goal may be smaller than the mildest one for the limit.
         if nearest.fits(limit):
             return nearest._replace(goal=limit)
         needed = nearest.size if nearest.runs else self.view.size()
@@ -144,8 +145,9 @@ class SummaryPlanner:
         """
         full_tail = min(self._requested_tail, self._tail_room(goal))
         full_start = self.view.longest_tail(full_tail)
-        # A fold may fill its share, with prose of twice the request. The next summary must still
-        # fit, or each one folds. In a tiny room it would not.
+        # A fold may fill its share, with prose of twice the request. The next summary must fit
+        # beside it, or every summary would fold. In a tiny room the next one would not fit, so fold
+        # there too.
         next_summary = max(self._prose + self.budget.quote_tokens, 2 * self._prose)
         must_fold = (
             self._old_tokens > self.budget.fold_tokens + next_summary
@@ -205,7 +207,10 @@ class SummaryPlanner:
         return max(0, goal - self.view.span_tokens(0, self.view.head_end))
 
     def _room_beside_tail(self, room: int, goal: int) -> int:
-        """Return the room less the tail's share; a huge step adds nothing."""
+        """Return the room less the tail's share.
+
+        A step larger than that share takes no more than the share.
+        """
         return max(room - self._tail_room(goal), int(room * (1 - self.budget.tail_share)))
 
     @computed_once
@@ -280,7 +285,7 @@ class SummaryPlanner:
             room = min(most, goal - split.kept_tokens)
             if split.tail_start == start:
                 break
-        # Where no budget is set, quotes take what the prose leaves.
+        # Where quotes have only a minimum (`user_quote_tokens`), they take what the prose leaves.
         quotes = room if self.budget.user_quote_tokens else quotes
         # A model's text may also take half of the free tokens below the trigger.
         spare = max(0, self.budget.trigger - goal) // 2
@@ -291,7 +296,7 @@ class SummaryPlanner:
     def _lengthen_tail(self, split: Split, prose: int, quotes: int) -> Split:
         """Return the split with a longer tail if its texts need less.
 
-        Quotes of a shorter middle need less in proportion.
+        A shorter middle needs fewer tokens for quotes, in proportion to its size.
         """
         view = self.view
 

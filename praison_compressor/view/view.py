@@ -58,7 +58,8 @@ class View:
     signed_tokens: Mapping[int, int] = field(default_factory=dict)
     """Messages with signed thinking, and their tokens without it."""
     binds_thinking: bool = False
-    """Whether thinking is bound to its prefix; other models want the running loop's back."""
+    """Whether the model binds thinking to its prefix. Other models want the running loop's thinking
+    back."""
 
     # ---------------------------------------------------------- what may be replaced
 
@@ -157,7 +158,8 @@ class View:
         """Yield the runs with bridges behind results."""
         last_end = -1  # Mistral's API refuses a user message right after a result
         for start, end, message in replaced:
-            # The run before is a summary, unless it is a mask or an excerpt.
+            # Right behind another added message no bridge is needed, unless that is a result: then
+            # `last_end` is -1.
             is_behind_result = start != last_end and self.needs_bridge(start)
             is_user = message.get("role") == "user"
             if self.bridge is not None and is_behind_result and is_user:
@@ -275,7 +277,7 @@ class View:
         return 0 if self.pinned is None or not self.all_tiles else self.pinned.tokens
 
     def span_tokens(self, start: int, end: int) -> int:
-        """Return a run's tokens outside summaries."""
+        """Return a run's tokens as if no summary replaced any of it."""
         return self._sums[max(start, end)] - self._sums[start]
 
     @computed_once

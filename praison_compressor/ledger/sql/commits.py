@@ -1,4 +1,8 @@
-"""Commit: redact secrets, lock the session's row, compare its tip, append.
+"""Lock a session's row, compare its tip, append; redact a segment.
+
+With `redact_secrets`, `store.SqlStore` redacts before it opens the transaction: a segment and its
+originals by `redact_segment` of this module, the messages of a recorded transcript by its own
+`_messages_to_store`. Both use `messages.secrets.Redactor`.
 
 A segment is found again by the digests of the agent's own messages. The archive holds redacted
 messages and their digests, so a message read back from the archive is found like its original.

@@ -1,9 +1,9 @@
 """The index of words: FTS5 on SQLite, GIN on PostgreSQL.
 
-The index has words and message keys, no positions. FTS5 finds longer words by reading each word's
-whole list of messages, too slowly in a million messages. So such words are indexed behind the mark
-of a *band*, a range of message keys, and a search reads the newest bands first. In PostgreSQL all
-words have the mark.
+The index has words and message keys, no positions. To find longer words by a prefix, FTS5 reads the
+whole list of messages of each word that begins so, which is too slow in a million messages. So
+these words are stored behind a *mark*, which names their *band*, a range of message keys. A search
+reads the newest bands first. In PostgreSQL all words have the mark.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SearchSizes:
     widening_factor: int = 8
     """Factor of the keys that each further statement reads."""
     most_listed: int = 1_000
-    """Newest messages of each word's list."""
+    """Most messages of each word's list that are read at first: the newest ones."""
     most_without_index: int = 400
     """Messages in reach that are read without the index."""
 
@@ -81,11 +81,11 @@ class WordIndex:
         self.band_keys = sizes.sqlite_band_keys if is_sqlite else sizes.postgresql_band_keys
 
     def add(self, messages: Mapping[int, Message]) -> None:
-        """Index the words of messages, which are named by key."""
+        """Index the words of messages, given as key -> message."""
         self._write(_ADD, messages)
 
     def remove(self, messages: Mapping[int, Message]) -> None:
-        """Remove the words of messages, which are named by key."""
+        """Remove the words of messages, given as key -> message."""
         self._write(_REMOVE, messages)
 
     def merge(self) -> None:
@@ -97,7 +97,7 @@ class WordIndex:
 
     def _write(self, statements: Mapping[bool, str], messages: Mapping[int, Message]) -> None:
         join = " ".join if self._is_sqlite else list
-        # Keys in order: FTS5 writes a piece of its index at each lower key.
+        # Keys in order: FTS5 begins a new piece whenever a key is lower than the one before.
         rows = [
             {"key": key, "words": join(self.marked(_words_of(message), key // self.band_keys))}
             for key, message in sorted(messages.items())
@@ -113,7 +113,8 @@ class WordIndex:
         if not self._is_sqlite:
             return [mark + word for word in words]
         mark = _MARKS[high % len(_MARKS)] + mark
-        # A shorter word of a query finds only words that begin with that many letters.
+        # Only a query word of at least `n` letters finds longer words, and they begin with these
+        # letters: other words need no mark.
         n = LEAST_PREFIX_LETTERS
         return [mark + word if word[:n].isalpha() and len(word) >= n else word for word in words]
 

@@ -58,7 +58,10 @@ NO_SUCH_ITEM = ("does not exist", "not found", "invalid_item_id")
 
 @dataclass(frozen=True)
 class Marks:
-    """Items that a fold keeps and needs; 0, 0: no folding."""
+    """How many items stay after a fold, and how many start one.
+
+    Both 0: no folding.
+    """
 
     max_history_items: int = 0
     """Newest items that stay verbatim after a fold."""
@@ -88,15 +91,20 @@ class Marks:
 
     @property
     def step(self) -> int:
-        """Return the fewest items for a new memory: half a fold."""
+        """Return the fewest items worth a new memory.
+
+        They are half of what a fold replaces.
+        """
         return max(1, (self.trigger_items - self.max_history_items) // 2)
 
 
 def choose_items(items: Items, marks: Marks) -> list[Item]:
-    """Return the items before the newest `max_history_items`, [] if too few.
+    """Return the items to fold, or [] if they are too few.
 
-    Leading system messages stay. Speech without a transcript, a call without its output and a call
-    whose output stays are kept back until two windows' items have followed.
+    They come before the newest `max_history_items`. Leading system messages stay. Kept back until
+    `2 * trigger_items` items have followed: an item whose words are not final, such as speech
+    without a transcript, and a call without its output. A call is never folded without an output
+    that is in the window, nor the output without the call.
     """
     window = items.live()
     while window and window[0].role == "system":
