@@ -60,9 +60,9 @@ class AgentRequests:
 
     def end_turn(self, turn: Turn, error: type[BaseException] | None) -> None:
         """Remember a turn's answer; warn if no request passed."""
-        self._finder.end_turn(turn)
-        if turn.conversation is not None:
-            with self._log_failure("the turn's answer is not remembered"):
+        with self._log_failure("the turn's answer is not remembered"):
+            self._finder.end_turn(turn)
+            if turn.conversation is not None:
                 engine = self.compressors.for_model(None)
                 history = self._finder.history or ()
                 has_failed = error is not None and issubclass(error, Exception)
@@ -113,7 +113,9 @@ class AgentRequests:
                 )
         except Exception as error:
             view = await asyncio.to_thread(self._view_after_failure, conversation, request, error)
-        return self.compressors.adapt_view(request, view)
+        with self._log_failure("sent with what the model has refused"):
+            return self.compressors.adapt_view(request, view)
+        return view
 
     def _complete_request(self, request: HostRequest) -> tuple[Conversation | None, HostRequest]:
         """Return a request's conversation, and the request with its dropped steps.
@@ -277,7 +279,9 @@ class AgentRequests:
 
     async def next_view(self, sent: SentRequest, error: Exception) -> Sequence[Message] | None:
         """Return another view after a refusal, or None if none may pass."""
-        is_learned = await asyncio.to_thread(self.compressors.learn_refusal, sent, error)
+        is_learned = False
+        with self._log_failure("the refusal is the turn's answer"):
+            is_learned = await asyncio.to_thread(self.compressors.learn_refusal, sent, error)
         return await self.make_view(sent.request) if is_learned else None
 
 
