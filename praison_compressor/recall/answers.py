@@ -218,8 +218,6 @@ def recall_tools(
         reference: str = "", about: str = "", tokens: int = 0, **invented: Any
     ) -> str:
         named, sought = str(reference or ""), str(about or "")
-        if sought.isdecimal():  # the budget in second place
-            sought, tokens = "", int(sought[:9])
         room = _room_for(tokens, 0)
         return _answer_or_error(lambda: recall.read(named, room, sought))
 

@@ -77,7 +77,8 @@ class Reading:
         """Return the segment's originals, or why they cannot be read."""
         entries, segment = self.archive.entries, f"s{reference.segment}"
         if not 1 <= reference.segment <= len(entries):
-            return f"There is no segment {segment}; there are s1 to s{len(entries)}."
+            known = "s1 alone" if len(entries) == 1 else f"s1 to s{len(entries)}"
+            return f"There is no segment {segment}; there is {known}."
         entry = entries[reference.segment - 1]
         originals = self.archive.originals(entry, reference.messages)
         if originals is None:

@@ -16,7 +16,14 @@ from .archive import EMPTY, Neighbourhood, SessionArchive
 from .layout import block_around, chars_of, split_lines, unnumbered
 from .matches import FoundMessage, Match, best_match, snippet
 from .passages import WORTH, Term, line_scores, query_terms, terms_in
-from .ranking import MOST_BLOCK_CHARS, choose_matches, count_documents, first_lines, rank_passages
+from .ranking import (
+    LEAST_FILLING_CHARS,
+    MOST_BLOCK_CHARS,
+    choose_matches,
+    count_documents,
+    first_lines,
+    rank_passages,
+)
 from .references import Reference, in_runs
 
 MOST_COUNTED_MESSAGES = 400
@@ -93,7 +100,7 @@ def search_answer(
     chars, table_chars = map(_chars_for, (room, table_room))
     ranked = _rank(query, found, archive, limit if documents == 1 else MOST_PASSAGES_PER_MESSAGE)
     choice = choose_matches(ranked, is_whole, limit, chars, table_chars)
-    quotes = _QuotedMatches(archive, choice.quoted, ranked, chars)
+    quotes = _QuotedMatches(archive, choice.quoted, ranked, chars, table_chars)
     beside = quotes.places - {match.place for match in choice.quoted}
     best = [*quotes.quoted, *(each for each in choice.listed if each.place not in beside)]
     seen = quotes.places | {match.place for match in (*best, *choice.alike)}
@@ -203,13 +210,21 @@ class _QuotedMatches:
     """Passages, each with its call or results; a message is shown once."""
 
     def __init__(
-        self, archive: SessionArchive, matches: Sequence[Match], ranked: Sequence[Match], chars: int
+        self,
+        archive: SessionArchive,
+        matches: Sequence[Match],
+        ranked: Sequence[Match],
+        chars: int,
+        table_chars: int,
     ) -> None:
-        """Lay out the matches; results get what the matches leave of `chars`."""
+        """Lay out the matches; results get what the matches leave of `chars`.
+
+        A passage has `table_chars` with the lines of another listing that follow it.
+        """
         self.archive, self.ranked = archive, ranked
         self.chosen = {match.place: match for match in reversed(matches)}
         self.left = chars - sum(len(match.text) for match in matches)
-        self.block_chars = min(chars, MOST_BLOCK_CHARS)
+        self.block_chars, self.table_chars = min(chars, MOST_BLOCK_CHARS), table_chars
         self.has_following = False
         """Whether lines of another listing follow a passage."""
         self.quoted, self.lines = list[Match](), list[str]()
@@ -229,8 +244,9 @@ class _QuotedMatches:
             return
         around = self.archive.around(match.segment, range(match.ordinal, match.ordinal + 1))
         by = f"{match.source.message.get('role')}{self._answered_call(around, match.ordinal)}"
-        head = f"[{where}]{_size(match)} {by}{match.path}"
-        following = self._following(match, around)
+        following = list(self._following(match, around))
+        goes_on = "" if following else _goes_on(_next_lines(match, around))
+        head = f"[{where}]{_size(match, goes_on)} {by}{match.path}"
         self.lines.append("\n".join([head, match.text, *following, *self._results(match, around)]))
 
     def _following(self, match: Match, around: Neighbourhood) -> Iterator[str]:
@@ -238,23 +254,22 @@ class _QuotedMatches:
 
         An agent reads a file in pieces; another listing has the rest.
         """
-        number = int(match.numbers.rpartition("-")[2] or 0)
-        where = around.listed_at(match.ordinal, number + 1) if number and not match.after else None
-        if where is None:
+        where, quoted = _next_lines(match, around), match.quoted
+        room, size = self.block_chars, chars_of(quoted)
+        if where is None or size + LEAST_FILLING_CHARS > self.table_chars:
             return
-        quoted, further = match.quoted, around.lines_at(where)
-        most = chars_of(quoted) + self.block_chars
+        lines = [*quoted, *around.lines_at(where)]
         best = match.passage.best - match.passage.first
-        _, end = block_around(0, best, len(quoted) - 1, [*quoted, *further], most, most)
-        size = end + 1 - len(quoted)
-        self.has_following = self.has_following or size > 0
-        texts, numbers = unnumbered(further[:size])
-        shown, rest = where.split(size)
-        listed = f"numbered {numbers}" if numbers else ""
-        goes_on = f"goes on at {rest}" if rest else ""
-        stated = ", ".join(filter(None, (listed, goes_on)))
-        yield f"[{shown}] ({stated})" if size else f"({goes_on})"
-        yield from texts
+        _, end = block_around(0, best, len(quoted) - 1, lines, size + room * 3 // 4, size + room)
+        following = lines[len(quoted) : end + 1]
+        if following:
+            self.has_following = True
+            texts, numbers = unnumbered(following)
+            shown, rest = where.split(len(following))
+            listed = f"numbered {numbers}" if numbers else ""
+            stated = ", ".join(filter(None, (listed, _goes_on(rest))))
+            yield f"[{shown}]" + (f" ({stated})" if stated else "")
+            yield from texts
 
     def _answered_call(self, around: Neighbourhood, ordinal: int) -> str:
         """Return the call that a result answers, with its reference."""
@@ -295,12 +310,23 @@ def _missing_part(match: Match, around: Neighbourhood, at: int) -> Match:
     return best_match(around.place(at), around.messages[at], around.lines(at), missing)
 
 
-def _size(match: Match) -> str:
-    """State a part's size and its own numbers."""
+def _next_lines(match: Match, around: Neighbourhood) -> Reference | None:
+    """Return the lines after a listing's quoted end, in another listing, or None."""
+    if not match.numbers or match.after:
+        return None
+    return around.listed_at(match.ordinal, int(match.numbers.rpartition("-")[2]) + 1)
+
+
+def _goes_on(where: Reference | None) -> str:
+    return f"goes on at {where}" if where else ""
+
+
+def _size(match: Match, after: str = "") -> str:
+    """State a part's size, its own numbers, and what follows."""
     length = max(match.source.end, match.passage.last)
     size = f"of {length} lines" if match.where.line is not None else ""
     listed = f"numbered {match.numbers}" if match.numbers else ""
-    stated = ", ".join(filter(None, (size, listed)))
+    stated = ", ".join(filter(None, (size, listed, after)))
     return f" ({stated})" if stated else ""
 
 

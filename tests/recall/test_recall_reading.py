@@ -188,6 +188,15 @@ def test_a_range_shows_the_users_words_beside_the_matches():
     assert "[s1.4]" not in answer
 
 
+def test_a_number_is_looked_for():
+    """A number in `about` is sought, as an order's or a port's is."""
+    page = "\n".join(f"value {n * 37}" for n in range(2_000))
+    _, read = holding([user("Go."), user(page)])
+    answer = read("s1.2", about="33300")
+    assert "value 33300\n" in answer
+    assert count(answer) <= 400
+
+
 def test_an_outline_about_nothing_in_it_is_the_outline():
     """A segment in which nothing matches is outlined, as without words."""
     _, read = holding(talk(8, "alpha"))
@@ -389,7 +398,7 @@ def test_a_long_message_is_read_by_its_lines():
         ("s" + "9" * 5_000, "is no reference; expected one like"),
         ("s1.4-2", "is no reference; expected one like"),
         ("s1.4-2", "a range ascends and stays within one segment"),
-        ("s0", "There is no segment s0; there are s1 to s1."),
+        ("s0", "There is no segment s0; there is s1 alone."),
         ("s9", "There is no segment s9"),
         ("s1.0", "Segment s1 has the messages s1.1 to s1.4."),
         ("s1.9", "Segment s1 has the messages s1.1 to s1.4."),
