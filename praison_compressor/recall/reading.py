@@ -36,8 +36,8 @@ ROW_CHARS = 200
 """Longest row of the user's words that do not match, in characters."""
 OUTLINE_CHARS = 1_000
 """Longest row of an outline, in characters."""
-GAPS_TOKENS, FRAME_TOKENS, GO_ON_TOKENS = 20, 40, 34
-"""Tokens reserved for gap references, for the frame and for the "go on" line."""
+GAPS_TOKENS, HEAD_TOKENS, FRAME_TOKENS, GO_ON_TOKENS = 20, 10, 40, 34
+"""Tokens reserved for gap references, a message's head, the frame and the "go on" line."""
 QUERY_CHARS = 60
 """Characters of a query that an answer repeats."""
 
@@ -194,9 +194,9 @@ class Reading:
 
     def _fits(self, messages: Iterable[Message], room: int) -> bool:
         """Return whether the messages, or their lines, can be read whole."""
-        texts = map(message_as_text, messages)
-        sizes = (self.fitting.count(table_of(text) or text.strip("\n")) for text in texts)
-        return sum(sizes) <= room - FRAME_TOKENS
+        count = self.fitting.count
+        texts = (table_of(text) or text.strip("\n") for text in map(message_as_text, messages))
+        return sum(count(text) + HEAD_TOKENS for text in texts) + count(QUOTE_NOTICE) <= room
 
     def _lacking_remark(self, reference: Reference, messages: Iterable[Message]) -> str:
         """Name the words of `about` that no message has, if any."""
