@@ -125,7 +125,9 @@ class CompressorConfig:
     """
 
     model: str | None = _option(
-        None, TEXT, "Model that reads the view: its window and tokenizer count. None: o200k_base."
+        None,
+        TEXT,
+        "Model that reads the view; its window and tokenizer are used. None: o200k_base.",
     )
     context_window: int | None = _option(
         None, _POSITIVE, "Tokens of the model's window. None: litellm's table, else a logged guess."
@@ -150,8 +152,8 @@ class CompressorConfig:
     protect_last_n_tokens: int = _option(
         20_000,
         _COUNT,
-        "Newest tokens kept verbatim, where they fit. From 20,000 on, the tail gets at least half "
-        "of the target less the head.",
+        "Newest tokens kept verbatim, where they fit. At 20,000 or more, the tail gets at least "
+        "half of (target - head).",
     )
     keep_recent_turns: int | None = _option(
         None, _COUNT, "Newest turns kept verbatim too, where they fit."
@@ -166,10 +168,7 @@ class CompressorConfig:
         nullable=True,
     )
     quotes_budget_tokens: int | None = _option(
-        None,
-        _COUNT,
-        "Tokens of quotes. None: 10 % of the target, but at least the smaller of 3,000 and an "
-        "eighth of it.",
+        None, _COUNT, "Tokens of quotes. None: max(target / 10, min(3,000, target / 8))."
     )
     pinned: tuple[str, ...] = _option(
         (), check_texts, "Texts that stand in every compressed view, word for word."
@@ -183,7 +182,8 @@ class CompressorConfig:
     fold_ratio: float = _option(
         0.28,
         _RATIO,
-        "Fold all summaries once they exceed this share of the target plus one more's room.",
+        "Fold all summaries when they exceed this share of the target by more than the room of "
+        "one summary.",
     )
     min_gain_ratio: float = _option(
         0.05, _GAIN, "Skip a compression that frees less than this share of the view."
@@ -191,7 +191,8 @@ class CompressorConfig:
     tool_policies: Mapping[str, str] = _option(
         {},
         _check_policies,
-        'Old outputs by tool or pattern: "mask", "summarize", "keep". Unnamed: mask, with a model.',
+        'Old outputs by tool or pattern: "mask", "summarize", "keep". A tool without a policy is '
+        "masked if a model summarizes.",
     )
     recall: bool | None = _option(
         None, SWITCH, "Offer the archive as tools. None: in the host, to agents with tools."
@@ -279,7 +280,7 @@ class CompressorConfig:
             ConfigError: there is no option of that name, or its value cannot work.
         """
         if not isinstance(options, Mapping):
-            raise ConfigError(f"options are a {type(options).__name__}; expected a mapping")
+            raise ConfigError(f"options is {type(options).__name__}; expected a mapping")
         return cls(**{str(name): value for name, value in options.items()})
 
     def with_environment(self, environ: Mapping[str, str] | None = None) -> CompressorConfig:

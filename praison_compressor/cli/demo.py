@@ -176,11 +176,12 @@ Next: praison-compressor compress FILE, or Agent(context=CompressorContext()).""
 def _closing_lines(outcomes: Sequence[TurnOutcome]) -> Iterator[Block]:
     check = outcomes[-1].check
     totals = _totals(outcomes)
-    where = "what was sent still held it"
+    where = "The fact was still in the request."
     if not check["in_view"]:
-        where = f"what was sent no longer held it, the agent found it with {check['found_by']}"
-    right = "that is what the log says" if check["right"] else "the log says otherwise"
-    yield Line(f"The answer: {where}; {right}.", "green" if check["right"] else "red")
+        where = f"The fact was no longer in the request; {check['found_by']} found it."
+    right = "matches" if check["right"] else "differs from"
+    text = f"The answer {right} the log that the tool returned. {where}"
+    yield Line(text, "green" if check["right"] else "red")
     yield ""
     dollars = {name: format_dollars(totals[name]) for name in ("cost", "cost_saved")}
     yield CLOSING.format(**{**totals, **dollars})

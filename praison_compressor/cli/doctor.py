@@ -85,9 +85,11 @@ def run_check(name: str, config: CompressorConfig) -> Finding:
 
 def _finding_lines(findings: Mapping[str, Finding]) -> Iterator[Line]:
     for name, finding in findings.items():
-        remedy = f" -> {options_as_flags(finding.remedy)}" if finding.remedy else ""
-        text = f"{finding.state:<5}{name}: {finding.found}{remedy}"
-        yield Line(text, STATE_STYLES[finding.state])
+        lines = f"{finding.state:<5}{name}: {finding.found}".split("\n")
+        if finding.remedy:
+            remedy = f"-> {options_as_flags(finding.remedy)}"
+            lines = [*lines, remedy] if len(lines) > 1 else [f"{lines[0]} {remedy}"]
+        yield Line("\n     ".join(lines), STATE_STYLES[finding.state])
 
 
 # ---------------------------------------------------------------- which options hold
@@ -187,20 +189,20 @@ def _check_agents(config: CompressorConfig) -> Finding:
     is_enabled = read_host_configuration().on
     result = _run_trial(config)
     strategy = os.environ.get(STRATEGY_VARIABLE)
-    sentence = _trial_sentence(result, keeps_steps=config.keep_tool_steps)
+    text = _trial_text(result, keeps_steps=config.keep_tool_steps)
     if result["sent"] >= result["tokens"] or result["sent"] > result["window"]:
-        return Finding(FAIL, sentence, "report it, with this output")
+        return Finding(FAIL, text, "report it, with this output")
     if result["compresses_all"]:
-        return Finding(OK, sentence)
+        return Finding(OK, text)
     if is_enabled and not strategy:
-        return Finding(FAIL, f"{sentence}; the host did not load the plugin", result["last_line"])
+        return Finding(FAIL, f"{text}\nThe host did not load the plugin", result["last_line"])
     unset = f"unset {STRATEGY_VARIABLE}={strategy}"
     remedy = unset if is_enabled else "set PRAISONAI_PLUGINS=praison-compressor"
-    return Finding(NOTE, sentence, f"{remedy} to compress every other agent")
+    return Finding(NOTE, text, f"{remedy} to compress every other agent")
 
 
-def _trial_sentence(result: Mapping[str, Any], *, keeps_steps: bool) -> str:
-    """Return the result of a trial in words."""
+def _trial_text(result: Mapping[str, Any], *, keeps_steps: bool) -> str:
+    """Return the result of a trial in words, one fact a line."""
     scope = "every Agent() that names no other strategy is compressed"
     if not result["compresses_all"]:
         scope = "only an Agent(context=CompressorContext()) is compressed"
@@ -208,8 +210,8 @@ def _trial_sentence(result: Mapping[str, Any], *, keeps_steps: bool) -> str:
     if not keeps_steps:
         steps_note = "Tool steps go when a turn ends, as in the host (keep_tool_steps=False)"
     return (
-        "{scope}: with model {model}, above {trigger:,} of {window:,} tokens ({source}). Trial: a "
-        "conversation of {tokens:,} tokens was sent as {sent:,}. {steps_note}"
+        "{scope}\nModel {model}: above {trigger:,} of {window:,} tokens ({source})\n"
+        "Trial: a conversation of {tokens:,} tokens was sent as {sent:,}\n{steps_note}"
     ).format(scope=scope, steps_note=steps_note, **result)
 
 

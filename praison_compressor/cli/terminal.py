@@ -236,7 +236,8 @@ FLAGS = {
 """Option of the library -> option of the command line."""
 
 _OPTION = re.compile(r"(?<![\w'./-])(?<!\w\()(?:[a-z]+_[a-z_]+|[a-z]+(?==))(?![\w'(])")
-"""An option in a sentence: not in quotes, a path or a call; a single word only before `=`."""
+"""An option's name in a sentence. A name without `_` needs a `=` behind it. Names in quotes, paths
+and calls do not match."""
 
 
 def options_as_flags(text: str) -> str:

@@ -132,9 +132,10 @@ class Committer:
     # -------------------------------------------------------------- skips
 
     def report_skip(self, decision: Decision) -> None:
-        """Report once why a due compression is skipped or not enough.
+        """Report once why a compression is skipped, or cannot reach the trigger.
 
-        FIXED is reported once in a session, any other reason once in an epoch.
+        No compression reaches the trigger if the fixed messages alone exceed it. FIXED is reported
+        once in a session, any other reason once in an epoch.
         """
         view, reason, session = decision.view, decision.reason, decision.view.session
         trigger = decision.request.budget.trigger

@@ -181,8 +181,8 @@ class ContextCompressor:
     ) -> Preview:
         """Return what `compress` would keep, mask and summarize, with texts; record nothing.
 
-        A `compress` of the same transcript and options then commits exactly this; it may leave out
-        `keep`, `since` and `until`. With `write` a model is asked for the summaries now.
+        A `compress` of the same transcript and options then commits exactly this; `keep`, `since`
+        and `until` need not be repeated. With `write` a model is asked for the summaries now.
 
         Raises:
             CompressorError: as `compress` would.
@@ -214,7 +214,8 @@ class ContextCompressor:
         """Add the last request's usage to the session's bill; return it.
 
         `answer` is a response, or its usage, of OpenAI's, Anthropic's or litellm's client, or a
-        dictionary of its shape. The store gets the bill at `close`, and before at a bounded pace.
+        dictionary of its shape. The bill is written to the store at `close`; before, every 30
+        seconds, or sooner if its requests grew by 10 %.
         """
         return self.billing.record(answer, session_id)
 

@@ -53,8 +53,8 @@ class Decision:
     texts: tuple[SegmentText, ...] = ()
     """The plan's summaries; () while they are to be written."""
     dropped: frozenset[int] | None = None
-    """Messages, by the caller's index, that the archive drops: no text names one of them. None:
-    nothing is archived, so no text names any."""
+    """Messages the archive will drop, by the caller's index; texts must not reference them. None:
+    nothing is archived, and texts reference nothing."""
 
     @property
     def is_compression(self) -> bool:

@@ -208,7 +208,7 @@ class Pipeline:
     def preview(self, request: Request, *, write: bool) -> Preview:
         """Return the compression that the next commit of the request takes.
 
-        A model is asked for summaries only if they are to be written, and for none twice.
+        Only with `write` is a model asked, and only for summaries that it has not written yet.
         """
         session = self.projector.open(request)
         request = replace(request, is_cold=self.billing.is_cold(request, session))
@@ -272,9 +272,9 @@ class Pipeline:
         return view.with_segments(map(self.projector.recount, texts))
 
     def _commit_masks(self, decision: Decision) -> CompressResult:
-        """Commit masks and excerpts unless a summary of the session is written.
+        """Commit masks and excerpts unless a summary is being written.
 
-        The summary would lose the race to them, and its price with it.
+        Otherwise the masks win the race and the paid summary is lost.
         """
         key = decision.view.session.key
         if self.sessions.enter(key) is None:

@@ -269,7 +269,7 @@ def check_constructor(config: Any, store: Any, tokens: Any, *functions: Any) -> 
         *(("a listener or hook", f, callable(f), "a function") for f in functions),
     ):
         if value is not None and not fits:
-            raise ConfigError(f"{name}: a {type(value).__name__}; expected {wanted}")
+            raise ConfigError(f"{name} is {type(value).__name__}; expected {wanted}")
 
 
 # -------------------------------------------------------------- what a call returns
@@ -291,7 +291,7 @@ class CompressResult:
     session_id: str
     """The newest epoch's id. Each epoch's id and the stable id name the session in later calls."""
     parent_session_id: str | None
-    """The id of the epoch before; in a fork's first epoch the origin's. None: neither."""
+    """Id of the previous epoch, or of the forked epoch; None in a new session."""
     summary_method: str | None
     """ "model" or "static" if this call wrote a summary, "reused" if the ledger had one. "static"
     also while a placeholder replaces a summary that is still being written."""
@@ -318,7 +318,7 @@ class CompressResult:
     model: str | None = None
     """The model that reads the view."""
     bill: Bill | None = field(default=None, compare=False)
-    """What the session has cost so far; requests by `record_usage`."""
+    """The session's cost. Requests count only after `record_usage`."""
     recall_tools: tuple[Callable[..., str], ...] = field(default=(), repr=False, compare=False)
     """Two functions to give to the model as tools: they search and read the archive. () while the
     view leaves nothing out. `recall_schemas` describes them to the model."""

@@ -49,7 +49,7 @@ SegmentKind = Literal[
 ]
 
 TextMethod = Literal["model", "static", "unwritten", "keep", "undo", "blank"]
-"""How a text was made. "unwritten": the summary is still to be written. The last three repeat
+"""How a text was made. "unwritten": planned, no text yet. The last three repeat
 `SegmentKind`."""
 
 

@@ -64,7 +64,7 @@ def repair_message(index: int, message: Any) -> Message:
         remedy = "langchain_core.messages.convert_to_openai_messages(messages)"
         raise InvalidMessages(index, wrong, f"chat messages; see {remedy}")
     if not isinstance(message, Mapping) and not hasattr(message, "model_dump"):
-        raise InvalidMessages(index, f"a {type(message).__name__}", "a mapping with a role")
+        raise InvalidMessages(index, type(message).__name__, "a mapping with a role")
     try:
         plain = to_plain(message)
     except InvalidMessages as error:

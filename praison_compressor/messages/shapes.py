@@ -342,7 +342,7 @@ def to_plain(message: Any) -> Message:
         return message.copy()
     plain = plain_value(message)
     if not isinstance(plain, dict):
-        raise InvalidMessages(None, f"a {type(message).__name__}", "a mapping with a role")
+        raise InvalidMessages(None, type(message).__name__, "a mapping with a role")
     return plain
 
 

@@ -82,7 +82,7 @@ def as_list(messages: Any) -> Sequence[Any]:
         InvalidMessages: it is no list of messages.
     """
     if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
-        raise InvalidMessages(None, f"a {type(messages).__name__}", "a list of chat messages")
+        raise InvalidMessages(None, type(messages).__name__, "a list of chat messages")
     return messages if isinstance(messages, Sequence) else list(messages)
 
 

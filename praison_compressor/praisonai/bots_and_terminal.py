@@ -98,7 +98,7 @@ def handle_command(call: HostCall) -> Any:
 def idle_candidates(call: HostCall) -> Any:
     """Replace the gateway's list of idle sessions: our agents compress theirs themselves.
 
-    A session that is not connected has no agent. It is left out if any agent is ours.
+    A session that is not connected has no agent. Such a session is left out if any agent is ours.
     """
     candidates = call.go_on()
     gateway = call.instance

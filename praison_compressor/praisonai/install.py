@@ -166,7 +166,8 @@ class CompressorContext(_Options):  # type: ignore[misc]  # ours are frozen
     """The stored session of one agent's conversation, for the next run of the program. An id that
     the host gives overrides it. None: a random one."""
     _holder: weakref.ref[Any] | None = field(default=None, init=False, repr=False, compare=False)
-    """The agent that has `session_id`; its clones and other members of its team have others."""
+    """The agent that has `session_id`. Its clones and the other members of its team have sessions
+    of their own."""
 
     def __new__(cls, *args: Any, **options: Any) -> CompressorContext:
         """Return a new configuration; refuse unknown options with the nearest name."""

@@ -309,8 +309,11 @@ def describe_status(status: Status) -> str:
 _CHAT_WORDS = {"keep": "keep", "since": "from", "until": "from ... to"}
 """Option of the library -> its words in the chat."""
 _OPTION_ERROR = re.compile(r"^(keep|since|until)='?([^':]*)'?:")
+_MISSING_REFERENCE = re.compile(r"^(?:keep|since|until)='([^']*)': no message has .*")
 
 
 def describe_error(error: CompressorError) -> str:
     """Return an error's text, with the chat's words for options."""
+    if missing := _MISSING_REFERENCE.match(str(error)):
+        return f"No message {missing[1]}. `/compact preview` lists the references."
     return _OPTION_ERROR.sub(lambda m: f"/compact {_CHAT_WORDS[m[1]]} {m[2]}:", str(error))

@@ -203,8 +203,8 @@ def recall_tools(
 ) -> list[Callable[..., str]]:
     """Return the two functions to give to an agent as tools.
 
-    Neither invented or missing arguments nor a failing store raise: a store's error is the answer.
-    `turn` and `turn_tokens` as in `Recall`.
+    The tools ignore unknown arguments, and return a store's error as their answer. `turn` and
+    `turn_tokens` as in `Recall`.
     """
     recall = Recall(store, session, count, turn, turn_tokens)
 

@@ -68,9 +68,9 @@ class SearchAnswer:
     passages: list[str]
     """The best passages, each with its call or results."""
     rows: list[str]
-    """A row for each passage that may not fit, for each further match, and for similar ones."""
+    """A row for each passage, shown if the passage does not fit, and for each further match."""
     others: list[tuple[list[tuple[int, int]], str]]
-    """Matching messages that are not shown (segment and number, from 1), with a few words."""
+    """Matching messages without passage or row: (segment, number from 1), and a few words."""
     further: str
     """The best message's other matching lines; "" for none."""
     after: str
@@ -92,8 +92,8 @@ def search_answer(
 ) -> SearchAnswer:
     """Lay out what a search found.
 
-    Of the `limit` best matches those that fit are shown as passages; others have a row. The answer
-    has `room` tokens, or `table_room` with a table.
+    Up to `limit` of the best matches are passages, if they fit; other matches have a row. The
+    answer has `room` tokens, or `table_room` with a table or a long block.
     """
     is_whole, documents = found[0].hit.is_whole, count_documents(found)
     limit = limit if is_whole else max(1, limit - 1)

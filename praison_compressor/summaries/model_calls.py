@@ -201,9 +201,9 @@ def _check_reply(reply: Any) -> SummaryReply:
     if not isinstance(reply, SummaryReply):
         raise TypeError(f"it gave {type(reply).__name__}, not a SummaryReply")
     if not isinstance(reply.usage, Usage):
-        raise TypeError(f"its usage is a {type(reply.usage).__name__}, not a Usage")
+        raise TypeError(f"its usage is {type(reply.usage).__name__}, not Usage")
     if not isinstance(reply.model, str | None):
-        raise TypeError(f"its model is a {type(reply.model).__name__}, not a str")
+        raise TypeError(f"its model is {type(reply.model).__name__}, not str")
     return replace(reply, usage=Usage() + reply.usage)  # the sum raises TypeError for texts
 
 

@@ -101,7 +101,7 @@ def as_summarizer(summarizer: Any) -> Summarizer | None:
         return summarizer  # type: ignore[no-any-return]  # duck-typed by our protocol
     if not callable(summarizer):
         raise ConfigError(
-            f"summarizer: a {type(summarizer).__name__}; expected an object with an async method "
+            f"summarizer is {type(summarizer).__name__}; expected an object with an async method "
             "`summarize`, or a callable that takes messages and returns text; give the name of a "
             "model as CompressorConfig(auxiliary_model=...)"
         )

@@ -54,7 +54,7 @@ class Flaw(NamedTuple):
     reason: str
     is_in: Callable[[str, SummaryRequest], object]
     detail: str = ""
-    """What the error adds to the reason; "" means the text's beginning."""
+    """What the error adds to the reason. Empty: the first 80 characters are quoted."""
 
 
 FLAWS = (

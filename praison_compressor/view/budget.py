@@ -44,8 +44,8 @@ CROWDED_SHARE = 0.75
 few turns would compress and free little (tests/view/test_plan.py)."""
 
 CROWDED_TARGET = 0.3
-"""A compression fills this share of the room between the fixed messages and a raised trigger. A
-summary needs some of it, the turns to come the rest."""
+"""Share of the room between the fixed messages and a raised trigger that a compression fills. Later
+turns fill the rest."""
 
 FORCED_SHARE = 0.6
 """A compression forced below the trigger leaves this share of the view."""

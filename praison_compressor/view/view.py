@@ -58,8 +58,8 @@ class View:
     signed_tokens: Mapping[int, int] = field(default_factory=dict)
     """Messages with signed thinking, and their tokens without it."""
     binds_thinking: bool = False
-    """Whether the model binds thinking to its prefix. Other models want the running loop's thinking
-    back."""
+    """Whether the model binds thinking to its prefix. Other models require the thinking of the
+    running loop."""
 
     # ---------------------------------------------------------- what may be replaced
 
@@ -189,8 +189,8 @@ class View:
     def stale_thinking(self) -> frozenset[int]:
         """Return the messages whose signed thinking was written before the newest compression.
 
-        If the model wants the running loop's thinking back, a loop keeps its thinking through a
-        compression, until the next turn.
+        Without `binds_thinking` a running loop keeps its thinking through a compression, until the
+        next turn.
         """
         if not self.signed_tokens or not self.all_tiles:
             return frozenset()

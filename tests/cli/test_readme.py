@@ -52,7 +52,7 @@ def test_the_readmes_picture_is_what_the_demo_prints(run):
     (shown,) = PICTURE.findall(README.read_text(encoding="utf-8"))
     assert len(shown[1].splitlines()) > 8
     assert shown[1] in done.out, OUTDATED
-    assert "found it with search_conversation_archive; that is what the log says" in done.out
+    assert "request; search_conversation_archive found it." in done.out
     assert [word for word in ("Wait: ", "Cost: ", "Prefix kept: ") if word not in done.out] == []
     assert "0 refused" in done.out
     assert RAW.findall(done.out) == []

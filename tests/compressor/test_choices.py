@@ -127,7 +127,7 @@ def test_a_discarded_preview_is_on_the_next_bill():
 
 
 def test_each_text_of_previews_is_on_one_bill():
-    """Previews, their commit and the next calls name the session by an epoch's id: one bill."""
+    """Previews and calls that name the session by an epoch's id are on the session's one bill."""
     ours = ours_of(paid)
     ours.record_usage({"usage": {"prompt_tokens": 9}}, session_id="s")
     epoch = ours.compress_sync(session(20), session_id="s", force=True).session_id
@@ -249,7 +249,7 @@ def test_references_of_a_preview_name_a_range():
 @settings(max_examples=40, deadline=None)
 @given(transcripts(), st.data())
 def test_any_choice_gives_a_valid_view(messages, data):
-    """Any kept message and range: a valid view with the kept message, which expands again."""
+    """With any kept message and range the view is valid, keeps the message, and expands again."""
     places = st.integers(0, len(messages) - 1)
     kept = data.draw(places)
     since, until = sorted((data.draw(places), data.draw(places)))

@@ -1,4 +1,4 @@
-"""The compressor: summarized once, found again, edited, forked, and never in the way."""
+"""A message is summarized once; its summary is reused until the message or window changes."""
 
 import asyncio
 import copy

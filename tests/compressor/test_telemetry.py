@@ -191,7 +191,7 @@ def test_failures_are_errors_of_their_kind_and_end_their_spans(three):
 
 
 def test_exported_names_are_conventional_or_documented(three):
-    """Every exported name is of the conventions or documented."""
+    """Every exported name is in the GenAI conventions or in our documentation."""
     known = {v for k, v in vars(conventions).items() if k.startswith("GEN_AI") and v != ""}
     known.add("error.type")
     names = {name for span in three.spans for name in span.attributes or {}}

@@ -54,7 +54,7 @@ def test_any_case_keeps_every_promise(chance):
     ("number", "target"), [(368, 189), (687, 240), (5491, 240), (5754, 466), (12410, 174)]
 )
 def test_a_small_view_keeps_to_its_target(number, target):
-    """A view of a target that holds little more than the newest messages is within it."""
+    """A view fits a target that is little larger than its newest messages."""
     found = generate(number)
     assert broken_promises(Case(found.kind, found.messages, target), pays=True) == []
 
@@ -91,7 +91,7 @@ def cells_of(db: sqlite3.Connection) -> list[tuple[str, str, int]]:
 
 
 def test_a_store_whose_rows_were_changed_ends_no_turn(tmp_path):
-    """A changed cell of the store takes the valid view from no turn."""
+    """With any one cell of the store changed, a turn still gets a valid view."""
     sound, messages = tmp_path / "sound.db", session(9)
     ours = ContextCompressor(SMALL, store=open_store(sound))
     ours.compress_sync(messages, session_id="s")

@@ -180,7 +180,7 @@ print(*(answer is not None for answer in answers))
 
 @pytest.mark.parametrize("state", ["full", "read-only"])
 def test_a_full_disk_or_a_read_only_file_ends_no_turn(host, tmp_path, state):
-    """Without a possible commit every turn is answered and fits, and the file verifies."""
+    """If no commit is possible, each turn is answered and fits, and the file stays valid."""
     path = read_only(tmp_path) if state == "read-only" else tmp_path / "ledger.db"
     given = (host.base_url, host.url, str(path), str(TURNS), state)
     before = obey_modes if state == "read-only" else None

@@ -55,7 +55,7 @@ def test_a_commit_without_segments_is_a_use_of_the_session(store):
 
 
 def test_a_fork_is_made_of_one_state_of_its_parent(postgres):
-    """A fork beside a commit of its parent is the parent before the commit."""
+    """A fork made while its parent commits has the parent's state before the commit."""
     url = postgres.empty()
     store, other = open_store(url), open_store(url)
     parent = committed(store, "s", talk(3, "a"))

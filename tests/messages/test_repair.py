@@ -195,7 +195,7 @@ def test_objects_become_plain_values():
     }
     assert to_plain(given) == plain
     assert type(to_plain(given)["role"]) is str
-    with pytest.raises(InvalidMessages, match="a list"):
+    with pytest.raises(InvalidMessages, match="messages: list; expected a mapping"):
         to_plain([1])
 
 

@@ -218,5 +218,5 @@ def test_cancelling_the_turn_cancels_the_summary(host, path):
 
 
 def test_a_failure_without_a_text_is_not_taken_for_the_stores():
-    """While the store works, no failure counts as the store's, logged before."""
+    """While the store works, no error counts as a store's failure that was logged before."""
     assert not Journal("s").has_logged(TimeoutError())

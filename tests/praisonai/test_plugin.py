@@ -290,7 +290,7 @@ def test_doctor_proves_that_a_plain_agent_is_compressed(checks, provider):
     """`doctor` compresses a plain agent's request with the file's options."""
     state, agents = checks["agents"]
     assert state == "ok"
-    assert "that names no other strategy is compressed: with model gpt-4.1, above 12,000" in agents
+    assert "that names no other strategy is compressed\nModel gpt-4.1: above 12,000" in agents
     assert "Tool steps are kept between turns" in agents
     whole, sent = re.findall(r"of ([\d,]+) tokens was sent as ([\d,]+)", agents)[0]
     assert int(whole.replace(",", "")) > 20_000 > 2 * int(sent.replace(",", ""))

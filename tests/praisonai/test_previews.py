@@ -138,7 +138,8 @@ def test_a_kept_message_is_never_summarized(host):
     for number in (2, 4):
         shown = made.chat("/compact preview")
         made.context_compressor.keep([reference(shown, f"Turn {number}:")])
-    assert "s9.9" in made.chat("/compact keep s9.9")
+    missing = "No message s9.9. `/compact preview` lists the references."
+    assert made.chat("/compact keep s9.9") == missing
     assert made.chat("/compact keep") == "/compact keep: expected references, such as s2.14"
     made.chat("/compact")
     chat(made, [turn(n, words=150) for n in range(8, 18)])

@@ -156,7 +156,7 @@ def test_messages_that_cannot_be_dropped_are_counted_whole():
 
 
 def test_a_limit_without_room_for_a_summary_is_an_error():
-    """The messages that stay are not enough: the error counts the least summary too."""
+    """The error counts the fixed messages and the smallest summary."""
     with pytest.raises(BudgetTooSmall) as caught:
         planned(laid(MIDDLE), budget(100, 100, 100))
     least = caught.value.needed
