@@ -311,7 +311,7 @@ def _missing_part(match: Match, around: Neighbourhood, at: int) -> Match:
 
 
 def _next_lines(match: Match, around: Neighbourhood) -> Reference | None:
-    """Return the lines after a listing's quoted end, in another listing, or None."""
+    """Return where another listing continues the quoted lines, or None."""
     if not match.numbers or match.after:
         return None
     return around.listed_at(match.ordinal, int(match.numbers.rpartition("-")[2]) + 1)
