@@ -33,12 +33,13 @@ from .search import find_messages, search_answer
 
 SEARCH, READ = "search_conversation_archive", "read_conversation_archive"
 """The tools' names."""
-SEARCH_TOKENS, READ_TOKENS, RANGE_TOKENS = 400, 400, 600
+SEARCH_TOKENS, READ_TOKENS, RANGE_TOKENS = 500, 400, 600
 """Default tokens of a search, of a read, and of a read of named lines or several messages."""
 UNCUT_SHARE = 1.25
 """A text up to this many times the default size is returned whole, as a second read costs more."""
-TEXT_TOKENS, TABLE_TOKENS = 300, 100
-"""Size of a search's answer without a table, and what a table may add."""
+TEXT_TOKENS, TABLE_TOKENS = 300, 400
+"""Sizes of a search's answer: usually, and with a table or a whole block. A block that goes on in
+another listing may take the rest of SEARCH_TOKENS."""
 TURN_TOKENS = 4_000
 """Most tokens of all answers of one turn."""
 FOOTER_TOKENS = 14
@@ -142,8 +143,13 @@ class Recall:
         if not found:
             reason = _explain_no_match(archive, query, room)
             return f'{reason} {READ}("") lists what is archived.'
-        text_room = max(min(room, TEXT_TOKENS - FOOTER_TOKENS), room - TABLE_TOKENS)
-        answer = search_answer(query, found, limit, archive, room=text_room, table_room=room)
+        # A caller that asks for another size gets that much more of each.
+        text_room, table_room = (
+            min(room, max(size - FOOTER_TOKENS, room - SEARCH_TOKENS + size))
+            for size in (TEXT_TOKENS, TABLE_TOKENS)
+        )
+        rooms = {"room": text_room, "table_room": table_room, "most_room": room}
+        answer = search_answer(query, found, limit, archive, **rooms)
         return self._fitting.fit_answer(answer, answer.room)
 
     def _read(

@@ -216,7 +216,13 @@ class Reading:
         """Return the best passages and how to read on."""
         table_room, room = room, max(LEAST_TOKENS, int(room * ABOUT_SHARE))
         answer = search_answer(
-            self.about, found, PASSAGES, self.archive, room=room, table_room=table_room
+            self.about,
+            found,
+            PASSAGES,
+            self.archive,
+            room=room,
+            table_room=table_room,
+            most_room=table_room,
         )
         if count is not None:
             answer = replace(answer, count=count)

@@ -17,7 +17,6 @@ from .layout import block_around, chars_of, split_lines, unnumbered
 from .matches import FoundMessage, Match, best_match, snippet
 from .passages import WORTH, Term, line_scores, query_terms, terms_in
 from .ranking import (
-    LEAST_FILLING_CHARS,
     MOST_BLOCK_CHARS,
     choose_matches,
     count_documents,
@@ -89,18 +88,20 @@ def search_answer(
     *,
     room: int,
     table_room: int,
+    most_room: int,
 ) -> SearchAnswer:
     """Lay out what a search found.
 
     Up to `limit` of the best matches are passages, if they fit; other matches have a row. The
-    answer has `room` tokens, or `table_room` with a table or a long block.
+    answer has `room` tokens, `table_room` with a table or a long block, or `most_room` with a block
+    that goes on in another listing.
     """
     is_whole, documents = found[0].hit.is_whole, count_documents(found)
     limit = limit if is_whole else max(1, limit - 1)
     chars, table_chars = map(_chars_for, (room, table_room))
     ranked = _rank(query, found, archive, limit if documents == 1 else MOST_PASSAGES_PER_MESSAGE)
     choice = choose_matches(ranked, is_whole, limit, chars, table_chars)
-    quotes = _QuotedMatches(archive, choice.quoted, ranked, chars, table_chars)
+    quotes = _QuotedMatches(archive, choice.quoted, ranked, chars, _chars_for(most_room))
     beside = quotes.places - {match.place for match in choice.quoted}
     best = [*quotes.quoted, *(each for each in choice.listed if each.place not in beside)]
     seen = quotes.places | {match.place for match in (*best, *choice.alike)}
@@ -118,7 +119,7 @@ def search_answer(
         others=_other_matches(rest, ranked[0].wanted),
         further=_further_lines(best),
         after=best[0].after,
-        room=table_room if is_longer else room,
+        room=most_room if quotes.has_following else table_room if is_longer else room,
         others_room=room // OTHERS_DIVISOR if is_whole and not is_longer else 0,
     )
 
@@ -215,16 +216,16 @@ class _QuotedMatches:
         matches: Sequence[Match],
         ranked: Sequence[Match],
         chars: int,
-        table_chars: int,
+        most_chars: int,
     ) -> None:
         """Lay out the matches; results get what the matches leave of `chars`.
 
-        A passage has `table_chars` with the lines of another listing that follow it.
+        A passage of up to `most_chars` is followed by the lines of another listing.
         """
         self.archive, self.ranked = archive, ranked
         self.chosen = {match.place: match for match in reversed(matches)}
         self.left = chars - sum(len(match.text) for match in matches)
-        self.block_chars, self.table_chars = min(chars, MOST_BLOCK_CHARS), table_chars
+        self.block_chars, self.most_chars = min(chars, MOST_BLOCK_CHARS), most_chars
         self.has_following = False
         """Whether lines of another listing follow a passage."""
         self.quoted, self.lines = list[Match](), list[str]()
@@ -256,7 +257,7 @@ class _QuotedMatches:
         """
         where, quoted = _next_lines(match, around), match.quoted
         room, size = self.block_chars, chars_of(quoted)
-        if where is None or size + LEAST_FILLING_CHARS > self.table_chars:
+        if where is None or size > self.most_chars:
             return
         lines = [*quoted, *around.lines_at(where)]
         best = match.passage.best - match.passage.first

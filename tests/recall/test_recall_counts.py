@@ -21,6 +21,7 @@ from praison_compressor.recall.answers import (
     RANGE_TOKENS,
     READ_TOKENS,
     SEARCH_TOKENS,
+    TABLE_TOKENS,
     TEXT_TOKENS,
     TURN_TOKENS,
     api_of,
@@ -332,6 +333,7 @@ def test_the_page_of_recall_has_the_default_sizes():
     sizes = re.findall(r"^\| (.*) \| ([\d,]+) \|$", table.partition("\n\n")[0], re.M)
     assert [int(size.replace(",", "")) for _, size in sizes] == [
         TEXT_TOKENS,
+        TABLE_TOKENS,
         SEARCH_TOKENS,
         READ_TOKENS,
         RANGE_TOKENS,
