@@ -7,10 +7,11 @@ providers and of terminals.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NoReturn
 
 from .errors import ConfigError
 
@@ -76,8 +77,36 @@ _GAIN = make_check("a number from 0 up to 1", lambda v: _is_number(v) and 0 <= v
 _SECONDS = make_check("a positive number up to 1e9", lambda v: _is_number(v) and 0 < v <= 1e9)
 SWITCH = make_check("True or False", lambda v: isinstance(v, bool))
 TEXT = make_check("a text", lambda v: isinstance(v, str))
-NAME = make_check("a name that is not empty", lambda v: isinstance(v, str) and v.strip())
-_PATH = make_check(STORES, lambda v: os.fspath(v))
+
+_LONGEST_NAME = 1_000  # bytes; PostgreSQL indexes no key above 2,700
+_STORABLE = re.compile("[^\0\ud800-\udfff]+")
+
+NAME = make_check(
+    f"a name of 1 to {_LONGEST_NAME:,} bytes in UTF-8, without NUL",
+    lambda v: _STORABLE.fullmatch(v) and v.strip() and len(v.encode()) <= _LONGEST_NAME,
+)
+"""Check of a session's or namespace's name, the same for every store."""
+
+
+def check_store(url: str | None) -> None:
+    """Refuse a store's URL of a kind that is not supported.
+
+    Raises:
+        ConfigError: its text leaves the URL out, which may hold a password.
+    """
+    kind, named, _ = str(url or "").partition("://")
+    if named and kind not in STORE_KINDS:
+        raise ConfigError(f"store_url: a store of the kind {kind!r}; expected {STORES}")
+
+
+_PATH = make_check(STORES, lambda v: isinstance(os.fspath(v), str) and os.fspath(v))
+
+
+def _check_store_url(name: str, value: Any) -> str:
+    """Return a URL or path as text."""
+    url: str = os.fspath(_PATH(name, value))
+    check_store(url)
+    return url
 
 
 def check_texts(name: str, value: Any) -> tuple[str, ...]:
@@ -91,12 +120,32 @@ POLICIES = ("mask", "summarize", "keep")
 _FOR_ALL = {"keep_all": {"*": "keep"}, "keep_none": {"*": "mask"}}
 
 
-def _check_policies(name: str, value: Any) -> dict[str, str]:
-    """Return the policies by tool name or pattern."""
+class ToolPolicies(dict[str, str]):
+    """Hold policies by tool name or pattern, read-only and hashable.
+
+    A dictionary, so that `dataclasses.asdict` and `json.dumps` take it.
+    """
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("tool_policies are read-only; dataclasses.replace makes a configuration")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default sets item by item.
+        return ToolPolicies, (dict(self),)
+
+
+def _check_policies(name: str, value: Any) -> ToolPolicies:
+    """Return a copy of the policies by tool name or pattern."""
     if isinstance(value, str) and value in _FOR_ALL:
-        return _FOR_ALL[value]
+        return ToolPolicies(_FOR_ALL[value])
     if isinstance(value, Mapping) and all(policy in POLICIES for policy in value.values()):
-        return {str(tool): policy for tool, policy in value.items()}
+        return ToolPolicies({str(tool): policy for tool, policy in value.items()})
     raise ConfigError(
         f"{name}={short_repr(value)}: expected a mapping of tool names or patterns to "
         '"mask", "summarize" or "keep", or one of "keep_all", "keep_none"'
@@ -224,7 +273,7 @@ class CompressorConfig:
     timeout_seconds: float = _option(60.0, _SECONDS, "Seconds for one call of a model.")
     store_url: str | None = _option(
         None,
-        _PATH,
+        _check_store_url,
         f"SQLite, PostgreSQL or a path. None: {STORE_VARIABLE}, else memory; in the host SQLite "
         "where the session is on disk.",
     )
@@ -323,14 +372,3 @@ def whole_number(name: str, value: Any, least: int = -MOST_TOKENS) -> int:
     span = f"up to {MOST_TOKENS:,}" if least < 0 else f"from {least:,} to {MOST_TOKENS:,}"
     check = make_check(f"a whole number {span}", lambda v: _is_whole(v, least))
     return int(check(name, value))
-
-
-def check_store(url: str | None) -> None:
-    """Refuse a store's URL of a kind that is not supported.
-
-    Raises:
-        ConfigError: its text leaves the URL out, which may hold a password.
-    """
-    kind, named, _ = str(url or "").partition("://")
-    if named and kind not in STORE_KINDS:
-        raise ConfigError(f"store_url: a store of the kind {kind!r}; expected {STORES}")

@@ -30,7 +30,7 @@ from .segments import (
     seal,
     skeleton_messages,
 )
-from .stores import ALL_MESSAGES
+from .stores import ALL_MESSAGES, check_names
 from .words import Document, Hit, HitPlace, document_of, find_hits
 
 logger = logging.getLogger(__name__)
@@ -108,6 +108,7 @@ class MemoryStore:
         self, namespace: str, session_id: str, parent_session_id: str | None = None
     ) -> Session:
         """See `Store.open`."""
+        check_names(namespace, session_id, parent_session_id)
         with self._lock:
             stored = self._find_session(namespace, session_id)
             if stored is None and parent_session_id is None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from ..config import NAME
 from ..messages import Message
 from .segments import Entry, Epoch, Segment, Session, Skeleton
 from .words import Hit
@@ -23,7 +24,11 @@ class Store(Protocol):
     def open(
         self, namespace: str, session_id: str, parent_session_id: str | None = None
     ) -> Session:
-        """Return the session that a stable or epoch id names, perhaps new."""
+        """Return the session that a stable or epoch id names, perhaps new.
+
+        Raises:
+            ConfigError: a name that `check_names` refuses.
+        """
 
     def commit(
         self,
@@ -201,3 +206,15 @@ class DurableStore(Protocol):
 def redacts_secrets(store: Store) -> bool:
     """Return whether a store writes to a disk, with secrets redacted."""
     return isinstance(store, DurableStore) and store.redact_secrets
+
+
+def check_names(namespace: str, session_id: str, parent_session_id: str | None) -> None:
+    """Refuse names that not every store can hold.
+
+    Raises:
+        ConfigError: a name is empty, too long, or no text that a database can hold.
+    """
+    NAME("namespace", namespace)
+    NAME("session_id", session_id)
+    if parent_session_id is not None:
+        NAME("parent_session_id", parent_session_id)

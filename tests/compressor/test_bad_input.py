@@ -1,7 +1,11 @@
 """Bad input gives a clear error and loses nothing; failing listeners end no turn."""
 
+import copy
 import functools
+import json
 import math
+import pickle
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +61,8 @@ OPTIONS = [
     *(("fallback_models", "gpt-4o"), ("fallback_models", [""]), ("fallback_models", None)),
     *(("pinned", "Never push."), ("pinned", [""]), ("rule_sources", "*.md"), ("rule_sources", [5])),
     *[("tool_policies", wrong) for wrong in ({"bash": "drop"}, "keep_some", ["bash"], 5)],
-    *[("store_url", wrong) for wrong in (5, "", b"", ["a.db"])],
-    *[("namespace", wrong) for wrong in ("", "  ", None, 5)],
+    *[("store_url", wrong) for wrong in (5, "", b"", b"a.db", ["a.db"])],
+    *[("namespace", wrong) for wrong in ("", "  ", None, 5, "nul\0", "x" * 5_000)],
 ]
 
 
@@ -76,6 +80,37 @@ def test_each_option_has_a_refused_value_and_a_meaning():
     meanings = CompressorConfig.meanings()
     assert list(meanings) == list(CompressorConfig.names())
     assert [name for name, meaning in meanings.items() if not meaning.endswith(".")] == []
+
+
+def test_a_configuration_is_read_only():
+    """Nobody changes the policies of a configuration, or through them those of others."""
+    given = {"bash": "keep"}
+    for config in (CompressorConfig(tool_policies="keep_all"), CompressorConfig()):
+        policies: Any = config.tool_policies
+        with pytest.raises(TypeError, match="read-only"):
+            policies["*"] = "mask"
+        with pytest.raises(TypeError, match="read-only"):
+            policies |= given
+    config = CompressorConfig(tool_policies=given)
+    given["bash"] = "mask"
+    assert config.tool_policies == {"bash": "keep"}
+    assert CompressorConfig(tool_policies="keep_all").tool_policies == {"*": "keep"}
+
+
+@pytest.mark.parametrize("policies", [{}, "keep_all", {"read_*": "keep", "bash": "summarize"}])
+def test_a_configuration_is_hashed_and_copied_as_a_value(policies):
+    """Copies of a configuration equal it, have its hash and are read-only too."""
+    config = CompressorConfig(model="gpt-4o", tool_policies=policies, pinned=["Never push."])
+    plain = asdict(config)
+    copies = [
+        *(replace(config), copy.copy(config), copy.deepcopy(config)),
+        pickle.loads(pickle.dumps(config)),
+        *(CompressorConfig(**plain), CompressorConfig.from_mapping(json.loads(json.dumps(plain)))),
+    ]
+    assert {config, *copies} == {config}
+    for each in copies:
+        with pytest.raises(TypeError, match="read-only"):
+            each.tool_policies["*"] = "mask"
 
 
 @pytest.mark.parametrize("make", [CompressorConfig, CompressorContext])
@@ -99,11 +134,18 @@ def test_no_key_is_in_a_configurations_text():
     assert "sk-secret" not in repr(CompressorContext(**keys))
 
 
-def test_no_password_is_in_the_refusal_of_a_store():
+@pytest.mark.parametrize("make", [CompressorConfig, CompressorContext])
+def test_no_password_is_in_the_refusal_of_a_store(make):
     """The error of a refused `store_url` has no password."""
     with pytest.raises(ConfigError, match=r"^store_url: a store of the kind 'mysql'") as refused:
-        CompressorContext(store_url="mysql://ada:sk-secret@host/ledger")
+        make(store_url="mysql://ada:sk-secret@host/ledger")
     assert "sk-secret" not in str(refused.value)
+
+
+def test_a_path_of_a_store_becomes_text():
+    """A configuration has a store's path as text, which JSON takes."""
+    path: Any = Path("work") / "a.db"
+    assert CompressorConfig(store_url=path).store_url == str(path)
 
 
 def test_a_reserve_that_leaves_nothing_of_the_window_is_refused():
@@ -138,6 +180,12 @@ REFUSED = [
         (ConfigError, rf"^{name}=.{{1,5}}: expected a name", {name: wrong})
         for name in ("session_id", "parent_session_id")
         for wrong in ("", 5)
+    ],
+    # SQLite and PostgreSQL hold no such name, so memory refuses it too.
+    *[
+        (ConfigError, rf"^{name}=.{{1,61}}: expected a name of", {name: wrong})
+        for name in ("session_id", "parent_session_id")
+        for wrong in ("nul\0", "\udc80", "x" * 5_000)
     ],
 ]
 PARTS = ("store", "on_event", "before_compression", "tokens")

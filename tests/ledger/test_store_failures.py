@@ -22,6 +22,7 @@ from praison_compressor import (
     LedgerConflict,
     LedgerCorrupt,
     LedgerError,
+    MemoryStore,
     StoreUnavailable,
 )
 from praison_compressor.ledger.sql import open_store
@@ -63,11 +64,12 @@ def test_a_torn_file_is_damaged(tmp_path):
 
 
 def test_a_name_that_no_database_can_hold_is_refused(tmp_path):
-    """An empty or invalid id is the caller's error on every database."""
-    store: Any = open_store(tmp_path / "ledger.db")
-    for name in ("", "nul\0", "\udc80", "x" * 5_000, 3, b"s"):
-        with pytest.raises(ConfigError, match="cannot name a session"):
-            store.open(NAMESPACE, name)
+    """An empty or invalid id is the caller's error on every store, with a short quote."""
+    stores: list[Any] = [open_store(tmp_path / "ledger.db"), MemoryStore()]
+    for store in stores:
+        for name in ("", "nul\0", "\udc80", "x" * 5_000, 3, b"s"):
+            with pytest.raises(ConfigError, match=r"^session_id=.{1,61}: expected a name of 1 to"):
+                store.open(NAMESPACE, name)
 
 
 # ---------------------------------------------------------------- locked, lost

@@ -7,7 +7,6 @@ entries. Words of a conversation are in the binary columns and in the full-text 
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from sqlalchemy import (
@@ -27,7 +26,6 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from ...errors import ConfigError
 from ..segments import GENESIS, Session
 
 LAYOUT = b"8"
@@ -190,23 +188,3 @@ def make_tables(connection: Connection) -> None:
     metadata.create_all(connection)
     for statement in _INDEX_STATEMENTS[connection.dialect.name]:
         connection.exec_driver_sql(statement)
-
-
-# ---------------------------------------------------------------- names
-_LONGEST_NAME = 1_000  # bytes; PostgreSQL indexes no key above 2,700
-_STORABLE = re.compile("[^\0\ud800-\udfff]+")
-
-
-def check_names(*names: str | None) -> None:
-    """Check names of sessions or namespaces; None is no name.
-
-    Raises:
-        ConfigError: a name is empty, too long, or no text that a database can hold.
-    """
-    for name in names:
-        is_text = name is None or (isinstance(name, str) and _STORABLE.fullmatch(name))
-        if not is_text or len((name or "").encode()) > _LONGEST_NAME:
-            raise ConfigError(
-                f"{name!r:.60} cannot name a session or namespace; expected text in UTF-8 of 1 to "
-                f"{_LONGEST_NAME:,} bytes, without NUL"
-            )

@@ -14,13 +14,12 @@ from ...errors import LedgerCorrupt
 from ...messages import Message, to_plain
 from ...messages.secrets import Redactor
 from ..segments import Segment, Session, Skeleton, skeleton_messages
-from ..stores import Forgotten
+from ..stores import Forgotten, check_names
 from . import commits, maintenance, queries
 from .archive import Codec, SqlArchive, codec_of
 from .database import Database, Url
 from .index import SearchSizes
 from .maintenance import Fault
-from .schema import check_names
 from .search import search
 
 _MOST_SNAPSHOTS = 256
