@@ -36,20 +36,18 @@ class InvalidMessages(CompressorError, ValueError):
 class BudgetTooSmall(CompressorError):
     """What cannot be dropped needs more tokens than there are.
 
-    `needed` and `budget` are tokens; `culprit` names the largest message that must stay.
+    `needed` and `budget` are tokens of the whole request: `budget` is the window, or the size that
+    the call asked for. `culprit` names the largest message that must stay.
     """
 
     def __init__(
-        self, needed: int, budget: int, what: str = "head and newest turn", culprit: str = ""
+        self, needed: int, budget: int, what: str, remedy: str, *, culprit: str = ""
     ) -> None:
         self.needed = needed
         self.budget = budget
         self.culprit = culprit
         largest = f" (the largest is {culprit})" if culprit else ""
-        super().__init__(
-            f"{what} need {needed} tokens{largest}, the budget is {budget}; use a model with a "
-            "larger window, raise context_window or target_tokens, or lower output_reserve"
-        )
+        super().__init__(f"{what} need {needed} tokens{largest}, the budget is {budget}; {remedy}")
 
 
 class HostMoved(CompressorError):

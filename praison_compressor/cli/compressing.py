@@ -15,7 +15,7 @@ from ..config import CompressorConfig
 from ..events import Event
 from ..ledger.memory_store import MemoryStore
 from ..messages import Message, text_of, tool_calls_of
-from ..messages.display import one_line, pluralize, truncate_line
+from ..messages.display import format_dollars, one_line, pluralize, truncate_line
 from ..view.frame import is_framed, unframe
 from .parameters import (
     AS_JSON,
@@ -31,7 +31,6 @@ from .terminal import (
     Block,
     Table,
     check_writable,
-    format_dollars,
     mute_log,
     options_as_flags,
     print_answer,

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..messages import Message
-from ..messages.display import truncate_line
+from ..messages.display import format_dollars, truncate_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import prices_of
 from ..view.frame import is_framed, unframe
 from .compressing import message_line
 from .parameters import AS_JSON, command
-from .terminal import Block, Line, Table, format_dollars, print_answer, with_title
+from .terminal import Block, Line, Table, print_answer, with_title
 
 if TYPE_CHECKING:
     from .demo_agent import RecordedRequest, TurnOutcome

@@ -20,7 +20,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..ledger.memory_store import MemoryStore
-from ..messages.display import clean, pluralize, utc_time
+from ..messages.display import clean, format_dollars, pluralize, utc_time
 from .compressing import summary_of
 from .parameters import (
     AS_JSON,
@@ -37,7 +37,6 @@ from .report_data import ReportData, data_of_session, data_of_transcript
 from .store_commands import tree_rows
 from .terminal import (
     Unusable,
-    format_dollars,
     load_transcript,
     mute_log,
     print_answer,

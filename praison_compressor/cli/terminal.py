@@ -110,15 +110,6 @@ def undone_note(count: int) -> str:
     return f", {count:,} undone" if count else ""
 
 
-def format_dollars(value: float | None) -> str:
-    """Return an amount of dollars as a person reads it."""
-    if value is None:
-        return "-"
-    if 0 < value < 0.0001:
-        return "< $0.0001"
-    return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
-
-
 def _to_json(value: Any) -> Any:
     is_value = is_dataclass(value) and not isinstance(value, type)
     return asdict(value) if is_value else str(value)

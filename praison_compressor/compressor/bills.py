@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 from ..ledger.segments import Usage
-from ..messages.display import pluralize
+from ..messages.display import format_dollars, pluralize
 from ..tokens.models import prices_of
 
 
@@ -142,7 +142,7 @@ def _add_known(left: Any, right: Any) -> Any:
 
 
 def _dollars(cost: float | None) -> str:
-    return "" if cost is None else f", ${cost:.4f}"
+    return "" if cost is None else f", {format_dollars(cost)}"
 
 
 def short_count(tokens: int) -> str:

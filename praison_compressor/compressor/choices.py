@@ -22,17 +22,24 @@ from .request import Choice, Request
 
 
 def resolve_choices(request: Request, view: View, references: Mapping[str, int]) -> Request:
-    """Return the request with its choices as indices in the caller's list."""
+    """Return the request with its choices as indices in the caller's list.
+
+    Raises:
+        ConfigError: no such message, or the range ends before its first message.
+    """
 
     def resolve(option: str, choice: Choice) -> int:
         return _find_origin(view, references, option, choice)
 
-    return replace(
-        request,
-        keep=tuple(resolve("keep", choice) for choice in request.keep),
-        since=None if request.since is None else resolve("since", request.since),
-        until=None if request.until is None else resolve("until", request.until),
-    )
+    since = None if request.since is None else resolve("since", request.since)
+    until = None if request.until is None else resolve("until", request.until)
+    if since is not None and until is not None and since > until:
+        raise ConfigError(
+            f"since={short_repr(request.since)}: is behind until={short_repr(request.until)}; "
+            "expected a message before it"
+        )
+    keep = tuple(resolve("keep", choice) for choice in request.keep)
+    return replace(request, keep=keep, since=since, until=until)
 
 
 def requested_references(request: Request, resolved: Request, view: View) -> dict[str, int]:

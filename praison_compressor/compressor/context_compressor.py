@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 import functools
 import logging
+import sys
 import time
 import uuid
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..config import CompressorConfig, whole_number
+from ..config import CompressorConfig
 from ..errors import CompressorError
 from ..events import Hook, Listener
 from ..ledger.segments import Segment
@@ -33,8 +34,18 @@ from .session_state import Billing, SessionStates
 from .stored_sessions import StoredSessions, default_store
 from .telemetry import Telemetry, emit
 
-if TYPE_CHECKING:
+# `typing.get_type_hints` evaluates the annotations, so the name exists at run time too.
+if sys.version_info >= (3, 11):
+    from typing import Unpack
+elif TYPE_CHECKING:
     from typing_extensions import Unpack
+else:
+
+    class Unpack:
+        """Evaluate to `Options` itself: Python 3.10 has no `typing.Unpack`."""
+
+        def __class_getitem__(cls, options: Any) -> Any:
+            return options
 
 
 logger = logging.getLogger(__name__)
@@ -253,13 +264,11 @@ class ContextCompressor:
             LedgerError: the store cannot be read.
         """
         messages = self._stored.transcript(session_id)
-        request = self._requests.read_only(messages, session_id)
+        request = self._requests.read_resume(messages, session_id, token_budget)
         wanted = request.budget.trigger if token_budget is None else token_budget
-        if self.tokens.messages(messages) <= whole_number("token_budget", wanted):
+        if self.tokens.messages(messages) <= wanted:
             return self._pipeline.verbatim_result(request)
-        return self.compress_sync(
-            messages, session_id=session_id, target_tokens=token_budget, extends=False
-        )
+        return self._pipeline.compress_sync(request)
 
     def save(self, messages: Sequence[Any], *, session_id: str | None = None) -> bool:
         """Record the transcript for `resume` and `verbatim`; compress nothing.
@@ -275,11 +284,14 @@ class ContextCompressor:
 
     def recall_tools(
         self, session_id: str | None = None, *, turn_tokens: int | None = TURN_TOKENS
-    ) -> list[Callable[..., str]]:
+    ) -> tuple[Callable[..., str], ...]:
         """Return two tools by which an agent searches and reads the archive.
 
         Summaries name the tools with `recall=True` in the configuration. All answers of one pair
         take at most `turn_tokens` (None: no bound): make a new pair for each turn.
+
+        Raises:
+            ConfigError: `session_id` or `turn_tokens` cannot work.
         """
         return self._stored.recall_tools(session_id, turn_tokens)
 

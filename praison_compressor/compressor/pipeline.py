@@ -164,7 +164,7 @@ class Pipeline:
             result = self.billing.charge_result(session, result)
         if not (result.segments or result.masked or request.config.recall):
             return result
-        return replace(result, recall_tools=tuple(self.stored.recall_tools(session.id)))
+        return replace(result, recall_tools=self.stored.recall_tools(session.id))
 
     # -------------------------------------------------------------- look and decide
 

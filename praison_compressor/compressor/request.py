@@ -205,7 +205,8 @@ class RequestReader:
         beside = self.tokens.messages([]) + (pinned.tokens if pinned else 0)
         target = options.get("target_tokens")
         if target is not None:
-            return Budget.exactly(config, whole_number("target_tokens", target) - beside)
+            exact = Budget.exactly(config, whole_number("target_tokens", target, 1), beside)
+            return replace(exact, beside="pinned texts" if pinned else "")
         window = model_limits(config.model, config.context_window).window
         overhead = whole_number("overhead_tokens", options.get("overhead_tokens", 0), 0)
         return Budget.of(config, window, overhead + beside)
@@ -213,6 +214,17 @@ class RequestReader:
     def read_only(self, messages: Sequence[Any], session_id: str | None) -> Request:
         """Return a request with messages of a session; it records nothing."""
         return self.read(messages, {"session_id": session_id}, Mode.READ_ONLY)
+
+    def read_resume(
+        self, messages: Sequence[Any], session_id: str | None, token_budget: int | None
+    ) -> Request:
+        """Return a request with a session's messages, bounded by `token_budget` if given."""
+        options: Options = {"session_id": session_id}
+        if token_budget is None:
+            return self.read(messages, options, Mode.READ_ONLY)
+        options["target_tokens"] = whole_number("token_budget", token_budget, 1)
+        request = self.read(messages, options, Mode.READ_ONLY)
+        return replace(request, budget=replace(request.budget, bound="token_budget"))
 
     def key(self, session_id: str | None) -> SessionKey:
         """Return namespace and session that a call names."""

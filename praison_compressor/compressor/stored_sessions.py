@@ -90,9 +90,9 @@ class StoredSessions:
 
     def recall_tools(
         self, session_id: str | None, turn_tokens: int | None = TURN_TOKENS
-    ) -> list[Callable[..., str]]:
+    ) -> tuple[Callable[..., str], ...]:
         """Return the two tools that search and read a session's archive."""
-        most = None if turn_tokens is None else whole_number("turn_tokens", turn_tokens)
+        most = None if turn_tokens is None else whole_number("turn_tokens", turn_tokens, 0)
         count = self.requests.tokens.text
         return recall_tools(lambda: self.store, self.opener(session_id), count, turn_tokens=most)
 

@@ -107,6 +107,15 @@ def pluralize(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
+def format_dollars(value: float | None) -> str:
+    """Return US dollars as a person reads them; "-" for None."""
+    if value is None:
+        return "-"
+    if 0 < value < 0.0001:
+        return "< $0.0001"
+    return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
+
+
 def utc_time(seconds: float) -> str:
     """Return a time in UTC, or "" if invalid."""
     try:

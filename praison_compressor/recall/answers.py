@@ -206,7 +206,7 @@ def recall_tools(
     *,
     turn: Callable[[], Hashable] | None = None,
     turn_tokens: int | None = TURN_TOKENS,
-) -> list[Callable[..., str]]:
+) -> tuple[Callable[..., str], ...]:
     """Return the two functions to give to an agent as tools.
 
     The tools ignore unknown arguments, and return a store's error as their answer. `turn` and
@@ -227,7 +227,7 @@ def recall_tools(
         room = _room_for(tokens, 0)
         return _answer_or_error(lambda: recall.read(named, room, sought))
 
-    tools: list[Callable[..., str]] = [search_conversation_archive, read_conversation_archive]
+    tools: tuple[Callable[..., str], ...] = (search_conversation_archive, read_conversation_archive)
     for tool, schema in zip(tools, SCHEMAS, strict=True):
         tool.__doc__ = _docstring_of(schema["function"])
     return tools

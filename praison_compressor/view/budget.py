@@ -12,7 +12,8 @@ from typing import NamedTuple
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall
 from ..ledger.segments import Segment
-from .view import Run, View
+from ..messages.display import format_dollars
+from .view import Run, View, largest_fixed
 
 LEAST_QUOTES = 3_000
 """Least tokens of quotes, but no more than an eighth of the target. A session's files and wishes do
@@ -47,8 +48,14 @@ CROWDED_TARGET = 0.3
 """Share of the room between the fixed messages and a raised trigger that a compression fills. Later
 turns fill the rest."""
 
+BESIDE_VIEW = "the reserve for the answer, tool schemas and pinned texts"
+"""Parts of a window beside the view, as errors name them."""
+
 FORCED_SHARE = 0.6
 """A compression forced below the trigger leaves this share of the view."""
+
+WINDOW_REMEDY = "use a model with a larger window, raise context_window or lower output_reserve"
+"""What helps where the window is too small."""
 
 
 def usual_reserve(window: int) -> int:
@@ -100,6 +107,12 @@ class Budget:
     """Prices and pace that decide whether a plan pays. None: unknown; masks by `MASK_WORTH`."""
     tiny_tail_share: float | None = None
     """The tail's share of an exact size where head and newest step leave little room."""
+    bound: str = "context_window"
+    """The option that bounds the view, as errors name it."""
+    beside: str = ""
+    """What `bound` holds beside the view, as errors name it."""
+    beside_tokens: int = 0
+    """Tokens of it: `limit` is without them."""
     mask_reach: float = 0.5
     """Masks alone suffice up to this share of the way from target to trigger. Above it, masks would
     break the prefix cache repeatedly (tests/benchmarks/economy.py)."""
@@ -116,24 +129,34 @@ class Budget:
             reserve = usual_reserve(window)
         usable = window - reserve - overhead
         if usable <= 0:
-            raise BudgetTooSmall(
-                reserve + overhead, window, "output_reserve, tool schemas and pinned texts"
-            )
+            raise BudgetTooSmall(reserve + overhead, window, BESIDE_VIEW, WINDOW_REMEDY)
         floor = min(config.token_floor, usable)
         trigger = max(int(usable * config.trigger_ratio), floor)
         target = int(trigger * config.target_ratio)
         # The overhead varies and is left out: a result sent whole must stay whole.
         room = window - reserve
         large = max(int(room * LARGE_SHARE), min(floor, room // 2))
-        return replace(cls._with_target(config, usable, trigger, target), most_result_tokens=large)
+        return replace(
+            cls._with_target(config, usable, trigger, target),
+            most_result_tokens=large,
+            beside=BESIDE_VIEW,
+            beside_tokens=reserve + overhead,
+        )
 
     @classmethod
-    def exactly(cls, config: CompressorConfig, target: int) -> Budget:
-        """Return the budget of a view of at most `target` tokens.
+    def exactly(cls, config: CompressorConfig, size: int, beside: int = 0) -> Budget:
+        """Return the budget of a requested size, in tokens.
 
-        A reader without recall gets more quotes and less tail.
+        `beside` are those of `size` that the view does not get. A reader without recall gets more
+        quotes and less tail.
         """
-        budget = replace(cls._with_target(config, target, target, target), is_exact=True)
+        target = size - beside
+        budget = replace(
+            cls._with_target(config, target, target, target),
+            is_exact=True,
+            bound="target_tokens",
+            beside_tokens=beside,
+        )
         if config.recall:
             return replace(budget, tiny_tail_share=TAIL_SHARE)
         return replace(
@@ -178,6 +201,19 @@ class Budget:
         if self.prose_tokens is not None:
             return self.prose_tokens
         return min(8_000, max(750, source_tokens // 20))
+
+    def too_small(self, view: View, needed: int) -> BudgetTooSmall:
+        """Return the error for a view of at least `needed` tokens."""
+        kept = "kept messages, " if view.chosen else ""
+        beside = f", beside {self.beside}," if self.beside else ""
+        remedy = f"raise {self.bound}" if self.is_exact else WINDOW_REMEDY
+        return BudgetTooSmall(
+            needed + self.beside_tokens,
+            self.limit + self.beside_tokens,
+            f"head, {kept}newest turn and a short summary{beside}",
+            f"keep fewer messages, or {remedy}" if kept else remedy,
+            culprit=largest_fixed(view),
+        )
 
     # ---------------------------------------------------------- the marks of one view
 
@@ -380,11 +416,8 @@ class Balance:
 
     def __str__(self) -> str:
         now = "saves" if self.cost < 0 else "costs"
-        cost, saving = (
-            f"{amount:.6f}" if 0 < amount < 0.001 else f"{amount:.3f}"
-            for amount in (abs(self.cost), self.saving)
-        )
-        return f"compressing now {now} {cost} $, saves {saving} $ a request"
+        cost, saving = map(format_dollars, (abs(self.cost), self.saving))
+        return f"compressing now {now} {cost}, saves {saving} a request"
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from .budget import (
 )
 from .renderer import ResultRenderer
 from .splits import SummaryPlanner, choose_cut, reject_small_gain
-from .view import View, largest_fixed
+from .view import View
 
 TINY_ROOM = 500
 """If an exact size (`Budget.exactly`) leaves fewer free tokens than this, the head keeps no answer
@@ -48,7 +48,7 @@ def plan(view: View, budget: Budget, renderer: ResultRenderer) -> Plan | None:
     """
     excerpts = renderer.measure_excerpts(view, budget)
     view = view.with_segments(excerpts.values())
-    budget = _adjust_marks(view, budget)
+    budget = _adjust_marks(view, budget, renderer)
     chosen = None
     if view.size() > budget.trigger:
         masking = _mask_plan(view, budget, renderer.measure_masks(view, budget))
@@ -56,6 +56,14 @@ def plan(view: View, budget: Budget, renderer: ResultRenderer) -> Plan | None:
     if chosen is None and excerpts:
         chosen = Plan(len(view.tokens), view.size())
     return chosen and replace(chosen, excerpts=tuple(excerpts))
+
+
+def _least_size(view: View, budget: Budget, renderer: ResultRenderer) -> int:
+    """Return the tokens of the smallest view with summaries."""
+    if budget.tiny_tail_share is not None:
+        view = view.without_first_step()
+    least = replace(view.without_earlier_thinking(), kept_out=frozenset())
+    return SummaryPlanner(least, budget, renderer).least_size()
 
 
 def _summary_plan(view: View, budget: Budget, renderer: ResultRenderer) -> Plan | None:
@@ -91,7 +99,7 @@ def plan_range(view: View, budget: Budget, renderer: ResultRenderer) -> Plan | N
     return reject_small_gain(range_plan, view.size(), budget)
 
 
-def _adjust_marks(view: View, budget: Budget) -> Budget:
+def _adjust_marks(view: View, budget: Budget, renderer: ResultRenderer) -> Budget:
     """Return the budget with the marks of this view.
 
     Raises:
@@ -99,7 +107,8 @@ def _adjust_marks(view: View, budget: Budget) -> Budget:
     """
     fixed = view.fixed_tokens()
     if fixed > budget.limit:
-        raise BudgetTooSmall(fixed, budget.limit, culprit=largest_fixed(view))
+        # With the least summary from the start: a budget of `needed` tokens then suffices.
+        raise budget.too_small(view, _least_size(view, budget, renderer))
     budget = _adjust_trigger(view, budget.raise_marks(fixed))
     budget = budget.force_below(view.size()) if budget.is_forced else budget
     target = min(budget.limit, max(budget.target, fixed + SMALLEST_SUMMARY))

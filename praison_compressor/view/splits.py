@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from ..concurrency import computed_once
 from ..config import CompressorConfig
-from ..errors import BudgetTooSmall
 from .budget import (
     ALL,
     FOLD_LARGE,
@@ -29,7 +28,7 @@ from .budget import (
     size_without,
 )
 from .renderer import ResultRenderer
-from .view import Run, View, largest_fixed
+from .view import Run, View
 
 # -------------------------------------------------------------- the tail
 
@@ -135,7 +134,12 @@ class SummaryPlanner:
         if nearest.fits(limit):
             return nearest._replace(goal=limit)
         needed = nearest.size if nearest.runs else self.view.size()
-        raise BudgetTooSmall(needed, limit, culprit=largest_fixed(self.view))
+        raise self.budget.too_small(self.view, needed)
+
+    def least_size(self) -> int:
+        """Return the tokens of the smallest view with summaries."""
+        last = self.view.starts[-1] if self.view.starts else len(self.view.tokens)
+        return self._split_at(last, ALL, 0).size
 
     def _mildest_split(self, goal: int) -> Split:
         """Return the mildest split with a full tail, else the longest tail.

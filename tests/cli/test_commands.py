@@ -96,6 +96,7 @@ def test_any_option_of_the_configuration_is_set(file, run):
         (("--set", "context_window=-1"), "--window=-1: expected"),
         (("--keep", "s1.400"), "--keep='s1.400': no message"),
         (("--since", "900"), "--since=900: the transcript has 121 messages"),
+        (("--since", "90", "--until", "9"), "--since=90: is behind --until=9"),
     ],
 )
 def test_a_wrong_option_is_named(given, said, file, run):
@@ -108,8 +109,12 @@ def test_a_wrong_option_is_named(given, said, file, run):
 def test_a_remedy_names_options_of_the_command_line(file, run):
     """The remedy of BudgetTooSmall names command-line flags, not options of the library."""
     small = run("compress", file, "--target", 50).err
-    assert "raise --window or --target, or lower --set output_reserve" in small
+    assert "the budget is 50; raise --target" in small
+    small += run("compress", file, "--window", 200).err
+    assert "the budget is 200; use a model with a larger window, raise --window or lower" in small
+    assert "or lower --set output_reserve" in small
     assert "context_window" not in small
+    assert "target_tokens" not in small
     seen = run("inspect", file, "--window", "8k").out
     assert "the newest that fit (--keep-tokens=20_000)" in seen
     assert "(--set head_tokens=" in seen
@@ -303,7 +308,7 @@ def test_inspect_counts_a_summary_and_a_cut_output(file, run):
 
 def test_inspect_shows_what_compressing_now_costs(file, run):
     """`inspect` prices a compression if the model's prices are listed."""
-    sums = r"compressing now (costs|saves) [\d.]+ \$, saves [\d.]+ \$ a request\n"
+    sums = r"compressing now (costs|saves) \$[\d.]+, saves \$[\d.]+ a request\n"
     for model, is_shown in (("claude-sonnet-4-5", True), ("unlisted-1", False)):
         out = run("inspect", file, "--window", "8k", "--model", model, "--force").out
         assert bool(re.search(sums, out)) == is_shown

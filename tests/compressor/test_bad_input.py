@@ -165,7 +165,11 @@ class NotAsync:
 
 REFUSED = [
     (InvalidMessages, r"messages\[1\]", {"messages": [{"role": "user", "content": "x"}, 3]}),
-    (BudgetTooSmall, "raise context_window", {"target_tokens": 20}),
+    (BudgetTooSmall, "the budget is 20; raise target_tokens$", {"target_tokens": 20}),
+    *[
+        (ConfigError, f"^target_tokens={n}: expected a whole number from 1", {"target_tokens": n})
+        for n in (0, -5)
+    ],
     (ConfigError, "^no option of a call 'forced' .did you mean 'force'", {"forced": True}),
     (ConfigError, "^force='no': expected True or False", {"force": "no"}),
     (
@@ -218,7 +222,9 @@ def test_a_view_that_is_no_list_is_refused():
         *(("read", {"reference": 5}), ("read", {"tokens": "x"})),
         *(
             ("recall_tools", {"turn_tokens": "x"}),
+            ("recall_tools", {"turn_tokens": -1}),
             ("resume", {"session_id": "s", "token_budget": ""}),
+            ("resume", {"session_id": "s", "token_budget": 0}),
         ),
         *((method, {"session_id": wrong}) for method in NAMED for wrong in ("", 5)),
         *(("save", {"messages": session(2), "session_id": wrong}) for wrong in ("", 5)),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import ContextCompressor, MemoryStore, StoreUnavailable, open_store
+from praison_compressor import Balance, ContextCompressor, MemoryStore, StoreUnavailable, open_store
 from praison_compressor.compressor.bills import (
     Bill,
     RequestUsage,
@@ -15,6 +15,7 @@ from praison_compressor.compressor.bills import (
     uncompressed_usage,
 )
 from praison_compressor.ledger import Session
+from praison_compressor.messages.display import format_dollars
 from tests.helpers import compressing
 from tests.helpers.compressing import PAID, SMALL, paid
 from tests.helpers.transcripts import session
@@ -208,6 +209,17 @@ def test_a_forked_child_does_not_write_its_parents_bill(tmp_path):
     os.waitpid(child, 0)
     ours.close()
     assert compressor(open_store(path)).bill("s").requests == 39
+
+
+def test_an_amount_is_the_same_text_everywhere():
+    """A bill, a balance and the command line print dollars alike."""
+    amounts = {0.0: "$0.0000", 0.00004: "< $0.0001", 0.0213: "$0.0213", 1_234.5: "$1,234.50"}
+    for dollars, text in amounts.items():
+        assert format_dollars(dollars) == text
+        assert f", {text}\n" in str(Bill(cost=dollars, without_cost=0.0))
+        assert str(Balance(dollars, dollars, None)) == (
+            f"compressing now costs {text}, saves {text} a request"
+        )
 
 
 def test_a_forgotten_session_has_no_bill(sql_store):

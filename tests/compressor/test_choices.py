@@ -277,3 +277,15 @@ def test_a_place_that_does_not_exist_is_refused(wrong):
     for call in (ours_of().compress_sync, ours_of().preview):
         with pytest.raises(ConfigError, match=f"^{name}="):
             call(LONG, session_id="s", **wrong)
+
+
+def test_a_range_that_ends_before_it_begins_is_refused():
+    """A range whose end is before its beginning is an error, an empty range is not."""
+    ours = ours_of()
+    ours.preview(LONG, session_id="s", force=True)
+    for since, until in ((100, 50), (1, 0), ("s1.61", "s1.9")):
+        for call in (ours.preview, ours.compress_sync):
+            with pytest.raises(ConfigError, match=f"^since={since!r}: is behind until={until!r};"):
+                call(LONG, session_id="s", since=since, until=until)
+    for empty in ({"until": 0}, {"since": 7, "until": 7}):
+        assert not ours_of().preview(LONG, session_id="s", **empty).would_compress

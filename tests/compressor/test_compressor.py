@@ -188,6 +188,45 @@ class Breakable(MemoryStore):
         return super().open(*names, **options)
 
 
+BOUNDS = [
+    ({"target_tokens": 300}, 300, "; raise target_tokens$"),
+    (
+        {"target_tokens": 300, "keep": (5, 6, 7)},
+        300,
+        "head, kept messages, newest .*; keep fewer messages, or raise target_tokens$",
+    ),
+    ({"target_tokens": 300, "pinned": ["word " * 400]}, 300, "summary, beside pinned texts, need"),
+    (
+        {"overhead_tokens": 4_400},
+        6_000,
+        "beside the reserve for the answer, tool .*, raise context_window or lower output_reserve$",
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "size", "said"), BOUNDS)
+def test_a_budget_that_is_too_small_is_named_with_what_helps(options, size, said):
+    """The error has the call's own number, what overflows, and the option that helps."""
+    ours = ContextCompressor(SMALL)
+    with pytest.raises(BudgetTooSmall, match=said) as caught:
+        ours.compress_sync(session(40), **options)
+    assert (caught.value.budget, f"the budget is {size};" in str(caught.value)) == (size, True)
+    bound = "target_tokens" if "target_tokens" in options else "context_window"
+    assert ("context_window" in str(caught.value)) == (bound == "context_window")
+
+
+@pytest.mark.parametrize("options", [options for options, *_ in BOUNDS[:3]])
+@pytest.mark.parametrize("target", [1, 20, 300])
+def test_the_tokens_that_an_error_asks_for_are_enough(options, target):
+    """A call with the tokens that the error names fits."""
+    ours = ContextCompressor(SMALL)
+    with pytest.raises(BudgetTooSmall) as caught:
+        ours.compress_sync(session(40), **{**options, "target_tokens": target})
+    needed = caught.value.needed
+    result = ours.compress_sync(session(40), **{**options, "target_tokens": needed})
+    assert result.tokens_after <= needed
+
+
 def test_a_window_that_takes_nothing_is_survived_inside_a_turn():
     """The best view shortens a message larger than the window, and marks the cut."""
     messages = [*session(4), {"role": "user", "content": "x y z " * 40_000}]

@@ -25,11 +25,9 @@ def priced(model: str, **options: Any) -> ContextCompressor:
 def test_the_sum_is_one_line():
     """A balance says what a compression costs now and saves at each later request."""
     assert str(Balance(0.0214, 0.0042, None)) == (
-        "compressing now costs 0.021 $, saves 0.004 $ a request"
+        "compressing now costs $0.0214, saves $0.0042 a request"
     )
-    assert (
-        str(Balance(-0.3, 4.2e-4, 3)) == "compressing now saves 0.300 $, saves 0.000420 $ a request"
-    )
+    assert str(Balance(-0.3, 4.2e-4, 3)) == "compressing now saves $0.3000, saves $0.0004 a request"
 
 
 def test_a_compression_costs_its_summary_and_what_is_read_again():

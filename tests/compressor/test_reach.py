@@ -55,6 +55,7 @@ def test_recall_tools_come_when_configured_or_compressed(ours):
     """Tools come with the first result, or the first compressed one without `recall=True`."""
     result = ours.compress_sync(session(2), session_id="short")
     assert [len(result.recall_tools), len(result.recall_schemas)] == [2, 2]
+    assert [type(result.recall_tools), type(ours.recall_tools())] == [tuple, tuple]
     assert "Nothing of this conversation" in result.recall_tools[0]("END-1-1")
     result.recall_schemas[0]["function"].clear()
     assert result.recall_schemas[0]["function"]["name"] == "search_conversation_archive"

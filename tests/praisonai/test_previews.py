@@ -128,7 +128,7 @@ def test_a_preview_has_the_sum_where_prices_are_known(host, auxiliary_model):
     host.route("gpt-4o", SummaryModel(r"L-\d+"))
     host.set_window(128_000, "gpt-4o")
     made = talked(host, auxiliary_model=auxiliary_model)
-    sums = r"compressing now (costs|saves) [\d.]+ \$, saves [\d.]+ \$ a request"
+    sums = r"compressing now (costs|saves) \$[\d.]+, saves \$[\d.]+ a request"
     assert re.search(sums, made.chat("/compact preview"))
 
 

@@ -3,12 +3,14 @@
 import ast
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
@@ -59,6 +61,20 @@ def test_every_public_thing_exists_and_has_a_docstring(things):
     """Every public name has a docstring."""
     assert set(praison_compressor.__all__) >= PUBLIC
     assert [thing for thing in things if not isinstance(thing, str) and not thing.__doc__] == []
+
+
+def test_every_annotation_can_be_read_at_run_time(things):
+    """`typing.get_type_hints` evaluates each public method, for tools that read signatures."""
+    methods = [
+        method
+        for thing in things
+        if isinstance(thing, type)
+        for name, method in vars(thing).items()
+        if inspect.isfunction(method) and not name.startswith("_")
+    ]
+    assert praison_compressor.ContextCompressor.compress in methods
+    for method in methods:
+        get_type_hints(method)
 
 
 def test_every_error_is_a_compressor_error(things):

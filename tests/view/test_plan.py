@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, Segment
 from praison_compressor.messages import Message, digest, read_transcript, split_steps
-from praison_compressor.view.budget import Budget
+from praison_compressor.view.budget import SMALLEST_SUMMARY, Budget
 from praison_compressor.view.view import View
 from tests.helpers.sketches import budget, laid, planned
 from tests.helpers.transcripts import session, step, transcripts
@@ -149,10 +149,12 @@ def test_a_plan_begins_one_token_above_the_trigger():
 
 
 def test_messages_that_cannot_be_dropped_are_counted_whole():
-    """An error counts system, task, newest user message and newest step: 10 + 20 + 30 + 40."""
-    with pytest.raises(BudgetTooSmall) as caught:
-        planned(laid(MIDDLE), budget(99, 99, 99))
-    assert (caught.value.needed, caught.value.budget) == (100, 99)
+    """An error counts system, task, newest user message, newest step and the least summary."""
+    least = 10 + 20 + 30 + 40 + SMALLEST_SUMMARY
+    for room in (5, 99, 100, least - 1):
+        with pytest.raises(BudgetTooSmall) as caught:
+            planned(laid(MIDDLE), budget(room, room, room))
+        assert (caught.value.needed, caught.value.budget) == (least, room)
 
 
 def test_a_limit_without_room_for_a_summary_is_an_error():
