@@ -148,11 +148,13 @@ async def asend(trip: RoundTrip, call_host: Callable[..., Any]) -> Any:
 
 
 class _Stream:
-    """A stream whose pieces are read before the host gets them."""
+    """A stream whose pieces are read before the host gets them.
 
-    def __init__(self, stream: Any, trip: RoundTrip) -> None:
+    Its classes define the methods that Python looks up in a class, not by `__getattr__`.
+    """
+
+    def __init__(self, stream: Any) -> None:
         self._stream = stream
-        self._trip = trip
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -161,19 +163,55 @@ class _Stream:
 class _SyncStream(_Stream):
     NEXT = "__next__"
 
+    def __init__(self, stream: Any, trip: RoundTrip) -> None:
+        super().__init__(stream)
+        self._pieces = _read_pieces(stream, trip)
+
     def __iter__(self) -> Iterator[Any]:
-        yield from filter(self._trip.read_piece, self._stream)
-        run(self._trip.take_end(self._stream))
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._pieces)
+
+    def __enter__(self) -> _SyncStream:
+        self._stream.__enter__()
+        return self
+
+    def __exit__(self, *raised: Any) -> Any:
+        return self._stream.__exit__(*raised)
 
 
 class _AsyncStream(_Stream):
     NEXT = "__anext__"
 
-    async def __aiter__(self) -> AsyncIterator[Any]:
-        async for piece in self._stream:
-            if self._trip.read_piece(piece):
-                yield piece
-        await self._trip.take_end(self._stream)
+    def __init__(self, stream: Any, trip: RoundTrip) -> None:
+        super().__init__(stream)
+        self._pieces = _aread_pieces(stream, trip)
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self
+
+    async def __anext__(self) -> Any:
+        return await self._pieces.__anext__()
+
+    async def __aenter__(self) -> _AsyncStream:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *raised: Any) -> Any:
+        return await self._stream.__aexit__(*raised)
+
+
+def _read_pieces(stream: Any, trip: RoundTrip) -> Iterator[Any]:
+    yield from filter(trip.read_piece, stream)
+    run(trip.take_end(stream))
+
+
+async def _aread_pieces(stream: Any, trip: RoundTrip) -> AsyncIterator[Any]:
+    async for piece in stream:
+        if trip.read_piece(piece):
+            yield piece
+    await trip.take_end(stream)
 
 
 # ------------------------------------------------------------ the calls of an answer

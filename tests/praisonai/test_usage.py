@@ -109,6 +109,33 @@ def test_a_streams_usage_is_learned(twice, path, mode):
     assert ours == [settings(record.body) for record in twice.requests]
 
 
+@pytest.mark.parametrize("mode", ["chat", "achat"])
+def test_a_stream_of_the_agents_client_is_read_by_hand(host, mode):
+    """A tool reads a stream of its agent's client by `with` and `next`."""
+    made = agent(host, OPENAI, context(host))
+    given = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Go."}]}
+    first: list[str] = []
+
+    def read_first() -> str:
+        """Read the first piece of a stream."""
+        opened = made._openai_client.sync_client.chat.completions.create(**given, stream=True)
+        with opened as stream:
+            first.append(next(stream).choices[0].delta.role)
+        return "read"
+
+    async def aread_first() -> str:
+        """Read the first piece of an async stream."""
+        completions = made._openai_client.async_client.chat.completions
+        async with await completions.create(**given, stream=True) as stream:
+            first.append((await stream.__anext__()).choices[0].delta.role)
+        return "read"
+
+    made.tools = [read_first if mode == "chat" else aread_first]
+    host.answer_with(Worker(lambda asked: 1 if asked.tools else 0, answer="In order."))
+    assert MODES[mode](made, ["Read."]) == ["In order."]
+    assert first == ["assistant"]
+
+
 @pytest.mark.parametrize(
     ("path", "key", "mode"),
     [
