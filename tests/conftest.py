@@ -26,7 +26,7 @@ settings.register_profile(
     "anywhere",
     deadline=None,
     max_examples=60,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("anywhere")
 

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -38,22 +39,28 @@ def summary_of(messages: list[Message], start: int, end: int) -> Segment:
     return Segment("summary", run, rendered, 100, 1_000, "model")
 
 
-@given(transcripts(), st.integers(100, 4_000), st.integers(0, 2_000))
-def test_head_segments_and_tail_rejoined_are_the_messages(messages, target, keep):
-    """Head, segments and tail, rejoined, are the messages, at any budget."""
+@given(transcripts(), st.floats(0, 1), st.integers(0, 2_000))
+def test_an_applied_plan_expands_to_the_messages(messages, share, keep):
+    """Where a plan's summaries are replaced by their runs, the view is the messages."""
     view = view_of(messages)
+    least = view.fixed_tokens() + SMALLEST_SUMMARY
+    assume(view.size() > least)
+    target = least + int(share * (view.size() - least))
     found = None
     with contextlib.suppress(BudgetTooSmall):
         found = planned(view, exactly(target, protect_last_n_tokens=keep))
     assume(found is not None)
-    inside = [index for job in found.jobs for index in range(job.start, job.end)]
-    outside = [index for index in range(len(messages)) if index not in set(inside)]
-    starts = {step.start for step in split_steps(messages)} | {len(messages)}
+    runs = [(job.start, job.end) for job in found.jobs]
+    summaries = [summary_of(messages, start, end) for start, end in runs]
+    replaced = [(s.rendered, messages[a:b]) for s, (a, b) in zip(summaries, runs, strict=True)]
+    shown = view_of(messages, summaries).messages()
+    rejoined = [next((run for text, run in replaced if text == m), [m]) for m in shown]
+    assert list(chain.from_iterable(rejoined)) == messages
+    assert all(text in shown for text, _ in replaced)
+    steps = split_steps(messages)
+    assert {end for run in runs for end in run} <= {step.start for step in steps} | {len(messages)}
     newest = max(i for i, message in enumerate(messages) if message["role"] == "user")
-    assert sorted(inside + outside) == list(range(len(messages)))
-    assert all(job.start in starts and job.end in starts for job in found.jobs)
-    assert newest in outside
-    assert set(split_steps(messages)[-1]) <= set(outside)
+    assert found.summarized.isdisjoint({newest, *steps[-1]})
     assert found.expected <= target
 
 
