@@ -15,7 +15,7 @@ import asyncio
 import contextlib
 import functools
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ..concurrency import run
 from ..errors import BudgetTooSmall, LedgerConflict, LedgerError
@@ -64,8 +64,6 @@ class Pipeline:
     committer: Committer
     background: Background
     billing: Billing
-    _is_without_ledger: bool = field(default=False, init=False)
-    """Whether the last read of the ledger failed."""
 
     # -------------------------------------------------------------- compress
 
@@ -314,7 +312,7 @@ class Pipeline:
             return False
         # Look once in each silence.
         silence = f"{session.tip} {self.billing.last_request(session)}"
-        if not self.sessions.report_once(session.key, "idle", silence):
+        if not self.sessions.begin_silence(session.key, silence):
             return False
         last_turn = self.sessions.state(session.key).last_turn
         messages = request.messages or self.stored.newest_messages(session, last_turn)
@@ -331,16 +329,17 @@ class Pipeline:
 
         The failure `logged` is not logged again.
         """
+        key = self.sessions.stable_key(request.key)
         try:
-            session = self.projector.open(request)
-            self._is_without_ledger = False
-            return self._best(request, session)
+            result = self._best(request, self.projector.open(request))
+            self.sessions.record_ledger(key, is_readable=True)
+            return result
         except LedgerError as error:
             # Log once until the ledger can be read again: a turn comes every few seconds.
-            is_new = not self._is_without_ledger and str(error) != str(logged)
-            self._is_without_ledger = True
-            level = logging.WARNING if is_new else logging.DEBUG
-            logger.log(level, "without the ledger for now: %s", error)
+            is_new = self.sessions.record_ledger(key, is_readable=False)
+            is_unlogged = is_new and str(error) != str(logged)
+            level = logging.WARNING if is_unlogged else logging.DEBUG
+            logger.log(level, "session %s: without the ledger for now: %s", key[1], error)
             nothing = Session(*request.key, tip=request.key[1], parent=request.parent_id)
             return self._best(request, nothing)
 

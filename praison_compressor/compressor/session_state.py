@@ -51,6 +51,10 @@ class SessionState:
     """What the newest preview showed."""
     reported: Mapping[str, str] = field(default_factory=dict)
     """Subject -> epoch in which it was last reported."""
+    is_ledger_readable: bool = True
+    """Whether the last try to read the session's ledger after a failure succeeded."""
+    silence: str = ""
+    """The silence in which the session was last looked at while idle."""
     unreported: Usage = field(default_factory=Usage)
     """Cost of texts that no result has reported yet."""
     requests: int = 0
@@ -220,6 +224,21 @@ class SessionStates:
             reported = self.state(key).reported
             self._change(key, reported={**reported, subject: epoch})
             return reported.get(subject) != epoch
+
+    def begin_silence(self, key: SessionKey, silence: str) -> bool:
+        """Record a look at an idle session; return whether the silence's first."""
+        with self._lock:
+            is_first = self.state(key).silence != silence
+            self._change(key, silence=silence)
+            return is_first
+
+    def record_ledger(self, key: SessionKey, *, is_readable: bool) -> bool:
+        """Record whether a session's ledger can be read; return whether this changed."""
+        with self._lock:
+            is_changed = self.state(key).is_ledger_readable != is_readable
+            if is_changed:  # a read-only request does not make the session the newest
+                self._change(key, is_ledger_readable=is_readable)
+            return is_changed
 
     def _change(self, key: SessionKey, **changes: Any) -> None:
         with self._lock:

@@ -19,6 +19,7 @@ from praison_compressor import (
     SummaryReply,
     Usage,
 )
+from praison_compressor.ledger.segments import Entry, Session
 from praison_compressor.messages import text_of
 from tests.helpers.compressing import SMALL, Model, compressor, paid, requests_of
 from tests.helpers.transcripts import find_repairs, session
@@ -181,6 +182,13 @@ class Breakable(MemoryStore):
     """A store that another has taken away, and may bring back."""
 
     is_gone = False
+    damaged = ""
+    """The session whose originals cannot be read."""
+
+    def originals(self, session: Session, entry: Entry) -> Any:
+        if session.id == self.damaged:
+            raise LedgerError("a digest disagrees")
+        return super().originals(session, entry)
 
     def open(self, *names: Any, **options: Any) -> Any:
         if self.is_gone:
@@ -257,6 +265,20 @@ def test_a_ledger_that_is_gone_is_logged_once_until_it_is_back(caplog, logged):
         assert len(said) == (0 if logged else times)
         store.is_gone = False
         ours.best(messages)
+
+
+def test_a_damaged_session_is_logged_once_beside_sound_ones(caplog):
+    """A session that cannot be read is logged once, however often another one is read."""
+    store = Breakable()
+    ours = ContextCompressor(SMALL, store=store)
+    messages = session(20)
+    view = ours.compress_sync(messages, session_id="damaged").messages
+    store.damaged = "damaged"
+    caplog.set_level(logging.WARNING)
+    for _ in range(3):
+        ours.best(view, session_id="damaged")
+        ours.best(messages, session_id="sound")
+    assert len([r for r in caplog.records if "without the ledger" in r.message]) == 1
 
 
 # ---------------------------------------------------------------- windows of different sizes
