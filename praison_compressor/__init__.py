@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .praisonai.install import install, uninstall
     from .summaries.protocol import Summarizer, SummaryReply
     from .tokens.counter import TokenCounter
-    from .view.budget import Balance
+    from .view.costs import Balance
 
 __version__ = "0.1.0"
 
@@ -103,7 +103,7 @@ _ROOMS = {
     "praisonai.install": ("install", "uninstall"),
     "summaries.protocol": ("Summarizer", "SummaryReply"),
     "tokens.counter": ("TokenCounter",),
-    "view.budget": ("Balance",),
+    "view.costs": ("Balance",),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 

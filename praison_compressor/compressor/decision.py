@@ -15,7 +15,8 @@ from ..config import HOUR_SECONDS, CompressorConfig
 from ..ledger.segments import Session
 from ..summaries.protocol import SegmentText
 from ..tokens.models import Prices, bare_names, prices_of
-from ..view.budget import Balance, Budget, Costs, Plan
+from ..view.budget import Budget, Plan
+from ..view.costs import Balance, Costs
 from ..view.plan import is_due, plan, plan_range
 from ..view.renderer import ResultRenderer
 from ..view.view import View

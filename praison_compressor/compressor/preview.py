@@ -10,7 +10,8 @@ from ..messages import Message, text_of, tool_calls_of
 from ..messages.display import pluralize
 from ..tokens.counter import TokenCounter
 from ..tokens.models import Limits, model_limits
-from ..view.budget import Balance, Budget
+from ..view.budget import Budget
+from ..view.costs import Balance
 from ..view.masks import results_with_calls
 from ..view.view import Tile, View
 from .choices import known_references

@@ -20,7 +20,7 @@ from ..ledger.segments import Session, Usage
 from ..ledger.stores import Store
 from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
-from ..view.budget import Costs
+from ..view.costs import Costs
 from ..view.view import View
 from .account import Account
 from .bills import Bill, read_whole_usage, uncompressed_usage

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from praison_compressor import CompressorConfig, ContextCompressor, Event
-from praison_compressor.view.budget import Balance, Costs
+from praison_compressor.view.costs import Balance, Costs
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.transcripts import find_repairs, session
 
