@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final, Literal
 
 from ..config import HOUR_SECONDS, CompressorConfig
 from ..ledger.segments import Session
@@ -26,13 +26,20 @@ from .request import Mode, Request
 SOFT_RATIO = 0.85
 """Share of the trigger; the background prepares a summary above it."""
 
-DUE, ASKED, COLD = "due", "asked", "cold cache"
-"""Reasons for a compression."""
+Reason = Literal["due", "asked", "cold cache", "fits", "fixed part", "no gain", "price", "veto"]
+"""Why a view is compressed (the first three), or not."""
 
-FITS, FIXED, NO_GAIN, PRICE, VETO = "fits", "fixed part", "no gain", "price", "veto"
-"""Reasons for none; FITS: none is due."""
+DUE: Final = "due"
+ASKED: Final = "asked"
+COLD: Final = "cold cache"
+FITS: Final = "fits"
+"""No compression is due."""
+FIXED: Final = "fixed part"
+NO_GAIN: Final = "no gain"
+PRICE: Final = "price"
+VETO: Final = "veto"
 
-SKIP_WORDS: Mapping[str, str] = {
+SKIP_WORDS: Mapping[Reason, str] = {
     FIXED: "what cannot be dropped takes more than the trigger",
     NO_GAIN: "a compression would free too little",
     PRICE: "a compression costs more than it saves yet",
@@ -49,8 +56,8 @@ class Decision:
     view: View
     plan: Plan
     """Empty without a compression."""
-    reason: str
-    """DUE, ASKED or COLD of a compression; FITS, FIXED, NO_GAIN or PRICE of none."""
+    reason: Reason
+    """DUE, ASKED or COLD of a compression; another one of none."""
     texts: tuple[SegmentText, ...] = ()
     """The plan's summaries; () while they are to be written."""
     dropped: frozenset[int] | None = None
@@ -63,7 +70,7 @@ class Decision:
         return self.reason in (DUE, ASKED, COLD)
 
     @classmethod
-    def without(cls, request: Request, view: View, reason: str) -> Decision:
+    def without(cls, request: Request, view: View, reason: Reason) -> Decision:
         """Return a decision with an empty plan."""
         return cls(request, view, Plan(len(view.tokens), view.size()), reason)
 
@@ -130,7 +137,7 @@ def decide(
     )
     planned = (plan_range if request.has_range else plan)(view, budget, renderer)
     if planned is not None and _is_worth_its_price(view, planned, budget):
-        cause = ASKED if request.wants_compression else COLD if is_only_cold else DUE
+        cause: Reason = ASKED if request.wants_compression else COLD if is_only_cold else DUE
         return Decision(request, view, planned, cause)
     return Decision.without(request, view, _reason_without(view, budget, planned))
 
@@ -141,7 +148,7 @@ def _is_worth_its_price(view: View, planned: Plan, budget: Budget) -> bool:
     return is_urgent or budget.costs is None or balance_of(view, planned, budget.costs).pays
 
 
-def _reason_without(view: View, budget: Budget, planned: Plan | None) -> str:
+def _reason_without(view: View, budget: Budget, planned: Plan | None) -> Reason:
     """Return the reason of a decision with an empty plan."""
     if any(new_keeps(view)):
         return ASKED  # to record the user's choice

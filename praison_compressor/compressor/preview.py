@@ -15,7 +15,7 @@ from ..view.costs import Balance
 from ..view.masks import results_with_calls
 from ..view.view import Tile, View
 from .choices import known_references
-from .decision import Decision, balance_of, trigger_of
+from .decision import Decision, Reason, balance_of, trigger_of
 from .request import Request
 
 
@@ -75,7 +75,7 @@ class Preview:
     """Tokens of the view after the compression; at most, while a summary is not written."""
     would_compress: bool
     """Whether `compress` would compress now."""
-    reason: str
+    reason: Reason
     """Of a compression: "due" (above the trigger), "asked" or "cold cache". Of none: "fits", "fixed
     part", "no gain" or "price", as in the event "skipped"."""
     new_masks: int

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, TypedDict, cast
+from typing import Any, Literal, TypedDict, cast
 
 from ..config import (
     NAME,
@@ -286,6 +286,9 @@ def check_constructor(config: Any, store: Any, tokens: Any, *functions: Any) -> 
 
 # -------------------------------------------------------------- what a call returns
 
+ContextStatus = Literal["full", "masked", "summarized"]
+SummaryMethod = Literal["model", "static", "reused"]
+
 
 @dataclass(frozen=True)
 class CompressResult:
@@ -294,7 +297,7 @@ class CompressResult:
     # Not in `repr`: `asyncio.run` builds it, which takes a sixth of the counting time.
     messages: list[Message] = field(repr=False)
     """The view: the messages to send."""
-    context_status: str
+    context_status: ContextStatus
     """ "full", "masked" or "summarized"."""
     tokens_before: int
     """Tokens of the given messages, as they came."""
@@ -304,7 +307,7 @@ class CompressResult:
     """The newest epoch's id. Each epoch's id and the stable id name the session in later calls."""
     parent_session_id: str | None
     """Id of the previous epoch, or of the forked epoch; None in a new session."""
-    summary_method: str | None
+    summary_method: SummaryMethod | None
     """ "model" or "static" if this call wrote a summary, "reused" if the ledger had one. "static"
     also while a placeholder replaces a summary that is still being written."""
     usage: Usage = field(default_factory=Usage)
@@ -420,7 +423,9 @@ def add_cost(unreported: Usage, texts: Sequence[SegmentText]) -> tuple[SegmentTe
     return (*charged, *texts[1:])
 
 
-def _summary_method(view: View, texts: Sequence[SegmentText], before: Session | None) -> str | None:
+def _summary_method(
+    view: View, texts: Sequence[SegmentText], before: Session | None
+) -> SummaryMethod | None:
     earlier = [entry.segment.rendered for entry in before.entries] if before else []
     methods = {text.method for text in texts if text.message not in earlier}
     if methods:
@@ -428,8 +433,9 @@ def _summary_method(view: View, texts: Sequence[SegmentText], before: Session | 
     segments = view.summaries()
     # A placeholder's text is recorded nowhere.
     unrecorded = view.segments[len(view.session.entries) :]
-    method = "static" if any(s is t for s in segments for t in unrecorded) else "reused"
-    return method if segments else None
+    if any(s is t for s in segments for t in unrecorded):
+        return "static"
+    return "reused" if segments else None
 
 
 def _dollars_for(tokens: int, price: float | None) -> float | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import ContextUse, Preview
-from ..compressor.request import CompressResult
+from ..compressor.request import CompressResult, ContextStatus
 from ..concurrency import run
 from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
@@ -96,7 +96,7 @@ class AgentCompressor:
         return self.conversation.session_id
 
     @property
-    def context_status(self) -> str:
+    def context_status(self) -> ContextStatus:
         """Return "full", "masked" or "summarized", for the conversation's last request."""
         result = self.last_result
         return "full" if result is None else result.context_status

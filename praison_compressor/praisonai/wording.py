@@ -12,7 +12,7 @@ from ..compressor.bills import Bill, short_count
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.decision import SKIP_WORDS
 from ..compressor.preview import ContextUse, Part, Preview
-from ..compressor.request import CompressResult
+from ..compressor.request import CompressResult, ContextStatus
 from ..errors import CompressorError
 from ..events import Event
 from ..ledger.segments import Segment
@@ -32,7 +32,7 @@ class Status:
     """The parts of a conversation's last or next request, in tokens."""
 
     session_id: str
-    context_status: str
+    context_status: ContextStatus
     window: int
     tokens_before: int
     """Tokens of the whole conversation, with tool schemas."""

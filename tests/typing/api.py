@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import praison_compressor as ours
 from praison_compressor.praisonai import CompressorContext
@@ -77,7 +77,8 @@ async def use(compressor: ours.ContextCompressor, messages: list[Message]) -> li
     )
     again: ours.CompressResult = compressor.compress_sync(messages, session_id="research-42")
     numbers: tuple[int, int, int] = (again.tokens_before, again.tokens_after, again.tokens_saved)
-    words: tuple[str, str | None] = (result.context_status, result.summary_method)
+    status: Literal["full", "masked", "summarized"] = result.context_status
+    method: Literal["model", "static", "reused"] | None = result.summary_method
     ids: tuple[str, str | None] = (result.session_id, result.parent_session_id)
     cost: float | None = result.usage.cost
     segments: tuple[ours.Segment, ...] = result.segments
@@ -86,7 +87,7 @@ async def use(compressor: ours.ContextCompressor, messages: list[Message]) -> li
     count: int = compressor.save_all()
     view: list[Message] = compressor.best(messages, session_id="research-42").messages
     whole: list[Message] = compressor.verbatim(view, session_id="research-42")
-    print(numbers, words, ids, cost, segments, resumed, saved, count)
+    print(numbers, status, method, ids, cost, segments, resumed, saved, count)
     return whole
 
 
