@@ -165,7 +165,7 @@ def _option(
     return field(default=default, repr=not secret, metadata=metadata)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CompressorConfig:
     """Hold the options of a `ContextCompressor`; `meanings()` describes them.
 

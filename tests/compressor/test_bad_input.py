@@ -113,6 +113,12 @@ def test_a_configuration_is_hashed_and_copied_as_a_value(policies):
             each.tool_policies["*"] = "mask"
 
 
+def test_an_option_is_given_by_its_name():
+    """An option cannot be given by its position."""
+    with pytest.raises(TypeError, match="positional argument"):
+        CompressorConfig("gpt-4o")
+
+
 @pytest.mark.parametrize("make", [CompressorConfig, CompressorContext])
 def test_a_misspelled_option_is_refused_with_the_nearest_name(make):
     """The constructor refuses an unknown name as `from_mapping` does."""
