@@ -61,13 +61,13 @@ def apply_choices(request: Request, view: View, references: Mapping[str, int]) -
     index = view.transcript.origins.index
     recorded = {digest for segment in recorded_keeps(view) for digest in segment.run}
     kept = [*map(index, resolved.keep), *(n for n, d in enumerate(view.digests) if d in recorded)]
-    chosen = frozenset(i for step in steps if any(n in step for n in kept) for i in step)
+    user_kept = frozenset(i for step in steps if any(n in step for n in kept) for i in step)
     if not request.has_range:
-        return replace(view, chosen=chosen)
+        return replace(view, user_kept=user_kept)
     first = 0 if resolved.since is None else index(resolved.since)
     end = len(view.tokens) if resolved.until is None else index(resolved.until)
     outside = {i for step in steps if step.stop <= first or step.stop > end for i in step}
-    return replace(view, chosen=chosen, kept_out=view.kept_out | outside)
+    return replace(view, user_kept=user_kept, kept_out=view.kept_out | outside)
 
 
 def recorded_keeps(view: View) -> list[Segment]:
@@ -80,7 +80,7 @@ def new_keeps(view: View) -> Iterator[range]:
     """Yield the chosen steps that the ledger does not have yet."""
     recorded = {segment.run for segment in recorded_keeps(view)}
     for step in view.transcript.steps:
-        if step.start in view.chosen and view.digests[step.start : step.stop] not in recorded:
+        if step.start in view.user_kept and view.digests[step.start : step.stop] not in recorded:
             yield step
 
 

@@ -61,7 +61,7 @@ class Preview:
     """Index of a tool output -> the mask or excerpt that replaces it or would."""
     references: tuple[str, ...]
     """The reference of each message that is or would be archived, as s2.14; "" for the others."""
-    chosen: frozenset[int]
+    user_kept: frozenset[int]
     """Indices of the messages that the user keeps."""
     budget: Budget
     """The trigger, the target and the limit of the view, in tokens."""
@@ -230,7 +230,7 @@ def preview_of(decision: Decision, segments: Sequence[Segment], tokens: TokenCou
             if index not in after.covered
         },
         references=tuple(references.get(index, "") for index in range(len(view.tokens))),
-        chosen=view.chosen,
+        user_kept=view.user_kept,
         budget=request.budget,
         limits=model_limits(request.config.model, request.config.context_window),
         opening=opening,
@@ -289,8 +289,8 @@ def _reason_for(part: Part, budget: Budget, view: View) -> str:
     if part.segment is not None:
         return f"found in the ledger ({part.segment.method}): not paid for again"
     inside = range(part.start, part.start + part.messages)
-    chosen = sum(index in view.chosen and index >= view.head_end for index in inside)
-    also = f"; {pluralize(chosen, 'message')} chosen by the user" if chosen else ""
+    kept = sum(index in view.user_kept and index >= view.head_end for index in inside)
+    also = f"; {pluralize(kept, 'message')} chosen by the user" if kept else ""
     if part.masked:
         also += f"; {pluralize(part.masked, 'tool output')} as one line each"
     if part.name == "all":
@@ -301,7 +301,7 @@ def _reason_for(part: Part, budget: Budget, view: View) -> str:
     if part.name == "tail":
         newest = "the newest that fit" if part.tokens_before < budget.tail_tokens else "the newest"
         return f"kept: {newest} (protect_last_n_tokens={budget.tail_tokens:_}){also}"
-    if chosen == part.messages:
+    if kept == part.messages:
         return f"kept{also}"
     only_users = all(view.transcript.messages[index].get("role") == "user" for index in inside)
     kind = "the newest user message" if only_users else "kept by a policy, or too small to gain"

@@ -320,7 +320,7 @@ def _watched_digests(view: View, cache: MessageCache) -> frozenset[str] | None:
     # Messages up to the task always stay; of the later ones only the newest do.
     task = users[0]
     later_replaceable = [
-        replaceable if n <= task else n not in view.chosen
+        replaceable if n <= task else n not in view.user_kept
         for n, replaceable in enumerate(view.replaceable)
     ]
     if tuple(lay_summaries(view.digests, segments, later_replaceable)) != view.tiles:

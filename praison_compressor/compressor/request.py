@@ -160,8 +160,8 @@ class RequestReader:
         has_model = bool(self.summarizer or writer)
         pinned = self._pinned_message(options)
         budget = self._budget(options, config, pinned)
-        names_part = bool({"since", "until", "target_tokens"} & options.keys())
-        wants_compression = bool(options.get("force") or options.get("keep")) or names_part
+        is_bounded = bool({"since", "until", "target_tokens"} & options.keys())
+        wants_compression = bool(options.get("force") or options.get("keep")) or is_bounded
         in_background = config.background and has_model and not wants_compression
         if mode is None and not options.get("extends", True):
             mode = Mode.READ_ONLY

@@ -39,7 +39,7 @@ class View:
     """Room for the first exchange."""
     kept_out: frozenset[int] = frozenset()
     """Messages kept out of new summaries by a tool policy or a range."""
-    chosen: frozenset[int] = frozenset()
+    user_kept: frozenset[int] = frozenset()
     """Messages of the steps that the user keeps: no segment replaces them."""
     pinned: AddedMessage | None = None
     """The framed message of the pinned texts, sent once anything is replaced."""
@@ -72,7 +72,7 @@ class View:
         """
         transcript = self.transcript
         users = transcript.users
-        fixed = {*range(transcript.leading), *self.chosen}
+        fixed = {*range(transcript.leading), *self.user_kept}
         if users:
             fixed |= {*step_at(users[0], transcript), *step_at(users[-1], transcript)}
             # A greeting before the task belongs to the first exchange where it fits.

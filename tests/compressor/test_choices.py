@@ -260,7 +260,7 @@ def test_any_choice_gives_a_valid_view(messages, data):
     except BudgetTooSmall:
         reject()
     assert find_repairs(result.messages) == []
-    assert kept in shown.chosen
+    assert kept in shown.user_kept
     assert ours.verbatim(result.messages) == messages
 
 
