@@ -147,35 +147,35 @@ class CachedMessage:
 class Originals(Sequence[Message]):
     """Private copies of messages, which nobody edits, with their digests."""
 
-    def __init__(self, entries: Sequence[CachedMessage]) -> None:
-        self._entries = entries
+    def __init__(self, cached: Sequence[CachedMessage]) -> None:
+        self._cached = cached
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._cached)
 
     @overload
     def __getitem__(self, at: int) -> Message: ...
     @overload
     def __getitem__(self, at: slice) -> Originals: ...
     def __getitem__(self, at: int | slice) -> Message | Originals:
-        return Originals(self._entries[at]) if isinstance(at, slice) else self._entries[at].plain
+        return Originals(self._cached[at]) if isinstance(at, slice) else self._cached[at].plain
 
     def at(self, indices: Iterable[int]) -> Originals:
         """Return the messages at these indices, in this order."""
-        return Originals([self._entries[index] for index in indices])
+        return Originals([self._cached[index] for index in indices])
 
     @property
     def comparable(self) -> bool:
         """Return whether `==` finds every edit of these messages."""
-        return all(entry.comparable for entry in self._entries)
+        return all(item.comparable for item in self._cached)
 
     def content_digests(self) -> list[str]:
         """Return the content digests, in order."""
-        return [entry.content_digest for entry in self._entries]
+        return [item.content_digest for item in self._cached]
 
     def sizes(self) -> list[int]:
         """Return each message's approximate length in characters."""
-        return [entry.size for entry in self._entries]
+        return [item.size for item in self._cached]
 
 
 class MessageCache:
@@ -201,27 +201,27 @@ class MessageCache:
         return len(self._young) + len(self._old)
 
     def __call__(self, message: Mapping[str, Any]) -> CachedMessage:
-        """Return the entry of a message in its present state."""
+        """Return a message with its digests, in its present state."""
         hit = self._by_id.get(id(message))
         if hit is not None and hit[0].plain == message:
             return hit[0]
         return self._find(message)
 
     def all(self, messages: Iterable[Mapping[str, Any]]) -> list[CachedMessage]:
-        """Return the entries of messages.
+        """Return messages with their digests.
 
         A quiet turn spends most of its time here.
         """
         self._max_messages = max(self._max_messages, length_hint(messages))
         get, find = self._by_id.get, self._find
-        entries = []
+        cached = []
         for message in messages:
             hit = get(id(message))
             if hit is not None and hit[0].plain == message:
-                entries.append(hit[0])
+                cached.append(hit[0])
             else:
-                entries.append(find(message))
-        return entries
+                cached.append(find(message))
+        return cached
 
     def _find(self, message: Mapping[str, Any]) -> CachedMessage:
         if is_flat(message):

@@ -25,10 +25,10 @@ from .digests import CachedMessage, MessageCache
 from .shapes import Message, leading_count, text_of, to_plain
 from .transcript import (
     Exchange,
+    cached_messages,
     closed_exchanges,
     end_of_work,
     ends_with,
-    entries_of,
     match_exchanges,
     open_exchange,
     read_exchanges,
@@ -55,26 +55,26 @@ class CarriedHistory:
     """Number of successive turns that cut the list to `length`."""
 
     @property
-    def entries(self) -> list[CachedMessage]:
+    def cached(self) -> list[CachedMessage]:
         """All messages."""
-        return entries_of(self.exchanges)
+        return cached_messages(self.exchanges)
 
     @property
     def record(self) -> list[CachedMessage]:
         """All messages for a store, doubtful exchanges included."""
         exchanges = _without_cut_end(self.exchanges, self.doubtful)
-        return entries_of((*self.doubtful, *exchanges))
+        return cached_messages((*self.doubtful, *exchanges))
 
     @property
     def messages(self) -> list[Message]:
         """All messages, which nobody may edit."""
-        return [entry.plain for entry in self.entries]
+        return [item.plain for item in self.cached]
 
     @property
     def without_work(self) -> list[Message]:
         """Copies of the messages that a host keeps: questions and answers."""
         exchanges = (replace(exchange, work=()) for exchange in self.exchanges)
-        return [to_plain(entry.plain) for entry in entries_of(exchanges)]
+        return [to_plain(item.plain) for item in cached_messages(exchanges)]
 
 
 class CompletedRequest(NamedTuple):
@@ -117,7 +117,7 @@ def complete_request(
         listed = _extend_running(listed, open_exchange(carried.exchanges))
     closed = closed_exchanges(listed)
     matched = match_exchanges(closed, carried.exchanges)
-    new = CarriedHistory(turn=turn, length=len(entries_of(closed)), bound=carried.bound)
+    new = CarriedHistory(turn=turn, length=len(cached_messages(closed)), bound=carried.bound)
     front, fragment = _find_front(carried, new, listed, matched, bound)
     pairs = [
         (exchange, _join_exchanges(matched.get(at), exchange, model))
@@ -126,7 +126,7 @@ def complete_request(
     ]
     placed: list[_Placed] = [(message, None) for message in messages[:leading]]
     for exchange in front.exchanges:
-        placed += _copies(exchange, exchange.entries)
+        placed += _copies(exchange, exchange.cached)
     placed += _place_messages(pairs, messages[leading + fragment :])
     exchanges = (*front.exchanges, *(joined for _, joined in pairs))
     return _request_from(placed, replace(front, exchanges=exchanges), model)
@@ -163,8 +163,8 @@ def _place_messages(
         yield from ((message, None) for message in islice(rest, len(listed.answer)))
 
 
-def _copies(exchange: Exchange, entries: Iterable[CachedMessage]) -> Iterator[_Placed]:
-    return ((to_plain(entry.plain), exchange) for entry in entries)
+def _copies(exchange: Exchange, cached: Iterable[CachedMessage]) -> Iterator[_Placed]:
+    return ((to_plain(item.plain), exchange) for item in cached)
 
 
 def _join_exchanges(carried: Exchange | None, listed: Exchange, model: str | None) -> Exchange:
@@ -172,8 +172,8 @@ def _join_exchanges(carried: Exchange | None, listed: Exchange, model: str | Non
     if carried is None:
         return replace(listed, model=model if listed.is_open else None)
     work = carried.work[: end_of_work(carried.work)]
-    digests = iter(entry.digest for entry in work)
-    is_part = all(entry.digest in digests for entry in listed.work)
+    digests = iter(item.digest for item in work)
+    is_part = all(item.digest in digests for item in listed.work)
     is_more = is_part and len(work) > len(listed.work)
     return replace(listed, work=work if is_more else listed.work, model=carried.model)
 
@@ -224,7 +224,7 @@ def _extend_running(listed: list[Exchange], running: Exchange | None) -> list[Ex
     """
     for at in range(len(listed) - 1, -1, -1):
         if listed[at].asks_like(running):
-            question, *work = entries_of(listed[at:])
+            question, *work = cached_messages(listed[at:])
             return [*listed[:at], Exchange(question, tuple(work), is_open=True)]
     return listed
 
@@ -252,7 +252,7 @@ def _find_front(
     uncut = (at for at, exchange in enumerate(exchanges) if not exchange.is_cut)
     first_uncut = next(uncut, len(exchanges))
     before, missing = exchanges[: min(first_uncut, start)], exchanges[first_uncut:start]
-    end = listed[0].entries if first else ()
+    end = listed[0].cached if first else ()
     if end and not ends_with([*before, *missing], end):
         return new, 0
     front = replace(new, exchanges=before)
@@ -284,4 +284,4 @@ def _without_cut_end(
 ) -> tuple[Exchange, ...]:
     """Return the exchanges without a first one that `before` ends with."""
     is_end = exchanges[:1] and exchanges[0].question is None
-    return exchanges[1:] if is_end and ends_with(before, exchanges[0].entries) else exchanges
+    return exchanges[1:] if is_end and ends_with(before, exchanges[0].cached) else exchanges

@@ -125,11 +125,11 @@ class Exchange:
     @property
     def key(self) -> tuple[str, str]:
         """Digests of question and answer; "" if missing."""
-        answers = (entry.digest for entry in self.answer if not is_system(entry.plain))
+        answers = (item.digest for item in self.answer if not is_system(item.plain))
         return "" if self.question is None else self.question.digest, next(answers, "")
 
     @property
-    def entries(self) -> tuple[CachedMessage, ...]:
+    def cached(self) -> tuple[CachedMessage, ...]:
         """All messages, in order."""
         return (*(() if self.question is None else (self.question,)), *self.work, *self.answer)
 
@@ -138,24 +138,24 @@ class Exchange:
         return other is not None and self.key[0] != "" and self.key[0] == other.key[0]
 
 
-def entries_of(exchanges: Iterable[Exchange]) -> list[CachedMessage]:
+def cached_messages(exchanges: Iterable[Exchange]) -> list[CachedMessage]:
     """Return all messages of exchanges, in order."""
-    return [entry for exchange in exchanges for entry in exchange.entries]
+    return [item for exchange in exchanges for item in exchange.cached]
 
 
-def read_exchanges(entries: Sequence[CachedMessage]) -> list[Exchange]:
+def read_exchanges(cached: Sequence[CachedMessage]) -> list[Exchange]:
     """Return a list's exchanges; a last one without an answer is open."""
-    starts = [at for at, entry in enumerate(entries) if at and _is_question(entry.plain)]
-    bounds = [0, *starts, len(entries)]
-    exchanges = [_read_exchange(entries[a:b]) for a, b in pairwise(bounds) if a < b]
+    starts = [at for at, item in enumerate(cached) if at and _is_question(item.plain)]
+    bounds = [0, *starts, len(cached)]
+    exchanges = [_read_exchange(cached[a:b]) for a, b in pairwise(bounds) if a < b]
     if exchanges and exchanges[-1].question is not None and not exchanges[-1].key[1]:
         exchanges[-1] = replace(exchanges[-1], is_open=True)
     return exchanges
 
 
-def _read_exchange(entries: Sequence[CachedMessage]) -> Exchange:
-    question = entries[0] if _is_question(entries[0].plain) else None
-    after = tuple(entries[question is not None :])
+def _read_exchange(cached: Sequence[CachedMessage]) -> Exchange:
+    question = cached[0] if _is_question(cached[0].plain) else None
+    after = tuple(cached[question is not None :])
     end = end_of_work(after)
     return Exchange(question, after[:end], after[end:])
 
@@ -164,10 +164,10 @@ def _is_question(message: Message) -> bool:
     return message.get("role") == "user" and has_user_part(message)
 
 
-def end_of_work(entries: Sequence[CachedMessage]) -> int:
+def end_of_work(cached: Sequence[CachedMessage]) -> int:
     """Return the place after the last call or result."""
-    for end in range(len(entries), 0, -1):
-        message = entries[end - 1].plain
+    for end in range(len(cached), 0, -1):
+        message = cached[end - 1].plain
         if makes_calls(message) or is_result(message) or result_blocks(message):
             return end
     return 0
@@ -183,10 +183,10 @@ def closed_exchanges(exchanges: Sequence[Exchange]) -> Sequence[Exchange]:
     return exchanges[:-1] if open_exchange(exchanges) else exchanges
 
 
-def ends_with(exchanges: Sequence[Exchange], entries: Sequence[CachedMessage]) -> bool:
+def ends_with(exchanges: Sequence[Exchange], cached: Sequence[CachedMessage]) -> bool:
     """Return whether the last exchange ends with these messages."""
-    last = exchanges[-1].entries[-len(entries) :] if exchanges else ()
-    return [entry.digest for entry in last] == [entry.digest for entry in entries]
+    last = exchanges[-1].cached[-len(cached) :] if exchanges else ()
+    return [item.digest for item in last] == [item.digest for item in cached]
 
 
 # -------------------------------------------------------------- matching

@@ -133,7 +133,7 @@ class Journal:
             return False
         session = self._session(engine)
         with self._lock:
-            self.tokens = sum(engine.tokens.each(self._carried.entries))
+            self.tokens = sum(engine.tokens.each(self._carried.cached))
             self._write(engine, session)
             return bool(self._recorded) and self._recorded == _content_digests(self._carried.record)
 
@@ -164,7 +164,7 @@ class Journal:
         if redacts_secrets(engine.store):
             transcript = _restore_secrets(transcript, messages, session.namespace)
         loaded = history_from(transcript, engine.tokens.cache)
-        self._recorded, self._erasures = _content_digests(loaded.entries), session.erasures
+        self._recorded, self._erasures = _content_digests(loaded.cached), session.erasures
         return loaded
 
     def _write(self, engine: ContextCompressor, session: Session | None) -> None:
