@@ -24,7 +24,7 @@ from praison_compressor.compressor.commit import hold_lease
 from praison_compressor.ledger.sql import SqlStore, open_store
 from tests.benchmarks.common import databases, options, show
 from tests.helpers.talks import NAMESPACE, segment, talk
-from tests.helpers.transcripts import session as coding_session
+from tests.helpers.transcripts import coding_turns
 
 SESSIONS = 4
 
@@ -65,9 +65,9 @@ def compress_for_ever(url: str, seed: int, report: Connection) -> None:
     )
     compressor = ContextCompressor(config)
     name = f"c{seed % SESSIONS}"
-    messages = coding_session(3, steps=1, words=20)
+    messages = coding_turns(3, steps=1, words=20)
     while True:
-        messages += coding_session(2, steps=1, words=20 + seed % 7)[1:]
+        messages += coding_turns(2, steps=1, words=20 + seed % 7)[1:]
         messages.append({"role": "user", "content": f"and now {len(messages)}?"})
         done = compressor.compress_sync(messages, session_id=name, force=True)
         report.send(done.session_id)

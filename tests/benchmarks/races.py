@@ -20,7 +20,7 @@ from praison_compressor import CompressorConfig, ContextCompressor, open_store
 from praison_compressor.messages import Message
 from tests.benchmarks.common import databases, options, show
 from tests.helpers.talks import NAMESPACE
-from tests.helpers.transcripts import session as coding_session
+from tests.helpers.transcripts import coding_turns
 
 TURNS = 4
 
@@ -85,7 +85,7 @@ async def _turns(compressor: ContextCompressor, names: Sequence[str]) -> dict[st
 
 
 def _conversation(name: str, turns: int) -> list[Message]:
-    first, *rest = coding_session(turns, steps=2, words=60)
+    first, *rest = coding_turns(turns, steps=2, words=60)
     return [first, {"role": "user", "content": f"We are in {name}."}, *rest]
 
 

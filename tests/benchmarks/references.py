@@ -17,7 +17,7 @@ from praison_compressor.messages import Message, result_text
 from praison_compressor.quotes.rendering import HEADING, OUTLINE
 from praison_compressor.view.frame import is_framed, unframe
 from tests.benchmarks.common import options, read_sessions, show
-from tests.helpers.transcripts import session
+from tests.helpers.transcripts import coding_turns
 
 Row = tuple[str, int, int, int, str]
 ENTRY = re.compile(r"^- ((?:\[s\d+\.\d+\] )+)(.*(?:\n  .*)*)", re.M)
@@ -113,7 +113,7 @@ def row(name: str, messages: Sequence[Message], rounds: int, share: float) -> Ro
 
 def main() -> None:
     args = options(__doc__, file=Path, rounds=4, share=0.25)
-    sessions = {"generated": session(60)}
+    sessions = {"generated": coding_turns(60)}
     if args.file is not None:
         sessions = {each["id"]: each["messages"] for each in read_sessions(args.file)}
     rows = [row(name, each, args.rounds, args.share) for name, each in sessions.items()]

@@ -13,7 +13,7 @@ from praison_compressor import ContextCompressor, MemoryStore, SummaryReply, Usa
 from praison_compressor.messages import Message, digest, text_of
 from tests.helpers import compressing
 from tests.helpers.compressing import Gate, Model
-from tests.helpers.transcripts import find_repairs, session
+from tests.helpers.transcripts import coding_turns, find_repairs
 
 WAIT = 30.0  # seconds: a bound on waiting for another thread, not a measure of anything
 
@@ -26,7 +26,7 @@ compressor = functools.partial(
 
 def up_to(ours: ContextCompressor, tokens: int) -> list[Message]:
     """Return the longest beginning of a session of at most that many tokens."""
-    messages = session(60)
+    messages = coding_turns(60)
     ends = [end for end in range(2, len(messages), 2) if messages[end - 1]["role"] == "tool"]
     fitting = [end for end in ends if ours.tokens.messages(messages[:end]) <= tokens]
     return messages[: fitting[-1]]
@@ -80,10 +80,10 @@ def test_masks_do_not_wait_for_a_summary_that_is_written():
     """While a summary is written, masks are sent uncommitted."""
     gate = Gate()
     ours = compressor(gate, tool_policies={"bash": "summarize"})
-    short = [m if m["role"] != "tool" else {**m, "content": "short"} for m in session(40)]
+    short = [m if m["role"] != "tool" else {**m, "content": "short"} for m in coding_turns(40)]
     ours.compress_sync(short, session_id="s")
     assert gate.asked.wait(WAIT)
-    result = ours.compress_sync(session(8, steps=1, words=250), session_id="s")
+    result = ours.compress_sync(coding_turns(8, steps=1, words=250), session_id="s")
     assert result.context_status == "masked"
     assert ours.store.open("default", "s").tip == "s"
     gate.open.set()
@@ -96,7 +96,7 @@ def test_a_request_that_only_reads_begins_nothing():
     gate = Gate()
     for background in (True, False):
         ours = compressor(gate, background=background)
-        result = ours.compress_sync(session(20), session_id="s", extends=False)
+        result = ours.compress_sync(coding_turns(20), session_id="s", extends=False)
         assert result.summary_method == "static"
         assert ours.store.open("default", "s").tip == "s"
         assert ours.background.wait(WAIT)
@@ -110,7 +110,7 @@ def test_force_waits_for_the_model_in_the_background_mode(options):
     gate = Gate()
     gate.open.set()
     ours = compressor(gate)
-    assert ours.compress_sync(session(20), **options).summary_method == "model"
+    assert ours.compress_sync(coding_turns(20), **options).summary_method == "model"
 
 
 # ---------------------------------------------------------------- meanwhile
@@ -120,7 +120,7 @@ def test_a_head_edited_meanwhile_harms_nothing():
     """A summary of messages edited meanwhile replaces and archives only their originals."""
     gate = Gate()
     ours = compressor(gate)
-    messages = session(20)
+    messages = coding_turns(20)
     before = copy.deepcopy(messages)
     ours.compress_sync(messages, session_id="s")
     assert gate.asked.wait(WAIT)
@@ -145,9 +145,9 @@ def test_a_failure_in_the_background_is_no_failure_of_a_turn():
         raise RuntimeError("boom")
 
     ours = compressor(down, summary_max_retries=0)
-    ours.compress_sync(session(20))
+    ours.compress_sync(coding_turns(20))
     assert ours.background.wait(WAIT)
-    later = ours.compress_sync(session(20))
+    later = ours.compress_sync(coding_turns(20))
     assert later.summary_method == "reused"
     assert later.segments[0].method == "static"
 
@@ -156,7 +156,7 @@ def test_the_prefix_stays_while_the_model_writes():
     """While a model writes, the view keeps its prefix and nothing is recorded."""
     gate = Gate()
     ours = compressor(gate)
-    messages = session(18)
+    messages = coding_turns(18)
     views = []
     for end in (n for n, m in enumerate(messages, 1) if m["role"] == "tool"):
         result = ours.compress_sync(messages[:end], session_id="s")
@@ -179,7 +179,7 @@ def test_another_process_s_segment_replaces_the_uncommitted_text():
     """Another process's segment replaces the uncommitted text."""
     gate = Gate()
     ours = compressor(gate)
-    messages = session(16)
+    messages = coding_turns(16)
     first = ours.compress_sync(messages, session_id="s")
     assert [segment.method for segment in first.segments] == ["static"]
     quick = Model("## Done\nModules and their ports are in order, says the other.")
@@ -196,7 +196,7 @@ def test_an_edit_of_what_was_left_out_shows(edited):
     """After an edit the uncommitted text is not sent for the edited messages."""
     gate = Gate()
     ours = compressor(gate)
-    messages = session(16)
+    messages = coding_turns(16)
     first = ours.compress_sync(messages, session_id="s")
     changed = [dict(message) for message in messages]
     changed[edited]["content"] = "edited: port V-7777 is the one. " * 3
@@ -219,13 +219,13 @@ def test_close_cancels_what_runs_and_gives_the_lease_back():
 
     gate = Gate()
     ours = compressor(gate, store=Store())
-    ours.compress_sync(session(20), session_id="s")
+    ours.compress_sync(coding_turns(20), session_id="s")
     assert gate.asked.wait(WAIT)
     ours.close()
     assert gate.cancelled.wait(WAIT)
     assert released == ["s"]
     assert ours.store.open("default", "s").tip == "s"
-    again = ours.compress_sync(session(20), session_id="s")
+    again = ours.compress_sync(coding_turns(20), session_id="s")
     assert [segment.method for segment in again.segments] == ["static"]
     assert len(gate.requests) == 1
 
@@ -236,7 +236,7 @@ def test_a_compressor_that_is_dropped_takes_its_thread_along():
     gate = Gate()
     gate.open.set()
     ours = compressor(gate)
-    ours.compress_sync(session(20))
+    ours.compress_sync(coding_turns(20))
     assert ours.background.wait(WAIT)
     gone = weakref.ref(ours.background)
     new = set(threading.enumerate()) - before

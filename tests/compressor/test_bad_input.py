@@ -24,7 +24,7 @@ from praison_compressor.compressor.request import Options
 from praison_compressor.messages import text_of
 from praison_compressor.praisonai import CompressorContext
 from tests.helpers.compressing import SMALL, Model, compressor
-from tests.helpers.transcripts import session
+from tests.helpers.transcripts import coding_turns
 
 NUMBERS = [float("nan"), float("inf"), "x", "900", True, 900.5, 10**400, -(10**5_000), [9]]
 CALLED = ("target_tokens", "overhead_tokens", "protect_last_n_tokens")
@@ -34,8 +34,10 @@ CALLED = ("target_tokens", "overhead_tokens", "protect_last_n_tokens")
 def test_a_value_that_is_no_number_of_tokens_is_refused(wrong):
     """A value that is no number of tokens is a `ConfigError` with the option's name."""
     ours = compressor()
-    ours.compress_sync(session(20), session_id="s")
-    asked = {name: lambda n=name: ours.compress_sync(session(20), **{n: wrong}) for name in CALLED}
+    ours.compress_sync(coding_turns(20), session_id="s")
+    asked = {
+        name: lambda n=name: ours.compress_sync(coding_turns(20), **{n: wrong}) for name in CALLED
+    }
     asked["token_budget"] = lambda: ours.resume("s", wrong)
     asked["context_window"] = lambda: CompressorConfig(context_window=wrong)
     for name, ask in asked.items():
@@ -203,8 +205,8 @@ PARTS = ("store", "on_event", "before_compression", "tokens")
 
 def test_lone_surrogates_are_replaced_only_in_requests(store):
     """Lone surrogates are sent as U+FFFD and archived as they are."""
-    messages = [{**m, "content": f"{m['content']} \ud83d"} for m in session(12, steps=0)]
-    messages += session(14)[1:]
+    messages = [{**m, "content": f"{m['content']} \ud83d"} for m in coding_turns(12, steps=0)]
+    messages += coding_turns(14)[1:]
     messages[-1]["content"] += " \ud83d"
     model = Model()
     result = compressor(model, store=store).compress_sync(messages, session_id="s")
@@ -233,13 +235,13 @@ def test_a_view_that_is_no_list_is_refused():
             ("resume", {"session_id": "s", "token_budget": 0}),
         ),
         *((method, {"session_id": wrong}) for method in NAMED for wrong in ("", 5)),
-        *(("save", {"messages": session(2), "session_id": wrong}) for wrong in ("", 5)),
+        *(("save", {"messages": coding_turns(2), "session_id": wrong}) for wrong in ("", 5)),
     ],
 )
 def test_other_methods_name_the_argument_that_cannot_work(method, arguments):
     """Each method refuses a wrong argument, an empty session name too, by the argument's name."""
     ours = compressor()
-    ours.compress_sync(session(20), session_id="s")
+    ours.compress_sync(coding_turns(20), session_id="s")
     with pytest.raises(ConfigError, match=f"^{list(arguments)[-1]}=.{{1,5}}: expected"):
         getattr(ours, method)(**arguments)
 
@@ -247,25 +249,25 @@ def test_other_methods_name_the_argument_that_cannot_work(method, arguments):
 def test_no_messages_are_no_transcript_to_save(store):
     """`save([])` leaves the recorded transcript as it is."""
     ours = compressor(store=store)
-    ours.compress_sync(session(20), session_id="s")
+    ours.compress_sync(coding_turns(20), session_id="s")
     assert not ours.save([], session_id="s")
-    assert ours.verbatim(session_id="s") == session(20)
+    assert ours.verbatim(session_id="s") == coding_turns(20)
 
 
 def test_an_option_that_is_none_is_left_out():
     """An option that is None has its configured value."""
     left_out = dict.fromkeys(Options.__annotations__)
     ours = compressor()
-    result = ours.compress_sync(session(20), **{**left_out, "session_id": "s"})
+    result = ours.compress_sync(coding_turns(20), **{**left_out, "session_id": "s"})
     assert result.parent_session_id == "s"
-    assert ours.context_use(session(20), **left_out) == ours.context_use(session(20))
+    assert ours.context_use(coding_turns(20), **left_out) == ours.context_use(coding_turns(20))
 
 
 @pytest.mark.parametrize(("error", "said", "arguments"), REFUSED)
 def test_a_wrong_argument_of_a_call_is_refused(error, said, arguments):
     """The error of a wrong argument names its index or option, and what was expected."""
     with pytest.raises(error, match=said):
-        compressor().compress_sync(**{"messages": session(9), **arguments})
+        compressor().compress_sync(**{"messages": coding_turns(9), **arguments})
 
 
 MADE = functools.partial(functools.partial, ContextCompressor)
@@ -293,4 +295,4 @@ def test_a_listener_that_fails_harms_nothing():
         raise RuntimeError("listener")
 
     ours = ContextCompressor(SMALL, on_event=bad)
-    assert ours.compress_sync(session(20)).summary_method == "static"
+    assert ours.compress_sync(coding_turns(20)).summary_method == "static"

@@ -18,7 +18,7 @@ from praison_compressor.ledger import Session
 from praison_compressor.messages.display import format_dollars
 from tests.helpers import compressing
 from tests.helpers.compressing import PAID, SMALL, paid
-from tests.helpers.transcripts import session
+from tests.helpers.transcripts import coding_turns
 
 
 def usage(prompt: int, cached: int = 0) -> dict[str, Any]:
@@ -58,9 +58,9 @@ def priced():
 @pytest.fixture
 def billed(priced):
     """Return two results of the session "s", and its bill after their requests."""
-    first = priced.compress_sync(session(4), session_id="s")
+    first = priced.compress_sync(coding_turns(4), session_id="s")
     priced.record_usage(usage(first.tokens_after), session_id="s")
-    second = priced.compress_sync(session(20), session_id="s")
+    second = priced.compress_sync(coding_turns(20), session_id="s")
     return first, second, priced.record_usage(usage(second.tokens_after, 1_000), session_id="s")
 
 
@@ -84,14 +84,14 @@ def test_a_bill_has_the_cost_without_compression(billed):
 
 def test_each_session_has_a_bill_of_its_own(priced, billed):
     """A later result has its own session's bill, unchanged by another session."""
-    assert priced.compress_sync(session(4), session_id="other").bill.requests == 0
-    assert priced.compress_sync(session(20), session_id="s").bill == billed[2]
+    assert priced.compress_sync(coding_turns(4), session_id="other").bill.requests == 0
+    assert priced.compress_sync(coding_turns(20), session_id="s").bill == billed[2]
 
 
 def test_a_model_without_a_price_has_a_bill_in_tokens():
     """A model without a price in litellm's table has a bill in tokens alone."""
     ours = compressing.compressor(model="unlisted-1")
-    ours.compress_sync(session(2), session_id="s")
+    ours.compress_sync(coding_turns(2), session_id="s")
     bill = ours.record_usage(usage(900), session_id="s")
     assert (bill.usage.input, bill.cost, bill.total) == (900, None, None)
     assert ours.record_usage(None, session_id="s") == bill
@@ -127,7 +127,7 @@ def compressor(store: Any, clock: Any = None) -> ContextCompressor:
 def test_another_process_has_the_sessions_bill(store):
     """All processes of a session add to one bill."""
     ours = compressor(store)
-    messages = session(20)
+    messages = coding_turns(20)
     ours.compress_sync(messages, session_id="s")
     ours.record_usage(usage(5_000, 1_000), session_id="s")
     known = ours.record_usage(usage(6_000, 5_000), session_id="s")
@@ -144,7 +144,7 @@ def test_a_long_bill_is_written_at_a_bounded_pace(sql_store, statements):
     """Of 200 reports within a minute few are written before the compressor closes."""
     now = [1e9]
     ours = compressor(sql_store, lambda: now[0])
-    ours.compress_sync(session(2), session_id="s")
+    ours.compress_sync(coding_turns(2), session_id="s")
     for _ in range(200):
         now[0] += 0.3
         bill = ours.record_usage(usage(5_000), session_id="s")
@@ -157,7 +157,7 @@ def test_a_long_bill_is_written_at_a_bounded_pace(sql_store, statements):
 def test_a_store_that_cannot_be_written_stops_no_report():
     """While the store is down the bill is kept in the process."""
     ours = compressor(MemoryStore())
-    ours.compress_sync(session(2), session_id="s")
+    ours.compress_sync(coding_turns(2), session_id="s")
     away = open_store("postgresql://nobody@localhost:1/nothing")
     ours = ContextCompressor(ours.config, store=away, sessions=ours.sessions)
     assert ours.record_usage(usage(5_000), session_id="s").requests == 1
@@ -188,7 +188,7 @@ def test_more_sessions_than_are_remembered_keep_their_bills():
     ours = compressor(store)
     for _ in range(4):
         for n in range(70):
-            ours.compress_sync(session(1), session_id=f"s{n}")
+            ours.compress_sync(coding_turns(1), session_id=f"s{n}")
             ours.record_usage(usage(900), session_id=f"s{n}")
     ours.close()
     later = compressor(store)
@@ -199,7 +199,7 @@ def test_a_forked_child_does_not_write_its_parents_bill(tmp_path):
     """Each request is on the bill once, whichever process ends first."""
     path = tmp_path / "ledger.db"
     ours = compressor(open_store(path))
-    ours.compress_sync(session(2), session_id="s")
+    ours.compress_sync(coding_turns(2), session_id="s")
     for _ in range(39):
         ours.record_usage(usage(5_000), session_id="s")
     child = os.fork()
@@ -225,7 +225,7 @@ def test_an_amount_is_the_same_text_everywhere():
 def test_a_forgotten_session_has_no_bill(sql_store):
     """`forget` takes the bill too."""
     ours = compressor(sql_store)
-    ours.compress_sync(session(20), session_id="s")
+    ours.compress_sync(coding_turns(20), session_id="s")
     assert compressor(sql_store).bill("s").summaries == PAID
     sql_store.forget("default", "s")
     assert compressor(sql_store).bill("s") == Bill()

@@ -17,10 +17,10 @@ from praison_compressor import (
 from praison_compressor.messages import text_of
 from tests.helpers.compressing import PAID, Model, compressor, paid
 from tests.helpers.stores import bytes_of
-from tests.helpers.transcripts import find_repairs, said, session, transcripts, user
+from tests.helpers.transcripts import coding_turns, find_repairs, said, transcripts, user
 
 NO_MASKS = {"tool_policies": {"*": "summarize"}}
-LONG = session(30)
+LONG = coding_turns(30)
 
 
 def ours_of(model: Any = None, **options: Any) -> ContextCompressor:
@@ -85,19 +85,19 @@ def test_a_preview_gives_the_reason_of_its_decision():
     ours = ours_of(context_window=40_000)
     assert [ours.preview(LONG, force=force).reason for force in (False, True)] == ["fits", "asked"]
     assert ours_of().preview(LONG).reason == "due"
-    assert ours_of(min_gain_ratio=0.9).preview(session(5)).reason == "no gain"
+    assert ours_of(min_gain_ratio=0.9).preview(coding_turns(5)).reason == "no gain"
 
 
 def test_each_reference_of_a_preview_reads_back_its_message(store):
     """After the commit `read` returns each message by the reference that the preview showed."""
     ours = ours_of(store=store)
     for turns in (20, 34):
-        shown = ours.preview(session(turns), session_id="s", force=True)
-        ours.compress_sync(session(turns), session_id="s", force=True)
+        shown = ours.preview(coding_turns(turns), session_id="s", force=True)
+        ours.compress_sync(coding_turns(turns), session_id="s", force=True)
         named = [(n, reference) for n, reference in enumerate(shown.references) if reference]
         assert len(named) > 10
         for index, reference in named[:: len(named) // 5]:
-            said = words_in(session(turns)[index])
+            said = words_in(coding_turns(turns)[index])
             assert said[:40] in ours.read(reference, session_id="s", tokens=4_000)
 
 
@@ -130,7 +130,7 @@ def test_each_text_of_previews_is_on_one_bill():
     """Previews and calls that name the session by an epoch's id are on the session's one bill."""
     ours = ours_of(paid)
     ours.record_usage({"usage": {"prompt_tokens": 9}}, session_id="s")
-    epoch = ours.compress_sync(session(20), session_id="s", force=True).session_id
+    epoch = ours.compress_sync(coding_turns(20), session_id="s", force=True).session_id
     assert epoch != "s"
     for write in (True, False, True):
         ours.preview(LONG, write=write, session_id=epoch, force=True)
@@ -161,12 +161,12 @@ def test_a_message_that_the_user_keeps_is_never_replaced(store, model):
     assert result.segments
     for turns in range(34, 80, 12):
         later = ours_of(model, store=store)
-        view = later.compress_sync(session(turns), session_id="s")
+        view = later.compress_sync(coding_turns(turns), session_id="s")
         assert LONG[index] in view.messages
         assert find_repairs(view.messages) == []
-        assert later.verbatim(view.messages, session_id="s") == session(turns)
+        assert later.verbatim(view.messages, session_id="s") == coding_turns(turns)
     assert len(view.messages) < 200
-    assert later.best(session(80), session_id="s").messages.count(LONG[index]) == 1
+    assert later.best(coding_turns(80), session_id="s").messages.count(LONG[index]) == 1
 
 
 def test_model_and_static_summaries_are_counted_apart():
@@ -181,7 +181,7 @@ def test_model_and_static_summaries_are_counted_apart():
 def test_a_kept_output_is_not_masked():
     """A mask of a kept output is replaced by the output."""
     ours = ours_of(Model(), tool_policies={})
-    messages = session(8, steps=1, words=250)
+    messages = coding_turns(8, steps=1, words=250)
     assert ours.compress_sync(messages, session_id="s").context_status == "masked"
     place = min(ours.preview(messages, session_id="s").replaced_results)
     assert messages[place] in ours.compress_sync(messages, session_id="s", keep=(place,)).messages

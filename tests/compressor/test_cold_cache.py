@@ -8,7 +8,7 @@ import pytest
 from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore, open_store
 from praison_compressor.compressor.decision import cache_seconds
 from tests.helpers.compressing import SMALL, Clock, Model, compressor
-from tests.helpers.transcripts import find_repairs, said, session, user
+from tests.helpers.transcripts import coding_turns, find_repairs, said, user
 
 WAIT = 30.0
 TRIGGER = 3_600
@@ -26,8 +26,8 @@ def clocked(summarizer: Any = None, store: Any = None, **options: Any) -> Any:
 def between(low: float, high: float) -> list[dict[str, Any]]:
     """Return a session whose size is between two shares of the trigger."""
     ours = compressor()
-    sized = ((n, ours.tokens.messages(session(n))) for n in range(2, 60))
-    return session(next(n for n, size in sized if low * TRIGGER < size < high * TRIGGER))
+    sized = ((n, ours.tokens.messages(coding_turns(n))) for n in range(2, 60))
+    return coding_turns(next(n for n, size in sized if low * TRIGGER < size < high * TRIGGER))
 
 
 MIDDLE = between(0.6, 0.9)

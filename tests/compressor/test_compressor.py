@@ -22,7 +22,7 @@ from praison_compressor import (
 from praison_compressor.ledger.segments import Entry, Session
 from praison_compressor.messages import text_of
 from tests.helpers.compressing import SMALL, Model, compressor, paid, requests_of
-from tests.helpers.transcripts import find_repairs, session
+from tests.helpers.transcripts import coding_turns, find_repairs
 
 # ---------------------------------------------------------------- summarized once
 
@@ -31,7 +31,7 @@ def test_each_message_is_summarized_once():
     """Each message is summarized once, and between compressions the prefix stays."""
     model = Model()
     ours = compressor(model)
-    views = [ours.compress_sync(request) for request in requests_of(session(26))]
+    views = [ours.compress_sync(request) for request in requests_of(coding_turns(26))]
     methods = [view.summary_method for view in views]
     assert all(view.tokens_after <= 6_000 - 1_500 for view in views)
     assert len(model.requests) == methods.count("model") >= 3
@@ -55,7 +55,7 @@ def test_a_result_reports_tokens_status_method_lineage_and_usage():
         )
 
     ours = compressor(model, auxiliary_model="gpt-4o-mini")
-    messages = session(20)
+    messages = coding_turns(20)
     result = ours.compress_sync(messages, session_id="research-42")
     assert (result.context_status, result.summary_method) == ("summarized", "model")
     assert result.tokens_saved == result.tokens_before - result.tokens_after > 0
@@ -66,7 +66,7 @@ def test_a_result_reports_tokens_status_method_lineage_and_usage():
 
 def test_a_summary_is_reused_under_each_id_of_its_session():
     """The session's id and its epoch's give the recorded view, at no cost."""
-    ours, messages = compressor(paid), session(20)
+    ours, messages = compressor(paid), coding_turns(20)
     result = ours.compress_sync(messages, session_id="research-42")
     for name in ("research-42", result.session_id):
         again = ours.compress_sync(messages, session_id=name)
@@ -79,7 +79,7 @@ def test_a_summary_is_reused_under_each_id_of_its_session():
 
 def test_an_edit_of_a_result_changes_no_ledger():
     """An application's edit of a result's texts and list changes no later view."""
-    ours, messages = compressor(), session(26)
+    ours, messages = compressor(), coding_turns(26)
     for _ in range(3):  # new, found in the ledger, and remembered
         result = ours.compress_sync(messages)
         before = copy.deepcopy(result.messages)
@@ -95,7 +95,7 @@ def test_an_edit_summarizes_again_only_what_it_touches():
     """After an edit only the segment with the edited message is written again."""
     model = Model()
     ours = compressor(model, context_window=24_000, quotes_budget_tokens=500, fold_ratio=1.0)
-    messages = session(75)
+    messages = coding_turns(75)
     for request in requests_of(messages):
         result = ours.compress_sync(request)
     assert len(result.segments) >= 2
@@ -140,7 +140,7 @@ def test_equal_summaries_expand_to_their_own_originals(recall):
 def test_no_segment_of_another_session_is_used():
     """No segment of another session or namespace is used, however equal the words."""
     store = MemoryStore()
-    messages = session(20)
+    messages = coding_turns(20)
     model = Model()
     first = ContextCompressor(SMALL, summarizer=model, store=store)
     view = first.compress_sync(messages, session_id="a").messages
@@ -167,12 +167,12 @@ async def test_a_cancelled_turn_cancels_its_summary():
         return "## Done\nThe modules so far are in order."
 
     ours = compressor(slow)
-    turn = asyncio.create_task(ours.compress(session(20)))
+    turn = asyncio.create_task(ours.compress(coding_turns(20)))
     await started.wait()
     turn.cancel()
     with pytest.raises(asyncio.CancelledError):
         await turn
-    assert (await asyncio.wait_for(ours.compress(session(20)), 10)).summary_method == "model"
+    assert (await asyncio.wait_for(ours.compress(coding_turns(20)), 10)).summary_method == "model"
 
 
 # ---------------------------------------------------------------- a turn that must go on
@@ -237,7 +237,7 @@ def test_the_tokens_that_an_error_asks_for_are_enough(options, target):
 
 def test_a_window_that_takes_nothing_is_survived_inside_a_turn():
     """The best view shortens a message larger than the window, and marks the cut."""
-    messages = [*session(4), {"role": "user", "content": "x y z " * 40_000}]
+    messages = [*coding_turns(4), {"role": "user", "content": "x y z " * 40_000}]
     ours = ContextCompressor(SMALL)
     with pytest.raises(BudgetTooSmall):
         ours.compress_sync(messages)
@@ -253,7 +253,7 @@ def test_a_ledger_that_is_gone_is_logged_once_until_it_is_back(caplog, logged):
     """A ledger that cannot be read is logged once until it can be read again."""
     store = Breakable()
     ours = ContextCompressor(SMALL, store=store)
-    messages = session(10)
+    messages = coding_turns(10)
     caplog.set_level(logging.WARNING)
     for times in (1, 2):
         store.is_gone = True
@@ -271,7 +271,7 @@ def test_a_damaged_session_is_logged_once_beside_sound_ones(caplog):
     """A session that cannot be read is logged once, however often another one is read."""
     store = Breakable()
     ours = ContextCompressor(SMALL, store=store)
-    messages = session(20)
+    messages = coding_turns(20)
     view = ours.compress_sync(messages, session_id="damaged").messages
     store.damaged = "damaged"
     caplog.set_level(logging.WARNING)
@@ -288,7 +288,7 @@ def in_window(window: int, store: Store, policies: Any = (), **asked: Any) -> Co
     """Return the result of a session for a model with that window."""
     config = CompressorConfig(model="gpt-4o", context_window=window, tool_policies=dict(policies))
     ours = ContextCompressor(config, store=store)
-    return ours.compress_sync(session(120, words=60), session_id="s", **asked)
+    return ours.compress_sync(coding_turns(120, words=60), session_id="s", **asked)
 
 
 @pytest.mark.parametrize("policy", ["mask", "summarize"])

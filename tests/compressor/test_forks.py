@@ -17,7 +17,7 @@ import pytest
 
 import praison_compressor
 from tests.helpers.compressing import Gate, compressor
-from tests.helpers.transcripts import session
+from tests.helpers.transcripts import coding_turns
 
 WAIT = 30.0
 
@@ -59,7 +59,7 @@ def test_children_of_a_compressor_at_work_end(store):
 
     def send(worker: int, name: str) -> None:
         for turns in (8, 16):
-            engines[worker].compress_sync(session(turns, words=20), session_id=name)
+            engines[worker].compress_sync(coding_turns(turns, words=20), session_id=name)
         assert engines[worker].background.wait(WAIT)
 
     def work(worker: int) -> None:
@@ -94,11 +94,11 @@ def test_a_child_waits_for_no_summary_of_its_parent(background):
     def turn() -> None:
         gate.open.set()
         assert not ours.background.is_busy(("default", "s"))
-        ours.compress_sync(session(20), session_id="s")
+        ours.compress_sync(coding_turns(20), session_id="s")
         assert ours.background.wait(WAIT)
-        assert ours.compress_sync(session(20), session_id="s").summary_method == "reused"
+        assert ours.compress_sync(coding_turns(20), session_id="s").summary_method == "reused"
 
-    with beside(lambda: ours.compress_sync(session(20), session_id="s")):
+    with beside(lambda: ours.compress_sync(coding_turns(20), session_id="s")):
         assert gate.asked.wait(WAIT)
         assert in_child(turn) == 0
         assert ours.store.open("default", "s").entries == ()  # the parent's own is still written

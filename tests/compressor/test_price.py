@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from praison_compressor import CompressorConfig, ContextCompressor, Event
 from praison_compressor.view.costs import Balance, Costs
 from tests.helpers.compressing import Model, compressor
-from tests.helpers.transcripts import find_repairs, session
+from tests.helpers.transcripts import coding_turns, find_repairs
 
 SONNET = Costs(cached=0.3e-6, written=3.75e-6, summary_input=3e-6, summary_output=15e-6)
 
@@ -80,7 +80,7 @@ def test_the_rule_is_the_cheapest_schedule_of_a_steady_session():
 
 def growing(words: int) -> Iterator[list[Any]]:
     """Yield the requests of a growing session; each turn has `words` words."""
-    messages = session(2)
+    messages = coding_turns(2)
     for n in range(200):
         done = {"role": "assistant", "content": f"Step {n} is done. " + "lorem " * words}
         messages = [*messages, done, {"role": "user", "content": f"Go on with step {n + 1}."}]
@@ -147,7 +147,7 @@ def test_at_the_mark_a_slow_session_is_compressed():
 def test_without_a_pace_a_compression_at_the_mark_is_done():
     """A session's first request above the trigger is compressed."""
     ours = priced("claude-sonnet-4-5")
-    assert ours.compress_sync(session(30), session_id="s").context_status == "summarized"
+    assert ours.compress_sync(coding_turns(30), session_id="s").context_status == "summarized"
 
 
 @pytest.mark.parametrize("asked", [{"force": True}, {"target_tokens": 3_000}])
@@ -164,9 +164,9 @@ def test_a_requested_compression_asks_for_no_price(asked):
 def test_a_preview_shows_the_sum():
     """`preview` has a balance where it has a plan and a price."""
     ours = priced("claude-sonnet-4-5")
-    assert "compressing now" in str(ours.preview(session(30), force=True).balance)
-    assert ours.preview(session(2)).balance is None
-    assert priced("unlisted-1").preview(session(30), force=True).balance is None
+    assert "compressing now" in str(ours.preview(coding_turns(30), force=True).balance)
+    assert ours.preview(coding_turns(2)).balance is None
+    assert priced("unlisted-1").preview(coding_turns(30), force=True).balance is None
     config = CompressorConfig(model="claude-sonnet-4-5", context_window=6_000)
     own = ContextCompressor(config, summarizer=Model())  # its price is unknown
-    assert own.preview(session(30), force=True).balance is None
+    assert own.preview(coding_turns(30), force=True).balance is None

@@ -17,7 +17,7 @@ from praison_compressor import (
 )
 from praison_compressor.messages import Message, read_transcript
 from tests.helpers.compressing import SMALL, Model, requests_of
-from tests.helpers.transcripts import said, session, transcripts, user
+from tests.helpers.transcripts import coding_turns, said, transcripts, user
 
 
 class CountedReads(TokenCounter):
@@ -109,7 +109,7 @@ def _or_none(ours: Watched, messages: list[Message]) -> CompressResult | None:
 def test_a_turn_between_two_compressions_is_quiet():
     """Between two compressions only the first turn is read in full."""
     ours = Watched(CompressorConfig(model="gpt-4o", context_window=100_000))
-    requests = requests_of(session(10))
+    requests = requests_of(coding_turns(10))
     for request in requests:
         ours.compress_sync(request)
     assert (ours.full, ours.quiet) == (1, len(requests) - 1)
@@ -119,7 +119,7 @@ def test_a_turn_between_two_compressions_is_quiet():
 def test_1_and_1_0_and_true_are_different_values_in_a_message():
     """1, 1.0 and True are different values in a message."""
     ours = Watched(CompressorConfig(model="gpt-4o", context_window=100_000))
-    messages = session(3)
+    messages = coding_turns(3)
     part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "size": 1}}
     messages[1]["content"] = [{"type": "text", "text": "look"}, part]
     ours.compress_sync(messages)
@@ -137,7 +137,7 @@ def test_a_ledger_changed_by_another_process_is_noticed():
     """Another process's commit is noticed at the next turn."""
     store = MemoryStore()
     here, there = (ContextCompressor(SMALL, store=store) for _ in range(2))
-    messages = session(4)
+    messages = coding_turns(4)
     here.compress_sync(messages, session_id="s")
     assert here.compress_sync(messages, session_id="s").context_status == "full"
     there.compress_sync(messages, session_id="s", force=True)
@@ -148,7 +148,7 @@ def test_a_ledger_changed_by_another_process_is_noticed():
 
 def test_a_new_overhead_or_ratio_ends_the_quiet_turns():
     """A new overhead or a learned ratio ends the quiet turns."""
-    ours, messages = ContextCompressor(SMALL), session(4)
+    ours, messages = ContextCompressor(SMALL), coding_turns(4)
     before = ours.compress_sync(messages, session_id="s")
     assert before.context_status == "full"
     aside = ours.compress_sync(messages, session_id="s", overhead_tokens=2_500, extends=False)
@@ -162,7 +162,7 @@ def test_a_new_overhead_or_ratio_ends_the_quiet_turns():
 def test_a_request_that_only_reads_leaves_the_memory_alone():
     """A request with `extends=False` does not make the next turn slow."""
     ours = Watched(CompressorConfig(model="gpt-4o", context_window=100_000))
-    messages = session(6)
+    messages = coding_turns(6)
     ours.compress_sync(messages)
     aside = [*messages, user("Name this conversation.")]
     assert ours.compress_sync(aside, extends=False).messages == aside
@@ -172,7 +172,7 @@ def test_a_request_that_only_reads_leaves_the_memory_alone():
     assert ours.full == before
 
 
-PREVIEWED = session(30)
+PREVIEWED = coding_turns(30)
 GROWN = [*PREVIEWED, said("Done."), user("On.")]
 
 

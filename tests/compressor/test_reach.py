@@ -19,11 +19,11 @@ from tests.benchmarks.references import cited, leads_back
 from tests.helpers.compressing import Model
 from tests.helpers.native import to_native
 from tests.helpers.talks import segment, talk
-from tests.helpers.transcripts import call, said, session, step, user
+from tests.helpers.transcripts import call, coding_turns, said, step, user
 
 CONFIG = CompressorConfig(model="gpt-4o", recall=True)
 SESSION = "s"
-TURNS = session(14)
+TURNS = coding_turns(14)
 
 
 @pytest.fixture
@@ -53,14 +53,14 @@ def test_a_results_tools_find_and_read_what_its_view_lacks(ours):
 
 def test_recall_tools_come_when_configured_or_compressed(ours):
     """Tools come with the first result, or the first compressed one without `recall=True`."""
-    result = ours.compress_sync(session(2), session_id="short")
+    result = ours.compress_sync(coding_turns(2), session_id="short")
     assert [len(result.recall_tools), len(result.recall_schemas)] == [2, 2]
     assert [type(result.recall_tools), type(ours.recall_tools())] == [tuple, tuple]
     assert "Nothing of this conversation" in result.recall_tools[0]("END-1-1")
     result.recall_schemas[0]["function"].clear()
     assert result.recall_schemas[0]["function"]["name"] == "search_conversation_archive"
     unasked = ContextCompressor(replace(CONFIG, recall=None), store=ours.store)
-    whole = unasked.compress_sync(session(2), session_id="short")
+    whole = unasked.compress_sync(coding_turns(2), session_id="short")
     assert (whole.recall_tools, whole.recall_schemas) == ((), [])
     assert len(compressed(unasked).recall_tools) == 2
 
@@ -252,7 +252,7 @@ def test_a_reference_stays_through_folds_forks_and_restarts(store):
     """A reference reads the same words after folds, forks and restarts."""
     config = CompressorConfig(model="gpt-4o", recall=True, namespace="n")
     first = ContextCompressor(config, store=store)
-    messages = session(40)
+    messages = coding_turns(40)
     view = first.compress_sync(messages[:60], session_id="s", target_tokens=2_500, force=True)
     (reference, words), *_ = cited(view.messages)
     _, read = first.recall_tools("s")
@@ -269,7 +269,7 @@ def test_a_reference_stays_through_folds_forks_and_restarts(store):
 def test_a_view_that_is_recorded_nowhere_names_no_place():
     """A view that is not recorded has no references."""
     ours = ContextCompressor(CompressorConfig(model="gpt-4o", recall=True))
-    view = ours.best(session(30), target_tokens=3_000).messages
+    view = ours.best(coding_turns(30), target_tokens=3_000).messages
     assert "conversation-summary" in str(view)
     assert re.findall(r"\bs\d+\.\d+", "\n".join(map(text_of, view))) == []
 

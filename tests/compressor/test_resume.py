@@ -20,8 +20,7 @@ from praison_compressor import (
 from praison_compressor.messages import content_digest, to_plain
 from tests.helpers.compressing import Model
 from tests.helpers.talks import NAMESPACE
-from tests.helpers.transcripts import broken_transcripts, said, transcripts, user
-from tests.helpers.transcripts import session as coding_session
+from tests.helpers.transcripts import broken_transcripts, coding_turns, said, transcripts, user
 
 CONFIG = CompressorConfig(
     model="gpt-4o", context_window=5_000, protect_last_n_tokens=800, namespace=NAMESPACE
@@ -36,8 +35,8 @@ def over(store: Store, summarizer: Any = None, **changes: Any) -> ContextCompres
 def grown(ours: ContextCompressor, turns: int, **options: Any) -> Any:
     """Return the result of the last turn of a conversation whose last turn compressed."""
     options.setdefault("session_id", "s")
-    results = [ours.compress_sync(coding_session(n), **options) for n in range(2, turns, 2)]
-    return [*results, ours.compress_sync(coding_session(turns), force=True, **options)][-1]
+    results = [ours.compress_sync(coding_turns(n), **options) for n in range(2, turns, 2)]
+    return [*results, ours.compress_sync(coding_turns(turns), force=True, **options)][-1]
 
 
 @pytest.fixture
@@ -79,7 +78,7 @@ def test_a_transcript_that_fits_is_resumed_in_full(store, unasked):
     grown(over(store), 16)
     whole = over(store, unasked).resume("s", 100_000)
     assert whole.context_status == "full"
-    assert whole.messages == coding_session(16)
+    assert whole.messages == coding_turns(16)
     assert over(store, unasked, context_window=200_000).resume("s").messages == whole.messages
     ours = over(store, unasked)
     assert ours.resume("s", whole.tokens_after).context_status == "full"
@@ -93,7 +92,7 @@ def test_a_transcript_that_does_not_fit_is_resumed_as_its_view(store, unasked):
     resumed = ours.resume("s")
     assert json.dumps(resumed.messages) == json.dumps(before.messages)
     assert resumed.context_status == "summarized"
-    assert over(store).verbatim(resumed.messages, session_id="s") == coding_session(16)
+    assert over(store).verbatim(resumed.messages, session_id="s") == coding_turns(16)
     assert store.open(NAMESPACE, "s").tip == before.session_id
 
 
@@ -110,15 +109,15 @@ def test_a_resumed_view_goes_on_as_the_session_would(store):
     """A session continues from its resumed view as from its transcript."""
     epoch = grown(over(store), 16).session_id
     for name in ("s", epoch):
-        assert over(store).verbatim(session_id=name) == coding_session(16)
+        assert over(store).verbatim(session_id=name) == coding_turns(16)
     new = [said("Done."), user("Go on.")]
     resumed = over(store).resume("s").messages
     one = over(store).compress_sync([*resumed, *new], session_id="s")
-    two = over(store).compress_sync([*coding_session(16), *new], session_id="s")
+    two = over(store).compress_sync([*coding_turns(16), *new], session_id="s")
     assert json.dumps(one.messages) == json.dumps(two.messages)
     assert one.summary_method == "reused"
     over(store).compress_sync([*resumed, *new], session_id="s", force=True)
-    assert over(store).verbatim(session_id="s") == [*coding_session(16), *new]
+    assert over(store).verbatim(session_id="s") == [*coding_turns(16), *new]
 
 
 def test_a_fork_of_an_older_epoch_has_its_transcript(store, unasked):
@@ -130,8 +129,8 @@ def test_a_fork_of_an_older_epoch_has_its_transcript(store, unasked):
     assert len(store.open(NAMESPACE, "s").entries) > len(then.entries)
     fork = store.open(NAMESPACE, "f", then.tip)
     assert fork.entries == then.entries
-    assert over(store).verbatim(session_id="f") == coding_session(12)
-    assert over(store).verbatim(session_id="s") == coding_session(24)
+    assert over(store).verbatim(session_id="f") == coding_turns(12)
+    assert over(store).verbatim(session_id="s") == coding_turns(24)
     resumed = over(store, unasked).resume("f", 2_500)
     assert resumed.context_status == "summarized"
 
@@ -143,11 +142,11 @@ def test_a_quiet_turn_writes_nothing_and_a_close_does(sql_store, statements):
     """A quiet turn is first recorded by `close` or `save`."""
     ours = over(sql_store)
     grown(ours, 8)
-    more = [*coding_session(8), said("Done."), user("And now?")]
+    more = [*coding_turns(8), said("Done."), user("And now?")]
     statements.clear()
     assert ours.compress_sync(more, session_id="s").summary_method == "reused"
     assert [s for s in statements if not s.startswith(("SELECT", "BEGIN"))] == []
-    assert over(sql_store).verbatim(session_id="s") == coding_session(8)
+    assert over(sql_store).verbatim(session_id="s") == coding_turns(8)
     ours.close()
     assert over(sql_store).verbatim(session_id="s") == more
     more.append(said("In order."))
@@ -164,7 +163,7 @@ def test_close_does_not_record_forgotten_messages_again(sql_store, store_url, wh
     """`close` does not record forgotten messages again."""
     ours = over(sql_store)
     grown(ours, 8)
-    messages = coding_session(8)
+    messages = coding_turns(8)
     sent = [*messages, said("Done.")]
     ours.compress_sync(sent, session_id="s")
     elsewhere = open_store(store_url)
@@ -180,7 +179,7 @@ def test_close_does_not_record_forgotten_messages_again(sql_store, store_url, wh
 def test_a_fork_logs_what_its_parent_forgot(sql_store, caplog):
     """A fork logs which of its messages were forgotten with its parent."""
     grown(over(sql_store), 8)
-    longer = coding_session(16)
+    longer = coding_turns(16)
     sql_store.open(NAMESPACE, "f", "s")
     assert over(sql_store).save(longer, session_id="f")
     assert over(sql_store).verbatim(session_id="f") == longer
@@ -197,7 +196,7 @@ def test_a_message_of_the_tail_can_be_forgotten(sql_store):
     """A message of the tail is forgotten by its digest, in forks too."""
     grown(over(sql_store), 8)
     sql_store.open(NAMESPACE, "f", "s")
-    whole = coding_session(8)
+    whole = coding_turns(8)
     erased = sql_store.forget(NAMESPACE, content_digest(whole[-1]))
     assert (erased.messages, erased.segments, erased.sessions) == (1, 0, ("f", "s"))
     for name in ("f", "s"):

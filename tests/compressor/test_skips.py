@@ -7,7 +7,7 @@ import pytest
 from praison_compressor import Event
 from praison_compressor.messages import Message
 from tests.helpers.compressing import Model, compressor
-from tests.helpers.transcripts import session, step
+from tests.helpers.transcripts import coding_turns, step
 
 
 def skipped(events: list[Event]) -> list[str]:
@@ -16,7 +16,7 @@ def skipped(events: list[Event]) -> list[str]:
 
 def stuck(turns: int) -> list[Message]:
     """Return messages above the trigger of 3,600 tokens, whose newest alone is large."""
-    messages = session(2)
+    messages = coding_turns(2)
     messages[-1]["content"] = "x y z " * 900
     for n in range(turns):
         messages += [{"role": "assistant", "content": f"Yes, {n}."}]
@@ -26,7 +26,7 @@ def stuck(turns: int) -> list[Message]:
 
 def large_task() -> list[Message]:
     """Return messages whose first alone exceeds the trigger of 3,600 tokens."""
-    messages = session(2)
+    messages = coding_turns(2)
     messages[0]["content"] = "rule " * 3_700
     return messages
 
@@ -94,7 +94,7 @@ def refuses(event: Event) -> bool:
     return False
 
 
-OUTGROWING = [session(count) for count in range(4, 9)]
+OUTGROWING = [coding_turns(count) for count in range(4, 9)]
 
 
 @pytest.fixture(params=itertools.product((refuses, refuses_later), (False, True)))
@@ -146,7 +146,7 @@ def test_a_veto_meets_a_result_larger_than_the_window(background):
     """After a veto a result larger than the window is sent as its ends."""
     events: list[Event] = []
     ours = compressor(Model(), events.append, before_compression=refuses, background=background)
-    messages = [*session(2), *step("call_big", "a row of the table\n" * 2_500)]
+    messages = [*coding_turns(2), *step("call_big", "a row of the table\n" * 2_500)]
     result = ours.compress_sync(messages, session_id="s")
     assert (result.vetoed, result.context_status) == (True, "masked")
     assert result.messages[:-1] == messages[:-1]
@@ -166,5 +166,5 @@ def test_a_hook_that_fails_has_refused_nothing(hook):
     """A hook that fails or returns another type refuses nothing."""
     events: list[Event] = []
     ours = compressor(Model(), events.append, before_compression=hook)
-    assert ours.compress_sync(session(8)).summary_method == "model"
+    assert ours.compress_sync(coding_turns(8)).summary_method == "model"
     assert [event.name for event in events if event.name == "started"] == ["started"]

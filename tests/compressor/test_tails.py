@@ -13,7 +13,7 @@ from praison_compressor.messages import Message, split_steps, text_of
 from praison_compressor.view.budget import Budget
 from praison_compressor.view.frame import is_framed
 from tests.helpers.compressing import Model, requests_of
-from tests.helpers.transcripts import find_repairs, session
+from tests.helpers.transcripts import coding_turns, find_repairs
 
 TOKENS = TokenCounter("gpt-4o")
 READ = ", ".join(f"src/mod_{n}/part_0.py" for n in range(1, 9))
@@ -79,8 +79,8 @@ def size(messages: list[Message]) -> int:
 @functools.cache
 def twice(window: int) -> list[Message]:
     """Return a session of about twice the window."""
-    each = size(session(3)[1:]) // 3
-    return session(2 * window // each + 1)
+    each = size(coding_turns(3)[1:]) // 3
+    return coding_turns(2 * window // each + 1)
 
 
 @pytest.mark.parametrize("by_model", [False, True])
@@ -116,7 +116,7 @@ def test_a_view_fills_its_target(window, by_model):
 @settings(max_examples=10, deadline=None)
 def test_more_asked_never_gives_less_kept(window, turns, words, asked, by_model):
     """A larger `protect_last_n_tokens` never keeps less."""
-    messages = session(max(turns, 2 * window // (14 * words)), words=words)
+    messages = coding_turns(max(turns, 2 * window // (14 * words)), words=words)
     kept = [compressed(messages, window, n, by_model=by_model) for n in asked]
     tails = [each.tail for each in kept]
     assert tails == sorted(tails)
@@ -179,7 +179,7 @@ def test_a_models_view_quotes_as_many_user_messages_as_a_static_one(window, grow
 # ---------------------------------------------------------------- a size that was asked for
 
 
-SIZED = session(30, words=120)
+SIZED = coding_turns(30, words=120)
 HALF = TOKENS.messages(SIZED) // 2
 
 

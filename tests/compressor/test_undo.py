@@ -9,11 +9,11 @@ import pytest
 from praison_compressor import CompressorConfig, ContextCompressor, Store, Usage, open_store
 from tests.helpers.compressing import SMALL, Model
 from tests.helpers.talks import archived, verify
-from tests.helpers.transcripts import said, session, step, user
+from tests.helpers.transcripts import coding_turns, said, step, user
 
 LIMIT = 4_500
 """Tokens that a view may have in a window of 6,000; it is compressed above 3,600."""
-TURNS = session(5)
+TURNS = coding_turns(5)
 """Between the two."""
 
 
@@ -101,7 +101,7 @@ def test_the_window_never_bursts_for_it(store):
     sent(ours)
     ours.undo("s")
     assert sent(ours).tokens_after > 3_600
-    results = [sent(ours, session(turns)) for turns in (6, 7, 8, 9, 10)]
+    results = [sent(ours, coding_turns(turns)) for turns in (6, 7, 8, 9, 10)]
     assert max(result.tokens_after for result in results) <= LIMIT
     assert results[0].summary_method == "model"
     assert all(result.tokens_after <= 3_600 for result in results)
@@ -111,7 +111,7 @@ def test_the_window_never_bursts_for_it(store):
 def test_an_excerpt_of_a_result_too_large_stays(store):
     """`undo` leaves excerpts of oversized results."""
     ours, model = over(store)
-    first = [*session(3), *step("call_big", "a row of the table\n" * 2_000, path="big.csv")]
+    first = [*coding_turns(3), *step("call_big", "a row of the table\n" * 2_000, path="big.csv")]
     then = [*first, said("Read."), user("Go on.")]
     excerpt = sent(ours, first, "s").messages[-1]
     summarized = sent(ours, then, force=True)
@@ -127,13 +127,13 @@ def test_an_excerpt_of_a_result_too_large_stays(store):
 def test_each_epoch_and_its_forks_stay_as_they_were(sql_store):
     """`undo` changes only its own session's newest epoch."""
     ours, _ = over(sql_store)
-    first, second = sent(ours), sent(ours, session(9))
+    first, second = sent(ours), sent(ours, coding_turns(9))
     assert len(second.segments) == 2
     before = archived(sql_store, "s", "default")
     # In a fork, then in the session itself.
     sql_store.open("default", "fork", "s")
     assert ours.undo("fork") == second.segments[1:]
-    assert sent(ours, session(9)).messages == second.messages
+    assert sent(ours, coding_turns(9)).messages == second.messages
     assert ours.undo("s") == second.segments[1:]
     tip = sql_store.open("default", "s").tip
     assert ours.undo("s") == first.segments
@@ -142,7 +142,7 @@ def test_each_epoch_and_its_forks_stay_as_they_were(sql_store):
         [(first.session_id, 1), (second.session_id, 2), (tip, 1), ("s", 0)]
     ):
         sql_store.open("default", f"of-{number}", epoch)
-        view = sent(ours, session(9), f"of-{number}", extends=False, target_tokens=10**6)
+        view = sent(ours, coding_turns(9), f"of-{number}", extends=False, target_tokens=10**6)
         assert view.segments == second.segments[:stand]
     assert archived(sql_store, "s", "default") == before
     assert sql_store.verify() == []
@@ -159,7 +159,7 @@ print(len(ours.undo("s")))
 def test_another_process_takes_back_masks(store_url):
     """`undo` in another process restores masked outputs."""
     store = open_store(store_url)
-    turns = session(3, words=140)
+    turns = coding_turns(3, words=140)
     ours, model = over(store, tool_policies={}, protect_last_n_tokens=0)
     masked = sent(ours, turns)
     assert (masked.context_status, model.requests) == ("masked", [])

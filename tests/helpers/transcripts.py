@@ -64,8 +64,8 @@ def step(id: str, result: str, name: str = "read_file", **arguments: Any) -> lis
     return [calling(call(id, name, **arguments)), answer]
 
 
-def session(turns: int, steps: int = 3, words: int = 60) -> list[Message]:
-    """Return a coding session; turn t has `V-t` by the user, `END-t-k` by each tool."""
+def coding_turns(turns: int, steps: int = 3, words: int = 60) -> list[Message]:
+    """Return a transcript of coding; turn t has `V-t` by the user, `END-t-k` by each tool."""
     messages: list[Message] = [{"role": "system", "content": "You are a coding agent."}]
     for t in range(turns):
         task = f"Now look after module {t}. Its port must stay V-{t:04d}. "

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from praison_compressor.messages import Message
-from tests.helpers.transcripts import session, step
+from tests.helpers.transcripts import coding_turns, step
 
 CANARY = "CANARY-7731"
 CONTROL = re.compile(
@@ -36,7 +36,7 @@ class Attack:
 
 def transcript(*found: Attack) -> list[Message]:
     """Return a session with the attacks in its middle."""
-    messages = session(7, steps=2, words=25)
+    messages = coding_turns(7, steps=2, words=25)
     where = next(i for i, m in enumerate(messages) if "module 3" in str(m.get("content")))
     evil = [message for attack in found for message in CARRIERS[attack.carrier](attack.text)]
     return [*messages[:where], *evil, *messages[where:]]

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from praison_compressor import CompressorConfig, ContextCompressor, LedgerError, open_store
 from praison_compressor.cli import main
 from praison_compressor.messages import text_of
-from tests.helpers.transcripts import find_repairs, session
+from tests.helpers.transcripts import coding_turns, find_repairs
 from tests.hostile.generating import BLOBS, Case, case, hostile, text
 from tests.hostile.invariants import broken_promises
 
@@ -67,7 +67,7 @@ def test_any_answer_of_a_model_leaves_a_valid_view(answer):
     async def model(messages: list[dict[str, Any]]) -> str:
         return answer
 
-    result = ContextCompressor(SMALL, summarizer=model).compress_sync(session(9))
+    result = ContextCompressor(SMALL, summarizer=model).compress_sync(coding_turns(9))
     texts = [text_of(segment.rendered) for segment in result.segments]
     assert find_repairs(result.messages) == []
     assert [t.lower().count("</conversation-summary>") for t in texts] == [1] * len(texts)
@@ -92,7 +92,7 @@ def cells_of(db: sqlite3.Connection) -> list[tuple[str, str, int]]:
 
 def test_a_store_whose_rows_were_changed_ends_no_turn(tmp_path):
     """With any one cell of the store changed, a turn still gets a valid view."""
-    sound, messages = tmp_path / "sound.db", session(9)
+    sound, messages = tmp_path / "sound.db", coding_turns(9)
     ours = ContextCompressor(SMALL, store=open_store(sound))
     ours.compress_sync(messages, session_id="s")
     ours.close()

@@ -15,7 +15,7 @@ from praison_compressor.messages.shapes import MOST_DEPTH
 from praison_compressor.summaries.prompts import escape_labels
 from praison_compressor.view.frame import escape
 from tests.helpers.compressing import compressor
-from tests.helpers.transcripts import call, find_repairs, session, step
+from tests.helpers.transcripts import call, coding_turns, find_repairs, step
 
 CPU_SECONDS = 30
 """All loads together take 3 seconds on one core; a quadratic step in five megabytes takes hours."""
@@ -25,7 +25,7 @@ MEMORY_BYTES = 4 << 30
 
 def among(*messages: Message) -> list[Message]:
     """Return a session with these messages in its middle."""
-    around = session(9)
+    around = coding_turns(9)
     return [*around[:12], *messages, *around[12:]]
 
 
@@ -43,7 +43,7 @@ def calls(count: int) -> list[Message]:
 
 def arguments(depth: int) -> list[Message]:
     """Return a session with deeply nested arguments."""
-    messages = session(9)
+    messages = coding_turns(9)
     messages[14]["tool_calls"][0]["function"]["arguments"] = '{"a":' * depth + "1" + "}" * depth
     return messages
 
@@ -94,7 +94,7 @@ def nested(request):
     value: Any = "core"
     for _ in range(request.param):
         value = [value]
-    messages = session(3)
+    messages = coding_turns(3)
     messages[5] = {**messages[5], "extra": value}
     return messages
 

@@ -16,7 +16,7 @@ from praison_compressor.testing import Reply
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.stores import bytes_of
 from tests.helpers.talks import verify
-from tests.helpers.transcripts import outputs, session, step
+from tests.helpers.transcripts import coding_turns, outputs, step
 
 # Put together here, so that no scanner takes this file for a leak.
 SECRETS = {
@@ -138,7 +138,10 @@ def test_hashes_urls_and_names_are_not_redacted():
 def test_messages_keep_their_structure():
     """Redaction changes nothing of a message but the words of its secrets."""
     secret = SECRETS["github-token"]
-    given = [*step("call_1", f"token {secret}", "bash", command=f"curl -H {secret}"), *session(1)]
+    given = [
+        *step("call_1", f"token {secret}", "bash", command=f"curl -H {secret}"),
+        *coding_turns(1),
+    ]
     redacted, count = Redactor().redact(given)
     arguments = redacted[0]["tool_calls"][0]["function"]["arguments"]
     assert count == 2
@@ -157,7 +160,7 @@ def test_a_documents_text_is_searched():
 
 def with_secrets() -> list[Message]:
     """Return a session with every secret in its middle."""
-    messages = session(20)
+    messages = coding_turns(20)
     evil = step("call_env", "\n".join([*TEXTS.values(), *LEAKS]), "bash", command="env")
     return [*messages[:30], *evil, *messages[30:]]
 
@@ -210,7 +213,11 @@ def test_an_earlier_summary_is_redacted_for_another_model():
         return f"## Done\nThe modules so far are in order, with the token {secret}."
 
     ours = compressor(either)
-    messages = [*session(6)[:4], {"role": "user", "content": f"Use {secret}"}, *session(40)[4:]]
+    messages = [
+        *coding_turns(6)[:4],
+        {"role": "user", "content": f"Use {secret}"},
+        *coding_turns(40)[4:],
+    ]
     ours.compress_sync(messages[:120], session_id="s", force=True)
     result = ours.compress_sync(messages, session_id="s", auxiliary_model="other", force=True)
     assert result.summary_method == "model"
@@ -276,7 +283,10 @@ def large_outputs() -> list[Message]:
     return messages
 
 
-AT_THE_END = [*session(20), *step("call_env", "\n".join(TEXTS.values()), "bash", command="env")]
+AT_THE_END = [
+    *coding_turns(20),
+    *step("call_env", "\n".join(TEXTS.values()), "bash", command="env"),
+]
 SUMMARIZED = pytest.param({}, with_secrets(), id="summary")
 BOTH_WAYS = [SUMMARIZED, pytest.param(MASKING, large_outputs(), id="masks")]
 
@@ -328,7 +338,7 @@ def test_a_session_resumed_with_redactions_goes_on(tmp_path):
     """A restored session with redactions is compressed again without loss."""
     ours(tmp_path).compress_sync(with_secrets(), session_id="s")
     again = ours(tmp_path)
-    grown = [*again.resume("s", 100_000).messages, *session(20)[1:]]
+    grown = [*again.resume("s", 100_000).messages, *coding_turns(20)[1:]]
     before = again.store.open("default", "s").entries
     result = again.compress_sync(grown, session_id="s")
     assert len(again.store.open("default", "s").entries) == len(before) + 1

@@ -27,7 +27,7 @@ from praison_compressor.summaries.validation import accept
 from praison_compressor.testing import Asked, Failure, Reply
 from tests.helpers.compressing import compressor
 from tests.helpers.misbehaving import BEHAVIOURS, Misbehaving
-from tests.helpers.transcripts import find_repairs, session
+from tests.helpers.transcripts import coding_turns, find_repairs
 from tests.hostile.invariants import refusals
 
 POISON = "POISONED-TEXT"
@@ -111,10 +111,10 @@ def test_a_summarizer_that_misbehaves_gives_a_static_text(fault, ours, provider)
     """A misbehaving model is given up for a static text, with its reason."""
     events: list[Event] = []
     alone = ours(on_event=events.append)
-    first = alone.compress_sync(session(20), session_id="s")
+    first = alone.compress_sync(coding_turns(20), session_id="s")
     calls = len(provider.for_model("aux"))
     # Without `force`: a forced call asks a resting model again.
-    later = alone.compress_sync(session(24), session_id="s")
+    later = alone.compress_sync(coding_turns(24), session_id="s")
     reasons = [str(event.data["reason"]) for event in events if event.name == "fell_back"]
     assert (first.summary_method, calls) == (fault.method, fault.calls)
     assert len(provider.for_model("aux")) - calls == (fault.method == "model")
@@ -128,7 +128,7 @@ def test_a_summarizer_that_misbehaves_gives_a_static_text(fault, ours, provider)
 def test_the_next_model_writes_for_one_that_misbehaves(fault, ours):
     """The next model's summary takes the place of a misbehaving one's."""
     helped = ours(fallback_models=("backup",))
-    result = helped.compress_sync(session(20), session_id="s")
+    result = helped.compress_sync(coding_turns(20), session_id="s")
     by = "aux" if fault.method == "model" else "backup"
     assert (result.summary_method, result.segments[0].model) == ("model", by)
     assert poisoned(helped.store) == []
@@ -213,7 +213,7 @@ async def compressed(summarizer: Any) -> tuple[Any, list[Event]]:
     """Return the result with that summarizer, and the events."""
     events: list[Event] = []
     ours = ContextCompressor(CONFIG, summarizer=summarizer, on_event=events.append)
-    result = await ours.compress(session(9), session_id="s")
+    result = await ours.compress(coding_turns(9), session_id="s")
     assert find_repairs(result.messages) == []
     stored = [entry.segment for entry in ours.store.open("default", "s").entries]
     assert MARK not in "".join(text_of(segment.rendered) for segment in stored)
@@ -292,7 +292,7 @@ def test_ctrl_c_while_a_summary_is_written_ends_the_program(raising):
     """Ctrl+C while a summary is written ends the program."""
     ours = ContextCompressor(CONFIG, summarizer=raising(KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
-        ours.compress_sync(session(9))
+        ours.compress_sync(coding_turns(9))
 
 
 @pytest.mark.parametrize(("is_hidden", "kind"), [(True, "provider"), (False, "network")])
@@ -345,7 +345,7 @@ def swallowing(caught: type[BaseException]) -> Any:
 def test_a_summarizer_that_ignores_cancelling_delays_no_turn(caught):
     """Code without a loop gets the static text after a bounded wait."""
     began = time.monotonic()
-    result = ContextCompressor(CONFIG, summarizer=swallowing(caught)).compress_sync(session(9))
+    result = ContextCompressor(CONFIG, summarizer=swallowing(caught)).compress_sync(coding_turns(9))
     assert result.summary_method == "static"
     assert time.monotonic() - began < 20
 
@@ -354,5 +354,5 @@ def test_a_loop_ends_that_had_an_endless_summarizer():
     """`asyncio.run` ends, for the abandoned summarizer's task has ended."""
     ours = ContextCompressor(CONFIG, summarizer=swallowing(asyncio.CancelledError))
     began = time.monotonic()
-    assert asyncio.run(ours.compress(session(9))).summary_method == "static"
+    assert asyncio.run(ours.compress(coding_turns(9))).summary_method == "static"
     assert time.monotonic() - began < 20

@@ -29,8 +29,7 @@ from praison_compressor.ledger.sql import open_store
 from tests.helpers.compressing import Model
 from tests.helpers.processes import python
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
-from tests.helpers.transcripts import find_repairs
-from tests.helpers.transcripts import session as coding_session
+from tests.helpers.transcripts import coding_turns, find_repairs
 
 
 @pytest.mark.parametrize(
@@ -215,7 +214,7 @@ CONFIG = CompressorConfig(
 def grown(url: str, turns: Sequence[int], model: Model, **options: Any) -> Any:
     """Return the last result of a conversation that was sent after each of these turns."""
     subject = ContextCompressor(CONFIG, summarizer=model, store=open_store(url))
-    return [subject.compress_sync(coding_session(count), **options) for count in turns][-1]
+    return [subject.compress_sync(coding_turns(count), **options) for count in turns][-1]
 
 
 def test_a_fork_pays_only_for_what_is_its_own(store_url):
@@ -252,20 +251,20 @@ def test_an_agent_is_answered_while_the_server_is_away(postgres):
     """While PostgreSQL is away every turn has a valid view, and nothing is doubled after."""
     store = open_store(postgres.empty())
     ours = ContextCompressor(CONFIG, store=store)
-    ours.compress_sync(coding_session(6), session_id="s")
+    ours.compress_sync(coding_turns(6), session_id="s")
     for turns in (9, 14):
         before = store.open(NAMESPACE, "s")
         postgres.stop()
         try:
             with pytest.raises(LedgerError):
-                ours.compress_sync(coding_session(turns), session_id="s")
-            away = ours.best(coding_session(turns), session_id="s").messages
+                ours.compress_sync(coding_turns(turns), session_id="s")
+            away = ours.best(coding_turns(turns), session_id="s").messages
         finally:
             postgres.start()
         _wait_for_the_cooldown(store)
         assert find_repairs(away) == []
         assert store.open(NAMESPACE, "s") == before
-        done = ours.compress_sync(coding_session(turns), session_id="s")
+        done = ours.compress_sync(coding_turns(turns), session_id="s")
         assert (done.summary_method, find_repairs(done.messages)) == ("static", [])
     runs = [entry.segment.run for entry in store.open(NAMESPACE, "s").entries]
     assert len(set(runs)) == len(runs) >= 3

@@ -26,7 +26,7 @@ from praison_compressor.testing import Reply, Rules, check_messages
 from tests.helpers.compressing import Model
 from tests.helpers.hosting import ANTHROPIC, agent, by_itself, context
 from tests.helpers.native import post
-from tests.helpers.transcripts import call, outputs, session, step, transcripts
+from tests.helpers.transcripts import call, coding_turns, outputs, step, transcripts
 
 CALLS = [call(id, "count", n=1) for id in ("call_1", "call_2")]
 CONVERSATION = [
@@ -184,7 +184,7 @@ def test_the_places_are_system_summary_mask_and_end():
     """Marks are at the system prompt, the newest summary or mask, and the end."""
     small = {"model": "gpt-4o", "protect_last_n_tokens": 1_000}
     for window, messages, opens in (
-        (6_000, session(20), "<conversation-summary>"),
+        (6_000, coding_turns(20), "<conversation-summary>"),
         (8_000, outputs(20), "[masked]"),
     ):
         config = CompressorConfig(context_window=window, **small)
@@ -195,7 +195,7 @@ def test_the_places_are_system_summary_mask_and_end():
 
 def test_a_message_that_cannot_carry_a_mark_gets_none():
     """The host's marks count, and a message that cannot carry a mark gets none."""
-    messages, thought = session(3), {"role": "assistant", "content": "Let me think."}
+    messages, thought = coding_turns(3), {"role": "assistant", "content": "Let me think."}
     empty = {"role": "system", "content": ""}
     assert marks(add_cache_marks(messages, tools=[TOOL] * 3)) == [len(messages) - 1]
     for said, tools in ((messages, [TOOL] * 4), (messages, [TOOL] * 5), ([thought], []), ([], [])):

@@ -8,7 +8,7 @@ import pytest
 from praison_compressor import SummaryRejected, SummaryReply
 from praison_compressor.summaries.prompts import SummaryRequest, render_messages, request_summary
 from praison_compressor.summaries.validation import accept
-from tests.helpers.transcripts import session, step
+from tests.helpers.transcripts import coding_turns, step
 
 TRUE = (
     "The invoice export failed for Norway because the VAT table had no row with rate 25. The row "
@@ -160,7 +160,11 @@ def test_ordinary_words_of_a_segment_are_no_evidence(text):
     """A segment whose results repeat "available" is not what such an answer is about."""
     seats = '{"seat": "12A", "available": true, "for": "this fare"}\n' * 30
     words = " ".join(f"{a}{b}r{a}in" for a in "bcdfgklmnprstvz" for b in "aeiou")
-    talk = [*session(12, words=20), *step("seats", seats, "list_seats"), *step("w", words, "look")]
+    talk = [
+        *coding_turns(12, words=20),
+        *step("seats", seats, "list_seats"),
+        *step("w", words, "look"),
+    ]
     assert refused(text, asked=request_summary(render_messages(talk), 200)) == "unrelated"
 
 

@@ -9,7 +9,7 @@ from praison_compressor import SummarizerUnavailable
 from praison_compressor.summaries.breaker import MOST_FAILURES, CircuitBreaker
 from praison_compressor.testing import Failure, LocalProvider, Reply
 from tests.helpers.compressing import at, compressor
-from tests.helpers.transcripts import session
+from tests.helpers.transcripts import coding_turns
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_refusal_that_stays_is_asked_for_once(refusal, caplog):
         provider.route("there", lambda asked: Reply("## Done\nThe modules so far are in order."))
         options = {"auxiliary_model": "openai/gone", "fallback_models": ["openai/there"]}
         ours = at(provider, **options, context_window=6_000, summary_max_retries=2)
-        talks = [session(steps) for steps in (10, 40, 80)]
+        talks = [coding_turns(steps) for steps in (10, 40, 80)]
         methods = [ours.compress_sync(talk, session_id="s").summary_method for talk in talks]
         asked = Counter(record.model for record in provider.requests)
     assert set(methods) == {"model"}
@@ -101,11 +101,11 @@ def test_force_gives_a_resting_model_one_more_try():
 
     events = []
     ours = compressor(down, events.append)
-    ours.compress_sync(session(20), session_id="s")
+    ours.compress_sync(coding_turns(20), session_id="s")
     events.clear()
-    forced = ours.compress_sync(session(24), session_id="s", force=True)
+    forced = ours.compress_sync(coding_turns(24), session_id="s", force=True)
     assert (len(asked), forced.summary_method) == (2, "static")
     reasons = [event.data["reason"] for event in events if event.name == "fell_back"]
     assert reasons == ["no such key"]
-    ours.compress_sync(session(25), session_id="s")
+    ours.compress_sync(coding_turns(25), session_id="s")
     assert len(asked) == 2

@@ -8,11 +8,11 @@ from praison_compressor import Segment
 from praison_compressor.messages import text_of
 from praison_compressor.summaries.protocol import Brief, SegmentText
 from praison_compressor.view.frame import QUOTES_OPEN, prose_of
-from tests.helpers.transcripts import session
+from tests.helpers.transcripts import coding_turns
 from tests.summaries import writing
 from tests.summaries.writing import TOKENS, writer
 
-MESSAGES = tuple(session(30)[1:])
+MESSAGES = tuple(coding_turns(30)[1:])
 NAMES = tuple(f"s3.{n}" for n in range(1, len(MESSAGES) + 1))
 PROSE = "Modules 0 to 29 are in order; their ports stay V-0000 to V-0029."
 

@@ -18,7 +18,7 @@ from praison_compressor.summaries.litellm_client import (
 from praison_compressor.testing import Failure, LocalProvider, Reply
 from tests.helpers.compressing import compressor
 from tests.helpers.misbehaving import Misbehaving
-from tests.helpers.transcripts import session
+from tests.helpers.transcripts import coding_turns
 
 REQUEST = [{"role": "system", "content": "Summarize."}, {"role": "user", "content": "transcript"}]
 
@@ -65,9 +65,9 @@ def replace_litellm(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) ->
 def test_the_first_calls_import_is_no_part_of_its_time(tmp_path, monkeypatch):
     """litellm's import does not count against the first call's time limit."""
     ours = compressor(auxiliary_model="openai/some", timeout_seconds=1.0, summary_max_retries=0)
-    ours.preview(session(20))  # reads the real library's tables, for all tests
+    ours.preview(coding_turns(20))  # reads the real library's tables, for all tests
     replace_litellm(monkeypatch, tmp_path, f"import time\ntime.sleep(1.5)\n{FAKE}")
-    assert ours.compress_sync(session(20)).summary_method == "model"
+    assert ours.compress_sync(coding_turns(20)).summary_method == "model"
 
 
 @pytest.mark.parametrize(("given", "found"), [(None, "True"), ("False", "False")])

@@ -15,7 +15,7 @@ from praison_compressor.testing import Asked, Failure, LocalProvider, Reply
 from praison_compressor.tokens.learned import taught_window
 from praison_compressor.tokens.refusals import SMALLEST_WINDOW, overflow_of
 from tests.helpers.compressing import at
-from tests.helpers.transcripts import rambling, session
+from tests.helpers.transcripts import coding_turns, rambling
 
 SUMMARY = "## Done\nThe modules so far are in order."
 REAL = 6_000
@@ -32,12 +32,12 @@ def small():
 def test_the_window_that_a_refusal_names_is_learned(small):
     """After one refusal every request fits the window."""
     ours = at(small)
-    result = ours.compress_sync(session(40))
+    result = ours.compress_sync(coding_turns(40))
     assert result.summary_method == "model"
     assert len(small.refused) == 1
     assert len(small.requests) > 3
     assert max(r.prompt_tokens for r in small.requests if not r.refused) > 0.5 * REAL
-    ours.compress_sync(session(80), force=True)
+    ours.compress_sync(coding_turns(80), force=True)
     assert len(small.refused) == 1
 
 
@@ -54,7 +54,7 @@ def storms(window: int | None, answers: str, **options: Any) -> tuple[Any, list[
     given = {"model": "gpt-4o", "context_window": 30_000, "tool_policies": {"*": "summarize"}}
     config = CompressorConfig(**{**given, "summary_max_retries": 0, **options})
     ours = ContextCompressor(config, summarizer=model, on_event=events.append)
-    return ours.compress_sync(session(40, words=100)), asked, events
+    return ours.compress_sync(coding_turns(40, words=100)), asked, events
 
 
 @pytest.mark.parametrize(
@@ -92,14 +92,14 @@ def test_a_refusal_without_a_number_makes_no_storm_of_calls(reads, method):
         return Reply(SUMMARY)
 
     with LocalProvider(answer) as provider:
-        result = at(provider).compress_sync(session(40, words=100))
+        result = at(provider).compress_sync(coding_turns(40, words=100))
         assert 0 < len(provider.requests) <= 16
         assert result.summary_method == method
 
 
 def test_a_huge_message_is_shown_in_one_request_of_bounded_size():
     """One request shows the ends and the failed line of a huge message."""
-    messages = session(6)
+    messages = coding_turns(6)
     lines = ["compiling the next unit of the second stage, nothing to tell"] * 8_000
     lines[4_000] = "NameError: name 'retry_budget' is not defined in billing/refunds.py"
     messages[8] = {"role": "assistant", "content": "\n".join(lines)}

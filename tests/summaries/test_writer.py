@@ -16,7 +16,7 @@ from praison_compressor import (
 from praison_compressor.ledger import Session
 from praison_compressor.messages import Message, text_of
 from tests.helpers import compressing
-from tests.helpers.transcripts import rambling, session, step
+from tests.helpers.transcripts import coding_turns, rambling, step
 from tests.summaries.writing import TOKENS, brief, write, writer
 
 ANSWER = "## Done\nThe modules so far are in order."
@@ -64,7 +64,7 @@ def shown(request: list[Message]) -> str:
 @pytest.mark.parametrize("window", [2_000, 6_000, None])
 def test_every_message_is_in_exactly_one_part(window):
     """Each message is shown in one request, within the window, a call with its results."""
-    messages = session(30)[1:]
+    messages = coding_turns(30)[1:]
     model = Paid(window=window)
     written = write(model, brief(messages))
     sizes = map(TOKENS.messages, model.requests)
@@ -78,7 +78,7 @@ def test_every_message_is_in_exactly_one_part(window):
 
 def test_the_stretches_of_one_compression_share_its_calls():
     """Stretches between kept messages share the 16 calls of one compression."""
-    messages = session(240)
+    messages = coding_turns(240)
     for number in range(12, len(messages) - 3, 192):
         for call in messages[number].get("tool_calls") or ():
             call["function"]["name"] = "alpha"
@@ -96,7 +96,7 @@ def test_the_stretches_of_one_compression_share_its_calls():
 def test_earlier_summaries_never_crowd_out_the_transcript(kind, seen):
     """Above the room only summaries that are folded are read."""
     long = tuple(" ".join(f"earlier-{n}" for n in range(at, at + 70)) for at in range(0, 700, 70))
-    messages = session(10)[1:]
+    messages = coding_turns(10)[1:]
     model = Paid(quoting, window=2_000)
     write(model, brief(messages, **{kind: long}))
     asked = "\n".join(text_of(request[-1]) for request in model.requests)
@@ -107,7 +107,7 @@ def test_earlier_summaries_never_crowd_out_the_transcript(kind, seen):
 @pytest.mark.parametrize("ratio", [0.3, 2.0])
 def test_parts_are_measured_for_the_model_that_reads_them(ratio):
     """The ratio learned for the agent's provider does not apply to another model."""
-    model, messages = Paid(window=8_192), session(60)
+    model, messages = Paid(window=8_192), coding_turns(60)
     ours = compressor(model, model="acme/unknown", auxiliary_model="gpt-4o", context_window=60_000)
     ours.tokens.calibrate(messages, int(ours.tokens.messages(messages) * ratio))
     ours.compress_sync(messages, force=True)
@@ -123,7 +123,7 @@ def test_rejected_answers_are_billed():
     """The result has the cost of the rejected answers."""
     model = Paid("", "", ANSWER)
     ours = compressor(model, auxiliary_model="first", fallback_models=("second",))
-    result = ours.compress_sync(session(20))
+    result = ours.compress_sync(coding_turns(20))
     assert model.models == ["first", "first", "second"]
     assert result.usage == ONE + ONE + ONE
     assert result.usage.cost == 1.5
@@ -132,7 +132,7 @@ def test_rejected_answers_are_billed():
 def test_an_answer_that_is_too_long_is_not_asked_for_again():
     """An answer that is too long is billed without another request."""
     endless = Paid(rambling(5_000))
-    result = compressor(endless).compress_sync(session(20))
+    result = compressor(endless).compress_sync(coding_turns(20))
     assert (result.summary_method, len(endless.requests)) == ("static", 1)
     assert result.usage == ONE
 
@@ -143,7 +143,7 @@ def test_every_answer_is_on_the_bill_where_all_models_fail():
     ours = compressor(
         model, auxiliary_model="first", fallback_models=("second",), context_window=10_000
     )
-    result = ours.compress_sync(session(30))
+    result = ours.compress_sync(coding_turns(30))
     assert model.models == ["first"] * 3 + ["second"] * 2
     assert (result.summary_method, result.usage) == ("static", sum([ONE] * 5, Usage()))
 
@@ -153,7 +153,7 @@ def test_a_model_that_was_left_too_few_calls_does_not_rest():
     gone = SummarizerUnavailable("no such key", kind="auth")
     model = Paid(*[ANSWER] * 11, gone, ANSWER, window=2_500)
     made = writer(model, auxiliary_model="first", fallback_models=("second",))
-    given = brief(session(30)[1:])
+    given = brief(coding_turns(30)[1:])
     assert asyncio.run(made.write(given, model=None, session_id="s")).method == "static"
     assert model.models == ["first"] * 12
     assert asyncio.run(made.write(given, model=None, session_id="s")).model == "second"
@@ -170,7 +170,7 @@ class Named(Paid):
 def test_a_summary_never_names_a_model_whose_answer_was_refused():
     """After a refused answer of one model the next model's summary has that model's name only."""
     ours = compressor(Named("", "", ANSWER), auxiliary_model="first", fallback_models=("second",))
-    (text,) = ours.compress_sync(session(20)).written
+    (text,) = ours.compress_sync(coding_turns(20)).written
     assert (text.method, text.model) == ("model", None)
 
 
@@ -193,7 +193,7 @@ class Overtaken(MemoryStore):
 
 def test_a_text_that_lost_a_race_is_on_the_bill():
     """A text is billed though another worker's text is used."""
-    messages, other = session(20), []
+    messages, other = coding_turns(20), []
 
     def same(store):
         other.append(compressor(Paid(), store=store).compress_sync(messages, session_id="s"))
@@ -205,7 +205,7 @@ def test_a_text_that_lost_a_race_is_on_the_bill():
 
 def test_a_text_that_is_written_again_is_on_the_bill_twice():
     """A text that another worker's segment made useless is billed beside its successor."""
-    messages, events = session(20), []
+    messages, events = coding_turns(20), []
 
     def shorter(store):
         compressor(None, store=store).compress_sync(messages[:60], session_id="s", force=True)
@@ -223,7 +223,7 @@ def in_parts():
     events = []
     model = Paid(window=3_000)
     ours = compressor(model, on_event=events.append, context_window=20_000)
-    return ours, model, events, ours.compress_sync(session(60), session_id="s")
+    return ours, model, events, ours.compress_sync(coding_turns(60), session_id="s")
 
 
 def test_the_bill_is_in_the_result_the_event_and_the_ledger(in_parts):
@@ -246,7 +246,7 @@ def test_the_money_saved_is_in_the_result_and_the_event(in_parts):
     assert result.cost_saved_cached == result.cost_saved / 2
     committed = next(event.data for event in events if event.name == "committed")
     assert committed["cost_saved"] == result.cost_saved
-    again = ours.compress_sync(session(60), session_id="s")
+    again = ours.compress_sync(coding_turns(60), session_id="s")
     assert (again.summary_method, again.cost_saved) == ("reused", result.cost_saved)
 
 
@@ -255,7 +255,7 @@ def test_a_failure_that_may_pass_is_tried_again(kind, calls):
     """Only a failure that may pass is tried again."""
     gone = SummarizerUnavailable("gone", kind=kind, retry_after=0.0)
     model = Paid(gone, gone, ANSWER)
-    compressor(model, summary_max_retries=2).compress_sync(session(20))
+    compressor(model, summary_max_retries=2).compress_sync(coding_turns(20))
     assert len(model.requests) == calls
 
 

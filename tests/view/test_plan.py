@@ -15,7 +15,7 @@ from praison_compressor.messages import Message, digest, read_transcript, split_
 from praison_compressor.view.budget import SMALLEST_SUMMARY, Budget
 from praison_compressor.view.view import View
 from tests.helpers.sketches import budget, laid, planned
-from tests.helpers.transcripts import session, step, transcripts
+from tests.helpers.transcripts import coding_turns, step, transcripts
 
 
 def view_of(
@@ -90,7 +90,7 @@ def test_the_floor_holds_the_trigger_up():
 
 def test_a_segment_never_hides_the_task_or_the_newest_words():
     """A recorded segment that reaches the newest words is not used."""
-    messages = session(10)
+    messages = coding_turns(10)
     segment = summary_of(messages, 4, 20)
     cut_off = messages[:20]
     assert view_of(cut_off, [segment]).messages() == cut_off
