@@ -201,7 +201,7 @@ class Budget:
 
     def too_small(self, view: View, needed: int) -> BudgetTooSmall:
         """Return the error for a view of at least `needed` tokens."""
-        kept = "kept messages, " if view.chosen else ""
+        kept = "kept messages, " if view.user_kept else ""
         beside = f", beside {self.beside}," if self.beside else ""
         remedy = f"raise {self.bound}" if self.is_exact else WINDOW_REMEDY
         return BudgetTooSmall(

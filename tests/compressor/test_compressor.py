@@ -217,7 +217,7 @@ def test_a_budget_that_is_too_small_is_named_with_what_helps(options, size, said
     """The error has the call's own number, what overflows, and the option that helps."""
     ours = ContextCompressor(SMALL)
     with pytest.raises(BudgetTooSmall, match=said) as caught:
-        ours.compress_sync(session(40), **options)
+        ours.compress_sync(coding_turns(40), **options)
     assert (caught.value.budget, f"the budget is {size};" in str(caught.value)) == (size, True)
     bound = "target_tokens" if "target_tokens" in options else "context_window"
     assert ("context_window" in str(caught.value)) == (bound == "context_window")
@@ -229,9 +229,9 @@ def test_the_tokens_that_an_error_asks_for_are_enough(options, target):
     """A call with the tokens that the error names fits."""
     ours = ContextCompressor(SMALL)
     with pytest.raises(BudgetTooSmall) as caught:
-        ours.compress_sync(session(40), **{**options, "target_tokens": target})
+        ours.compress_sync(coding_turns(40), **{**options, "target_tokens": target})
     needed = caught.value.needed
-    result = ours.compress_sync(session(40), **{**options, "target_tokens": needed})
+    result = ours.compress_sync(coding_turns(40), **{**options, "target_tokens": needed})
     assert result.tokens_after <= needed
 
 
