@@ -102,11 +102,13 @@ def check_store(url: str | None) -> None:
 _PATH = make_check(STORES, lambda v: isinstance(os.fspath(v), str) and os.fspath(v))
 
 
-def _check_store_url(name: str, value: Any) -> str:
-    """Return a URL or path as text."""
-    url: str = os.fspath(_PATH(name, value))
-    check_store(url)
-    return url
+def _as_text_url(name: str, value: Any) -> str:
+    """Return a URL or path as text.
+
+    Its kind is checked where the store is opened: an agent whose environment names a store of
+    another kind goes on in memory.
+    """
+    return str(os.fspath(_PATH(name, value)))
 
 
 def check_texts(name: str, value: Any) -> tuple[str, ...]:
@@ -273,7 +275,7 @@ class CompressorConfig:
     timeout_seconds: float = _option(60.0, _SECONDS, "Seconds for one call of a model.")
     store_url: str | None = _option(
         None,
-        _check_store_url,
+        _as_text_url,
         f"SQLite, PostgreSQL or a path. None: {STORE_VARIABLE}, else memory; in the host SQLite "
         "where the session is on disk.",
     )

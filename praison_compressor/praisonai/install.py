@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 
 from ..concurrency import renew_after_fork
-from ..config import CompressorConfig, unknown_name
+from ..config import CompressorConfig, check_store, unknown_name
 from ..errors import ConfigError
 from . import patches
 from .agents import Agents
@@ -185,4 +185,5 @@ class CompressorContext(_Options):  # type: ignore[misc]  # ours are frozen
 
     def __post_init__(self) -> None:
         CompressorConfig.from_mapping(options_in(self))
+        check_store(self.store_url)
         install()
