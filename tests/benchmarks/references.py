@@ -49,7 +49,7 @@ def compressed(
         size = ours.tokens.messages(part)
         try:
             result = ours.compress_sync(
-                part, session_id="s", target_tokens=int(share * size), force=True
+                part, session_id="s", target_tokens=max(1, int(share * size)), force=True
             )
         except BudgetTooSmall:
             continue
