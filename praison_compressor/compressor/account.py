@@ -1,6 +1,7 @@
 """`Account`: keep a session's bill in the ledger's store.
 
-Every process adds what it pays. A failure of the store ends no turn: the bill is written later.
+Every process adds its own cost. If the store fails, the turn goes on, and the bill is written
+later.
 """
 
 from __future__ import annotations
@@ -60,14 +61,14 @@ class Account:
             self.requested = now
 
     def add(self, bill: Bill) -> None:
-        """Add to the bill what the store does not have."""
+        """Add a cost that is not in the store yet."""
         with self._lock:
             self._due += bill
 
     def refresh(
         self, store: Store, opener: Callable[[], Session], now: float, *, always: bool = False
     ) -> None:
-        """Read what other processes wrote, every `PACE_SECONDS`."""
+        """Read other processes' costs, at most every `PACE_SECONDS`."""
         if not (always or now - self._read_at >= PACE_SECONDS) or not isinstance(store, NoteStore):
             return
         with self._at_store_alone(waits=always) as is_alone:
@@ -77,7 +78,7 @@ class Account:
                 self._read_at, self._opened_at = now, self._opened_at or now
 
     def save(self, store: Store, *, always: bool = False) -> None:
-        """Write what the store lacks: if much, else every `PACE_SECONDS`."""
+        """Write unstored costs: at once if many, else every `PACE_SECONDS`."""
         if not (always or self._is_write_due()) or not isinstance(store, NoteStore):
             return
         with self._at_store_alone(waits=always) as is_alone:
@@ -101,7 +102,10 @@ class Account:
 
     @contextmanager
     def _at_store_alone(self, *, waits: bool) -> Iterator[bool]:
-        """Yield whether this thread is alone; log the store's failure."""
+        """Lock the store access; yield whether this thread has the lock.
+
+        A failure of the store is logged.
+        """
         is_alone = self._at_store.acquire(blocking=waits)
         try:
             yield is_alone

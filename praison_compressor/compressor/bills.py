@@ -1,6 +1,6 @@
 """`Bill`: what a session's requests cost, beside the same requests without us.
 
-Pure. A bill has what the provider reports, at the prices of litellm's table.
+Pure. A bill has the usage that the provider reports, and its cost by litellm's table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class RequestUsage:
     """The usage that a provider reports for requests, in tokens."""
 
     input: int = 0
-    """All of the prompt: the cached and the written part too."""
+    """Tokens of the whole prompt, with the cached and the written part."""
     cached: int = 0
     """Read from the provider's cache."""
     written: int = 0
@@ -98,7 +98,7 @@ class Bill:
         return "\n".join(self.lines())
 
     def lines(self) -> list[str]:
-        """Return lines: what was paid, the summaries, the same without us."""
+        """Return the lines of paid usage, summaries, and usage without us."""
         paid = f"{_usage_text(self.usage)}{_dollars(self.cost)}"
         lines = [f"Paid: {pluralize(self.requests, 'request')}, {paid}"]
         if self.kept_steps:
@@ -167,7 +167,7 @@ def read_usage(answer: Any) -> RequestUsage | None:
     """
     if isinstance(answer, tuple):  # text, calls, response
         answer = answer[-1] if answer else None
-    # litellm keeps what a provider sent unasked, as Anthropic does, beside the chunk.
+    # litellm keeps usage that a provider sends unasked, as Anthropic does, in `_hidden_params`.
     for holder in (answer, field_of(answer, "response"), field_of(answer, "_hidden_params")):
         usage = _parse_usage(field_of(holder, "usage"))
         if usage.input:
@@ -176,7 +176,7 @@ def read_usage(answer: Any) -> RequestUsage | None:
 
 
 def read_whole_usage(answer: Any) -> RequestUsage | None:
-    """Return the usage with the cached input counted, or None.
+    """Return the usage, with cached tokens counted as input, or None.
 
     `answer` may be the usage itself.
     """
@@ -189,7 +189,7 @@ def read_whole_usage(answer: Any) -> RequestUsage | None:
 
 
 def _parse_usage(usage: Any) -> RequestUsage:
-    """Read the names of OpenAI's APIs, and litellm's for Anthropic's."""
+    """Read usage fields by OpenAI's names or litellm's for Anthropic."""
     chat, items = field_of(usage, "prompt_tokens_details"), field_of(usage, "input_tokens_details")
     split = field_of(chat, "cache_creation_token_details") or field_of(usage, "cache_creation")
     hour = _first_positive((split, "ephemeral_1h_input_tokens"))

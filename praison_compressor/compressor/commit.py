@@ -60,7 +60,7 @@ class Committer:
             self.sessions.leave(session.key)
 
     async def commit(self, decision: Decision) -> CompressResult | None:
-        """Ask the hook, write, commit; return the result, None if refused.
+        """Commit a decision; return its result, or None if the hook refuses.
 
         Raises:
             LedgerConflict: another writer committed to the session.
@@ -86,11 +86,12 @@ class Committer:
     async def _write(self, decision: Decision) -> tuple[Session, Sequence[SegmentText]]:
         """Write the texts and append their segments; return session and texts.
 
-        The texts' cost includes failed attempts: the ledger has the whole cost.
+        The unreported cost of earlier texts is added to the first text, so that the ledger has the
+        whole cost.
         """
         key = decision.view.session.key
         dropped = await asyncio.to_thread(self.dropped_messages, decision)
-        # A shown text may name a message that is dropped since.
+        # A previewed text may refer to a message that the archive would drop by now.
         shown = decision.texts if dropped <= (decision.dropped or frozenset()) else ()
         decision = replace(decision, dropped=dropped)
         texts = shown or await self.plan_texts.write(decision)
@@ -99,7 +100,7 @@ class Committer:
         try:
             session = await asyncio.to_thread(self._append, replace(decision, texts=charged))
         except BaseException:
-            # A preview keeps its texts, with their cost, for the next try.
+            # The preview still holds its own texts and their cost for the next try.
             cost = Usage() if shown else usage_of(texts)
             self.sessions.add_unreported_usage(key, unreported + cost)
             raise
@@ -113,9 +114,9 @@ class Committer:
         return self.store.commit(view.session, entries, skeleton_of(after))
 
     def dropped_messages(self, decision: Decision) -> frozenset[int]:
-        """Return the messages that the archive drops at a commit.
+        """Return the messages that the archive would drop at the commit.
 
-        Indices are the caller's.
+        The numbers are indices of the caller's list.
         """
         if not isinstance(self.store, BoundedStore):
             return frozenset()
@@ -293,7 +294,8 @@ async def hold_lease(
         yield
     finally:
         try:
-            # Its own thread: a second cancellation would remove a release queued in the executor.
+            # In a separate thread: a second cancellation would remove a release that is queued in
+            # the executor.
             released = start_thread(lease.release)
         except RuntimeError:  # the interpreter exits: no thread can be started
             lease.release()

@@ -1,7 +1,7 @@
 """`PlanTexts`: write a plan's texts and make their segments.
 
-A step with a message that the user keeps gets a "keep" segment. The ledger holds the choice in that
-segment from the commit on; before, the request holds it.
+A step with a message that the user keeps gets a "keep" segment. Before the commit
+only the request holds the choice; after the commit that segment holds it.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class PlanTexts:
     async def write(
         self, decision: Decision, previewed: RememberedPreview | None = None
     ) -> tuple[SegmentText, ...]:
-        """Return the texts of the jobs; those with prose ask a model.
+        """Return each job's text; ask a model for jobs with prose.
 
-        A text of the preview, or of an undone compression, is not paid for again.
+        Texts that were paid for, in the preview or an undone compression, are used again.
         """
         briefs = await asyncio.to_thread(briefs_for, decision)
         model = decision.request.auxiliary_model
@@ -57,7 +57,7 @@ class PlanTexts:
     ) -> SegmentText | None:
         """Return a paid text of the same run and instructions, or None.
 
-        A text that may name a dropped message is not taken.
+        A text that may refer to a dropped message is not returned.
         """
         run = decision.view.digests[job.start : job.end]
         most = job.room + job.spare
@@ -135,7 +135,7 @@ PaidText = tuple[tuple[str, ...], str, SegmentText]
 
 
 def _paid_texts(decision: Decision, previewed: RememberedPreview | None) -> Iterator[PaidText]:
-    """Yield a model's texts of the preview, then undone ones, newest first."""
+    """Yield the preview's model-written texts, then undone ones, newest first."""
     dropped, entries = decision.dropped or frozenset(), decision.view.session.entries
     if previewed is not None and dropped <= (previewed.decision.dropped or frozenset()):
         shown = previewed.decision
@@ -209,7 +209,10 @@ def readable_references(decision: Decision) -> dict[int, str]:
 
 
 def _references_of(job: Job, named: Mapping[int, str]) -> tuple[str, ...]:
-    """Return a run's references; an inserted message repeats the one before."""
+    """Return a run's references.
+
+    A message that repair inserted gets the reference of the message before it.
+    """
     references: list[str] = []
     for index in range(job.start, job.end):
         references.append(named[index] if index in named else references[-1])

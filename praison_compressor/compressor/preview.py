@@ -38,9 +38,9 @@ class Part:
     segment: Segment | None = None
     """The summary in the ledger that replaces the run."""
     to_write: bool = False
-    """The run would be summarized, in at most `tokens_after`."""
+    """Whether the compression would summarize the run, in at most `tokens_after` tokens."""
     why: str = ""
-    """The reason, in one phrase."""
+    """Why the run has this form, in one phrase."""
     text: str = ""
     """The summary's text; "" while a model has not written it."""
     reference: str = ""
@@ -58,7 +58,7 @@ class Preview:
     message_tokens: tuple[int, ...]
     """Tokens of each of `messages`."""
     replaced_results: Mapping[int, Segment]
-    """Index of a tool output -> the mask or excerpt that replaces it or would."""
+    """Index of a tool output -> the mask or excerpt that replaces it, or would replace it."""
     references: tuple[str, ...]
     """The reference of each message that is or would be archived, as s2.14; "" for the others."""
     user_kept: frozenset[int]
@@ -72,12 +72,12 @@ class Preview:
     tokens: int
     """Tokens of the view by the ledger as it is now."""
     tokens_after: int
-    """Tokens of the view after the compression; at most, while a summary is not written."""
+    """Tokens of the view after the compression; an upper bound while a summary is not written."""
     would_compress: bool
     """Whether `compress` would compress now."""
     reason: Reason
-    """Of a compression: "due" (above the trigger), "asked" or "cold cache". Of none: "fits", "fixed
-    part", "no gain" or "price", as in the event "skipped"."""
+    """Why `compress` would compress: "due" (above the trigger), "asked" or "cold cache". Or why it
+    would not: "fits", "fixed part", "no gain" or "price", as in the event "skipped"."""
     new_masks: int
     """Outputs that this compression would mask or cut to their ends."""
     repaired: int

@@ -82,7 +82,7 @@ class Projector:
         tokens: Sequence[int],
     ) -> View:
         """Return the view of the request's transcript, which has no renderings."""
-        # A host may edit its messages between digest and archive.
+        # Copies: a host may edit its messages after they are digested, before they are archived.
         copies = tuple(item.plain for item in cached)
         # A message that was restored with redacted secrets has another digest.
         aliases = _aliases(session)
@@ -126,7 +126,7 @@ class Projector:
     # -------------------------------------------------------------- views that come back
 
     def originals_of(self, request: Request) -> list[Message] | None:
-        """Return a view's transcript, or None for a transcript."""
+        """Return the originals of a view's messages, or None without renderings."""
         cached = self._cache.all(request.messages)
         return self.expand(request.messages, cached, self.open(request), request.pinned)
 
@@ -252,7 +252,7 @@ class LastTurn:
         if result.tokens_after - tokens.messages([]) - pinned > limit:
             return None
         messages = [*self.messages, *(item.plain for item in cached)]
-        # The view has the caller's own messages: the caller may edit it.
+        # The result is stored without messages, because the caller may edit its list.
         return replace(self, messages=messages, result=replace(result, messages=[])), result
 
     def _new_messages(self, request: Request, tokens: TokenCounter) -> list[CachedMessage] | None:
@@ -317,7 +317,8 @@ def _watched_digests(view: View, cache: MessageCache) -> frozenset[str] | None:
     segments, users = view.segments, view.transcript.users
     if not users:
         return None
-    # Messages up to the task always stay; of the later ones only the newest do.
+    # Fixed messages up to the task stay fixed. A later message is fixed only while it is among the
+    # newest, or if the user keeps it.
     task = users[0]
     later_replaceable = [
         replaceable if n <= task else n not in view.user_kept

@@ -61,7 +61,7 @@ class Mode(Enum):
     BACKGROUND = "background"
     """Commits are recorded; summaries are written off the request path."""
     READ_ONLY = "read only"
-    """Nothing is recorded; no model is asked unless a preview is to be written."""
+    """Nothing is recorded; a model is asked only for a preview with written texts."""
 
 
 SessionKey = tuple[str, str]
@@ -73,14 +73,14 @@ Choice = str | int
 
 @dataclass(frozen=True)
 class Request:
-    """One call."""
+    """The checked input of one call."""
 
     messages: Sequence[Any]
     """The messages as they came."""
     mode: Mode
     config: CompressorConfig
     budget: Budget
-    """Without the pinned texts, for which room is set aside."""
+    """Limits of the view. The tokens of the pinned texts are already subtracted."""
     key: SessionKey
     parent_id: str | None = None
     auxiliary_model: str | None = None
@@ -97,7 +97,7 @@ class Request:
     since: Choice | None = None
     """First message of the range to summarize."""
     until: Choice | None = None
-    """First message behind that range."""
+    """First message after the range to summarize."""
     overhead_tokens: int = 0
     """Tokens of the provider's request beside the messages."""
     is_cold: bool = False
@@ -125,7 +125,7 @@ class Request:
 
     @property
     def instructions_digest(self) -> str:
-        """Return a digest of the writing model, the length and the instructions."""
+        """Return a digest of the requested model, length and instructions."""
         config = self.config
         asked = (self.auxiliary_model or config.auxiliary_model, config.summary_target_tokens)
         text = repr((*asked, config.summary_instructions))
@@ -148,7 +148,9 @@ class RequestReader:
     summarizer: Summarizer | None
 
     def read(self, messages: Sequence[Any], options: Options, mode: Mode | None = None) -> Request:
-        """Return a call's request; without `mode` its options choose one.
+        """Return a call's request.
+
+        Without `mode`, the options determine the mode.
 
         Raises:
             ConfigError: an option has a value that cannot work.
@@ -227,7 +229,7 @@ class RequestReader:
         return replace(request, budget=replace(request.budget, bound="token_budget"))
 
     def key(self, session_id: str | None) -> SessionKey:
-        """Return namespace and session that a call names."""
+        """Return the namespace and the session id of a call."""
         options = check_call_options({"session_id": session_id})
         return self.config.namespace, options.get("session_id") or self.session_id
 
@@ -256,7 +258,7 @@ OPTION_CHECKS: Mapping[str, OptionCheck] = {
     "since": _CHOICE,
     "until": _CHOICE,
 }
-"""Checks of options that no step checks later; None passes."""
+"""Checks of the options that no later step checks. None is accepted for each of them."""
 
 
 def check_call_options(options: Options) -> Options:
@@ -366,7 +368,7 @@ class CompressResult:
 
     @property
     def cost_saved_cached(self) -> float | None:
-        """Return `cost_saved` at the price of cached input, the least saving."""
+        """Return `cost_saved` at the price of cached input: a lower bound."""
         return _dollars_for(self.tokens_saved, prices_of(self.model).cached)
 
 
@@ -384,7 +386,7 @@ def result_of(
     Args:
         before: the session before this call's commit; None: nothing was committed.
         texts: the summaries of that commit.
-        is_shortened: messages were cut in their middle; they are masked, as outputs are.
+        is_shortened: whether fixed messages were shortened; the status is then at least "masked".
     """
     segments = view.summaries()
     masked = len(view.all_tiles) - len(segments)

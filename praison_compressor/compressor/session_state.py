@@ -1,8 +1,8 @@
-"""Remember the newest sessions between turns, in bounded memory; charge them.
+"""Hold the states of the newest sessions, and bill the sessions.
 
 A `SessionState` is frozen, except for its `Account`, which all states of one session share. Only
-`SessionStates` replaces a state, by one method for each transition. `Billing` charges the sessions
-with their requests and summaries.
+`SessionStates` replaces a state, by one method for each transition. `Billing` adds the cost of
+requests and summaries to the sessions' bills.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class SessionState:
     reported: Mapping[str, str] = field(default_factory=dict)
     """Subject -> epoch in which it was last reported."""
     is_ledger_readable: bool = True
-    """Whether the last try to read the session's ledger after a failure succeeded."""
+    """Whether the newest fallback view could be made with the session's ledger."""
     silence: str = ""
-    """The silence in which the session was last looked at while idle."""
+    """Epoch and last request of the silence in which the idle session was last examined."""
     unreported: Usage = field(default_factory=Usage)
     """Cost of texts that no result has reported yet."""
     requests: int = 0
@@ -94,14 +94,14 @@ class SessionState:
             or not session.is_unchanged_since(turn.session)
         ):
             return None
-        # The next turn commits the preview, unless the preview is forced: only a forced turn
-        # commits that.
+        # The next turn commits an unforced preview. Only a forced turn, for which None is returned
+        # above, commits a forced preview.
         is_committing = preview is not None and not preview.decision.request.force
         return None if is_committing else turn.extend(request, limit, tokens)
 
 
 class SessionStates:
-    """The states of the newest sessions, and who works on them; thread-safe."""
+    """Hold the states of the newest sessions and their workers; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = renew_after_fork(threading.RLock())
@@ -168,7 +168,7 @@ class SessionStates:
         self._change(turn.session.key, last_turn=turn)
 
     def record_sizes(self, key: SessionKey, result: CompressResult) -> None:
-        """Record a result's sizes, and the session's growth by them."""
+        """Record a result's sizes; update the session's average growth."""
         with self._lock:
             state = self.state(key)
             added = result.tokens_before - state.last_tokens
@@ -186,7 +186,7 @@ class SessionStates:
     # -------------------------------------------------------------- a compression
 
     def hold_placeholder(self, view: View) -> None:
-        """Remember the view for the turns until its summary is written."""
+        """Remember the view to send until its summary is written."""
         self._change(view.session.key, placeholder=view)
 
     def remember_preview(
@@ -226,7 +226,7 @@ class SessionStates:
             return reported.get(subject) != epoch
 
     def begin_silence(self, key: SessionKey, silence: str) -> bool:
-        """Record a look at an idle session; return whether the silence's first."""
+        """Record the silence; return whether it differs from the recorded one."""
         with self._lock:
             is_first = self.state(key).silence != silence
             self._change(key, silence=silence)
@@ -285,7 +285,7 @@ class Billing:
         return self._state(session_id).account
 
     def bill(self, session_id: str | None) -> Bill:
-        """Return a session's bill with what other processes wrote."""
+        """Return a session's bill, with the cost that other processes wrote."""
         account = self.account(session_id)
         opener = functools.partial(self.store.open, *self.requests.key(session_id))
         account.refresh(self.store, opener, self.clock(), always=True)
@@ -336,7 +336,10 @@ class Billing:
         self.sessions.state(session.key).account.save(self.store)
 
     def charge_result(self, session: Session, result: CompressResult) -> CompressResult:
-        """Return the result with unreported cost and bill; write a changed bill."""
+        """Return the result with its bill and the unreported cost.
+
+        Write the bill to the store if the result recorded summaries or masks.
+        """
         self.sessions.record_sizes(session.key, result)
         usage = result.usage + self.sessions.take_unreported_usage(session.key)
         account = self.sessions.touch(session.key).account

@@ -84,7 +84,7 @@ class ModelCaller:
 
     @property
     def window(self) -> int | None:
-        """Return the window in tokens, or None for any number."""
+        """Return the window in tokens, or None if no limit is known."""
         windows = (self.summarizer_windows.of(self.model_name), self._stated_window())
         return min((window for window in windows if window is not None), default=None)
 
@@ -103,7 +103,7 @@ class ModelCaller:
         """Return one accepted text within `max_tokens`, and the new tally.
 
         Raises:
-            NoUsableAnswer: the last failure, whose kind decides the number of tries.
+            NoUsableAnswer: all tries failed. The kind of failure decides how many there are.
         """
         rejected = failed = 0
         while tally.calls < MOST_CALLS:

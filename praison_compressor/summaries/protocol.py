@@ -71,7 +71,7 @@ class SummaryReply:
     usage: Usage = field(default_factory=Usage)
     model: str | None = None
     finish_reason: str | None = None
-    """In the provider's spelling."""
+    """Why the answer ended, in the provider's spelling."""
 
 
 class Summarizer(Protocol):

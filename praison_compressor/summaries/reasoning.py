@@ -1,4 +1,4 @@
-"""Strip a model's reasoning from its answer, by its marks."""
+"""Strip a model's reasoning from an answer, by its family's marks."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ REASONING_MARKS = (
         closes_alone=False,
     ),
 )
-"""One row a family; upper and lower case are equal."""
+"""One row for each family of models or host. Case is ignored."""
 
 _FLAGS = re.IGNORECASE | re.DOTALL | re.MULTILINE
 
@@ -104,7 +104,7 @@ _NESTED = tuple(
     for marks in REASONING_MARKS
 )
 
-# The channel of the harmony format for the reader. Some servers drop its brackets.
+# The harmony format's channel for the user. Some servers drop the brackets of its mark.
 _FINAL = re.compile(
     r"(?<!`)<\|channel\|>\s*final\b[^\n]{0,40}?<\|message\|>|\A(?:assistant)?analysis.*assistantfinal",
     re.DOTALL,

@@ -146,8 +146,8 @@ def plan_parts(
     space = _free_tokens(window, shorter, tokens) - _answer_limit(shorter)
     if space >= window * LEAST_TRANSCRIPT_SHARE:
         return shorter, pack(groups, tokens.text, space=space, most_parts=most_parts)
-    # Earlier summaries leave no room. So the model does not see the summaries that stay; it sees
-    # those to be replaced as messages.
+    # Earlier summaries leave no room. So the summaries that stay are omitted, and the summaries to
+    # be replaced are shown as messages.
     folded = [[_count_piece(Piece(text, 0, 0), tokens.text)] for text in brief.folded]
     parts = pack([*folded, *groups], tokens.text, space=space_alone, most_parts=most_parts)
     return replace(shorter, folded=(), earlier=()), parts

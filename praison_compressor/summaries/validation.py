@@ -19,7 +19,7 @@ from .protocol import SummaryReply
 from .reasoning import strip_reasoning
 
 MOST_ANSWER_CHARS = 1_000_000
-"""No model writes more, and a longer text costs time to read."""
+"""A longer answer is refused. No model writes more, and the checks would take long."""
 
 
 def accept(reply: SummaryReply, request: SummaryRequest) -> str:
@@ -95,7 +95,7 @@ def refusal_for_finish(reason: str) -> str:
 
 
 def _reason_text(reason: Any) -> str:
-    """Return a finish reason as text, an enumeration's with name and value."""
+    """Return a finish reason as text; include an enumeration's name and value."""
     with suppress(Exception):
         return f"{getattr(reason, 'name', '')} {getattr(reason, 'value', '')} {reason or ''}"
     return ""
@@ -249,7 +249,7 @@ def _plain_and_numbers(words: set[str]) -> tuple[set[str], set[str]]:
 
 
 def _names_in(source: str, words: set[str]) -> Iterator[str]:
-    """Yield the names with joints that a source has as words."""
+    """Yield the jointed names in `words` that are whole in the source."""
     for name in filter(_NAME_JOINTS.search, words):
         start = source.find(name)  # `partition` would copy the source
         end = start + len(name)
@@ -261,7 +261,7 @@ def _names_in(source: str, words: set[str]) -> Iterator[str]:
 def _evidence(words: set[str], counts: Counter[str], total: int) -> float:
     """Return the bits by which counts explain words better than chance.
 
-    `total` is the sum of all counts. A larger number gives a lower bound.
+    `total` is the sum of all counts. With a larger `total` the result is a lower bound.
     """
     share = (1 - _FOREIGN_SHARE) / max(1, total)
     return sum(

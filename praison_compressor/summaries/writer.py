@@ -1,4 +1,4 @@
-"""Ask models in turn for a summary, else quote; fit its text."""
+"""Ask models in turn for a summary, or quote if all fail."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ logger = logging.getLogger(__name__)
 class SummaryWriter:
     """Write the summaries that briefs ask for. Only this class spends money.
 
-    `summarizer` None means the configured auxiliary model. `on_disk` redacts secrets, because the
-    store writes to a disk.
+    `summarizer` None means the configured auxiliary model. With `on_disk`, secrets
+    are redacted, because the store writes to a disk.
     """
 
     def __init__(

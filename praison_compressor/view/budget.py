@@ -35,11 +35,12 @@ makes room for a deeper summary."""
 
 TINY_TAIL_SHARE = 0.6
 """Tail's share of the target less the head in a tiny room; the rest holds a frame and twice the
-requested prose (tests/benchmarks/exam). With recall the frame is longer: `TAIL_SHARE`."""
+requested prose (tests/benchmarks/exam). With recall the frame is longer, so the share is
+`TAIL_SHARE`."""
 
 CROWDED_SHARE = 0.75
-"""Largest share of the trigger for fixed messages; above it the marks are raised. Otherwise every
-few turns would compress and free little (tests/view/test_plan.py)."""
+"""Largest share of the trigger for fixed messages; above it trigger and target are raised.
+Otherwise every few turns would compress and free little (tests/view/test_plan.py)."""
 
 CROWDED_TARGET = 0.3
 """Share of the room between the fixed messages and a raised trigger that a compression fills. Later
@@ -71,7 +72,7 @@ class Budget:
     target: int
     """A compression brings the view down to it."""
     tail_tokens: int
-    """Newest messages that stay verbatim, as far as they fit."""
+    """Tokens of the newest messages that stay verbatim, as far as they fit."""
     head_tokens: int
     """Room for the first exchange."""
     prose_tokens: int | None
@@ -79,9 +80,10 @@ class Budget:
     quote_tokens: int
     """Set aside for quotes."""
     most_quote_tokens: int
-    """Quotes, once the tail has all it asks for."""
+    """Most tokens of quotes once the tail has `tail_tokens`."""
     fold_tokens: int
-    """Room of a fold. Summaries are folded once they exceed it by more than the next one needs."""
+    """Most tokens of a fold. Summaries are folded once they exceed it by more than the room of the
+    next summary."""
     user_quote_tokens: int = 0
     """Least tokens to quote each user message; 0: `most_quote_tokens` limits all quotes."""
     min_gain: float = 0.05
@@ -101,7 +103,7 @@ class Budget:
     is_forced: bool = False
     """Whether to compress below the trigger too."""
     costs: Costs | None = None
-    """Prices and pace that decide whether a plan pays. None: unknown; masks by `MASK_WORTH`."""
+    """Prices and pace, which decide whether a plan pays. None: `MASK_WORTH` decides for masks."""
     tiny_tail_share: float | None = None
     """The tail's share of an exact size where head and newest step leave little room."""
     bound: str = "context_window"
@@ -109,7 +111,7 @@ class Budget:
     beside: str = ""
     """What `bound` holds beside the view, as errors name it."""
     beside_tokens: int = 0
-    """Tokens of it: `limit` is without them."""
+    """Tokens of `beside`, which `limit` does not include."""
     mask_reach: float = 0.5
     """Masks alone suffice up to this share of the way from target to trigger. Above it, masks would
     break the prefix cache repeatedly (tests/benchmarks/economy.py)."""
@@ -144,7 +146,7 @@ class Budget:
     def exactly(cls, config: CompressorConfig, size: int, beside: int = 0) -> Budget:
         """Return the budget of a requested size, in tokens.
 
-        `beside` are those of `size` that the view does not get. A reader without recall gets more
+        `beside` is the part of `size` that the view does not get. A reader without recall gets more
         quotes and less tail.
         """
         target = size - beside
@@ -215,7 +217,7 @@ class Budget:
     # ---------------------------------------------------------- the marks of one view
 
     def raise_marks(self, fixed: int) -> Budget:
-        """Return the budget with higher marks if `fixed` tokens crowd it."""
+        """Raise trigger and target if `fixed` tokens crowd the budget."""
         if fixed <= CROWDED_SHARE * self.trigger:
             return self
         room = min(int((1 - CROWDED_SHARE) * self.trigger), (self.limit - fixed) // 2)
@@ -234,7 +236,7 @@ class Budget:
         return replace(self, trigger=size - 1, target=target, mask_reach=0.0)
 
     def mark_at(self, share: float) -> int:
-        """Return the tokens a share of the way from target to trigger."""
+        """Return the target plus `share` of its distance to the trigger."""
         return self.target + int(share * (self.trigger - self.target))
 
 
@@ -330,7 +332,7 @@ def replaceable_runs(view: View, tail_start: int, scope: Scope) -> list[Run]:
 
 
 def size_without(view: View, runs: Sequence[Run]) -> int:
-    """Return the view's tokens without these runs, with their bridges."""
+    """Return the view's tokens without these runs, plus the bridges they need."""
     bridges = sum(view.needs_bridge(start) for start, _ in runs)
     bridge_tokens = bridges * view.bridge.tokens if view.bridge is not None else 0
     return view.size() - sum(view.shown_tokens(*run) for run in runs) + bridge_tokens

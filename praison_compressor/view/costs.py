@@ -20,7 +20,7 @@ class Balance:
     saving: float
     """US dollars saved in each later request."""
     requests: float | None
-    """Later requests that count, by the session's pace; None: unknown, or the cache is cold."""
+    """Later requests whose saving counts; None: the pace is unknown, or the cache is cold."""
 
     @property
     def pays(self) -> bool:
@@ -40,7 +40,7 @@ class Costs:
     cached: float
     """Input that the provider's cache has."""
     written: float
-    """Input that the provider's cache has not."""
+    """Input that the provider's cache lacks."""
     summary_input: float = 0.0
     """Input of the model that summarizes."""
     summary_output: float = 0.0

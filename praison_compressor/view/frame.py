@@ -107,7 +107,7 @@ def frame_summary(
         reference: the segment's name, which keeps equal texts of one session apart.
         in_reach: `IN_REACH` or `SHORT_IN_REACH` where the agent has the recall tools.
     """
-    # Every token here is taken from the summary.
+    # Every token of the frame reduces the room for the summary's text.
     how = "summarized" if method == "model" else "quoted without a model"
     named = f" ({reference})" if reference else ""
     more = in_reach.format(reference) if reference else ""

@@ -47,9 +47,12 @@ class ResultRenderer:
     def render_masks(
         self, view: View, budget: Budget, references: References | None = None
     ) -> dict[int, Message]:
-        """Return each maskable output as its line; with `references` only these."""
+        """Return the mask of each maskable output.
+
+        With `references`, return only the masks of the outputs in it.
+        """
         messages = view.transcript.messages
-        # A static summary is as cheap as masks, and keeps more than unasked masks do.
+        # Without a model, mask only by policy: a static summary is as cheap and keeps more.
         default = MASK if budget.has_model else ""
         calls = maskable_results(messages, view.tokens, self._config, default)
         if references is None:
@@ -74,7 +77,7 @@ class ResultRenderer:
             references = dict.fromkeys(large, SAMPLE_REFERENCE)
         excerpts: dict[int, Message] = {}
         for index in sorted(large.keys() - done):
-            # Secrets are redacted before the text is cut: half a secret has no shape to know it by.
+            # Secrets are redacted before the text is cut: half a secret cannot be recognized.
             (message,) = self._redact([messages[index]])
             reference = references.get(index, "") if self._config.recall else ""
             tokens = view.tokens[index]

@@ -58,8 +58,8 @@ class View:
     signed_tokens: Mapping[int, int] = field(default_factory=dict)
     """Messages with signed thinking, and their tokens without it."""
     binds_thinking: bool = False
-    """Whether the model binds thinking to its prefix. Other models require the thinking of the
-    running loop."""
+    """Whether the model accepts signed thinking only after an unchanged prefix. Other models
+    require the thinking of the running loop."""
 
     # ---------------------------------------------------------- what may be replaced
 
@@ -155,11 +155,11 @@ class View:
         return tuple(self._add_bridges(replaced))
 
     def _add_bridges(self, replaced: Iterable[SentRun]) -> Iterator[SentRun]:
-        """Yield the runs with bridges behind results."""
+        """Yield the runs; add bridges between results and user messages."""
         last_end = -1  # Mistral's API refuses a user message right after a result
         for start, end, message in replaced:
-            # Right behind another added message no bridge is needed, unless that is a result: then
-            # `last_end` is -1.
+            # Right after another added message no bridge is needed. After a mask one is:
+            # a mask is a result, so `last_end` is -1.
             is_behind_result = start != last_end and self.needs_bridge(start)
             is_user = message.get("role") == "user"
             if self.bridge is not None and is_behind_result and is_user:
@@ -225,7 +225,7 @@ class View:
         return tuple(step.start for step in self.transcript.steps if step.start >= earliest)
 
     def tail_tokens(self, start: int) -> int:
-        """Return the tokens from a message on."""
+        """Return the tokens of the messages from `start` on."""
         return self.span_tokens(start, len(self.tokens))
 
     def longest_tail(self, room: int) -> int:
@@ -282,14 +282,14 @@ class View:
 
     @computed_once
     def _sums(self) -> tuple[int, ...]:
-        # A plan asks for many runs: each costs a subtraction.
+        # Sums from the first message on: a plan measures many runs, each by one subtraction.
         sizes = self.tokens
         if self.result_segments or self.stale_thinking:
             sizes = tuple(map(self.message_tokens, range(len(sizes))))
         return (0, *accumulate(sizes))
 
     def message_tokens(self, index: int) -> int:
-        """Return the tokens of one message as it is outside summaries."""
+        """Return the tokens of one message if no summary replaces it."""
         segment = self.result_segments.get(index)
         if segment is not None:
             return segment.tokens
@@ -300,7 +300,10 @@ class View:
         return sum(self.tokens[start:end])
 
     def shown_tokens(self, start: int, end: int) -> int:
-        """Return a run's tokens in the view, with summaries wholly inside."""
+        """Return a run's tokens in the view.
+
+        A summary counts only if all messages that it replaces are in the run.
+        """
         total = self.span_tokens(start, end)
         for first, last, segment in self.tiles:
             total -= self.span_tokens(max(start, first), max(start, min(end, last)))
@@ -327,13 +330,13 @@ class View:
         return self.unrepaired_messages.at(places)
 
     def with_segments(self, segments: Iterable[Segment]) -> View:
-        """Return the view with these segments in its ledger too."""
+        """Return the view with these segments added to its own."""
         more = tuple(segments)
         return replace(self, segments=self.segments + more) if more else self
 
 
 def step_at(index: int, transcript: Transcript) -> range:
-    """Return a message's step; words beside a result belong to it."""
+    """Return the step that contains a message."""
     at = bisect_right(transcript.steps, index, key=lambda step: step.start) - 1
     return transcript.steps[at]
 
@@ -433,7 +436,7 @@ def lay_results(
 
 
 def replace_runs(messages: Sequence[Message], sent: Iterable[SentRun]) -> list[Message]:
-    """Return the messages with copies of others in place of runs."""
+    """Return the messages with each run replaced by its sent message."""
     view: list[Message] = []
     at = 0
     for start, end, message in sent:
