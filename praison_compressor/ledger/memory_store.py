@@ -149,7 +149,7 @@ class MemoryStore:
         return _MemorySession(session, (*above, root), skeleton)
 
     def _store_session(self, stored: _MemorySession) -> Session:
-        """Keep the session; drop the least recently used above the limit."""
+        """Store the session; drop the least recently used ones above MOST_SESSIONS."""
         session = stored.session
         self._sessions[session.key] = stored
         self._sessions.move_to_end(session.key)
@@ -260,12 +260,12 @@ class MemoryStore:
         return frozenset(original.digest for original in excess) & sizes.keys()
 
     def _excess(self, namespace: str, sizes: Mapping[str, int]) -> list[_Original]:
-        """Return what the archive, with these originals too, has no room for.
+        """Return the originals above the limit if these were archived too.
 
         Originals above the average size go first, oldest first: the user's messages are small.
         """
         archive = dict(self._archives[namespace].items())
-        # A dropped original that is archived again has its old place.
+        # A dropped original that is archived again keeps its old place in the order.
         kept = [o for d, o in archive.items() if d in sizes or o.message is not DROPPED]
         kept += [_Original(d, {}, size) for d, size in sizes.items() if d not in archive]
         total = sum(original.size for original in kept)

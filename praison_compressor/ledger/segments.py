@@ -19,7 +19,7 @@ GENESIS = "sha256:" + "0" * 64
 
 @dataclass(frozen=True)
 class Usage:
-    """Cost of auxiliary calls: tokens, and US dollars of known prices."""
+    """Tokens of auxiliary calls, and their cost in US dollars if known."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -79,7 +79,7 @@ class Segment:
     transcript_length: int = 0
     """Messages of the transcript when it was compressed; 0: not recorded."""
     limit: int = 0
-    """The window's limit then, in tokens; 0 if `target_tokens` was given."""
+    """The window's limit at that compression, in tokens; 0 if `target_tokens` was given."""
     instructions_digest: str = ""
     """Digest of the instructions to the model; "" without a model."""
 
@@ -300,7 +300,7 @@ def expand_skeleton(
 def _parts(
     skeleton: Skeleton, of_entry: Callable[[int], tuple[Segment, Sequence[Message]]]
 ) -> Iterator[tuple[int | None, Sequence[Message]]]:
-    """Yield the number of originals, None for a gap, and their messages."""
+    """Yield each item's originals count (None for a gap) and messages."""
     for item in skeleton:
         if isinstance(item, int):
             segment, originals = of_entry(item)

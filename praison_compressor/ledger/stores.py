@@ -92,7 +92,7 @@ class Store(Protocol):
         """
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
-        """Take the lease for a summary; return False if it is taken."""
+        """Take the summary lease; return False if another holder has it."""
 
     def release(self, session: Session, holder: str) -> None:
         """Give the lease back."""
@@ -121,7 +121,7 @@ class NoteStore(Protocol):
         """Return the session's text or ""."""
 
     def change_note(self, session: Session, change: Callable[[str], str]) -> str:
-        """Replace the session's text by its change; return the new text.
+        """Replace the session's text by `change(text)`; return the new text.
 
         `change` may be called again, after a conflict.
         """

@@ -40,7 +40,7 @@ from .shapes import (
 EMPTY_CONTENT = "(empty)"
 
 REPEATED_ID = "--again"
-"""Stands between a repeated id and its number, as in `a--again2`."""
+"""Separates a repeated id from its number, as in `a--again2`."""
 
 RESPONSES_REMEDY = "praison_compressor: to_messages(instructions, items), to_items(view)"
 """The remedy in the error for items of OpenAI's Responses API."""

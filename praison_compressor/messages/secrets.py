@@ -23,7 +23,7 @@ class SecretShape(NamedTuple):
     pattern: str
     """Its group `secret` is redacted; without one, the whole match."""
     hint: str = ""
-    """A part of every match; to look for it costs a hundredth of a search by the pattern."""
+    """A string in every match; a search for the string takes a hundredth of the pattern's time."""
 
 
 def _begins(kind: str, prefix: str, ending: str) -> SecretShape:
@@ -230,7 +230,7 @@ def redactions_in(value: Any) -> int:
 def wants_redaction(
     config: CompressorConfig, model: str | None = None, *, on_disk: bool = False
 ) -> bool:
-    """Return the option `redact_secrets`, else whether messages go elsewhere."""
+    """Return `redact_secrets`, else whether messages reach a disk or another model."""
     if config.redact_secrets is not None:
         return config.redact_secrets
     is_other = (model or config.auxiliary_model) not in (None, config.model)

@@ -1,7 +1,7 @@
 """Find who wrote each text: user, host, or tool.
 
 Protocols put the user's words in three places: a message of the user's role, the result of a call
-that the user refused or approved with a comment, and the result of a tool that asks.
+that the user refused or approved with a comment, and the result of a tool that asks the user.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ HOST_PREFIXES = (
     *("Caveat: The messages below", "Base directory for this skill", "[Request interrupted"),
     *("[loop-guard]", "I have *added these files to the chat*"),
 )
-"""How hosts begin texts of their own in the user's role: echoes, reminders, notices."""
-# Notes that end: the text before and behind a note is another speaker's.
+"""First words of texts that hosts write in the user's role: echoes, reminders, notices."""
+# Notes with an end mark: another speaker wrote the text before and after the note.
 _NOTE = re.compile(
     r"^[ \t]*<(system-reminder|command-[a-z]+|local-command-[a-z]+|bash-std[a-z]+|ide_[a-z_]+|"
     r"task-notification|environment_?[a-z]*|additional_data|attached_files|attachments|user_info|"
@@ -185,8 +185,8 @@ _ENVELOPE = frozenset("error message ok permissiondenied success tool toolname".
 def user_words_in(text: str) -> str:
     """Return the user's words inside a tool's result, or "".
 
-    The host's own paragraph has to open the result and to introduce the words: further down stands
-    a tool's output, or the plan that was approved.
+    The result must begin with the host's own paragraph, and this paragraph must introduce the
+    words. The text below it is a tool's output, or the plan that was approved.
 
     >>> user_words_in("The user denied this operation.\\n<feedback>Use bun.</feedback>")
     'Use bun.'

@@ -1,7 +1,7 @@
 """Answer an agent's searches and reads verbatim, within a budget of tokens.
 
-Each answer states its cost, and is never larger than its budget. The answers of one turn share a
-budget too: an archive that is read whole again was compressed for nothing.
+Each answer states its cost, and is never larger than its budget. The answers of one turn also share
+a budget: an agent that read the whole archive again would undo the compression.
 `recall_tools` makes the functions that ask; `schemas_for` describes them to a model.
 """
 
@@ -38,15 +38,15 @@ SEARCH_TOKENS, READ_TOKENS, RANGE_TOKENS = 500, 400, 600
 UNCUT_SHARE = 1.25
 """A text up to this many times the default size is returned whole, as a second read costs more."""
 TEXT_TOKENS, TABLE_TOKENS = 300, 400
-"""Sizes of a search's answer: usually, and with a table or a whole block. A block that goes on in
-another listing may take the rest of SEARCH_TOKENS."""
+"""Tokens of a search's answer: without a table or whole block, and with one. A block that continues
+in another listing may take the rest of SEARCH_TOKENS."""
 TURN_TOKENS = 4_000
 """Most tokens of all answers of one turn."""
 FOOTER_TOKENS = 14
 """Size of an answer's last line."""
 
 IN_VIEW = 3
-"""Messages in view that are named if nothing matches."""
+"""Most messages in view that the answer shows if no archived message matches."""
 
 APIS = ("chat", "messages", "responses")
 """OpenAI's chat completions, Anthropic's Messages, OpenAI's Responses."""
@@ -105,7 +105,7 @@ class Recall:
         return self._answer_within_turn(most, answer)
 
     def _answer_within_turn(self, budget: int, answer: Callable[[SessionArchive, int], str]) -> str:
-        """Return the answer with its size, or a remark without budget."""
+        """Return the answer and size; a remark if the budget is spent."""
         archive = self._newest_archive()
         if not archive.entries:
             return "Nothing of this conversation has been archived."
@@ -143,7 +143,7 @@ class Recall:
         if not found:
             reason = _explain_no_match(archive, query, room)
             return f'{reason} {READ}("") lists what is archived.'
-        # A caller that asks for another size gets that much more of each.
+        # A budget above SEARCH_TOKENS enlarges both rooms by the excess.
         text_room, table_room = (
             min(room, max(size - FOOTER_TOKENS, room - SEARCH_TOKENS + size))
             for size in (TEXT_TOKENS, TABLE_TOKENS)
@@ -170,12 +170,12 @@ class Recall:
 
     @property
     def _fitting(self) -> Fitting:
-        # A line is counted in each attempt to fit it.
+        # Cache the counts: each attempt to fit a line counts the line again.
         return Fitting(cache(self.count), self.read_on)
 
 
 def _usual_tokens(references: Sequence[str], about: str) -> int:
-    """Return a read's default size: named lines and several messages have more."""
+    """Return a read's default tokens: more for lines or several messages."""
     asked = [parsed for each in references if (parsed := parse_reference(each))]
     is_one = len(asked) == 1 and (about or (asked[0].message and not asked[0].last_message))
     return READ_TOKENS if is_one and not asked[0].line else RANGE_TOKENS
@@ -209,8 +209,8 @@ def recall_tools(
 ) -> tuple[Callable[..., str], ...]:
     """Return the two functions to give to an agent as tools.
 
-    The tools ignore unknown arguments, and return a store's error as their answer. `turn` and
-    `turn_tokens` as in `Recall`.
+    The tools ignore unknown arguments, and return a store's error as their answer. `Recall`
+    describes `turn` and `turn_tokens`.
     """
     recall = Recall(store, session, count, turn, turn_tokens)
 
@@ -236,7 +236,7 @@ def recall_tools(
 def _docstring_of(function: dict[str, Any]) -> str:
     """Return the schema as a docstring, which hosts parse."""
     described = {k: v["description"] for k, v in function["parameters"]["properties"].items()}
-    # Obeyed, but not worth their tokens in a schema.
+    # The tools obey `limit` and `tokens`; the schemas omit both to save tokens.
     if "query" in described:
         described["limit"] = "Passages at most (3)"
     described["tokens"] = f"Another size of the answer, up to {TURN_TOKENS}"

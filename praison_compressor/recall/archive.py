@@ -23,9 +23,9 @@ EMPTY = "(empty)"
 FOLLOWING_LINES = 40
 """Most lines that the reference after a passage names."""
 NEIGHBOURS = 32
-"""Messages before and after others, among which calls and results are paired."""
+"""Messages read before and after the wanted ones, to pair calls with results."""
 SAMPLED_MESSAGES = 100
-"""Messages among which lines are looked for that end several."""
+"""Newest messages that are searched for lines that end several of them."""
 COMPARED_WORDS = 5_000
 """Words of the newest segments that a query without a match is compared with."""
 
@@ -44,7 +44,7 @@ class SessionArchive:
 
     def originals(self, entry: Entry, wanted: slice = ALL_MESSAGES) -> list[Message] | None:
         """Return an entry's messages, unwanted ones perhaps blank; None if forgotten."""
-        # A tombstone may be recall's alone, and its originals in the store.
+        # A caller may replace an entry by a tombstone to hide originals that the store still has.
         forgotten = entry.is_forgotten
         return None if forgotten else self.store.originals(self.session, entry, wanted)
 
@@ -53,7 +53,7 @@ class SessionArchive:
         start = max(0, places.start - NEIGHBOURS)
         wanted = slice(start, places.stop + NEIGHBOURS)
         messages: list[Message] = []
-        # A damaged message beside the wanted ones does not keep these from being read.
+        # A damaged neighbour must not keep the wanted messages from being read.
         with contextlib.suppress(LedgerError):
             messages = (self.originals(self.entries[segment - 1], wanted) or [])[wanted]
         return Neighbourhood(segment, start, messages, self.endings)
@@ -131,9 +131,10 @@ class Neighbourhood:
         return self.listed_at(ordinal, numbers[-1] + 1) if numbers else None
 
     def listed_at(self, ordinal: int, number: int) -> Reference | None:
-        """Return lines from `number` on in another such listing, or None.
+        """Return lines from `number` on in another listing, or None.
 
-        The call's arguments are the same apart from positions; the nearest message is taken.
+        Both listings' calls have the same arguments apart from positions. The nearest listing is
+        taken.
         """
         asked = [_named_by(each.call) for each in self.calls_answered_by(ordinal)]
         others = [

@@ -44,7 +44,7 @@ ENDING_MARK = "\n(end; left out: a closing note that other messages repeat)"
 _SLACK_TOKENS = 12
 _CUT_TOKENS = 30
 _TABLE_HEAD_TOKENS = 6
-_REPEATED_CHARS = 20  # a longer line that a message before has too is a repeated header
+_REPEATED_CHARS = 20  # a longer line that an earlier message has too is repeated
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Split texts into the lines that references count; tabulate JSON.
 
 Long JSON is broken at its members. Pure. Every line is a slice of its text: a line that was wrapped
-ends without a line break. In a table JSON of like objects has each key once.
+ends without a line break. A table of JSON objects with the same keys has each key once.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _split_members(line: str) -> list[str]:
 
 
 def _member_ends(line: str, begin: int) -> Iterator[int]:
-    """Yield where members end whose container does not fit a line."""
+    """Yield the ends of members in objects and arrays above WRAPPED."""
     tokens = [token for token in _JSON_TOKEN.finditer(line, begin) if not token[0].isspace()]
     ends: dict[int, int] = {}
     open_at: list[int] = []
@@ -117,7 +117,7 @@ def json_paths(text: str, lines: Sequence[str]) -> list[str]:
 
 
 def _containers(text: str, begin: int) -> Iterator[tuple[int, Sequence[Sequence[str | int]]]]:
-    """Yield each token's place and containers; the next token changes these."""
+    """Yield each token's place and enclosing containers, valid until the next token."""
     stack: list[list[str | int]] = []  # the key or the number of the member that is being read
     last = ""
     for token in _JSON_TOKEN.finditer(text, begin):
@@ -274,7 +274,8 @@ LEAST_ENDING_CHARS = 120
 def shared_endings(texts: Iterable[str]) -> frozenset[str]:
     """Return lines that end several texts, such as host reminders."""
     times: Counter[str] = Counter()
-    # Outputs of one command begin alike: what ends them is their conclusion.
+    # Compare one text per first line: outputs of one command begin alike, and their last lines
+    # are its conclusion.
     for text in {text.partition("\n")[0]: text for text in texts}.values():
         last = split_lines("\n".join(text.rsplit("\n", ENDING_LINES)[-ENDING_LINES:]))
         times.update({line.strip() for line in last} - {""})
@@ -286,7 +287,7 @@ def length_without_ending(lines: Sequence[str], shared: Collection[str]) -> int:
     number = len(lines)
     while number and (not (line := lines[number - 1].strip()) or line in shared):
         number -= 1
-    # What is longer is no ending: the messages are alike.
+    # A longer run of shared lines is no ending: the whole messages are alike.
     is_ending = 0 < len(lines) - number < min(ENDING_LINES, len(lines))
     while is_ending and number < len(lines) and lines[number].strip() and lines[number][0] != "<":
         number += 1
@@ -303,9 +304,9 @@ def count_fitting(lines: Sequence[str], room: int, count: Callable[[str], int]) 
 # -------------------------------------------------------------- JSON of like objects as tables
 
 LEAST_CHARS, MOST_SHARE = 800, 0.8
-"""A text stays without a table if it is shorter, or if the table takes a larger share of it."""
+"""A shorter text has no table; a table with a larger share of the text's length is not used."""
 LIKE = 3
-"""Least number of objects with the same keys that are a table."""
+"""Fewest objects with the same keys that become a table."""
 
 _ENDS_A_CELL = frozenset(";\n")
 
@@ -384,7 +385,7 @@ def best_rows(rows: Sequence[Row], scores: Sequence[float], most: int) -> str:
     """
     heads = {head for row in rows for head in row.heads}
     scores = [0.0 if n in heads else score for n, score in enumerate(scores)]
-    # Objects of one list belong together: of equal rows the one beside another match.
+    # Of rows with equal scores prefer one beside another match: objects of a list belong together.
     pairs = zip([0.0, *scores], scores, [*scores[1:], 0.0], strict=False)
     beside = [score + max(above, below) / 2 for above, score, below in pairs]
     best = beside.index(max(beside))

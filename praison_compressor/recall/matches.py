@@ -104,7 +104,7 @@ class Match:
 
     @property
     def where(self) -> Reference:
-        """Reference of the passage, or of a message that is no larger."""
+        """Reference of the passage, or of the message if quoted whole."""
         whole = Reference(self.segment, self.ordinal + 1)
         first, last = self.passage.first, self.passage.last
         return whole.lines(first, last) if last - first + 1 < len(self.lines) else whole
@@ -142,7 +142,7 @@ class Match:
     @computed_once
     def terms(self) -> frozenset[str]:
         """Return the terms that the passage shows."""
-        # A table shows all of a message; only a quoted message's table is built.
+        # A table would show the whole message, so the message's terms save building the table.
         whole = self.source.text
         return terms_in(whole if may_be_table(whole) else self.text, self.wanted)
 

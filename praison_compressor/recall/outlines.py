@@ -77,7 +77,7 @@ def outline_rows(
 def _group_rows(
     rows: Mapping[str, Sequence[Sequence[str]]], references: Sequence[str]
 ) -> Iterator[str]:
-    """Yield rows in order, lines that are repeated often in one."""
+    """Yield rows in order; a line of COMMON_FROM runs has one row."""
     place = {reference: number for number, reference in enumerate(references)}
     joined = []
     for line, runs in rows.items():
@@ -93,7 +93,7 @@ def _group_rows(
 
 
 def join_in_pairs(rows: Sequence[str]) -> list[str]:
-    """Join rows in pairs; keep a user's or the longer words."""
+    """Join rows in pairs; keep the user's words, else the longer ones."""
     joined = []
     for first, second in zip_longest(rows[::2], rows[1::2], fillvalue=""):
         from_, to = first.partition(" ")[0].split(",")[0], second.partition(" ")[0].split(",")[-1]
@@ -168,7 +168,7 @@ def _stretch_row(messages: Sequence[Message], common: frozenset[str]) -> str:
 def _names_in_calls(calls: Sequence[ToolCall]) -> str:
     """Return the files that calls name, else the beginnings of their arguments.
 
-    Those of changing calls come first; a file's folder is named where two files look alike.
+    Names from calls that act come first. Two files of one name are shown with their folders.
     """
     ordered = sorted(calls, key=lambda call: kind_of(call) != ACTS)
     values = [
@@ -190,7 +190,7 @@ def _names_in_calls(calls: Sequence[ToolCall]) -> str:
 def _quote_stretch(
     messages: Sequence[Message], calls: Sequence[ToolCall], common: frozenset[str]
 ) -> str:
-    """Return the newest run's, an error's or the assistant's last words."""
+    """Quote the newest command's result, else a failure, else the assistant's words."""
     made = {call.id: call for call in calls}
     bad = ""
     for message in filter(is_result, reversed(messages)):

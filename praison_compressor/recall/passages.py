@@ -28,7 +28,7 @@ NEIGHBOUR_SHARE = 0.8
 SHOWN_SHARE = 0.65
 """Share of its weight that a term has left after a passage of the message shows it."""
 LEAST_NUMBER = 3
-"""Least digits of a number that is an identifier: a 1 stands anywhere."""
+"""Fewest digits of a number that is an identifier: shorter numbers occur everywhere."""
 BEFORE, AFTER = 1, 3
 """Lines shown before and after a match; the next lines explain more."""
 CONTEXT = 300
@@ -147,8 +147,8 @@ def find_passages(
 ) -> list[Passage]:
     """Return up to `most` passages, best first, that score enough.
 
-    Lines around a match are shown up to `context` characters. `held` are the lines' terms, where
-    they are known.
+    Lines around a match are shown up to `context` characters. `held` has each line's terms,
+    if the caller knows them.
     """
     held = terms_by_line(lines, wanted) if held is None else held
     weight = {term.text: term.weight for term in wanted}
@@ -158,7 +158,7 @@ def find_passages(
     left, taken, least = weight, list[Passage](), 0.0
     while places and len(taken) < most:
         scores = {n: _score_line(n, held, place, left) for n, place in places.items()}
-        # Of equal ones the later: a tool's output ends with its conclusion.
+        # Of lines with equal scores take the last: a tool's output ends with its conclusion.
         best = max(scores, key=lambda number: (scores[number], number))
         least = least or WORTH * scores[best]
         if scores[best] < least:

@@ -211,7 +211,7 @@ def _drop_weak(ranked: Sequence[Match], sought: Set[str]) -> Iterator[Match]:
 def _put_new_terms_first(
     matches: Sequence[Match], sought: Set[str], names: Set[str]
 ) -> tuple[list[Match], int]:
-    """Put matches with new sought terms behind the best one.
+    """Move matches with new sought terms directly behind the best match.
 
     Return the matches, and the number of first matches that each add one of the names.
     """
@@ -230,8 +230,8 @@ def _put_new_terms_first(
 def _split_repeats(matches: Iterable[Match], sought: Set[str]) -> tuple[list[Match], list[Match]]:
     """Return distinct matches, and others much like one of these.
 
-    An agent reads a file again after an edit; a message is archived masked and again folded. The
-    newest is returned.
+    Matches are alike if an agent read a file again after an edit, or if a message was archived when
+    it was masked and again when it was folded. The newest of them is the distinct one.
     """
     apart: list[Match] = []
     others: dict[str, Match] = {}

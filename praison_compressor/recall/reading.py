@@ -21,7 +21,7 @@ from .references import REFERENCE_HELP, Reference, in_runs, parse_reference
 from .search import find_messages, lacking_words, search_answer
 
 LEAST_TOKENS = 100
-"""A smaller answer is useless."""
+"""Tokens of the smallest useful answer."""
 PASSAGES = 4
 """Passages returned when `about` is given."""
 ABOUT_SHARE = 0.72
@@ -136,7 +136,7 @@ class Reading:
     def _read_about(self, reference: Reference, originals: Sequence[Message], room: int) -> str:
         """Return the passages that match, else a remark and what matches elsewhere.
 
-        A text that fits is returned whole: readers asked again for what was left out of it.
+        A text that fits is returned whole: agents that got only passages asked for the rest.
         """
         places = range(*reference.messages.indices(len(originals)))
         pool = self._pool(reference, originals, places)
@@ -164,7 +164,7 @@ class Reading:
             return answer + self._user_rows(reference, {n: originals[n] for n in unmatched}, left)
         lacking = self._lacking_remark(reference, pool.values())
         own = [hit.message for hit in named]
-        # Of a written file the call has the text, and the short result only the path.
+        # A call that writes a file has the file's text; the call's short result has only the path.
         is_less = self._fits(own, room) and self._lacking_remark(reference, own) != lacking
         shown = hits if is_less or not named else named
         return self._quote([each for each in found if each.hit in shown], remark or lacking, room)
@@ -172,7 +172,7 @@ class Reading:
     def _user_rows(self, reference: Reference, unmatched: Mapping[int, Message], room: int) -> str:
         """Return rows of the user's unmatched words that fit.
 
-        A short "no" has none of the words that are looked for.
+        A short answer such as "no" has none of the words of `about`.
         """
         rows = [
             f"[{reference.of_message(n + 1)}] user: {one_line(text_of(message))}"
@@ -185,7 +185,7 @@ class Reading:
     def _pool(
         self, reference: Reference, originals: Sequence[Message], places: range
     ) -> dict[int, Message]:
-        """Return the named messages by ordinal; a single one with its pairs."""
+        """Return named messages by ordinal; a single one with calls and results."""
         pool = {n: _keep_lines(reference, originals[n]) for n in places if originals[n] != DROPPED}
         if len(places) == 1 and reference.line is None:
             around = self.archive.around(reference.segment, places)

@@ -50,7 +50,7 @@ MOST_LACKING_CHARS = 100
 def find_messages(archive: SessionArchive, query: str) -> list[FoundMessage]:
     """Return the archived messages that match, best first."""
     session = archive.session
-    # Other messages stand in the view, the user's question among them.
+    # The agent has all other messages in view, the user's question among them.
     hits = archive.store.search(
         session.namespace, query, session.id, MOST_COUNTED_MESSAGES, archived_only=True
     )
@@ -132,7 +132,7 @@ def _chars_for(room: int) -> int:
 def _rank(
     query: str, found: Sequence[FoundMessage], archive: SessionArchive, most: int
 ) -> list[Match]:
-    """Return up to `most` passages a message, best first; else first lines."""
+    """Return at most `most` passages per message, best first, else first lines."""
     ranked = rank_passages(found, query_terms(query), archive.endings, most)
     # The words of a name may stand apart.
     words = [Term(word, 1.0) for word in distinct_words(query)]
@@ -282,9 +282,9 @@ class _QuotedMatches:
         return ""
 
     def _results(self, match: Match, around: Neighbourhood) -> list[str]:
-        """Return results of a passage's calls that are not shown otherwise."""
+        """Return the results of a passage's calls that are not yet shown."""
         calls = _calls_in(match)
-        # A call in a text has no id.
+        # A call that was written as text has the id "".
         answered = dict.fromkeys(
             call.answered_at
             for call in around.calls_in(match.ordinal)
@@ -349,7 +349,7 @@ def _calls_in(match: Match) -> set[str]:
 
 def _shorten_call(call: ToolCall) -> str:
     """Return a call on one line, long values as their ends."""
-    # A call in a text has no id; its text says at the end what to do.
+    # A call without an id was written as text; the text's end says what to do.
     values = argument_values(arguments_of(call)) if call.id else [call.arguments]
     short, half = one_line(", ".join(map(_shorten_path, values))), MOST_CALL_CHARS // 2
     shown = short if len(short) <= MOST_CALL_CHARS else f"{short[:half]}…{short[-half:]}"

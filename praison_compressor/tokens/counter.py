@@ -166,7 +166,7 @@ class TokenCounter:
         return sum(self._count_section(text[start:end]) for start, end in pairwise(cuts))
 
     def _split(self, message: Message) -> tuple[int, list[str]]:
-        """Return the tokens beside content and arguments, and these texts."""
+        """Return the tokens without content and arguments, and these as texts."""
         tokens = MESSAGE_TOKENS + self._count_word(str(message.get("role") or ""))
         name, content = message.get("name"), message.get("content")
         if isinstance(name, str) and name:
@@ -277,13 +277,13 @@ class TokenCounter:
 
 
 COUNTED_TOGETHER = 64
-"""New messages from which threads are worth their start (tests/benchmarks/latency.py)."""
+"""Fewest new messages for which starting a thread saves time (tests/benchmarks/latency.py)."""
 
 REMEMBERED_WORDS, REMEMBERED_TOOLS, REMEMBERED_SECTIONS = 1_024, 256, 16
 
 SECTIONED_CHARS = 4_096, 524_288
-"""Least and most characters of a text that is counted by sections: a writer counts parts of one
-summary several times."""
+"""Least and most characters of a text that is counted by sections: a summary's writer counts equal
+sections several times."""
 
 # No vocabulary has a token across these places: the cut changes no count.
 _SECTION = re.compile(r"\n(?=## |</)")

@@ -23,8 +23,9 @@ UPWARD_AFTER = 50
 def taught_window(refusal: Overflow, sent: int, answer_tokens: int = 0, passed: int = 0) -> int:
     """Return the window that a refusal teaches, in tokens by our count.
 
-    Without a number in the refusal: the answer's tokens, and half of the request. If `passed`, the
-    largest passed request, exceeds this half: the middle between `passed` and the request.
+    A refusal without a number teaches half of the request, plus the answer's tokens. If `passed`,
+    the largest passed request, exceeds this half, the middle between `passed` and the request
+    replaces the half.
     """
     if refusal.window is not None:
         return round(refusal.window * sent / (refusal.prompt_tokens or sent))
@@ -67,7 +68,7 @@ class WindowLearner:
         self.window = self.listed = listed
         self.floor = min(SMALLEST_WINDOW, listed // 2)
         self.trial: Trial | None = None
-        self._largest = 0  # of the requests that passed
+        self._largest = 0  # tokens of the largest request that passed
         self._named: int | None = None
         self._is_confirmed = True
         self._upward_after = self._passes_left = UPWARD_AFTER
@@ -94,7 +95,7 @@ class WindowLearner:
         if trial is not None:
             named = trial.refusal.window
             low = max(sent, before if before < trial.sent else 0)
-            # Between bounds far apart the middle would mostly be refused again.
+            # Use the geometric mean: between distant bounds the middle is mostly refused again.
             window = isqrt(low * trial.sent) if named is None else named
             self._is_confirmed = trial.refusal.confirmed or (
                 named is not None and named == self._named
@@ -157,7 +158,7 @@ class Calibration:
         """Create one; `exact` if we count by the model's own vocabulary."""
         self.factor = 1.0
         self._exact = exact
-        # Of our counts and the provider's reports; older ones weigh less.
+        # Sums of our counts and of the provider's reports; older ones weigh less.
         self._sums = (0.0, 0.0)
         self._doubted = False
         self._run: _Run | None = None
@@ -178,7 +179,7 @@ class Calibration:
         if reported < counted * least or (self._doubted and not was_doubted):
             logger.debug("%d counted, %d reported: not learned", counted, reported)
             return None
-        # Earlier reports are no measure if this one is far above them.
+        # Discard the earlier reports if this report is far above them.
         is_measure = reported <= counted * MOST_RATIO * self.factor
         counts, reports = self._sums if is_measure else (0.0, 0.0)
         self._correct((counts / 2 + counted, reports / 2 + reported))
@@ -198,5 +199,5 @@ class Calibration:
     def _correct(self, sums: tuple[float, float]) -> None:
         counts, reports = self._sums = sums
         factor = reports / counts if counts else 1.0
-        # An exact counter lacks only what the provider adds; a factor near 1 would be noise.
+        # An exact count differs only by what the provider adds, so a factor near 1 is noise.
         self.factor = 1.0 if self._exact and factor < 1 + EXACT_TOLERANCE else factor

@@ -206,7 +206,7 @@ def _spellings(name: str) -> Iterator[str]:
 
 # ---------------------------------------------------------------- vocabularies
 #
-# They count tokens of texts offline and in bounded time.
+# Vocabularies count tokens of texts offline and in bounded time.
 
 CountPieces = Callable[[Sequence[str]], "list[int]"]
 

@@ -97,7 +97,7 @@ _PER_MINUTE = re.compile(
     r"limit\D{0,12}(\d[\d,_]*)\b(?:(?!used).){0,40}?requested\D{0,12}(\d[\d,_]*)",
     re.IGNORECASE | re.DOTALL,
 )
-"""A limit for a time, and the tokens of one request."""
+"""Matches a limit per minute, and the tokens of one request."""
 
 _CLIENT_WORDS = re.compile(
     r"\w*(?:Error|Exception)\b|\b(?:litellm|None|no body|status|code|error|message|type|param|null"

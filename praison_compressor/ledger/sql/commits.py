@@ -1,8 +1,8 @@
 """Lock a session's row, compare its tip, append; redact a segment.
 
 With `redact_secrets`, `store.SqlStore` redacts before it opens the transaction: a segment and its
-originals by `redact_segment` of this module, the messages of a recorded transcript by its own
-`_messages_to_store`. Both use `messages.secrets.Redactor`.
+originals by `redact_segment` of this module, the messages of a recorded transcript by
+`SqlStore._messages_to_store`. Both use `messages.secrets.Redactor`.
 
 A segment is found again by the digests of the agent's own messages. The archive holds redacted
 messages and their digests, so a message read back from the archive is found like its original.
@@ -180,7 +180,7 @@ def create_session(
 
 # ---------------------------------------------------------------- notes
 def change_note(archive: SqlArchive, session: Session, change: Callable[[str], str]) -> str:
-    """Replace the session's note by its change; return the new note."""
+    """Replace the session's note by `change(note)`; return the new note."""
     values = {"namespace": session.namespace, "session_id": session.id, "body": ""}
     archive.execute(archive.insert(notes).on_conflict_do_nothing(), values)
     own = of_session(notes, session)

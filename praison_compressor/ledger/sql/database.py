@@ -170,7 +170,7 @@ class Database:
             self.close()
             return
         if now.st_size < before.st_size:
-            # This process might go on from its pages in memory: no other could read them.
+            # This process might go on with its cached pages, which no other process could read.
             self._check_size()
         self._file = now
 
@@ -215,7 +215,7 @@ class Database:
         """
         if self.is_sqlite and not os.path.exists(str(self.url.database)):
             above = next(p for p in Path(str(self.url.database)).parents if os.path.exists(p))
-            # Tried: by rights alone root may write to every directory.
+            # Try to write: the permission bits let root write to every directory.
             with self._explain_errors(), tempfile.TemporaryFile(dir=above):
                 return False
         engine = create_engine(self.url) if self.is_sqlite else postgresql_engine(self.url)
@@ -280,7 +280,7 @@ class Database:
             with translate_errors(self.location):
                 yield
         except StoreUnavailable as error:
-            # Of a file that was cut off SQLite may say that it is locked.
+            # SQLite may report a truncated file as locked.
             self._check_size(error)
             raise
 
@@ -294,7 +294,7 @@ class Database:
     def _open_engine(self) -> Engine:
         path = str(self.url.database)
         if self.is_sqlite and os.path.isfile(path) and not os.access(path, os.W_OK):
-            # Checked at once: SQLite reports it at the first write.
+            # Check now: SQLite reports a read-only file only at the first write.
             raise StoreUnavailable(
                 f"{self.location}: it is read-only; make the file and its directory writable"
             )
@@ -317,7 +317,7 @@ class Database:
             values = _read_meta(connection)
         if values:
             return values
-        # SQLite's only lock is taken here alone: a made store opens while others write.
+        # Only a new store takes SQLite's write lock: an existing one opens while others write.
         with connection.execution_options(begin=_WRITE).begin():
             if not self.is_sqlite:  # creating tables takes longer than a commit
                 connection.execute(text("SET LOCAL lock_timeout = '60s'"))

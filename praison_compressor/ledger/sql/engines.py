@@ -77,7 +77,7 @@ def _create_private(path: Path) -> None:
             directory.mkdir(mode=0o700, exist_ok=True)
     # SQLite gives its -wal and -shm files the same rights.
     if not path.exists():
-        # A close of a file that a thread has opened since would end that thread's locks.
+        # O_EXCL: closing a file that another thread opened meanwhile would end that thread's locks.
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     # A file that another process creates at this moment is empty too.
@@ -90,7 +90,7 @@ def _create_private(path: Path) -> None:
 
 
 def _set_pragmas(connection: Any, _record: object) -> None:
-    # With the driver's late BEGIN two writers would both read first, and both fail.
+    # The driver sends BEGIN only before the first write: two writers could both read, then fail.
     connection.isolation_level = None
     cursor = connection.cursor()
     for pragma in (
@@ -141,7 +141,7 @@ def postgresql_engine(url: URL) -> Engine:
             "PostgreSQL needs psycopg: pip install 'praison-compressor[postgres]'"
         ) from error
     arguments = {
-        # They replace what the URL says.
+        # These arguments override the URL, so each repeats the URL's own value.
         "connect_timeout": url.query.get("connect_timeout", _CONNECT_SECONDS),
         # A pooler (PgBouncer) gives each transaction another connection.
         "prepare_threshold": None,

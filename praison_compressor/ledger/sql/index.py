@@ -1,7 +1,7 @@
 """The index of words: FTS5 on SQLite, GIN on PostgreSQL.
 
 The index has words and message keys, no positions. To find longer words by a prefix, FTS5 reads the
-whole list of messages of each word that begins so, which is too slow in a million messages. So
+whole list of messages of each word with the prefix, which is too slow in a million messages. So
 these words are stored behind a *mark*, which names their *band*, a range of message keys. A search
 reads the newest bands first. In PostgreSQL all words have the mark.
 """

@@ -142,7 +142,7 @@ def list_namespaces(archive: SqlArchive) -> list[str]:
 
 def ids_with_prefix(archive: SqlArchive, namespace: str, prefix: str, limit: int) -> list[str]:
     """Return session ids that begin with `prefix`, last used first."""
-    # Not LIKE, for which SQLite folds case.
+    # Not LIKE: SQLite's LIKE ignores case.
     begins = func.substr(sessions.c.id, 1, len(prefix)) == prefix
     query = select(sessions.c.id).where(sessions.c.namespace == namespace, begins)
     return list(archive.execute(query.order_by(*_LAST_USED_FIRST).limit(limit)).scalars())
