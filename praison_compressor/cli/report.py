@@ -1,6 +1,6 @@
 """Print a session's cost and write its page: `bill`, `report`.
 
-The page asks for nothing on the network, and nothing of a transcript in it is markup.
+The page loads nothing from the network. The text of a transcript is escaped, never markup.
 """
 
 from __future__ import annotations

@@ -170,7 +170,10 @@ class AgentCompressor:
         return self._show_preview(replace(self.conversation.choices, focus=words or None))
 
     def _locate(self, reference: str) -> ChosenMessage:
-        """Return the message that the last preview names so, else the reference."""
+        """Return the message that a reference of the last preview names.
+
+        Return the reference itself if the preview does not locate a message.
+        """
         shown = self.conversation.last_preview or self.preview()
         if shown.repaired or not reference or reference not in shown.references:
             return reference
@@ -179,7 +182,7 @@ class AgentCompressor:
         return ShownMessage(index - leading_count(shown.messages), digest)
 
     def _show_preview(self, choices: Choices, *, write: bool = False) -> Preview:
-        """Return the preview with these choices; keep both."""
+        """Return the preview with these choices; remember choices and preview."""
         conversation = self.conversation
         messages = self._next_request().messages
         options = {**conversation.options, **choices.options(messages)}
@@ -287,7 +290,8 @@ class AgentCompressor:
     def sessions(self) -> list[SessionInfo]:
         """Return the stored sessions of the conversation's user, the newest first.
 
-        These are under the host id, or the user left them by `/new` or `/resume`.
+        A session is listed if it is under the host id, or if the user left it by `/new` or
+        `/resume`.
         """
         if not isinstance(self.ledger, DurableStore):
             return []

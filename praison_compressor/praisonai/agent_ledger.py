@@ -49,7 +49,7 @@ def host_store(agent: Any) -> Any:
     if store is None:
         if getattr(agent, "_session_store_initialized", False):
             return None  # the host found none
-        # The host opens its store in the first turn: this one.
+        # The host has not opened its store yet: it does so in the first turn.
         try:
             from praisonaiagents.session import get_default_session_store
         except ImportError:
@@ -149,7 +149,7 @@ def stored_sessions(store: Store, namespace: str, host_id: str) -> Iterator[Sess
 
 
 def has_any_message(store: Store, session: Session, sent: Sequence[str]) -> bool:
-    """Return whether a session has one of `sent[1:]`."""
+    """Return whether a session has any message of `sent` but the first."""
     digests = {name for entry in session.entries for name in entry.segment.run}
     digests.update(map(digest, store.transcript(session)))
     return not digests.isdisjoint(sent[1:])

@@ -133,7 +133,7 @@ class HostCall(NamedTuple):
 
 @functools.lru_cache
 def _position_of(method: Callable[..., Any], name: str) -> int:
-    """Return a parameter's index after `self`; 0 if not named."""
+    """Return a parameter's index, not counting `self`; 0 if there is none."""
     names = list(inspect.signature(method).parameters)[1:]
     return names.index(name) if name in names else 0
 
@@ -362,7 +362,7 @@ def _is_cut(store: Any, stored: Sequence[Message]) -> bool:
 
 
 def _with_missing_front(transcript: Sequence[Message], history: list[Message]) -> list[Message]:
-    """Return a history behind the messages that the host cut before it."""
+    """Return a history with the front that the host cut."""
     restored = history[leading_count(history) :]  # without the host's summary of what it cut
     keeps_tools = any(message.get("role") == "tool" for message in restored)
     kept = [
@@ -372,7 +372,8 @@ def _with_missing_front(transcript: Sequence[Message], history: list[Message]) -
         or (message.get("role") in ("user", "assistant") and not tool_calls_of(message))
     ]
     digests = [*map(digest, kept)]
-    # Match two messages: one may recur, and a killed turn's end may differ.
+    # Match the first two messages: a single message may recur. Do not match the end, because the
+    # end of a killed turn may differ.
     first = [*map(digest, restored[:2])]
     starts = (at for at in range(len(digests), -1, -1) if digests[at : at + len(first)] == first)
     start = next(starts, 0)

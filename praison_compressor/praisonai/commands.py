@@ -160,7 +160,7 @@ def parse_prompt(agent: Any, prompt: Any) -> ParsedCommand | None:
 def find_command(name: str, argument: str) -> ParsedCommand | None:
     """Return the command, or one that replies to a mistake.
 
-    None: the words are for the model.
+    Return None if the words are for the model.
     """
     command = CHAT_COMMANDS.get(name)
     if command is None:

@@ -94,7 +94,10 @@ def requested_context(agent: Any, by_default: bool = False) -> RequestedContext 
 
 
 def _add_strategy(param: Any) -> Any:
-    """Return a `context=` with our strategy; None if it names one."""
+    """Return a `context=` with our strategy added.
+
+    Return None for a value that decides by itself, such as False or a `ContextConfig`.
+    """
     if isinstance(param, Mapping) and param.get("strategy") is None:
         return {**param, "strategy": SUMMARIZE}
     if param is None or param is True:
@@ -166,7 +169,10 @@ def options_in(context: Any, extra_options: Mapping[str, Any] | None = None) -> 
 
 
 def _keep_policies(tools: Sequence[str], policies: Any) -> Any:
-    """Return tool policies that keep those tools; invalid policies stay."""
+    """Return the policies, with "keep" for those tools that have none.
+
+    Invalid policies are returned unchanged.
+    """
     try:
         valid = CompressorConfig(tool_policies=policies).tool_policies
     except ConfigError:

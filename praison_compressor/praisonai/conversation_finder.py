@@ -100,7 +100,7 @@ class ConversationFinder:
         return conversation
 
     def end_turn(self, turn: Turn) -> None:
-        """Remember the host's history after a turn, if still that turn's."""
+        """Remember the host's history if it still begins as the turn did."""
         conversation, history = turn.conversation, self.history
         if conversation is None:
             return
@@ -178,9 +178,9 @@ class ConversationFinder:
         """Return the messages without the host's copy of the newest ones.
 
         With `memory={"history": True}` the host sends the newest messages of the stored session,
-        then the agent's history, which has them too (agent/chat_mixin.py:1049). That window moves
-        on every turn: no two requests would begin alike, and no summary would match. The host's
-        summary of messages before the window goes too, because the agent's history has them.
+        then the agent's history, which has them too (agent/chat_mixin.py:1049). The copy begins
+        later on every turn: no two requests would begin alike, and no summary would match. The
+        host's summary of still older messages is removed too: the agent's history has them.
         """
         history = list(self.history or ())
         users = [i for i, message in enumerate(history) if message.get("role") == "user"]
@@ -259,7 +259,10 @@ class ConversationFinder:
 
 
 def _most_shared(pool: Sequence[Conversation], earlier: tuple[str, ...]) -> Conversation | None:
-    """Return the conversation that goes on, else the one that shares most."""
+    """Return the conversation that the digests continue.
+
+    If they continue none, return the one that shares most of them, or None if none shares any.
+    """
     continued = next((candidate for candidate in pool if candidate.is_continued_by(earlier)), None)
     if continued is not None:
         return continued
@@ -284,7 +287,7 @@ def is_host_summary(message: Message) -> bool:
 
 
 def _last_run(messages: Sequence[Message], run: Sequence[Message]) -> int | None:
-    """Return the index of the last such run, or None."""
+    """Return the last index at which `run` begins in `messages`, or None."""
     size = len(run)
     starts = range(len(messages) - size, -1, -1) if size else ()
     return next(

@@ -94,7 +94,7 @@ def _index_now(chosen: ChosenMessage, messages: Sequence[Message]) -> int | str 
     if isinstance(chosen, str):
         return chosen
     shown = leading_count(messages) + chosen.index
-    # Few edits move a message: mostly one message is digested.
+    # Begin at the shown index: few edits move a message, so mostly one message is digested.
     nearest = sorted(range(len(messages)), key=lambda index: abs(index - shown))
     return next((n for n in nearest if content_digest(messages[n]) == chosen.digest), None)
 
@@ -182,7 +182,10 @@ class Conversation:
     # ------------------------------------------------------------ its turns
 
     def begin_turn(self, sent: Sequence[str]) -> tuple[int, int]:
-        """Take back what a turn's first request lacks; return offset and length."""
+        """Take back messages that a turn's first request lacks.
+
+        Return `offset` and `length` as `Turn` has them.
+        """
         offset, length = self._align(sent)
         if length < len(self.digests):
             self._rewind(length, sent)
@@ -190,12 +193,12 @@ class Conversation:
         return offset, length
 
     def _align(self, sent: Sequence[str]) -> tuple[int, int]:
-        """Return the offset of `sent` in `digests`; how many digests stay."""
+        """Return where `sent` begins in `digests`, and how many digests stay."""
         indices = {digest: index for index, digest in enumerate(sent)}
         for end in range(len(self.digests), 0, -1):
             index = indices.get(self.digests[end - 1])
             if index is not None:
-                # A question that is asked again takes back the first answer.
+                # A repeated question takes back its first occurrence and the answer to that.
                 is_retry = end < len(self.digests) and index == len(sent) - 1
                 return end - 1 - index, end - is_retry
         return 0, 0
@@ -248,11 +251,11 @@ class Conversation:
         )
 
     def end_turn(self, offset: int, history: Sequence[str]) -> None:
-        """Take the host's history after a turn, behind `offset` dropped messages."""
+        """Replace the digests from `offset` on by the history after a turn."""
         self.digests = (*self.digests[: max(0, offset)], *history)
 
     def identify_by(self, messages: Iterable[CachedMessage]) -> None:
-        """Let the long messages of its own turns identify the conversation."""
+        """Identify the conversation by the long ones of these messages."""
         self.identifying.update(m.digest for m in messages if len(text_of(m.plain)) >= LONG_CHARS)
 
     # ------------------------------------------------------------ its user

@@ -47,7 +47,10 @@ class KeptSteps:
 def count_kept_steps(
     restored: Sequence[Message], engine: ContextCompressor, view: Sequence[Message] | None = None
 ) -> KeptSteps:
-    """Count the restored messages, with a `view` only its verbatim ones."""
+    """Count the steps and tokens of the restored messages.
+
+    With a `view`, count only the messages that the view has verbatim.
+    """
     if view is not None:
         sent = {id(message) for message in view}
         restored = [message for message in restored if id(message) in sent]

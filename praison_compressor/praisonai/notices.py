@@ -145,7 +145,7 @@ class Notices:
     def before_compression(self, event: Event) -> str | bool | None:
         """Return False if a hook refuses, else the hooks' text.
 
-        A hook that fails refuses nothing here; for the host it refuses.
+        A hook that fails does not refuse the compression, although the host takes it as a refusal.
         """
         results = self._run_hooks("BEFORE_COMPACTION", event)
         decided = (r for r in results if r.success or r.exit_code == _EXIT_REFUSES)

@@ -179,7 +179,7 @@ def is_imported(row: Patch) -> bool:
 
 
 def _target(row: Patch) -> Target:
-    """Return a row's target; `vars` returns a property itself."""
+    """Return a row's target: the first class that defines the name."""
     owner = _resolve(row.owner)
     for holder in getattr(owner, "__mro__", ()):
         if row.name in vars(holder):

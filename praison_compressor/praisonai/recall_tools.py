@@ -120,10 +120,10 @@ class RecallTools:
         return running
 
     def _session(self) -> Session:
-        """Return the session, the entries that the user took back as tombstones."""
+        """Return the session; entries that the user took back become tombstones."""
         namespace, reads = self._compressors.config.namespace, self._conversation.may_recall
         session = self._compressors.open_ledger().open(namespace, self._conversation.session_id)
-        # To recall they are forgotten; the ledger keeps their salt.
+        # Recall takes an entry without salt as forgotten. The ledger keeps the salt.
         shown = (each if reads(each) else replace(each, salt="") for each in session.entries)
         return replace(session, entries=tuple(shown))
 

@@ -34,7 +34,8 @@ class TurnRequests(Protocol):
 class Turn:
     """One turn of an agent, whose requests belong to one conversation.
 
-    As a block, with or without an event loop, it is recorded even if the block raises.
+    A turn is a context manager, sync or async. It is recorded even if its block raises, but not if
+    its generator or coroutine is closed.
     """
 
     requests: TurnRequests

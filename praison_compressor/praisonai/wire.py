@@ -369,7 +369,8 @@ stream_responses, astream_responses = map(_stream_responses, (send, asend))
 def _client(transmit: Transmit, original: property, agents: Agents) -> property:
     """Replace the host's client property: in our turns it sends views.
 
-    Each property has its `transmit`: whether a client is async cannot be seen from its methods.
+    Each property has its own `transmit`, because a client's methods do not show whether the client
+    is async.
     """
 
     def client(self: Any) -> Any:

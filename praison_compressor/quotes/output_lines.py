@@ -1,7 +1,7 @@
 """Choose which words of outputs are quoted; make the sections of calls.
 
-A short output is quoted whole. Of a longer one the lines are chosen by their form: an error's line,
-a tally, the last line that is no footer. A wrong choice costs room, never truth.
+A short output is quoted whole. The lines of a longer output are chosen by their form: an error's
+line, a tally, the last line that is no footer. A wrong choice wastes tokens, but is a true quote.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LINE_CHARS = 150
 WHOLE_CHARS = 200  # an output of at most this many characters is quoted whole
 HEAD_CHARS = 300  # characters of a line whose form is looked at
 EDGE_CHARS = 4_000  # characters at each end of an output that are searched line by line
-MIDDLE_TRIES = 50  # lines with one word, such as names of passed tests, that are skipped between
+MIDDLE_TRIES = 50  # occurrences of a word examined between the ends; some are passed tests
 
 _PLAIN_WORDS = tuple(
     "error|fail|fatal|exception|traceback|panic|denied|reject|conflict|not found|no such|cannot|"
@@ -247,7 +247,7 @@ def _json_words(text: str) -> str:
 
 UNANSWERED = "no result was recorded"
 COMMAND_LINE_CHARS = 200
-LEAST_ENTRIES, ENTRY_TOKENS = 24, 150  # calls with results that a section is made from
+LEAST_ENTRIES, ENTRY_TOKENS = 24, 150  # a section's limit of calls: least value, tokens per call
 Records = Sequence[results.CallRecord]
 """Equal calls, the newest last."""
 
@@ -304,7 +304,7 @@ def _earlier_failure(records: Records) -> Records:
 def files_section(files: Mapping[str, Records], budget: int) -> Section:
     """Return the section of files with their newest changing calls.
 
-    Whether the call changed the file is for its quoted result to say.
+    A call that failed is listed too: its quoted result shows whether the file changed.
     """
     newest: dict[results.CallRecord, list[str]] = {}  # a move names two paths
     for path, records in files.items():

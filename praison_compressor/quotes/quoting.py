@@ -80,7 +80,7 @@ class Quotes:
             sections.append(counts_section(self.roles, tools))
         runs = (*self.files.values(), *self.runs.values())
         records = [*dict.fromkeys(record for run in runs for record in run)]
-        # The user's words come first: at 60 % of the budget they still are whole.
+        # The outline shrinks as the user's words grow: at 60 % of the budget they are still whole.
         room = max(LEAST_OUTLINE * budget_tokens, MOST_OUTLINE * budget_tokens - chars / 8)
         return Renderer(count, references).render(sections, records, budget_tokens, int(room))
 
@@ -123,7 +123,7 @@ class Quotes:
             words, origin, most = text, "answering", ASKING_CHARS
         else:
             words, origin, most = speakers.user_words_in(text), "in the result of", DECIDED_CHARS
-            # What a fetched page or a file opens with is nobody's decision about a call.
+            # A fetched page or a file may begin like a user's decision about a call, but is none.
             is_error = result.get("is_error") is True
             if words and not is_error and calls.kind_of(record.call) != calls.ACTS:
                 return

@@ -101,10 +101,10 @@ class Marks:
 def choose_items(items: Items, marks: Marks) -> list[Item]:
     """Return the items to fold, or [] if they are too few.
 
-    They come before the newest `max_history_items`. Leading system messages stay. Kept back until
-    `2 * trigger_items` items have followed: an item whose words are not final, such as speech
-    without a transcript, and a call without its output. A call is never folded without an output
-    that is in the window, nor the output without the call.
+    They come before the newest `max_history_items`. Leading system messages stay. An item whose
+    words are not final, such as speech without a transcript, stays until `2 * trigger_items` items
+    have followed. So does a call without its output. If both a call and its output are in the
+    window, they are folded together.
     """
     window = items.live()
     while window and window[0].role == "system":
