@@ -1,4 +1,4 @@
-"""Context compression for praisonaiagents: long conversations go on, and nothing is forgotten."""
+"""Keep long conversations of praisonaiagents inside the window, their originals readable."""
 
 from __future__ import annotations
 

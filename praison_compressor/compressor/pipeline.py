@@ -325,9 +325,9 @@ class Pipeline:
     # -------------------------------------------------------------- after a failure
 
     def best(self, request: Request, logged: Exception | None) -> CompressResult:
-        """Return a view without a model, a commit or an unreadable ledger.
+        """Return a view without a model or a commit.
 
-        The failure `logged` is not logged again.
+        A ledger that cannot be read is left out. The failure `logged` is not logged again.
         """
         key = self.sessions.stable_key(request.key)
         try:

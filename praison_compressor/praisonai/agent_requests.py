@@ -29,6 +29,9 @@ from .running_turn import Turn, running_turn
 
 logger = logging.getLogger(__name__)
 
+MOST_FAILURES = 100
+"""Failures that an agent remembers as logged, at most."""
+
 
 class AgentRequests:
     """Handle one agent's requests; no error of ours ends a turn.
@@ -203,8 +206,13 @@ class AgentRequests:
         return result.messages
 
     def _is_first(self, failure: str) -> bool:
-        """Return True the first time; remember it."""
+        """Return True the first time; remember it.
+
+        Texts may name sessions, of which an agent may serve many.
+        """
         is_first = failure not in self._failures
+        if len(self._failures) >= MOST_FAILURES:
+            self._failures.clear()
         self._failures.add(failure)
         return is_first
 
