@@ -208,7 +208,7 @@ class AgentRequests:
     def _is_first(self, failure: str) -> bool:
         """Return True the first time; remember it.
 
-        Texts may name sessions, of which an agent may serve many.
+        A text may name a session, and an agent may serve many sessions.
         """
         is_first = failure not in self._failures
         if len(self._failures) >= MOST_FAILURES:

@@ -148,8 +148,9 @@ class Recall:
             min(room, max(size - FOOTER_TOKENS, room - SEARCH_TOKENS + size))
             for size in (TEXT_TOKENS, TABLE_TOKENS)
         )
-        rooms = {"room": text_room, "table_room": table_room, "most_room": room}
-        answer = search_answer(query, found, limit, archive, **rooms)
+        answer = search_answer(
+            query, found, limit, archive, room=text_room, table_room=table_room, most_room=room
+        )
         return self._fitting.fit_answer(answer, answer.room)
 
     def _read(

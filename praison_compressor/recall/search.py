@@ -245,32 +245,30 @@ class _QuotedMatches:
             return
         around = self.archive.around(match.segment, range(match.ordinal, match.ordinal + 1))
         by = f"{match.source.message.get('role')}{self._answered_call(around, match.ordinal)}"
-        following = list(self._following(match, around))
-        goes_on = "" if following else _goes_on(_next_lines(match, around))
-        head = f"[{where}]{_size(match, goes_on)} {by}{match.path}"
+        next_lines = _next_lines(match, around)
+        following = [] if next_lines is None else self._following(match, around, next_lines)
+        head = f"[{where}]{_size(match, None if following else next_lines)} {by}{match.path}"
         self.lines.append("\n".join([head, match.text, *following, *self._results(match, around)]))
 
-    def _following(self, match: Match, around: Neighbourhood) -> Iterator[str]:
-        """Yield the rest of a block that its listing cuts.
+    def _following(self, match: Match, around: Neighbourhood, where: Reference) -> list[str]:
+        """Return the rest of a block that its listing cuts.
 
-        An agent reads a file in pieces; another listing has the rest.
+        An agent reads a file in pieces: `where` names the next lines in another listing.
         """
-        where, quoted = _next_lines(match, around), match.quoted
+        quoted = match.quoted
         room, size = self.block_chars, chars_of(quoted)
-        if where is None or size > self.most_chars:
-            return
+        if size > self.most_chars:
+            return []
         lines = [*quoted, *around.lines_at(where)]
         best = match.passage.best - match.passage.first
         _, end = block_around(0, best, len(quoted) - 1, lines, size + room * 3 // 4, size + room)
         following = lines[len(quoted) : end + 1]
-        if following:
-            self.has_following = True
-            texts, numbers = unnumbered(following)
-            shown, rest = where.split(len(following))
-            listed = f"numbered {numbers}" if numbers else ""
-            stated = ", ".join(filter(None, (listed, _goes_on(rest))))
-            yield f"[{shown}]" + (f" ({stated})" if stated else "")
-            yield from texts
+        if not following:
+            return []
+        self.has_following = True
+        texts, numbers = unnumbered(following)
+        shown, rest = where.split(len(following))
+        return [f"[{shown}]{_stated('', numbers, rest)}", *texts]
 
     def _answered_call(self, around: Neighbourhood, ordinal: int) -> str:
         """Return the call that a result answers, with its reference."""
@@ -318,16 +316,18 @@ def _next_lines(match: Match, around: Neighbourhood) -> Reference | None:
     return around.listed_at(match.ordinal, int(match.numbers.rpartition("-")[2]) + 1)
 
 
-def _goes_on(where: Reference | None) -> str:
-    return f"goes on at {where}" if where else ""
-
-
-def _size(match: Match, after: str = "") -> str:
+def _size(match: Match, after: Reference | None = None) -> str:
     """State a part's size, its own numbers, and what follows."""
     length = max(match.source.end, match.passage.last)
     size = f"of {length} lines" if match.where.line is not None else ""
-    listed = f"numbered {match.numbers}" if match.numbers else ""
-    stated = ", ".join(filter(None, (size, listed, after)))
+    return _stated(size, match.numbers, after)
+
+
+def _stated(size: str, numbers: str, after: Reference | None) -> str:
+    """Return what is stated beside a reference, in brackets, or ""."""
+    listed = f"numbered {numbers}" if numbers else ""
+    goes_on = f"goes on at {after}" if after else ""
+    stated = ", ".join(filter(None, (size, listed, goes_on)))
     return f" ({stated})" if stated else ""
 
 
