@@ -1,4 +1,4 @@
-"""Write api.md, command-line.md, tables of configuration.md and host.md, the README's picture.
+"""Write api.md, command-line.md, tables of other pages, and the README's picture.
 
 Run `python -m tests.helpers.readme_tables`.
 """
@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from praison_compressor import CompressorConfig, TokenCounter
+from praison_compressor import CompressorConfig, CompressResult, ContextCompressor, TokenCounter
 from praison_compressor.cli import build
 from praison_compressor.cli.demo import picture
 from praison_compressor.cli.demo_agent import MODEL, run_turns
@@ -24,6 +24,8 @@ REFERENCE = DOCS / "command-line.md"
 API = DOCS / "api.md"
 OPTIONS = DOCS / "configuration.md"
 HOST = DOCS / "host.md"
+HOW = DOCS / "how-it-works.md"
+WITH_TABLES = (OPTIONS, HOST, HOW)
 
 
 def commands() -> dict[str, Any]:
@@ -137,7 +139,35 @@ def read_table() -> str:
     return table(("of", "names", "without one"), rows)
 
 
-TABLES = {"options": options_table, "read": read_table}
+NOTES = 160
+
+
+def growth_table() -> str:
+    """Return the requests around each compression of a conversation that grows by a note each."""
+    compressor = ContextCompressor(CompressorConfig(model="gpt-4o"))
+    messages = [{"role": "system", "content": "You file notes."}]
+    rows: list[tuple[object, ...]] = []
+    before: tuple[object, ...] = ()
+    for number in range(1, NOTES + 1):
+        boxes = (f"box {120 * number + n} weighs {n % 13} kg," for n in range(120))
+        messages.append({"role": "user", "content": " ".join([f"Note {number}:", *boxes])})
+        result = compressor.compress_sync(messages)
+        sizes = (number, f"{result.tokens_before:,}", f"{result.tokens_after:,}")
+        if result.newly_summarized:
+            rows += [(*before, "nothing"), (*sizes, _what_happened(result))]
+        before = sizes
+        messages.append({"role": "assistant", "content": f"Filed note {number}."})
+    columns = ("request", "tokens of the transcript", "tokens of the view", "what happens")
+    return table(columns, rows)
+
+
+def _what_happened(result: CompressResult) -> str:
+    head = 3  # the system prompt, the first note and its answer
+    kept = len(result.messages) - head - len(result.segments)
+    return f"a summary replaces {result.newly_summarized} messages; the newest {kept} stay"
+
+
+TABLES = {"growth": growth_table, "options": options_table, "read": read_table}
 
 
 def with_tables(text: str) -> str:
@@ -162,7 +192,7 @@ def with_picture(text: str) -> str:
 
 if __name__ == "__main__":
     README.write_text(with_picture(README.read_text(encoding="utf-8")), encoding="utf-8")
-    for page in (OPTIONS, HOST):
+    for page in WITH_TABLES:
         page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
     REFERENCE.write_text(reference(), encoding="utf-8")
     API.write_text(api_page(), encoding="utf-8")

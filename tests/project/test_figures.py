@@ -1,13 +1,18 @@
 """Figures that are counts, not times: what the benchmarks print is also a promise."""
 
 import pkgutil
+import re
 import runpy
 import sys
 
 import pytest
 
+from praison_compressor import CompressorConfig
+from praison_compressor.compressor.decision import SOFT_RATIO
+from praison_compressor.view.budget import CROWDED_SHARE, Budget
 from tests import benchmarks
 from tests.benchmarks import oracle, rounds
+from tests.helpers.readme_tables import HOW
 from tests.helpers.transcripts import find_repairs
 
 
@@ -28,6 +33,24 @@ def test_nine_rounds_lose_no_constraint_and_no_file_of_the_first(setting):
     assert constraints == len(rounds.CONSTRAINTS)
     assert files >= 0.95 * len(rounds.planted_files())
     assert ours.verbatim(results[-1].messages) == rounds.session(rounds.ROUNDS)
+
+
+def test_the_marks_of_the_page_are_those_of_the_code():
+    """Each mark of how-it-works.md has the tokens of the default options at a window of 128,000."""
+    config = CompressorConfig()
+    budget = Budget.of(config, window=128_000)
+    marks = {
+        "usable window": budget.limit,
+        "end of waiting": (budget.trigger + budget.limit) // 2,
+        "trigger": budget.trigger,
+        "background": int(budget.trigger * SOFT_RATIO),
+        "masks": budget.mark_at(budget.mask_reach),
+        "crowded": int(budget.trigger * CROWDED_SHARE),
+        "target": budget.target,
+        "cold trigger": int(budget.trigger * config.idle_trigger_ratio),
+    }
+    rows = re.findall(r"^\| \**([a-z ]+)\** \| ([\d,]+) \|", HOW.read_text("utf-8"), re.M)
+    assert {name: int(tokens.replace(",", "")) for name, tokens in rows} == marks
 
 
 BENCHMARKS = {module.name for module in pkgutil.iter_modules(benchmarks.__path__)} - {"common"}
