@@ -4,15 +4,16 @@ import pkgutil
 import re
 import runpy
 import sys
+from dataclasses import replace
 
 import pytest
 
-from praison_compressor import CompressorConfig
+from praison_compressor import Bill, CompressorConfig, RequestUsage, Usage
 from praison_compressor.compressor.decision import SOFT_RATIO
 from praison_compressor.view.budget import CROWDED_SHARE, Budget
 from tests import benchmarks
 from tests.benchmarks import oracle, rounds
-from tests.helpers.readme_tables import HOW
+from tests.helpers.readme_tables import DOCS, HOW
 from tests.helpers.transcripts import find_repairs
 
 
@@ -51,6 +52,16 @@ def test_the_marks_of_the_page_are_those_of_the_code():
     }
     rows = re.findall(r"^\| \**([a-z ]+)\** \| ([\d,]+) \|", HOW.read_text("utf-8"), re.M)
     assert {name: int(tokens.replace(",", "")) for name, tokens in rows} == marks
+
+
+def test_the_bill_of_the_page_is_what_a_bill_prints():
+    """The example of costs.md is the text of a bill with its numbers."""
+    paid = RequestUsage(1_900_000, cached=1_600_000, output=21_000)
+    alone = RequestUsage(5_100_000, cached=4_700_000, output=21_000)
+    bill = replace(Bill.of(paid, alone, "gpt-4o-mini"), requests=42)
+    bill = replace(bill, summaries=Usage(180_000, 3_100, cost=0.0289))
+    lines = re.findall(r"^    (.*)", (DOCS / "costs.md").read_text("utf-8"), re.M)
+    assert lines == bill.lines()
 
 
 BENCHMARKS = {module.name for module in pkgutil.iter_modules(benchmarks.__path__)} - {"common"}
