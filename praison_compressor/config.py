@@ -178,7 +178,7 @@ class CompressorConfig:
     model: str | None = _option(
         None,
         TEXT,
-        "Model that reads the view; its window and tokenizer are used. None: o200k_base.",
+        "Model that reads the view, for its window and vocabulary. None: vocabulary o200k_base.",
     )
     context_window: int | None = _option(
         None, _POSITIVE, "Tokens of the model's window. None: litellm's table, else a logged guess."
@@ -194,7 +194,7 @@ class CompressorConfig:
     cache_ttl_seconds: float | None = _option(
         None,
         _SECONDS,
-        "Lifetime of the provider's cache. From 3,600 on, the host's cache marks ask for an hour. "
+        "Lifetime of the provider's cache. From 3,600 on, an agent's cache marks ask for an hour. "
         "None: by provider and cache marks, else 300.",
     )
     token_floor: int = _option(
@@ -210,7 +210,10 @@ class CompressorConfig:
         None, _COUNT, "Newest turns kept verbatim too, where they fit."
     )
     head_tokens: int | None = _option(
-        None, _COUNT, "Tokens of the first exchange. None: 10 % of the usable window."
+        None,
+        _COUNT,
+        "Most tokens of the first exchange; the task always stays. None: 10 % of the usable "
+        "window.",
     )
     summary_target_tokens: int | None = _option(
         750,
@@ -233,8 +236,8 @@ class CompressorConfig:
     fold_ratio: float = _option(
         0.28,
         _RATIO,
-        "Fold all summaries when they exceed this share of the target by more than the room of "
-        "one summary.",
+        "Fold all summaries into one when they exceed this share of the target by more than the "
+        "next summary needs.",
     )
     min_gain_ratio: float = _option(
         0.05, _GAIN, "Skip a compression that frees less than this share of the view."
@@ -242,8 +245,8 @@ class CompressorConfig:
     tool_policies: Mapping[str, str] = _option(
         {},
         _check_policies,
-        'Old outputs by tool or pattern: "mask", "summarize", "keep". A tool without a policy is '
-        "masked if a model summarizes.",
+        'What is done with old outputs, by tool or pattern: "mask", "summarize", "keep". Without a '
+        "policy they are masked if a model summarizes.",
     )
     recall: bool | None = _option(
         None, SWITCH, "Offer the archive as tools. None: in the host, to agents with tools."

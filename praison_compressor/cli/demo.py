@@ -38,7 +38,7 @@ METHOD_STYLES = {"masked": "cyan", "summarized": "yellow"}
 def demo(as_json: bool) -> None:
     """Watch a real agent outgrow its window and go on.
 
-    No key, no network.
+    Needs no key and no network.
 
     A praisonaiagents Agent reads a harbour's logs with its tools. Its model is a local server with
     scripted answers, as strict as a real provider: it refuses a request over its window, and

@@ -165,7 +165,9 @@ STORE = option(
     "store_url",
 )
 NAMESPACE = option("--namespace NAME", "The tenant. Default: default.")
-CONVERSATION = option("--conversation N", "The conversation to take, of several.")
+CONVERSATION = option(
+    "--conversation N", "Take the Nth conversation of the file. Default: the only one."
+)
 AS_JSON = option("--json", "Print one JSON value, for a program.", "as_json")
 
 

@@ -99,10 +99,9 @@ def report(
 @with_tenant
 @AS_JSON
 def bill(session: str, tenant: Tenant, as_json: bool) -> None:
-    """Show what a session has cost, and the same without us.
+    """Show what a session cost, and would have cost without this package.
 
-    The figures are those that a provider reported to the agent, or that an application passed to
-    `record_usage`.
+    The provider reports the usage to the agent. An application passes it to `record_usage`.
 
     $ praison-compressor bill audit --store ledger.db
     """

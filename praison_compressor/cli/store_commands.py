@@ -125,9 +125,9 @@ def tree_rows(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
 def search(query: str, session: str | None, limit: int, tenant: Tenant, as_json: bool) -> None:
     """Find messages of stored sessions by their words, best first.
 
-    QUERY has the words to find. Each session is searched as the agent's search tool does it. `show
-    SESSION REFERENCE` reads a reference. A message that was never compressed has no reference;
-    `restore` writes it. With --json each message has the digest that `forget` takes.
+    QUERY has the words to find. The command searches as the agent's search tool does. `show SESSION
+    REFERENCE` reads a reference. A message that was never compressed has no reference; `restore`
+    writes it. With --json each message has the digest that `forget` takes.
 
     $ praison-compressor search "port 9090" --session audit --store ledger.db
     """
@@ -245,9 +245,9 @@ def forget(target: str | None, yes: bool, tenant: Tenant, as_json: bool) -> None
     """Erase a session or a message, and every summary of it.
 
     TARGET is a session, or a message's digest sha256:... Nothing brings the messages back. Each
-    summary of an erased message is erased too, and so is each later summary, whose writer read the
-    erased ones. The chain keeps a tombstone and still verifies. A fork loses the messages that it
-    inherited. Without TARGET the command clears freed pages that an earlier run could not clear.
+    summary of an erased message is erased too. So is each later summary, because its writer read
+    the erased ones. The chain keeps a tombstone and still verifies. A fork loses the messages that
+    it inherited. Without TARGET the command clears freed pages that an earlier run could not clear.
 
     $ praison-compressor forget audit --yes --store ledger.db
     """

@@ -1,4 +1,4 @@
-"""`Bill`: what a session's requests cost, beside the same requests without us.
+"""`Bill`: what a session costs, and would cost without this package.
 
 Pure. A bill has the usage that the provider reports, and its cost by litellm's table.
 """
@@ -53,7 +53,7 @@ class RequestUsage:
 
 @dataclass(frozen=True)
 class Bill:
-    """What a session costs, and the same requests without us."""
+    """What a session costs, and would cost without this package."""
 
     requests: int = 0
     """Requests whose usage was recorded."""
@@ -64,7 +64,7 @@ class Bill:
     summaries: Usage = field(default_factory=Usage)
     """Tokens and US dollars of the auxiliary model."""
     without: RequestUsage = field(default_factory=RequestUsage)
-    """What the same requests would have used without us, by our count."""
+    """What the same requests would have used without this package, by our count."""
     without_cost: float | None = 0.0
     """US dollars of `without`; None where a model has no listed price."""
     kept_steps: int = 0
