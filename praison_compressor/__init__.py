@@ -88,7 +88,7 @@ __all__ = [
 ]
 
 
-_ROOMS = {
+_HOMES = {
     "compressor.bills": ("Bill", "RequestUsage"),
     "compressor.context_compressor": ("ContextCompressor",),
     "compressor.preview": ("ContextUse", "Part", "Preview"),
@@ -105,14 +105,14 @@ _ROOMS = {
     "tokens.counter": ("TokenCounter",),
     "view.costs": ("Balance",),
 }
-_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
-    if name not in _HOME:
+    if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    value = getattr(import_module(f".{_HOME_OF[name]}", __name__), name)
     globals()[name] = value
     return value
 

@@ -1,17 +1,16 @@
 """Run the library from a terminal: the command `praison-compressor`.
 
-Its modules, from the command line inwards:
+In the order in which data passes the modules:
 
 - `app`: the list of commands, and the entry point
-- `compressing`: compress, inspect
-- `report`: bill; report, with the page's HTML, style and script in `page/`
-- `report_data`: a session's size over time, summaries and cost, as `report` shows them
-- `demo`: demo; `demo_agent`: the agent that it watches
-- `doctor`: doctor; `agent_trial`: the agent that it runs
-- `store_commands`: sessions, lineage, search, restore, verify, forget; `show`: show
 - `parameters`: the parameters that commands share; the store that they name
-- `terminal`: what is printed: tables, JSON, errors and their exit codes; files with messages: read
-  and written
+- `compressing`: the commands compress and inspect
+- `report_data`: a session's size over time, summaries and cost
+- `report`: the commands report and bill; HTML, style and script of the page are in `page/`
+- `demo_agent`, `demo`: an agent that outgrows its window; the command demo, which shows it
+- `agent_trial`, `doctor`: a test run of an agent; the command doctor
+- `store_commands`, `show`: the commands that read or change a store
+- `terminal`: prints tables, JSON and errors, with exit codes; reads and writes files of messages
 """
 
 from .app import build, main

@@ -1,10 +1,12 @@
-"""Read chat messages as data; repair them in copies alone.
+"""Read chat messages as data; repair only copies of them.
 
 A *step* is never split: an assistant message with its tool calls and all their results. Every other
 message is a step alone. A *turn* starts with a user message.
 
 Calls and results stand beside the content (OpenAI's `tool_calls`, role `tool`), or are blocks of it
 (Anthropic's `tool_use`, `tool_result`). Each message keeps its shape.
+
+In the order in which data passes the modules:
 
 - `shapes`: the words, calls and plain copy of one message, of OpenAI's and Anthropic's shape;
   signed thinking of Anthropic's models, found and left out
@@ -18,7 +20,7 @@ Calls and results stand beside the content (OpenAI's `tool_calls`, role `tool`),
 - `speakers`: who wrote which text of a message; the user's words inside results
 - `results`: a result's exit code and output; its call
 - `secrets`: keys and passwords redacted
-- `shortening`: texts and call arguments made shorter, within shares of a room
+- `shortening`: texts and call arguments made shorter, within shares of a budget
 - `display`: messages as text for a person
 """
 

@@ -1,12 +1,12 @@
 """Connect the host, praisonaiagents: `Agent(context=CompressorContext(...))` and `install()`.
 
-What is remembered: by `Installation` for the process, by `AgentCompressor` for an agent, by
-`Conversation` for a conversation, by `Turn` for a turn, by `RoundTrip` for a request.
+State: `Installation` of the process, `AgentCompressor` of an agent, `Conversation` of a
+conversation, `Turn` of a turn, `RoundTrip` of a request.
 
-The modules, in the order in which a turn passes them:
+In the order in which data passes the modules:
 
-- `install`, `plugin`: switch it on, for a process, for one agent, or by the host's configuration
-- `patches`: lists the names that are replaced in the host, and checks that they fit
+- `install`, `plugin`: switches compression on: in a process, an agent, the host's configuration
+- `patches`: lists and checks the names that are replaced in the host
 - `context_param`: reads `context=` of an agent; sets and restores the host's settings
 - `agents`: finds an agent's compressor; replaces methods of agents, teams and workflows; restores
   an agent's session after a restart
@@ -20,7 +20,7 @@ The modules, in the order in which a turn passes them:
 - `conversations`: the state of each conversation
 - `journal`: adds the tool steps that the host dropped; records each conversation in the store
 - `model_compressors`: makes a `ContextCompressor` for each model; learns what the model refuses
-- `agent_ledger`: opens an agent's ledger, finds its stored sessions, forgets a part of it
+- `agent_ledger`: opens an agent's ledger; finds and forgets stored sessions
 - `recall_tools`: gives the agent the recall tools
 - `agent_compressor`: `agent.context_compressor`
 - `commands`: the slash commands of the chat

@@ -1,11 +1,11 @@
 """Quote a segment's messages verbatim, without interpreting them.
 
-In the order in which data passes them:
+In the order in which data passes the modules:
 
-- `output_lines`: which words of an output are quoted; the sections of calls
-- `rendering`: sections within a budget, and the outline of the calls that no section quotes
 - `quoting`: `read_quotes`, one pass over the messages; `Quotes.render`; the sections of texts and
   of the todo list
+- `output_lines`: which words of an output are quoted; the sections of calls
+- `rendering`: sections within a budget, and the outline of the calls that no section quotes
 """
 
 from .output_lines import deciding_line

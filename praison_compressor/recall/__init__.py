@@ -15,19 +15,3 @@ In the order in which data passes the modules:
 - `answers`: the answers to a search and to a read, within a turn's budget; the agent's two
   functions that ask for them, and their schemas for each API
 """
-
-from __future__ import annotations
-
-from .answers import READ, SCHEMAS, SEARCH, TURN_TOKENS, Recall, recall_tools
-from .references import Reference, parse_reference
-
-__all__ = [
-    "READ",
-    "SCHEMAS",
-    "SEARCH",
-    "TURN_TOKENS",
-    "Recall",
-    "Reference",
-    "parse_reference",
-    "recall_tools",
-]

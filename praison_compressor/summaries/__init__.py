@@ -1,4 +1,4 @@
-"""Write a segment's summary; refuse answers that are no summary.
+"""Write a segment's summary; refuse answers that are none.
 
 In the order in which data passes the modules:
 

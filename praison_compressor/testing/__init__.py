@@ -25,6 +25,8 @@ assert len(provider.requests) >= 9  # eight calls and the answer; summaries are 
 assert not provider.refused  # as it refuses what has more than 8,000 tokens
 ```
 
+In the order in which data passes the modules:
+
 - `server`: `LocalProvider`, which admits, counts and answers requests
 - `checks`: OpenAI's chat completions, and what the API refuses
 - `replies`: requests, replies and ready-made models

@@ -1,4 +1,6 @@
-"""Token counts, windows and prices: offline, without importing litellm.
+"""Count tokens; look up windows and prices, offline and without litellm.
+
+In the order in which data passes the modules:
 
 - `models`: a model's window, prices and vocabulary
 - `counter`: `TokenCounter` for messages, images and tools

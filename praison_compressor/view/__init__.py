@@ -2,6 +2,8 @@
 
 Nothing here calls a model or writes.
 
+In the order in which data passes the modules:
+
 - `view`: `View`, a transcript with its tiles, counted: the segments laid along it, by digest and
   position
 - `masks`: old tool outputs as one line each; results that are too large, as their first and last

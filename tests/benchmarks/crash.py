@@ -21,7 +21,7 @@ from multiprocessing.connection import Connection
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.compressor import commit
 from praison_compressor.compressor.commit import hold_lease
-from praison_compressor.ledger.sql import SqlStore, open_store
+from praison_compressor.ledger.sql.store import SqlStore, open_store
 from tests.benchmarks.common import databases, options, show
 from tests.helpers.talks import NAMESPACE, segment, talk
 from tests.helpers.transcripts import coding_turns

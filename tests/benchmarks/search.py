@@ -17,8 +17,8 @@ from pathlib import Path
 
 from sqlalchemy import Connection, create_engine, text
 
-from praison_compressor.ledger.sql import SqlStore
 from praison_compressor.ledger.sql.database import parse_url
+from praison_compressor.ledger.sql.store import SqlStore
 from tests.benchmarks.common import DATABASES, databases, options, show
 from tests.benchmarks.store import COMMON, MESSAGES, conversation, long_texts
 from tests.helpers.talks import NAMESPACE, segment

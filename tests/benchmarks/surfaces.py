@@ -27,7 +27,7 @@ from typing import Any
 from praisonaiagents import Agent
 
 from praison_compressor.messages import text_of
-from praison_compressor.recall import SEARCH
+from praison_compressor.recall.answers import SEARCH
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply
 from tests.benchmarks.common import faults, options, show, silence_host
 from tests.helpers import hosting

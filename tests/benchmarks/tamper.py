@@ -11,8 +11,8 @@ from typing import Any
 
 from sqlalchemy import Engine, create_engine, text
 
-from praison_compressor.ledger.sql import SqlStore, open_store
 from praison_compressor.ledger.sql.database import parse_url
+from praison_compressor.ledger.sql.store import SqlStore, open_store
 from tests.benchmarks.common import databases, options, show
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 

@@ -28,7 +28,7 @@ from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.cli.report import render
 from praison_compressor.cli.report_data import data_of_session
 from praison_compressor.messages.display import message_as_text
-from praison_compressor.recall import READ, SEARCH
+from praison_compressor.recall.answers import READ, SEARCH
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply
 from tests.benchmarks.common import databases, options, show
 from tests.helpers import hosting

@@ -12,7 +12,8 @@ from praison_compressor import CompressorConfig, TokenCounter
 from praison_compressor.cli import doctor as checks
 from praison_compressor.cli.demo import picture
 from praison_compressor.cli.demo_agent import FACT, MODEL, WINDOW, RecordedRequest
-from praison_compressor.ledger.sql import default_path, open_store
+from praison_compressor.ledger.sql.database import default_path
+from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.praisonai import installed
 from praison_compressor.testing import Failure, Reply
 from tests.helpers.command import runner

@@ -14,7 +14,7 @@ from praison_compressor.compressor.bills import (
     read_whole_usage,
     uncompressed_usage,
 )
-from praison_compressor.ledger import Session
+from praison_compressor.ledger.segments import Session
 from praison_compressor.messages.display import format_dollars
 from tests.helpers import compressing
 from tests.helpers.compressing import PAID, SMALL, paid

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from praison_compressor import MemoryStore, Store, open_store
 from praison_compressor.compressor.commit import hold_lease
-from praison_compressor.ledger import Session
+from praison_compressor.ledger.segments import Session
 from tests.helpers.talks import NAMESPACE
 
 WAIT = 30.0  # seconds: a bound on waiting for another thread, not a measure of anything

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, CompressResult, ContextCompressor, MemoryStore
-from praison_compressor.ledger import DROPPED
-from praison_compressor.ledger.sql import SqlStore
+from praison_compressor.ledger.segments import DROPPED
+from praison_compressor.ledger.sql.store import SqlStore
 from praison_compressor.ledger.stores import BoundedStore
 from praison_compressor.messages import text_of
 from tests.benchmarks.references import cited, leads_back

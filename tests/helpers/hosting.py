@@ -16,7 +16,7 @@ from praisonaiagents import Agent, ExecutionConfig
 from praison_compressor import install, uninstall
 from praison_compressor.messages import text_of
 from praison_compressor.praisonai import CompressorContext
-from praison_compressor.recall import READ, SEARCH
+from praison_compressor.recall.answers import READ, SEARCH
 from praison_compressor.testing import LocalProvider, SummaryModel, Worker
 from tests.helpers.provider import strict_provider
 

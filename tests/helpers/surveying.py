@@ -3,7 +3,7 @@
 import hashlib
 import re
 
-from praison_compressor.recall import SEARCH
+from praison_compressor.recall.answers import SEARCH
 from praison_compressor.testing import Asked, Call, Reply
 from tests.helpers.hosting import WORDS
 

@@ -4,10 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from praison_compressor import MemoryStore, Segment, Store, Usage
-from praison_compressor.ledger import GENESIS, Entry, Session
-from praison_compressor.ledger.segments import chain_faults
+from praison_compressor.ledger.segments import GENESIS, Entry, Session, chain_faults
 from praison_compressor.messages import Message, digest
-from praison_compressor.recall import recall_tools
+from praison_compressor.recall.answers import recall_tools
 
 NAMESPACE = "tests"
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.ledger.sql import open_store
-from praison_compressor.recall import READ, SEARCH
+from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.recall.answers import READ, SEARCH
 from praison_compressor.testing import LocalProvider
 from tests.helpers.command import runner
 from tests.helpers.hosting import OPENAI, agent, context, look_up, of_agent, turn

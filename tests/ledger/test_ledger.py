@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from praison_compressor import LedgerConflict, MemoryStore, SessionNotFound, Store, open_store
-from praison_compressor.ledger import DROPPED
+from praison_compressor.ledger.segments import DROPPED
 from praison_compressor.messages import content_digest
 from tests.helpers.talks import NAMESPACE, archived, committed, segment, talk, verify
 

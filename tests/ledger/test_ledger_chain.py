@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from praison_compressor import LedgerConflict, MemoryStore, Segment, SessionNotFound, Usage
-from praison_compressor.ledger import BLANK, GENESIS, Entry
-from praison_compressor.ledger.segments import chain_faults, seal
+from praison_compressor.ledger.segments import BLANK, GENESIS, Entry, chain_faults, seal
 from praison_compressor.view.view import lay_summaries
 from tests.helpers.talks import NAMESPACE, segment, talk, verify
 

@@ -11,7 +11,7 @@ from cryptography.fernet import Fernet
 from sqlalchemy import Engine, event
 
 from praison_compressor import ConfigError, LedgerCorrupt, StoreUnavailable
-from praison_compressor.ledger.sql import SqlStore, open_store
+from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.messages import content_digest
 from tests.benchmarks.crash import crash
 from tests.benchmarks.races import race

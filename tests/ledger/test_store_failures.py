@@ -25,7 +25,7 @@ from praison_compressor import (
     MemoryStore,
     StoreUnavailable,
 )
-from praison_compressor.ledger.sql import open_store
+from praison_compressor.ledger.sql.store import open_store
 from tests.helpers.compressing import Model
 from tests.helpers.processes import python
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
@@ -177,7 +177,7 @@ def test_another_process_ends_no_lock(tmp_path):
 def _read_elsewhere(path: Path) -> subprocess.CompletedProcess[str]:
     """Print a session's number of entries in another process."""
     read = (
-        "import sys; from praison_compressor.ledger.sql import open_store; "
+        "import sys; from praison_compressor.ledger.sql.store import open_store; "
         "s = open_store(sys.argv[1]); print(len(s.open(sys.argv[2], 's').entries)); s.close()"
     )
     return python("-c", read, str(path), NAMESPACE, folder=path.parent, environment=os.environ)

@@ -8,8 +8,9 @@ import psycopg
 import pytest
 
 from praison_compressor import LedgerConflict, SessionNotFound
-from praison_compressor.ledger import BLANK
-from praison_compressor.ledger.sql import database, open_store
+from praison_compressor.ledger.segments import BLANK
+from praison_compressor.ledger.sql import database
+from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import content_digest
 from tests.helpers.stores import bytes_of
 from tests.helpers.talks import NAMESPACE, archived, committed, segment, talk, verify

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from praison_compressor import ConfigError, MemoryStore, SessionNotFound
-from praison_compressor.ledger.sql import SqlStore
 from praison_compressor.ledger.sql.index import SearchSizes
+from praison_compressor.ledger.sql.store import SqlStore
 from praison_compressor.messages import content_digest
 from tests.helpers.talks import NAMESPACE, committed, segment, talk, tools
 

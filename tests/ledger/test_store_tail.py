@@ -6,8 +6,8 @@ import pytest
 from cryptography.fernet import Fernet
 
 from praison_compressor import MemoryStore, open_store
-from praison_compressor.ledger import Session
-from praison_compressor.ledger.sql import SqlStore
+from praison_compressor.ledger.segments import Session
+from praison_compressor.ledger.sql.store import SqlStore
 from praison_compressor.messages import Message, content_digest
 from tests.helpers.stores import bytes_of
 from tests.helpers.talks import NAMESPACE, committed, segment, talk

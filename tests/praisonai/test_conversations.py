@@ -17,7 +17,7 @@ from praison_compressor.praisonai.conversations import (
     Conversation,
     Conversations,
 )
-from praison_compressor.recall import READ, SEARCH
+from praison_compressor.recall.answers import READ, SEARCH
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply
 from tests.helpers.hosting import (
     ANTHROPIC,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from praison_compressor import uninstall
-from praison_compressor.recall import READ, SCHEMAS, SEARCH
+from praison_compressor.recall.answers import READ, SCHEMAS, SEARCH
 from praison_compressor.testing import Call, LocalProvider, Reply, Worker
 from tests.helpers.hosting import (
     EVERY_PATH,

@@ -11,7 +11,8 @@ from praisonaiagents.session import HierarchicalSessionStore, get_default_sessio
 from praisonaiagents.session import store as host_stores
 
 from praison_compressor import MemoryStore
-from praison_compressor.ledger.sql import SqlStore, default_path, open_store
+from praison_compressor.ledger.sql.database import default_path
+from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.testing import LocalProvider, Worker
 from tests.helpers.hosting import (
     MODES,

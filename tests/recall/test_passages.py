@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from praison_compressor.messages import Message
-from praison_compressor.recall import Reference, parse_reference
 from praison_compressor.recall.layout import split_lines
+from praison_compressor.recall.references import Reference, parse_reference
 from tests.helpers.talks import count, holding
 from tests.helpers.transcripts import said, step, user
 

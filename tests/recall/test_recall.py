@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from praison_compressor import MemoryStore, StoreUnavailable, open_store
-from praison_compressor.ledger import Session
+from praison_compressor.ledger.segments import Session
 from praison_compressor.messages import content_digest
-from praison_compressor.recall import recall_tools
+from praison_compressor.recall.answers import recall_tools
 from tests.helpers.talks import NAMESPACE, committed, count, holding, segment, talk, tools
 from tests.helpers.transcripts import step, user
 

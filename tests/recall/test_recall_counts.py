@@ -16,10 +16,11 @@ from praison_compressor import (
     TokenCounter,
 )
 from praison_compressor.messages.responses import to_messages
-from praison_compressor.recall import READ, SEARCH
 from praison_compressor.recall.answers import (
     RANGE_TOKENS,
+    READ,
     READ_TOKENS,
+    SEARCH,
     SEARCH_TOKENS,
     TABLE_TOKENS,
     TEXT_TOKENS,

@@ -13,7 +13,7 @@ from praison_compressor import (
     SummaryReply,
     Usage,
 )
-from praison_compressor.ledger import Session
+from praison_compressor.ledger.segments import Session
 from praison_compressor.messages import Message, text_of
 from tests.helpers import compressing
 from tests.helpers.transcripts import coding_turns, rambling, step

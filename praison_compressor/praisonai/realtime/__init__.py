@@ -1,5 +1,7 @@
 """Give the host's `RealtimeAgent` a memory, on any Realtime server.
 
+In the order in which data passes the modules:
+
 - `agent`: `RealtimeAgent`
 - `items`: the server's conversation, an ordered list of items with their words
 - `folding`: chooses old items and replaces them by the memory on the server

@@ -25,9 +25,9 @@ from statistics import median
 from typing import Any
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.ledger.sql import SqlStore
+from praison_compressor.ledger.sql.store import SqlStore
 from praison_compressor.messages import Message, text_of, tool_calls_of
-from praison_compressor.recall import SCHEMAS, TURN_TOKENS
+from praison_compressor.recall.answers import SCHEMAS, TURN_TOKENS
 from tests.benchmarks.common import read_sessions, show
 
 from .views import METHODS, MODEL, ROUNDS_METHODS, STORED, TOKENS, Case, Summaries, view_of

@@ -12,7 +12,7 @@ from praison_compressor import (
     SummarizerUnavailable,
     TokenCounter,
 )
-from praison_compressor.ledger.sql import SqlStore
+from praison_compressor.ledger.sql.store import SqlStore
 from praison_compressor.messages import Message, read_transcript, text_of
 
 MODEL = "gpt-4o"
