@@ -135,7 +135,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def test_every_named_file_exists():
-    """Files and rooms that the pages name exist in the repository or the package."""
+    """Files and folders that the pages name exist in the repository or the package."""
     pages = (README, ROOT / ".github" / "CONTRIBUTING.md", *DOCS.glob("*.md"))
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     names = set(re.findall(r"`((?:[\w.]+/)*\w+\.py|(?:\w+/)+)`", text))

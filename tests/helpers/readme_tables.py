@@ -154,7 +154,7 @@ def growth_table() -> str:
         result = compressor.compress_sync(messages)
         sizes = (number, f"{result.tokens_before:,}", f"{result.tokens_after:,}")
         if result.newly_summarized:
-            rows += [(*before, "nothing"), (*sizes, _what_happened(result))]
+            rows += [(*before, "nothing: below the trigger"), (*sizes, _what_happened(result))]
         before = sizes
         messages.append({"role": "assistant", "content": f"Filed note {number}."})
     columns = ("request", "tokens of the transcript", "tokens of the view", "what happens")
