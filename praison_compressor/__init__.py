@@ -1,4 +1,7 @@
-"""Keep long conversations of praisonaiagents inside the window, their originals readable."""
+"""Keep long conversations of praisonaiagents inside the window, their originals readable.
+
+`.github/CONTRIBUTING.md` lists the packages, and which of them a request passes.
+"""
 
 from __future__ import annotations
 
