@@ -190,11 +190,11 @@ def _hold_turns(agent: Any, provider: LocalProvider) -> Iterator[TurnOutcome]:
 
 
 def _recorded_request(
-    compressor: Any, record: Recorded, commit: Mapping[str, Any]
+    agent_compressor: Any, record: Recorded, commit: Mapping[str, Any]
 ) -> RecordedRequest:
-    engine = compressor.engine()
-    whole = engine.verbatim(record.messages, session_id=compressor.session_id)
-    left_out = engine.tokens.messages(whole) - engine.tokens.messages(record.messages)
+    compressor = agent_compressor.for_model()
+    whole = compressor.verbatim(record.messages, session_id=agent_compressor.session_id)
+    left_out = compressor.tokens.messages(whole) - compressor.tokens.messages(record.messages)
     method = "summarized" if commit.get("method") else "masked"
     return RecordedRequest(
         whole=whole,

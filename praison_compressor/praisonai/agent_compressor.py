@@ -111,7 +111,7 @@ class AgentCompressor:
         """Return the line that reported the conversation's last compression."""
         return self.conversation.notice
 
-    def engine(self, model: str | None = None) -> ContextCompressor:
+    def for_model(self, model: str | None = None) -> ContextCompressor:
         """Return the compressor for a model; all share the agent's ledger."""
         return self._compressors.for_model(model)
 
@@ -122,19 +122,19 @@ class AgentCompressor:
     def status(self) -> Status:
         """Return the conversation's tokens, window and session as of its last request."""
         conversation = self.conversation
-        engine = self.engine(conversation.current_request.model)
-        return status_of(conversation, engine, engine.bill(conversation.session_id))
+        compressor = self.for_model(conversation.current_request.model)
+        return status_of(conversation, compressor, compressor.bill(conversation.session_id))
 
     def kept_steps(self) -> KeptSteps:
         """Return the steps of earlier turns that a request would carry now."""
-        return count_kept_steps(self._next_request().restored, self.engine())
+        return count_kept_steps(self._next_request().restored, self.for_model())
 
     def context_use(self) -> ContextUse:
         """Return the window's parts, in tokens, for a request sent now."""
         conversation = self.conversation
         options, tools = conversation.options, conversation.current_request.tool_tokens
         messages = self._next_request().messages
-        return self.engine().context_use(messages, **options, overhead_tokens=tools)
+        return self.for_model().context_use(messages, **options, overhead_tokens=tools)
 
     def next_messages(self) -> list[Message]:
         """Return the messages that a request would carry now, before compression."""
@@ -186,8 +186,8 @@ class AgentCompressor:
         conversation = self.conversation
         messages = self._next_request().messages
         options = {**conversation.options, **choices.options(messages)}
-        engine = self._compressors.with_focus(choices.focus)
-        preview = engine.preview(messages, write=write, force=True, **options)
+        compressor = self._compressors.with_focus(choices.focus)
+        preview = compressor.preview(messages, write=write, force=True, **options)
         conversation.choose(choices, preview)
         return preview
 
@@ -197,7 +197,7 @@ class AgentCompressor:
         # The host keeps no system messages in its history.
         last, history = conversation.last_messages, self._finder.history or []
         messages = [*last[: leading_count(last)], *history[leading_count(history) :]]
-        return conversation.journal.peek(messages, self.engine())
+        return conversation.journal.peek(messages, self.for_model())
 
     # ------------------------------------------------------------ compression and sessions
 
@@ -207,13 +207,13 @@ class AgentCompressor:
         request = self._next_request()
         choices = replace(conversation.choices, focus=focus) if focus else conversation.choices
         async with self._notices.during(request.messages):
-            engine = await asyncio.to_thread(self._compressors.with_focus, choices.focus)
+            compressor = await asyncio.to_thread(self._compressors.with_focus, choices.focus)
             options = {**conversation.options, **choices.options(request.messages), "force": True}
-            result = await engine.compress(request.messages, **options)
+            result = await compressor.compress(request.messages, **options)
         if not result.vetoed:
             conversation.choose(Choices(), None)
-        conversation.remember_next(result, request.restored, engine)
-        self.requests.finish_compression(conversation, result, engine)
+        conversation.remember_next(result, request.restored, compressor)
+        self.requests.finish_compression(conversation, result, compressor)
         return result
 
     def compress(self, focus: str | None = None) -> CompressResult:
@@ -229,9 +229,9 @@ class AgentCompressor:
         count = 0
         for conversation in self._conversations.newest():
             if messages := conversation.journal.transcript or conversation.last_messages:
-                engine = self.engine(conversation.current_request.model)
+                compressor = self.for_model(conversation.current_request.model)
                 overhead = conversation.current_request.tool_tokens
-                count += engine.idle(messages, **conversation.options, overhead_tokens=overhead)
+                count += compressor.idle(messages, **conversation.options, overhead_tokens=overhead)
         return count
 
     def pin(self, text: str) -> tuple[str, ...]:
@@ -243,12 +243,12 @@ class AgentCompressor:
     def undo(self) -> tuple[Segment, ...]:
         """Undo the conversation's last compression, as `ContextCompressor.undo` does."""
         conversation = self.conversation
-        engine = self.engine()
-        undone = engine.undo(conversation.session_id)
+        compressor = self.for_model()
+        undone = compressor.undo(conversation.session_id)
         if undone:
             request = self._next_request()
-            result = engine.best(request.messages, **conversation.options)
-            conversation.remember_next(result, request.restored, engine)
+            result = compressor.best(request.messages, **conversation.options)
+            conversation.remember_next(result, request.restored, compressor)
         return undone
 
     def new_session(self) -> str:
@@ -274,17 +274,17 @@ class AgentCompressor:
             raise SessionNotFound(f"no session {session_id} of this conversation")
         if agent is None or (root == self.session_id and agent.chat_history):
             return root
-        engine = self.engine()
-        result = engine.resume(root)
+        compressor = self.for_model()
+        result = compressor.resume(root)
         history = self._resumed_history(root, result)
-        self._finder.switch_to(root, history).remember_next(result, (), engine)
+        self._finder.switch_to(root, history).remember_next(result, (), compressor)
         return root
 
     def _resumed_history(self, session_id: str, result: CompressResult) -> list[Message]:
         messages = result.messages
         if self.config.keep_tool_steps:
             transcript = self.ledger.transcript(self.ledger.open(self.config.namespace, session_id))
-            messages = history_from(transcript, self.engine().tokens.cache).without_work
+            messages = history_from(transcript, self.for_model().tokens.cache).without_work
         return list(messages[leading_count(messages) :])
 
     def sessions(self) -> list[SessionInfo]:
@@ -307,11 +307,11 @@ class AgentCompressor:
         With `keep_tool_steps` and a store on disk, requests and answers are recorded without this
         call.
         """
-        self.engine().billing.save_all()
+        self.for_model().billing.save_all()
         if self.config.keep_tool_steps and isinstance(self.ledger, DurableStore):
-            engine = self.engine()
-            return sum([c.journal.record(engine) for c in self._conversations.newest()])
-        return self.engine().save_all()
+            compressor = self.for_model()
+            return sum([c.journal.record(compressor) for c in self._conversations.newest()])
+        return self.for_model().save_all()
 
     def forget(self, target: str | None = None) -> Forgotten:
         """Remove a session or a message from the ledger.

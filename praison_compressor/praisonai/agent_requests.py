@@ -66,10 +66,10 @@ class AgentRequests:
         with self._log_failure("the turn's answer is not remembered"):
             self._finder.end_turn(turn)
             if turn.conversation is not None:
-                engine = self.compressors.for_model(None)
+                compressor = self.compressors.for_model(None)
                 history = self._finder.history or ()
                 has_failed = error is not None and issubclass(error, Exception)
-                turn.conversation.journal.end_turn(history, engine, has_failed=has_failed)
+                turn.conversation.journal.end_turn(history, compressor, has_failed=has_failed)
         is_unseen = error is None and self.request_count == turn.request_count_before
         if is_unseen and self._is_first("unseen"):
             logger.warning(
@@ -84,9 +84,9 @@ class AgentRequests:
         if conversation is None:
             return
         with self._log_failure("the turn's answer is not recorded"):
-            engine = self.compressors.for_model(None)
-            engine.billing.account(conversation.session_id).save(engine.store)
-            conversation.journal.record(engine)
+            compressor = self.compressors.for_model(None)
+            compressor.billing.account(conversation.session_id).save(compressor.store)
+            conversation.journal.record(compressor)
             self._finder.conversations.bound_journals()
 
     @contextmanager
@@ -141,8 +141,8 @@ class AgentRequests:
             turn = self._finder.new_turn(self)
         conversation = self._finder.match_request(messages, turn)
         with self._log_failure("sent without the steps of earlier turns"):
-            engine = self.compressors.for_model(None)
-            whole = conversation.journal.complete(messages, engine, turn, turn.history_limit)
+            compressor = self.compressors.for_model(None)
+            whole = conversation.journal.complete(messages, compressor, turn, turn.history_limit)
             request = replace(
                 request, messages=whole.messages, restored=whole.restored, foreign=whole.foreign
             )
@@ -155,23 +155,25 @@ class AgentRequests:
             kept = Choices(keep=conversation.choices.keep)
             options = {**conversation.options, **kept.options(request.messages)}
             overhead = await asyncio.to_thread(self.compressors.overhead, request)
-            engine = self.compressors.for_model(request.model)
-            result = await engine.compress(request.messages, **options, overhead_tokens=overhead)
+            compressor = self.compressors.for_model(request.model)
+            result = await compressor.compress(
+                request.messages, **options, overhead_tokens=overhead
+            )
         if not result.vetoed:  # or the ledger does not have the user's choice
             conversation.drop_kept(len(kept.keep))
-        conversation.remember_sent(result, request, engine)
-        self.finish_compression(conversation, result, engine)
+        conversation.remember_sent(result, request, compressor)
+        self.finish_compression(conversation, result, compressor)
         return result.messages
 
     def finish_compression(
-        self, conversation: Conversation, result: CompressResult, engine: ContextCompressor
+        self, conversation: Conversation, result: CompressResult, compressor: ContextCompressor
     ) -> None:
         """Give the agent what follows a compression: recall tools, charge and report."""
         if self.compressors.config.recall and (result.segments or result.masked):
             self._recall.give()
         self._notices.charge(result.usage)
         if result.written or result.newly_masked:
-            self._notices.report_compression(conversation, engine)
+            self._notices.report_compression(conversation, compressor)
 
     def _view_after_failure(
         self, conversation: Conversation | None, request: HostRequest, error: Exception
@@ -198,11 +200,11 @@ class AgentRequests:
         self, conversation: Conversation | None, request: HostRequest, **options: Any
     ) -> Sequence[Message]:
         """Return the best view without recording it in the ledger."""
-        engine = self.compressors.for_model(request.model)
+        compressor = self.compressors.for_model(request.model)
         target = conversation or self._finder.running_or_new
-        result = engine.best(request.messages, **target.options, **options)
+        result = compressor.best(request.messages, **target.options, **options)
         if conversation is not None:
-            conversation.remember_sent(result, request, engine)
+            conversation.remember_sent(result, request, compressor)
         return result.messages
 
     def _is_first(self, failure: str) -> bool:
@@ -231,8 +233,8 @@ class AgentRequests:
             return
         with self._log_failure("the calls of an answer are not recorded"):
             if self._finder.belongs_to_conversation(request.messages):
-                engine = self.compressors.for_model(request.model)
-                await asyncio.to_thread(conversation.journal.add_calls, message, engine)
+                compressor = self.compressors.for_model(request.model)
+                await asyncio.to_thread(conversation.journal.add_calls, message, compressor)
 
     def record_usage(self, sent: SentRequest, usage: RequestUsage, previous: RequestUsage) -> None:
         """Learn from a provider's report of usage, and bill it.
@@ -245,10 +247,10 @@ class AgentRequests:
             conversation = self._finder.running
             request = sent.request
             if conversation is not None and usage != previous:
-                engine = self.compressors.for_model(request.model)
+                compressor = self.compressors.for_model(request.model)
                 bill = self._bill_report(request, conversation, usage, previous)
-                engine.billing.account(conversation.session_id).add(bill)
-                messages = engine.tokens.cache.all(request.messages)
+                compressor.billing.account(conversation.session_id).add(bill)
+                messages = compressor.tokens.cache.all(request.messages)
                 conversation.last_host_digests = tuple(m.digest for m in messages)
 
     def _bill_report(

@@ -81,23 +81,23 @@ class Agents:
         requested = None
         if self.is_active:
             requested = context_param.requested_context(agent, self._is_plugin_enabled())
-        compressor = self._made.get(agent)
-        if compressor is not None and compressor.requested != requested:
-            compressor.leave()
+        agent_compressor = self._made.get(agent)
+        if agent_compressor is not None and agent_compressor.requested != requested:
+            agent_compressor.leave()
             del self._made[agent]
-            compressor = None
-        if compressor is None and requested is not None:
+            agent_compressor = None
+        if agent_compressor is None and requested is not None:
             model = getattr(agent, "llm", None)
             config = requested.config(model if isinstance(model, str) else None, self.defaults)
-            compressor = self._made[agent] = AgentCompressor(agent, requested, config)
-        return compressor
+            agent_compressor = self._made[agent] = AgentCompressor(agent, requested, config)
+        return agent_compressor
 
     def close(self) -> None:
         """Restore every agent's own settings and tools."""
         with self._lock:
             self._open = False
-            for compressor in list(self._made.values()):
-                compressor.leave()
+            for agent_compressor in list(self._made.values()):
+                agent_compressor.leave()
             self._made.clear()
 
 
@@ -170,22 +170,22 @@ def attribute(name: str, get: Callable[[Any], Any]) -> property:
 @replacing
 def chat(call: HostCall) -> Any:
     """Replace `chat`: run a turn, or answer a command."""
-    compressor, command = _read_call(call)
-    if compressor is not None and command is not None:
-        return run(answer_command(compressor, command))
-    with _turn_of(compressor) as turn, in_turn(turn):
+    agent_compressor, command = _read_call(call)
+    if agent_compressor is not None and command is not None:
+        return run(answer_command(agent_compressor, command))
+    with _turn_of(agent_compressor) as turn, in_turn(turn):
         return call.go_on()
 
 
 @replacing
 async def achat(call: HostCall) -> Any:
     """Replace `achat`, as `chat` on the event loop."""
-    compressor, command = _read_call(call)
-    if compressor is not None and command is not None:
-        return await answer_command(compressor, command)
-    if compressor is not None:
-        await asyncio.to_thread(restore_session, call.instance, compressor)
-    async with _turn_of(compressor) as turn:
+    agent_compressor, command = _read_call(call)
+    if agent_compressor is not None and command is not None:
+        return await answer_command(agent_compressor, command)
+    if agent_compressor is not None:
+        await asyncio.to_thread(restore_session, call.instance, agent_compressor)
+    async with _turn_of(agent_compressor) as turn:
         with in_turn(turn):
             return await call.go_on()
 
@@ -193,10 +193,10 @@ async def achat(call: HostCall) -> Any:
 @replacing
 def start_stream(call: HostCall) -> Any:
     """Replace `_start_stream`: run a turn, or answer a command in one piece."""
-    compressor, command = _read_call(call)
-    if compressor is not None and command is not None:
-        return _stream_answer(compressor, command)
-    return _stream_turn(compressor, call.go_on())
+    agent_compressor, command = _read_call(call)
+    if agent_compressor is not None and command is not None:
+        return _stream_answer(agent_compressor, command)
+    return _stream_turn(agent_compressor, call.go_on())
 
 
 def _read_call(call: HostCall) -> tuple[AgentCompressor | None, ParsedCommand | None]:
@@ -204,18 +204,18 @@ def _read_call(call: HostCall) -> tuple[AgentCompressor | None, ParsedCommand | 
     return call.agents.compressor_of(agent), parse_prompt(agent, call.argument("prompt"))
 
 
-def _turn_of(compressor: AgentCompressor | None) -> Turn | nullcontext[None]:
-    return nullcontext() if compressor is None else compressor.turn()
+def _turn_of(agent_compressor: AgentCompressor | None) -> Turn | nullcontext[None]:
+    return nullcontext() if agent_compressor is None else agent_compressor.turn()
 
 
-def _stream_answer(compressor: AgentCompressor, command: ParsedCommand) -> Iterator[str]:
-    yield run(answer_command(compressor, command))
+def _stream_answer(agent_compressor: AgentCompressor, command: ParsedCommand) -> Iterator[str]:
+    yield run(answer_command(agent_compressor, command))
 
 
 def _stream_turn(
-    compressor: AgentCompressor | None, stream: Generator[Any, Any, Any]
+    agent_compressor: AgentCompressor | None, stream: Generator[Any, Any, Any]
 ) -> Generator[Any, Any, Any]:
-    with _turn_of(compressor) as turn:
+    with _turn_of(agent_compressor) as turn:
         return (yield from stream_in_turn(turn, stream))
 
 
@@ -223,9 +223,9 @@ def _stream_turn(
 def init_session_store(call: HostCall) -> None:
     """Replace the host's `_init_session_store`: restore the whole session."""
     call.go_on()
-    compressor = call.agents.compressor_of(call.instance)
-    if compressor is not None:
-        restore_session(call.instance, compressor)
+    agent_compressor = call.agents.compressor_of(call.instance)
+    if agent_compressor is not None:
+        restore_session(call.instance, agent_compressor)
 
 
 # ------------------------------------------------------------ agents, teams and workflows
@@ -314,23 +314,23 @@ def parse_workflow_data(call: HostCall) -> Any:
 # ------------------------------------------------------------ a session restored after a restart
 
 
-def restore_session(agent: Any, compressor: AgentCompressor) -> None:
+def restore_session(agent: Any, agent_compressor: AgentCompressor) -> None:
     """Complete an agent's history before its first request, from host or ledger.
 
     Nothing is added for a bot: it sets each person's history before each turn.
     """
     host_id = session_id_of(agent)
-    if compressor.requests.request_count or host_id is None or bot_conversation(agent).bot_id:
+    if agent_compressor.requests.request_count or host_id is None or bot_conversation(agent).bot_id:
         return
-    sessions = stored_sessions(compressor.ledger, compressor.config.namespace, host_id)
+    sessions = stored_sessions(agent_compressor.ledger, agent_compressor.config.namespace, host_id)
     name = next((session.id for session in sessions), host_id)
     try:
         if not agent.chat_history:
-            compressor.resume(name)
+            agent_compressor.resume(name)
         elif stored := _stored_history(agent):
             agent.chat_history[:] = map(dict, stored)
             if _is_cut(agent._session_store, stored):
-                transcript = compressor.engine().verbatim(session_id=name)
+                transcript = agent_compressor.for_model().verbatim(session_id=name)
                 agent.chat_history[:] = _with_missing_front(transcript, agent.chat_history)
     except SessionNotFound:
         return  # the first run

@@ -33,12 +33,14 @@ def _of_terminal(call: HostCall) -> AgentCompressor | None:
     return _compressor_for(getattr(call.instance, "_agent", None), call.agents)
 
 
-def _answer_in(terminal: Any, compressor: AgentCompressor, name: str, argument: str = "") -> None:
+def _answer_in(
+    terminal: Any, agent_compressor: AgentCompressor, name: str, argument: str = ""
+) -> None:
     """Answer a command in the terminal as the terminal's own commands do."""
     command = find_command(name, argument)
     if command is not None:
         message = sys.modules[type(terminal).__module__].ChatMessage
-        reply = run(answer_command(compressor, command))
+        reply = run(answer_command(agent_compressor, command))
         terminal.messages.append(message(role="system", content=reply))
 
 
@@ -51,15 +53,15 @@ def maybe_auto_compact(call: HostCall) -> Any:
 @replacing
 def compact_context(call: HostCall) -> Any:
     """Replace the terminal's `/compact`: its words are the summary's focus."""
-    compressor = _of_terminal(call)
-    if compressor is None:
+    agent_compressor = _of_terminal(call)
+    if agent_compressor is None:
         return call.go_on()
     if call.argument("manual") is False:
         return False
-    before = compressor.last_result
+    before = agent_compressor.last_result
     argument = str(call.argument("args") or "").strip()
-    _answer_in(call.instance, compressor, "compact", argument)
-    return compressor.last_result is not before
+    _answer_in(call.instance, agent_compressor, "compact", argument)
+    return agent_compressor.last_result is not before
 
 
 COMPACTED = "_praison_compressor_compacted"
@@ -73,21 +75,21 @@ def handle_command(call: HostCall) -> Any:
     Any other `/undo` takes back the last turn and its files, as the terminal does it. After our
     `/status` the terminal adds its own lines.
     """
-    compressor = _of_terminal(call)
-    if compressor is None:
+    agent_compressor = _of_terminal(call)
+    if agent_compressor is None:
         return call.go_on()
     name = str(call.argument("command")).split(maxsplit=1)[0].lower().lstrip("/")
-    before = compressor.last_result
+    before = agent_compressor.last_result
     compacted = vars(call.instance).pop(COMPACTED, None)
     undoes_ours = name == "undo" and compacted is not None and compacted is before
     is_ours = name == "context" or undoes_ours
     if is_ours or name == "status":
-        _answer_in(call.instance, compressor, name)
+        _answer_in(call.instance, agent_compressor, name)
     if is_ours:
         return True
     handled = call.go_on()
-    if name == "compact" and compressor.last_result is not before:
-        vars(call.instance)[COMPACTED] = compressor.last_result
+    if name == "compact" and agent_compressor.last_result is not before:
+        vars(call.instance)[COMPACTED] = agent_compressor.last_result
     return handled
 
 
@@ -103,18 +105,22 @@ def idle_candidates(call: HostCall) -> Any:
     candidates = call.go_on()
     gateway = call.instance
     served = {name: _compressor_for(agent, call.agents) for name, agent in gateway._agents.items()}
-    ours = {name: compressor for name, compressor in served.items() if compressor is not None}
+    ours = {
+        name: agent_compressor
+        for name, agent_compressor in served.items()
+        if agent_compressor is not None
+    }
     if not ours:
         return candidates
-    for compressor in ours.values():  # off the gateway's event loop
-        start_thread(functools.partial(_compress_idle, compressor))
+    for agent_compressor in ours.values():  # off the gateway's event loop
+        start_thread(functools.partial(_compress_idle, agent_compressor))
     others = {name for name, live in gateway._sessions.items() if live.agent_id not in ours}
     return [candidate for candidate in candidates if candidate[0] in others]
 
 
-def _compress_idle(compressor: AgentCompressor) -> None:
+def _compress_idle(agent_compressor: AgentCompressor) -> None:
     try:
-        compressor.idle()
+        agent_compressor.idle()
     except Exception:
         logger.exception("idle conversations are not compressed")
 

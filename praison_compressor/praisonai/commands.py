@@ -39,62 +39,62 @@ ParsedCommand = Callable[[AgentCompressor], str | Awaitable[str]]
 # ------------------------------------------------------------ what each command does
 
 
-def _describe_preview(preview: Preview, compressor: AgentCompressor) -> str:
-    use = compressor.context_use()
-    tools = compressor.conversation.current_request.tool_tokens
-    return wording.describe_preview(preview, use, tools, compressor.kept_steps())
+def _describe_preview(preview: Preview, agent_compressor: AgentCompressor) -> str:
+    use = agent_compressor.context_use()
+    tools = agent_compressor.conversation.current_request.tool_tokens
+    return wording.describe_preview(preview, use, tools, agent_compressor.kept_steps())
 
 
-def _keep(compressor: AgentCompressor, argument: str) -> str:
+def _keep(agent_compressor: AgentCompressor, argument: str) -> str:
     if not argument:
         raise ConfigError("/compact keep: expected references, such as s2.14")
-    return _describe_preview(compressor.keep(argument.split()), compressor)
+    return _describe_preview(agent_compressor.keep(argument.split()), agent_compressor)
 
 
-def _choose_range(compressor: AgentCompressor, argument: str) -> str:
+def _choose_range(agent_compressor: AgentCompressor, argument: str) -> str:
     since, _, until = argument.partition(" to ")
-    preview = compressor.choose_range(since.strip() or None, until.strip() or None)
-    return _describe_preview(preview, compressor)
+    preview = agent_compressor.choose_range(since.strip() or None, until.strip() or None)
+    return _describe_preview(preview, agent_compressor)
 
 
-async def _compact(compressor: AgentCompressor, argument: str) -> str:
-    choices = compressor.conversation.choices
+async def _compact(agent_compressor: AgentCompressor, argument: str) -> str:
+    choices = agent_compressor.conversation.choices
     focus = argument or choices.focus or ""
-    before = await asyncio.to_thread(compressor.context_use)
-    messages = await asyncio.to_thread(compressor.next_messages)
-    result = await compressor.acompress(focus or None)
+    before = await asyncio.to_thread(agent_compressor.context_use)
+    messages = await asyncio.to_thread(agent_compressor.next_messages)
+    result = await agent_compressor.acompress(focus or None)
     is_compressed = bool(result.written or result.newly_masked)
     if result.vetoed or not (is_compressed or choices.has_range):
         return wording.describe_no_compression(result)
-    after = await asyncio.to_thread(compressor.context_use)
+    after = await asyncio.to_thread(agent_compressor.context_use)
     lines = [wording.describe_no_compression(result)]
     if is_compressed:
         outcome = wording.describe_compression(result, len(messages), focus, before, after)
-        lines = [f"{compressor.notice}", outcome]
+        lines = [f"{agent_compressor.notice}", outcome]
     if choices.has_range:
         remedy = "a second /compact has no range"
         lines += wording.describe_excess(after.message_tokens, after.trigger, remedy)
     return "\n".join(lines)
 
 
-def _pin(compressor: AgentCompressor, argument: str) -> str:
-    pins = compressor.pin(argument) if argument else compressor.conversation.pinned
+def _pin(agent_compressor: AgentCompressor, argument: str) -> str:
+    pins = agent_compressor.pin(argument) if argument else agent_compressor.conversation.pinned
     return wording.describe_pins(pins)
 
 
-def _undo(compressor: AgentCompressor, argument: str) -> str:
-    segments = compressor.undo()
+def _undo(agent_compressor: AgentCompressor, argument: str) -> str:
+    segments = agent_compressor.undo()
     if not segments:
         return "Nothing to undo."
-    use = compressor.context_use()
-    count = compressor.engine().tokens.message
-    return wording.describe_undo(segments, compressor.next_messages(), use, count)
+    use = agent_compressor.context_use()
+    count = agent_compressor.for_model().tokens.message
+    return wording.describe_undo(segments, agent_compressor.next_messages(), use, count)
 
 
-def _resume(compressor: AgentCompressor, argument: str) -> str:
+def _resume(agent_compressor: AgentCompressor, argument: str) -> str:
     if argument:
-        return f"Session {compressor.resume(argument)}"
-    return wording.describe_sessions(compressor.sessions())
+        return f"Session {agent_compressor.resume(argument)}"
+    return wording.describe_sessions(agent_compressor.sessions())
 
 
 _TABLE: tuple[Command, ...] = (
@@ -102,7 +102,7 @@ _TABLE: tuple[Command, ...] = (
         "status",
         "",
         "what the last request carried, and what the conversation has cost",
-        lambda compressor, _: wording.describe_status(compressor.status()),
+        lambda c, _: wording.describe_status(c.status()),
     ),
     Command(
         "context",
@@ -114,7 +114,7 @@ _TABLE: tuple[Command, ...] = (
         "compact preview",
         "",
         "what /compact would keep, mask and summarize, with references",
-        lambda compressor, _: _describe_preview(compressor.preview(write=True), compressor),
+        lambda c, _: _describe_preview(c.preview(write=True), c),
     ),
     Command("compact keep", "s2.14", "keep a message word for word; also several", _keep),
     Command(
@@ -127,7 +127,7 @@ _TABLE: tuple[Command, ...] = (
         "compact focus",
         "WORDS",
         "what the summary must keep",
-        lambda compressor, focus: _describe_preview(compressor.set_focus(focus), compressor),
+        lambda c, focus: _describe_preview(c.set_focus(focus), c),
     ),
     Command("compact", "[WORDS]", "compress now, as shown; WORDS are a focus", _compact),
     Command("pin", "TEXT", "keep a text word for word in every compressed view", _pin),
@@ -136,7 +136,7 @@ _TABLE: tuple[Command, ...] = (
         "new",
         "",
         "begin a session with an empty archive",
-        lambda compressor, _: f"New session {compressor.new_session()}",
+        lambda c, _: f"New session {c.new_session()}",
     ),
     Command("resume", "[ID]", "list the stored sessions, or go on with one", _resume),
     Command("help", "", "this list", lambda *_: "\n".join(map(str, _TABLE))),
@@ -179,7 +179,7 @@ def find_command(name: str, argument: str) -> ParsedCommand | None:
 
 
 def _with_argument(name: str, argument: str) -> ParsedCommand:
-    return lambda compressor: CHAT_COMMANDS[name].answer(compressor, argument)
+    return lambda agent_compressor: CHAT_COMMANDS[name].answer(agent_compressor, argument)
 
 
 def _find_choice(typed: str) -> ParsedCommand:
@@ -196,7 +196,7 @@ def _find_choice(typed: str) -> ParsedCommand:
 
 
 def _mistake(reply: str) -> ParsedCommand:
-    return lambda compressor: reply
+    return lambda agent_compressor: reply
 
 
 SHORT_NAME = 5
@@ -211,10 +211,10 @@ def _nearest_command(word: str) -> str | None:
     return None if is_other else meant
 
 
-async def answer_command(compressor: AgentCompressor, command: ParsedCommand) -> str:
+async def answer_command(agent_compressor: AgentCompressor, command: ParsedCommand) -> str:
     """Return a command's answer, or the words of its error."""
     try:
-        reply = await asyncio.to_thread(command, compressor)
+        reply = await asyncio.to_thread(command, agent_compressor)
         return reply if isinstance(reply, str) else await reply
     except CompressorError as error:
         return wording.describe_error(error)

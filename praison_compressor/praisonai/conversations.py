@@ -227,27 +227,27 @@ class Conversation:
         self.last_messages = tuple(message.plain for message in request)
 
     def remember_sent(
-        self, result: CompressResult, request: HostRequest, engine: ContextCompressor
+        self, result: CompressResult, request: HostRequest, compressor: ContextCompressor
     ) -> None:
         """Take the result whose view is sent for a request."""
-        overhead = request.schema_tokens(engine.tokens)
+        overhead = request.schema_tokens(compressor.tokens)
         self.current_request = CurrentRequest(
             result=result,
             model=request.model,
             overhead_tokens=overhead,
             tool_tokens=overhead or self.current_request.tool_tokens,
-            kept_steps=count_kept_steps(request.restored, engine, result.messages),
+            kept_steps=count_kept_steps(request.restored, compressor, result.messages),
         )
 
     def remember_next(
-        self, result: CompressResult, restored: Sequence[Message], engine: ContextCompressor
+        self, result: CompressResult, restored: Sequence[Message], compressor: ContextCompressor
     ) -> None:
         """Take the result of a command, whose view the next request has."""
         self.current_request = replace(
             self.current_request,
             result=result,
             is_sent=False,
-            kept_steps=count_kept_steps(restored, engine, result.messages),
+            kept_steps=count_kept_steps(restored, compressor, result.messages),
         )
 
     def end_turn(self, offset: int, history: Sequence[str]) -> None:

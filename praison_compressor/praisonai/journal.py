@@ -45,7 +45,9 @@ class KeptSteps:
 
 
 def count_kept_steps(
-    restored: Sequence[Message], engine: ContextCompressor, view: Sequence[Message] | None = None
+    restored: Sequence[Message],
+    compressor: ContextCompressor,
+    view: Sequence[Message] | None = None,
 ) -> KeptSteps:
     """Count the steps and tokens of the restored messages.
 
@@ -54,7 +56,7 @@ def count_kept_steps(
     if view is not None:
         sent = {id(message) for message in view}
         restored = [message for message in restored if id(message) in sent]
-    return KeptSteps(sum(map(makes_calls, restored)), sum(map(engine.tokens.message, restored)))
+    return KeptSteps(sum(map(makes_calls, restored)), sum(map(compressor.tokens.message, restored)))
 
 
 class Journal:
@@ -76,33 +78,33 @@ class Journal:
         """Tokens of all messages when they were last recorded."""
 
     def complete(
-        self, messages: Sequence[Message], engine: ContextCompressor, turn: Hashable, limit: int
+        self, messages: Sequence[Message], compressor: ContextCompressor, turn: Hashable, limit: int
     ) -> CompletedRequest:
         """Return a request with the messages the host left out; record it.
 
         `limit`: most messages in the host's list; 0: unknown.
         """
-        if not engine.config.keep_tool_steps:
+        if not compressor.config.keep_tool_steps:
             return _unchanged(messages)
-        session = self._session(engine)
-        cache = engine.tokens.cache
-        model = engine.config.model
+        session = self._session(compressor)
+        cache = compressor.tokens.cache
+        model = compressor.config.model
         with self._lock:
-            carried = self._load(messages, engine, session)
+            carried = self._load(messages, compressor, session)
             result = complete_request(carried, messages, cache, turn=turn, bound=limit, model=model)
             self._system = list(messages[: leading_count(messages)])
             self._carried = result.carried
-            self._write(engine, session)
+            self._write(compressor, session)
         return result
 
-    def peek(self, messages: Sequence[Message], engine: ContextCompressor) -> CompletedRequest:
+    def peek(self, messages: Sequence[Message], compressor: ContextCompressor) -> CompletedRequest:
         """Return the messages with those that the host left out; record nothing."""
-        if not engine.config.keep_tool_steps:
+        if not compressor.config.keep_tool_steps:
             return _unchanged(messages)
-        session = self._session(engine)
+        session = self._session(compressor)
         with self._lock:
-            carried = self._load(messages, engine, session)
-        return complete_request(carried, messages, engine.tokens.cache)
+            carried = self._load(messages, compressor, session)
+        return complete_request(carried, messages, compressor.tokens.cache)
 
     @property
     def transcript(self) -> Sequence[Message]:
@@ -112,46 +114,48 @@ class Journal:
 
     # ------------------------------------------------------------ the running turn
 
-    def add_calls(self, message: Message, engine: ContextCompressor) -> None:
+    def add_calls(self, message: Message, compressor: ContextCompressor) -> None:
         """Add an answer's calls: the turn may stop before their results."""
         with self._lock:
             if self._carried is not None:
-                self._carried = dropped_steps.add_call(self._carried, engine.tokens.cache(message))
-        self.record(engine)
+                self._carried = dropped_steps.add_call(
+                    self._carried, compressor.tokens.cache(message)
+                )
+        self.record(compressor)
 
     def end_turn(
-        self, history: Sequence[Message], engine: ContextCompressor, *, has_failed: bool
+        self, history: Sequence[Message], compressor: ContextCompressor, *, has_failed: bool
     ) -> None:
         """Add the turn's answer, or drop the failed turn's work."""
         with self._lock:
             if self._carried is not None and has_failed:
                 self._carried = dropped_steps.drop_work(self._carried)
             elif self._carried is not None:
-                cache = engine.tokens.cache
+                cache = compressor.tokens.cache
                 self._carried = dropped_steps.add_answer(self._carried, history, cache)
 
-    def record(self, engine: ContextCompressor) -> bool:
+    def record(self, compressor: ContextCompressor) -> bool:
         """Write new messages; return whether the store has all; never raise."""
         if self._carried is None:
             return False
-        session = self._session(engine)
+        session = self._session(compressor)
         with self._lock:
-            self.tokens = sum(engine.tokens.each(self._carried.cached))
-            self._write(engine, session)
+            self.tokens = sum(compressor.tokens.each(self._carried.cached))
+            self._write(compressor, session)
             return bool(self._recorded) and self._recorded == _content_digests(self._carried.record)
 
     # ------------------------------------------------------------ the store
 
-    def _session(self, engine: ContextCompressor) -> Session | None:
+    def _session(self, compressor: ContextCompressor) -> Session | None:
         """Return the ledger's session; None while the store is down."""
         try:
-            return engine.store.open(engine.config.namespace, self._session_id)
+            return compressor.store.open(compressor.config.namespace, self._session_id)
         except LedgerError as error:
             self._log_failure(error)
             return None
 
     def _load(
-        self, messages: Sequence[Message], engine: ContextCompressor, session: Session | None
+        self, messages: Sequence[Message], compressor: ContextCompressor, session: Session | None
     ) -> CarriedHistory:
         """Return the conversation's exchanges, from memory or from the store."""
         is_stale = session is not None and self._erasures not in (-1, session.erasures)
@@ -160,19 +164,19 @@ class Journal:
         if session is None:
             return CarriedHistory()
         try:
-            transcript = engine.store.transcript(session)
+            transcript = compressor.store.transcript(session)
         except LedgerError as error:
             self._log_failure(error)
             return CarriedHistory()
-        if redacts_secrets(engine.store):
+        if redacts_secrets(compressor.store):
             transcript = _restore_secrets(transcript, messages, session.namespace)
-        loaded = history_from(transcript, engine.tokens.cache)
+        loaded = history_from(transcript, compressor.tokens.cache)
         self._recorded, self._erasures = _content_digests(loaded.cached), session.erasures
         return loaded
 
-    def _write(self, engine: ContextCompressor, session: Session | None) -> None:
+    def _write(self, compressor: ContextCompressor, session: Session | None) -> None:
         """Write the messages that the store lacks; log its failure."""
-        store = engine.store
+        store = compressor.store
         if session is None or self._carried is None or not isinstance(store, DurableStore):
             return
         record = self._carried.record
@@ -186,7 +190,7 @@ class Journal:
             is_written = bool(self._recorded) and store.extend_transcript(session, common, added)
             if not is_written:
                 transcript = [*self._system, *messages]
-                is_written = engine.save(transcript, session_id=self._session_id)
+                is_written = compressor.save(transcript, session_id=self._session_id)
         except CompressorError as error:
             self._log_failure(error)
             return

@@ -96,9 +96,9 @@ class _RefusedRequest:
 class _Model:
     """One model's compressor, learned window and refused request."""
 
-    def __init__(self, engine: ContextCompressor) -> None:
-        self.engine = engine
-        self.learner = WindowLearner(_window_of(engine.config))
+    def __init__(self, compressor: ContextCompressor) -> None:
+        self.compressor = compressor
+        self.learner = WindowLearner(_window_of(compressor.config))
         self.refused: _RefusedRequest | None = None
         """The request for which a smaller window is tried now."""
         self.refusals_not_of_length: set[str] = set()
@@ -106,7 +106,7 @@ class _Model:
 
     def remember_refusal(self, sent: SentRequest, words: str) -> None:
         """Keep the trial's first refused request, and the newest refusal's words."""
-        first = self.refused or _RefusedRequest(self.engine.config.output_reserve, sent, words)
+        first = self.refused or _RefusedRequest(self.compressor.config.output_reserve, sent, words)
         self.refused = replace(first, words=words)
 
     @property
@@ -135,7 +135,7 @@ class ModelCompressors:
 
     def for_model(self, model: str | None) -> ContextCompressor:
         """Return the compressor for a model; None is the agent's own."""
-        return self._model(model).engine
+        return self._model(model).compressor
 
     def _model(self, model: str | None) -> _Model:
         own_name = self.config.model
@@ -159,12 +159,12 @@ class ModelCompressors:
 
     def with_focus(self, focus: str | None) -> ContextCompressor:
         """Return the agent's own compressor, with a focus for the summarizer."""
-        engine = self.for_model(None)
+        compressor = self.for_model(None)
         if not focus:
-            return engine
-        instructions = engine.config.summary_instructions or ""
+            return compressor
+        instructions = compressor.config.summary_instructions or ""
         words = f"{instructions}\nKeep most of all what concerns this: {focus}".strip()
-        return self._make(replace(engine.config, summary_instructions=words), engine.tokens)
+        return self._make(replace(compressor.config, summary_instructions=words), compressor.tokens)
 
     def _make(self, config: CompressorConfig, tokens: TokenCounter) -> ContextCompressor:
         return ContextCompressor(
@@ -201,9 +201,9 @@ class ModelCompressors:
 
     def overhead(self, request: HostRequest, window: int | None = None) -> int:
         """Return a request's tokens beside messages and the usual answer."""
-        engine = self.for_model(request.model)
-        usual = _reserve(engine.config.output_reserve, window or _window_of(engine.config))
-        return request.schema_tokens(engine.tokens) + max(0, request.output_tokens - usual)
+        compressor = self.for_model(request.model)
+        usual = _reserve(compressor.config.output_reserve, window or _window_of(compressor.config))
+        return request.schema_tokens(compressor.tokens) + max(0, request.output_tokens - usual)
 
     def room(self, request: HostRequest) -> int:
         """Return the tokens that a request's messages may take."""
@@ -266,9 +266,9 @@ class ModelCompressors:
             if learned_window is None:
                 return False
             model.remember_refusal(sent, words)
-            reserve_before = model.engine.config.output_reserve
+            reserve_before = model.compressor.config.output_reserve
             reserve = _reserve_after(overflow, learned_window, sent, reserve_before)
-            messages = model.engine.tokens.messages(sent.view)
+            messages = model.compressor.tokens.messages(sent.view)
             needed = messages + self.overhead(sent.request, learned_window)
             model.learner.lower_until(lambda window: needed > window - _reserve(reserve, window))
             self._resize(model, reserve)
@@ -283,10 +283,10 @@ class ModelCompressors:
             window = model.learner.learn_pass(self.size(sent))
             if refused is not None and trial is not None and trial.prompt_tokens is not None:
                 request, view = refused.sent
-                model.engine.tokens.calibrate(view, trial.prompt_tokens, request.tools)
+                model.compressor.tokens.calibrate(view, trial.prompt_tokens, request.tools)
             if window is None:
                 return
-            self._resize(model, model.engine.config.output_reserve)
+            self._resize(model, model.compressor.config.output_reserve)
         logger.warning(
             "agent %s: the window of %s is now taken as %d tokens, by what it refused and took",
             agent_title(self._agent()),
@@ -315,11 +315,11 @@ class ModelCompressors:
         request, view = sent
         with self._lock:
             model = self._model(request.model)
-            window = model.engine.tokens.calibrate(view, reported, request.tools)
-            if window is None or window >= _window_of(model.engine.config):
+            window = model.compressor.tokens.calibrate(view, reported, request.tools)
+            if window is None or window >= _window_of(model.compressor.config):
                 return
             model.learner.learn_truncation(window)
-            self._resize(model, model.engine.config.output_reserve)
+            self._resize(model, model.compressor.config.output_reserve)
         logger.warning(
             "agent %s: %s silently reads at most %d tokens of a request: its window is now taken "
             "as that",
@@ -332,8 +332,8 @@ class ModelCompressors:
         """Give a model a compressor with its learned window and a reserve."""
         window = model.learner.window
         reserve = _usable_reserve(reserve, window)
-        config = replace(model.engine.config, context_window=window, output_reserve=reserve)
-        model.engine = self._make(config, model.engine.tokens)
+        config = replace(model.compressor.config, context_window=window, output_reserve=reserve)
+        model.compressor = self._make(config, model.compressor.tokens)
 
 
 def _window_of(config: CompressorConfig) -> int:

@@ -113,9 +113,9 @@ class Notices:
         if event.name == "committed":
             self._announce(describe_committed(event), conversation)
 
-    def report_compression(self, conversation: Conversation, engine: ContextCompressor) -> None:
+    def report_compression(self, conversation: Conversation, compressor: ContextCompressor) -> None:
         """Report a compression in one line, which the conversation keeps."""
-        self._announce(describe_compressed(status_of(conversation, engine)), conversation)
+        self._announce(describe_compressed(status_of(conversation, compressor)), conversation)
 
     def charge(self, usage: Usage) -> None:
         """Add the cost of summaries to the agent's `cost_summary`."""

@@ -77,14 +77,14 @@ class Status:
 
 
 def status_of(
-    conversation: Conversation, engine: ContextCompressor, bill: Bill = NO_BILL
+    conversation: Conversation, compressor: ContextCompressor, bill: Bill = NO_BILL
 ) -> Status:
     """Return the status of the last request, with zeros before the first."""
-    config = engine.config
+    config = compressor.config
     request = conversation.current_request
     result = request.result
     messages, segments = (result.messages, result.segments) if result else ((), ())
-    system = sum(map(engine.tokens.message, filter(is_system, messages)))
+    system = sum(map(compressor.tokens.message, filter(is_system, messages)))
     summaries = sum(segment.tokens for segment in segments)
     before = result.tokens_before + request.overhead_tokens if result else 0
     return Status(
@@ -97,7 +97,7 @@ def status_of(
         kept_tokens=max(0, result.tokens_after - system - summaries) if result else 0,
         tool_tokens=request.overhead_tokens,
         summaries=len(segments),
-        store=store_place(engine.store),
+        store=store_place(compressor.store),
         earlier=request.kept_steps,
         is_sent=request.is_sent,
         bill=bill,

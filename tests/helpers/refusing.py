@@ -134,7 +134,7 @@ def _talk(
     host.answer_with(answer)
     made = agent(host, path, context(host, context_window=believed))
     answers = [_chat(made, turn(n, words=36)) for n in range(turns)]
-    return answers, made.context_compressor.engine().config.context_window or 0
+    return answers, made.context_compressor.for_model().config.context_window or 0
 
 
 def _chat(made: object, prompt: str) -> str:

@@ -300,7 +300,9 @@ def test_the_context_is_shown_by_part(host, mode):
     assert use.messages["summaries"] > 0
     assert re.search(r"^\[\d+\] +\d+  tool look_up$", heard, re.M)
     MODES["iter_stream"](made, [turn(16)])
-    counted = made.context_compressor.engine().tokens.message({"role": "user", "content": turn(16)})
+    counted = made.context_compressor.for_model().tokens.message(
+        {"role": "user", "content": turn(16)}
+    )
     asked = next(r for r in of_agent(host) if turn(16) == r.messages[-1]["content"])
     assert asked.prompt_tokens == use.used + counted
 

@@ -145,7 +145,7 @@ def test_options_reach_the_compressor(here, how):
     asked = (
         {"strategy": "summarize", **given} if how == "dictionary" else CompressorContext(**given)
     )
-    config = made(asked, llm="gpt-4o").context_compressor.engine().config
+    config = made(asked, llm="gpt-4o").context_compressor.for_model().config
     assert {name: getattr(config, name) for name in OPTIONS} == OPTIONS
     assert (config.model, config.fold_ratio) == ("gpt-4o", 0.3)
     assert (config.trigger_ratio, config.output_reserve, config.keep_recent_turns) == (0.7, 500, 3)

@@ -70,7 +70,7 @@ def test_a_wrong_window_costs_one_refusal(host, path, mode):
     answers = MODES[mode](made, [turn(n) for n in range(10)])
     assert [answer.strip() for answer in answers] == [("Noted. " * 12).strip()] * 10
     assert refused_views(host) == 1
-    window = made.context_compressor.engine().config.context_window
+    window = made.context_compressor.for_model().config.context_window
     assert abs(window - HALF) <= HALF / 10
     assert len(of_agent(host)) >= 11
 
@@ -130,7 +130,7 @@ def test_the_room_beside_max_tokens_is_learned(host):
         assert made.chat(turn(n)) is not None
     assert refused_views(host) == 1
     room = 8_000 - of_agent(host)[0].body["max_tokens"]
-    config = made.context_compressor.engine().config
+    config = made.context_compressor.for_model().config
     assert config.context_window - config.output_reserve == room
 
 

@@ -58,7 +58,7 @@ def twice():
 def off_by(made: Any, provider: LocalProvider) -> float:
     """Return how far the agent's count of the last request is from the provider's."""
     last = provider.requests[-1]
-    counter = made.context_compressor.engine().tokens
+    counter = made.context_compressor.for_model().tokens
     counted = counter.messages(last.messages) + counter.tools(last.tools)
     return abs(counted / last.prompt_tokens - 1)
 
@@ -67,7 +67,7 @@ def test_the_count_of_an_unknown_tokenizer_follows_the_providers(twice):
     """After three turns the count of an unknown tokenizer is within 10 % of the provider's."""
     made = agent(twice, LITELLM, context(twice))
     chat(made, turns(3))
-    assert not made.context_compressor.engine().tokens.exact
+    assert not made.context_compressor.for_model().tokens.exact
     assert off_by(made, twice) < 0.1
 
 

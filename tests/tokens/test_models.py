@@ -217,8 +217,8 @@ def test_a_refusal_of_something_else_teaches_no_window(host, path):
             made.chat(turn(number, words=100))
     refused = [json.dumps(record.messages) for record in of_agent(host) if record.status == 400]
     assert 1 <= len(set(refused)) <= 3
-    engine = made.context_compressor.engine()
-    assert engine.config.context_window == BELIEVED
+    compressor = made.context_compressor.for_model()
+    assert compressor.config.context_window == BELIEVED
     assert len(made.chat_history) >= 8
 
 
@@ -246,7 +246,7 @@ def test_two_vague_refusals_teach_the_window(host, path, words, status):
     assert [made.chat(turn(number)) for number in range(500, 505)] == ["Noted."] * 5
     refused = {json.dumps(record.messages) for record in of_agent(host) if record.status != 200}
     assert len(refused) <= 2
-    assert made.context_compressor.engine().config.context_window < WINDOW
+    assert made.context_compressor.for_model().config.context_window < WINDOW
 
 
 @pytest.mark.parametrize("path", [OPENAI, LITELLM])

@@ -91,11 +91,11 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         self.marks = Marks(max_history_items or 0, trigger_items or 0)
         self.transcription_model = transcription_model
         options = memory_options((config or CompressorConfig()).with_environment(), self.llm)
-        engine = ContextCompressor(
+        compressor = ContextCompressor(
             options, summarizer=summarizer, store=store, on_event=on_compressor_event
         )
-        self.store = engine.store
-        self._memory = VoiceMemory(engine, self.session_id)
+        self.store = compressor.store
+        self._memory = VoiceMemory(compressor, self.session_id)
         items = Items(self._realtime_config.output_audio_format)
         self._folding = Folding(
             items, self._memory, self.marks, self._transmit, ack_timeout_seconds

@@ -46,8 +46,8 @@ def memory_options(config: CompressorConfig, model: str) -> CompressorConfig:
 class VoiceMemory:
     """A voice conversation's folded items and the text that replaces them."""
 
-    def __init__(self, engine: ContextCompressor, session_id: str) -> None:
-        self._engine = engine
+    def __init__(self, compressor: ContextCompressor, session_id: str) -> None:
+        self._compressor = compressor
         self._session_id = session_id
         self._is_read = False
         # Replace the list, never edit it: `fold` detects a change by identity.
@@ -66,7 +66,7 @@ class VoiceMemory:
             LedgerError: the store cannot be read.
         """
         if not self._is_read:
-            await asyncio.to_thread(self._engine.tokens.text, "")
+            await asyncio.to_thread(self._compressor.tokens.text, "")
             stored = await asyncio.to_thread(self._read_store)
             self._use(stored, await asyncio.to_thread(self._best, stored) if stored else None)
             self._is_read = True
@@ -113,21 +113,21 @@ class VoiceMemory:
 
     async def _view(self, transcript: list[Message]) -> CompressResult:
         try:
-            return await self._engine.compress(transcript, session_id=self._session_id)
+            return await self._compressor.compress(transcript, session_id=self._session_id)
         except BudgetTooSmall:  # one message is larger than the memory's window
             return await asyncio.to_thread(self._best, transcript)
 
     def _best(self, transcript: list[Message]) -> CompressResult:
-        return self._engine.best(transcript, session_id=self._session_id)
+        return self._compressor.best(transcript, session_id=self._session_id)
 
     def _read_store(self) -> list[Message]:
-        store, namespace = self._engine.store, self._engine.config.namespace
+        store, namespace = self._compressor.store, self._compressor.config.namespace
         return store.transcript(store.open(namespace, self._session_id))
 
     def _record(self, transcript: list[Message]) -> None:
         """Archive all messages, even those without a summary: the server deletes them."""
-        if not self._engine.save(transcript, session_id=self._session_id):
-            store, namespace = self._engine.store, self._engine.config.namespace
+        if not self._compressor.save(transcript, session_id=self._session_id):
+            store, namespace = self._compressor.store, self._compressor.config.namespace
             store.commit(store.open(namespace, self._session_id), (), tuple(transcript))
 
 
