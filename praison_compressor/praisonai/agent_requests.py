@@ -1,6 +1,6 @@
-"""Make views, bill answers; no error of ours may end a turn.
+"""Make the view of each request of an agent, and bill the answer.
 
-A failure is logged, and the best view that can still be made is sent.
+No error of ours may end a turn: a failure is logged, and the best possible view is sent.
 """
 
 from __future__ import annotations
@@ -30,14 +30,10 @@ from .running_turn import Turn, running_turn
 logger = logging.getLogger(__name__)
 
 MOST_FAILURES = 100
-"""Failures that an agent remembers as logged, at most."""
 
 
 class AgentRequests:
-    """Handle one agent's requests; no error of ours ends a turn.
-
-    A `Conversation` holds the state of one conversation, `ModelCompressors` that of each model.
-    """
+    """Make the views of one agent's requests."""
 
     def __init__(
         self,
@@ -55,14 +51,12 @@ class AgentRequests:
         self._automatic = automatic
         self._finder = finder
         self.request_count = 0
-        """Requests of this agent in this process."""
         self._failures: set[str] = set()
-        """Failures that were logged once."""
 
     # ------------------------------------------------------------ turns
 
     def end_turn(self, turn: Turn, error: type[BaseException] | None) -> None:
-        """Remember a turn's answer; warn if no request passed."""
+        """Add a turn's answer; warn if the turn sent no request."""
         with self._log_failure("the turn's answer is not remembered"):
             self._finder.end_turn(turn)
             if turn.conversation is not None:
@@ -79,7 +73,7 @@ class AgentRequests:
             )
 
     def record_turn(self, turn: Turn) -> None:
-        """Record a finished turn's bill and answer in the store; never raise."""
+        """Write a finished turn's bill and answer to the store; never raise."""
         conversation = turn.conversation
         if conversation is None:
             return
@@ -91,7 +85,6 @@ class AgentRequests:
 
     @contextmanager
     def _log_failure(self, outcome: str) -> Iterator[None]:
-        """Log a failure of ours, which must not end the turn."""
         try:
             yield
         except Exception:
@@ -100,11 +93,10 @@ class AgentRequests:
     # ------------------------------------------------------------ views
 
     async def make_view(self, request: HostRequest) -> Sequence[Message]:
-        """Return the messages to send; never block the event loop."""
+        """Return the messages to send, without blocking the event loop."""
         self.request_count += 1
         conversation: Conversation | None = None
         try:
-            # In a thread: the first request opens a store and reads a vocabulary.
             conversation, request = await asyncio.to_thread(self._complete_request, request)
             is_uncertain = self.compressors.is_trial_uncertain(request.model)
             if conversation is not None and self._automatic and not is_uncertain:
@@ -121,10 +113,7 @@ class AgentRequests:
         return view
 
     def _complete_request(self, request: HostRequest) -> tuple[Conversation | None, HostRequest]:
-        """Return a request's conversation, and the request with its dropped steps.
-
-        The conversation is None for a request outside any, such as one for a title.
-        """
+        """Return the conversation, None for a title's request, and the completed request."""
         messages = self._finder.without_history_copy(request.messages)
         request = replace(request, messages=messages)
         if not self._finder.belongs_to_conversation(messages):
@@ -159,7 +148,7 @@ class AgentRequests:
             result = await compressor.compress(
                 request.messages, **options, overhead_tokens=overhead
             )
-        if not result.vetoed:  # or the ledger does not have the user's choice
+        if not result.vetoed:  # a vetoed compression records no kept messages
             conversation.drop_kept(len(kept.keep))
         conversation.remember_sent(result, request, compressor)
         self.finish_compression(conversation, result, compressor)
@@ -168,7 +157,7 @@ class AgentRequests:
     def finish_compression(
         self, conversation: Conversation, result: CompressResult, compressor: ContextCompressor
     ) -> None:
-        """Give the agent what follows a compression: recall tools, charge and report."""
+        """Give the recall tools; charge and report the compression."""
         if self.compressors.config.recall and (result.segments or result.masked):
             self._recall.give()
         self._notices.charge(result.usage)
@@ -178,12 +167,8 @@ class AgentRequests:
     def _view_after_failure(
         self, conversation: Conversation | None, request: HostRequest, error: Exception
     ) -> Sequence[Message]:
-        """Return the best view after a failure; log the cause once.
-
-        The failure must not end the turn.
-        """
         cause = f"{type(error).__name__}: {error}"
-        # A failure that differs only in its numbers is logged once.
+        # Failures that differ only in numbers are logged once.
         if self._is_first(re.sub(r"\d+", "#", cause)):
             is_logged = conversation is not None and conversation.journal.has_logged(error)
             reason = "the store's failure, as logged" if is_logged else cause
@@ -199,7 +184,6 @@ class AgentRequests:
     def _fit_view(
         self, conversation: Conversation | None, request: HostRequest, **options: Any
     ) -> Sequence[Message]:
-        """Return the best view without recording it in the ledger."""
         compressor = self.compressors.for_model(request.model)
         target = conversation or self._finder.running_or_new
         result = compressor.best(request.messages, **target.options, **options)
@@ -208,10 +192,6 @@ class AgentRequests:
         return result.messages
 
     def _is_first(self, failure: str) -> bool:
-        """Return True the first time; remember it.
-
-        A text may name a session, and an agent may serve many sessions.
-        """
         is_first = failure not in self._failures
         if len(self._failures) >= MOST_FAILURES:
             self._failures.clear()
@@ -221,7 +201,7 @@ class AgentRequests:
     # ------------------------------------------------------------ answers
 
     def offer_recall(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the request's parameters, with the recall tools after the first compression."""
+        """Return the parameters, with the recall tools after the first compression."""
         with self._log_failure("sent without the recall tools"):
             return self._recall.add_to_request(params)
         return params
@@ -237,10 +217,7 @@ class AgentRequests:
                 await asyncio.to_thread(conversation.journal.add_calls, message, compressor)
 
     def record_usage(self, sent: SentRequest, usage: RequestUsage, previous: RequestUsage) -> None:
-        """Learn from a provider's report of usage, and bill it.
-
-        `previous` is the report's state before its newest part: a stream reports in parts.
-        """
+        """Bill a provider's usage so far, less `previous`; learn from it."""
         with self._log_failure("nothing learned from the usage"):
             if not previous.input:
                 self.compressors.learn_usage(sent, usage.input)
@@ -260,7 +237,6 @@ class AgentRequests:
         usage: RequestUsage,
         previous: RequestUsage,
     ) -> Bill:
-        """Return what a request's newest report adds to the bill."""
         is_new = not previous.input
         host_usage = self._host_usage(request, conversation, usage) if is_new else RequestUsage()
         host_usage = replace(host_usage, output=usage.output - previous.output)
@@ -271,7 +247,7 @@ class AgentRequests:
     def _host_usage(
         self, request: HostRequest, conversation: Conversation, usage: RequestUsage
     ) -> RequestUsage:
-        """Return what the host's own request would have used, by our count."""
+        """Estimate the usage if the host had sent its own messages."""
         tokens = self.compressors.for_model(request.model).tokens
         messages = tokens.cache.all(request.messages)
         sizes = tokens.each(messages)
@@ -283,7 +259,7 @@ class AgentRequests:
         return RequestUsage(all_tokens, sum(sizes[:common]) if is_warm else 0)
 
     def learn_from_answer(self, sent: SentRequest) -> None:
-        """Learn from a request that the provider took."""
+        """Learn that the model accepts a request of this size."""
         with self._log_failure("nothing learned from an answer"):
             self.compressors.learn_pass(sent)
 

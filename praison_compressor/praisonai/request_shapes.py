@@ -1,10 +1,4 @@
-"""Read requests as messages; write views as API and provider take them.
-
-Two keys are added if the provider takes them: cache marks, and `stream_options` for the usage of a
-stream. A model that refuses a key does not get that key again (`refused_feature`). A cache mark
-means "cache everything up to here" to providers that cache only marked prefixes. Digests omit that
-key, so a mark does not change a message's digest.
-"""
+"""Read requests as messages; write views as API and provider take them."""
 
 from __future__ import annotations
 
@@ -22,6 +16,7 @@ from ..summaries.litellm_client import route_of
 from ..tokens.counter import TokenCounter
 from ..view.frame import is_framed
 
+# A provider caches everything up to a mark. Digests omit marks.
 MARKS, USAGE = "cache_control", "stream_options"
 TTL = "ttl of cache_control"
 ROLE_ORDER = "roles that do not alternate"
@@ -38,9 +33,9 @@ class HostRequest:
     model: str | None = None
     tools: Sequence[Mapping[str, Any]] = ()
     output_tokens: int = 0
-    """Tokens of the longest answer that it allows; 0 if it names none."""
+    """Tokens of the longest answer that the request allows; 0: not named."""
     schema: str = ""
-    """The JSON of the answer's format, which the provider counts as input; "" without one."""
+    """The JSON of the answer's format, which counts as input; "" without one."""
     restored: Sequence[Message] = ()
     """Messages that the host had dropped and the journal restored."""
     foreign: Sequence[Message] = ()
@@ -68,7 +63,7 @@ class WrittenRequest(NamedTuple):
 
     params: dict[str, Any]
     asks_usage: bool = False
-    """Whether we added the request for a stream's usage."""
+    """Whether we added `stream_options`."""
 
 
 class Shape(NamedTuple):
@@ -77,7 +72,7 @@ class Shape(NamedTuple):
     read: Callable[[Params], HostRequest | None]
     """Returns the request; None if its messages cannot be read."""
     write: Callable[[Params, Sequence[Message], Container[str], str | None], WrittenRequest]
-    """(parameters, view, refused features, cache marks' TTL) -> the request to send."""
+    """(parameters, view, refused features, TTL of cache marks) -> the request to send."""
 
 
 def _read_chat(params: Params) -> HostRequest | None:
@@ -97,8 +92,8 @@ def _write_chat(
         params.get(USAGE) or USAGE in body or USAGE in refused
     )
     if asks_usage:
-        # In `extra_body`, which litellm does not read: given `stream_options`, litellm makes up a
-        # usage if the provider sends none.
+        # In `extra_body`, which litellm does not read. Asked by `stream_options`, litellm makes up
+        # a usage when the provider sends none.
         written["extra_body"] = {**body, USAGE: {"include_usage": True}}
     return WrittenRequest(written, asks_usage)
 
@@ -109,10 +104,9 @@ def _write_litellm(
     route = route_of(params)
     has_marks = takes_marks(route.provider, str(params.get("model")))
     has_usage = not has_marks and route.reports_streams
-    # Claude's APIs refuse calls in a request without tools. litellm adds a dummy tool, which the
-    # model then calls.
+    # Claude's APIs refuse calls without tools, and litellm would add a dummy tool.
     if not params.get("tools") and (has_marks or str(route.provider).startswith("bedrock")):
-        view = without_calls(view)
+        view = _without_calls(view)
     written = _write_chat(params, view, refused if has_usage else (USAGE,))
     if has_marks and MARKS not in refused:
         mark_ttl = None if TTL in refused else ttl
@@ -122,7 +116,7 @@ def _write_litellm(
 
 def _read_responses(params: Params) -> HostRequest | None:
     items = params.get("input")
-    # With either key the provider holds the earlier messages; the request has only new ones.
+    # With either key the provider has the earlier messages.
     if params.get("previous_response_id") or params.get("conversation"):
         return None
     is_list = isinstance(items, (list, tuple)) and all(isinstance(i, Mapping) for i in items)
@@ -131,7 +125,7 @@ def _read_responses(params: Params) -> HostRequest | None:
     try:
         messages = responses.to_messages(params.get("instructions"), items)
     except InvalidMessages:
-        return None  # an item that is newer than this package
+        return None  # an item that this package does not know
     return _host_request(params, messages, params.get("max_output_tokens"), params.get("text"))
 
 
@@ -165,11 +159,8 @@ def _host_request(
 
 
 def _without_repeats(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages without a user message repeated in a row.
-
-    On the litellm paths the host appends the current message although its history has that message
-    (llm/llm.py:3006). The next turn sends it once, so the requests' beginnings would differ.
-    """
+    # The host appends the current message although the history has it (llm/llm.py:3006). The next
+    # turn sends the message once, so the requests would begin differently.
     pairs = zip([None, *messages], messages, strict=False)
     return [new for old, new in pairs if not (new == old and new.get("role") == "user")]
 
@@ -202,23 +193,20 @@ _INVALID_THINKING = re.compile(
 
 
 MOST_MARKS = 4
-"""Most marks of a request, the marks on its tools included."""
+"""Most marks of a request, those on its tools included."""
 
 _CLAUDE = re.compile(r"(^|[/.@:_-])(claude|anthropic)([/.@:_-]|$)", re.IGNORECASE)
 
 _SERVE_CLAUDE = frozenset({"azure_ai", "bedrock", "databricks", "openrouter", "vertex_ai"})
-"""Providers, by litellm's names, that serve Claude and pass marks on to it."""
+"""Providers, by litellm's names, that serve Claude and pass marks on."""
 
 _MARKABLE = frozenset({"text", "image_url", "image", "document", "file"})
-"""Types of parts that may have a mark. Thinking and empty texts are refused with one."""
+"""Types of parts that may have a mark."""
 
 
 def takes_marks(provider: str | None, model: str) -> bool:
-    """Return whether the API of litellm's `provider` takes marks.
-
-    The model's name alone does not decide: an OpenAI-compatible endpoint refuses the key even for a
-    model named `claude-local`.
-    """
+    """Return whether the API of litellm's `provider` takes marks."""
+    # Not by name alone: a local endpoint may serve a `claude-local` and refuse marks.
     served = provider in _SERVE_CLAUDE and _CLAUDE.search(model) is not None
     return served or provider == "anthropic"
 
@@ -228,24 +216,19 @@ def add_cache_marks(
     tools: Sequence[Mapping[str, Any]] | None = None,
     ttl: str | None = None,
 ) -> list[Message]:
-    """Return the messages with cache marks; a marked message is a copy.
-
-    The end is marked first: the next request of a growing conversation begins with the same
-    messages. Then follow the last leading system message, the last summary and the last mask: only
-    a compression changes the messages before them. The host's own marks, on messages or `tools`,
-    stay. `ttl` is "1h" or None. If the host has marks, ours have no `ttl`, because an API
-    refuses a mark of an hour after one of minutes.
-    """
+    """Return the messages with cache marks beside the host's; marked ones are copies."""
     host_marks = _marks_in([*messages, *(tools or ())])
     free = max(0, MOST_MARKS - host_marks)
+    # An API refuses a mark of an hour after one of minutes.
     mark = {"type": "ephemeral", **({"ttl": ttl} if ttl and not host_marks else {})}
     marked = [n for n in _indices_to_mark(messages) if not _marks_in(messages[n])][:free]
     return [_with_mark(m, mark) if index in marked else m for index, m in enumerate(messages)]
 
 
 def _indices_to_mark(messages: Sequence[Message]) -> list[int]:
-    """Return the indices to mark, the most valuable first."""
     markable = [index for index, message in enumerate(messages) if _is_markable(message)]
+    # The end first: the next request begins with all these messages. The other three change only at
+    # a compression.
     leading = leading_count(messages)  # later system messages come and go
     kinds = (
         markable,
@@ -261,7 +244,7 @@ def _is_mask(message: Message) -> bool:
 
 
 def _is_markable(message: Message) -> bool:
-    # Never an assistant's: a mark on thinking or on a call is refused.
+    # A mark on an assistant's thinking or call is refused.
     content = message.get("content")
     is_spoken = isinstance(content, (str, list)) and message.get("role") != "assistant"
     if not content or not is_spoken:
@@ -273,7 +256,6 @@ def _is_markable(message: Message) -> bool:
 
 
 def _with_mark(message: Message, mark: Mapping[str, Any]) -> Message:
-    """Return the message with a mark where litellm reads it."""
     content = message["content"]
     if isinstance(content, str) or is_result(message):
         return {**message, "cache_control": mark}
@@ -290,8 +272,7 @@ def _marks_in(value: Any) -> int:
 # ------------------------------------------------------------ another model's steps
 
 
-def without_calls(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with calls and results as text."""
+def _without_calls(messages: Sequence[Message]) -> list[Message]:
     return [_calls_as_text(message) for message in messages]
 
 
@@ -316,7 +297,7 @@ def without_model_keys(message: Message) -> Message:
     if isinstance(content, list):
         plain["content"] = [part for part in content if not is_thinking(part)]
     if isinstance(calls, list):
-        # The API demands an item's reasoning together with its id.
+        # The API refuses an item's id without the item's reasoning.
         plain["tool_calls"] = list(map(_without_item_id, calls))
     return plain
 
@@ -325,7 +306,7 @@ def _without_item_id(call: Mapping[str, Any]) -> Message:
     whole_item = call.get(responses.ITEM_FIELDS) or {}
     item = {key: value for key, value in whole_item.items() if key != "id"}
     rest = {key: value for key, value in call.items() if key != responses.ITEM_FIELDS}
-    # A built-in tool of the API has its type in the item.
+    # Only the item of a built-in tool has a type.
     return {**rest, responses.ITEM_FIELDS: item} if "type" in item else rest
 
 
@@ -334,19 +315,15 @@ def _without_item_id(call: Mapping[str, Any]) -> Message:
 
 FILLER_ASSISTANT: Message = {"role": "assistant", "content": "Understood."}
 FILLER_USER: Message = {"role": "user", "content": "Go on."}
-"""Messages inserted between roles that do not alternate."""
 
 
 def alternate_roles(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with alternating users and assistants.
-
-    Neighbours of one role are joined; between others a short message is inserted. Mistral's API
-    also refuses a user after a tool. Chat templates ignore assistants with calls.
-    """
+    """Return the messages with alternating users and assistants."""
     alternating: list[Message] = []
     last = ""
     for message in _merge_neighbours(messages):
         role = "" if tool_calls_of(message) else message.get("role")
+        # Mistral refuses a user after a tool. Chat templates ignore assistants with calls.
         if role == "user" and (last == "user" or (alternating and is_result(alternating[-1]))):
             alternating.append(FILLER_ASSISTANT)
         elif role == "assistant" and last != "user":
@@ -367,7 +344,6 @@ def _merge_neighbours(messages: Sequence[Message]) -> list[Message]:
 
 
 def _may_join(first: Message, second: Message) -> bool:
-    """Return whether two neighbours can be joined: the first without calls."""
     if first.get("role") != second.get("role") or first.get("role") not in ("user", "assistant"):
         return False
     return not tool_calls_of(first)

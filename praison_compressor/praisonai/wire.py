@@ -1,8 +1,4 @@
-"""Send each request as its view; retry refusals; read the answer.
-
-Calls are read from the answer because a turn may be stopped while a tool runs: no later request
-would have them.
-"""
+"""Send each request as its view; retry after a refusal; read the answer."""
 
 from __future__ import annotations
 
@@ -22,8 +18,7 @@ from .agents import Agents, HostCall, Replacement, replacing
 from .request_shapes import CHAT, LITELLM_CHAT, RESPONSES, HostRequest, Params, SentRequest, Shape
 
 ATTEMPTS = 8
-"""Most views of one request. A provider may refuse keys, the order of roles, and the length several
-times: a refusal without a number halves the window."""
+"""Most views of one request. A provider may refuse keys, roles, and the length several times."""
 
 
 class RoundTrip:
@@ -39,7 +34,7 @@ class RoundTrip:
         self._attempts = 0
         self._asks_usage = False
         self._usage = RequestUsage()
-        self._calls = StreamedCalls()
+        self._calls = _StreamedCalls()
 
     async def begin(self) -> dict[str, Any]:
         """Return the parameters to send."""
@@ -76,25 +71,22 @@ class RoundTrip:
         return written.params
 
     async def take_answer(self, answer: Any, stream: type[_SyncStream | _AsyncStream]) -> Any:
-        """Learn from an answer; return it, a stream with its pieces read."""
+        """Learn from an answer; return it, or its stream wrapped."""
         self._requests.learn_from_answer(self._sent)
         self._learn(answer)
-        message = calls_of_answer(answer)
+        message = _calls_of_answer(answer)
         if message is not None:
             await self._requests.record_calls(self._sent.request, message)
-        # After the calls: a whole response can be iterated too, by its fields.
+        # A whole response can be iterated too, so its calls are read first.
         elif hasattr(answer, stream.NEXT):
             return stream(answer, self)
         return answer
 
     def read_piece(self, piece: Any) -> bool:
-        """Read a piece of a stream; return whether to pass it on.
-
-        A piece that has only the usage that we asked for is kept back: some readers of the host
-        take the first choice of every piece.
-        """
+        """Read a piece of a stream; return whether to pass it on."""
         self._learn(piece)
         self._calls.add_piece(piece)
+        # The host reads the first choice of every piece. A piece with the usage has none.
         return not (self._asks_usage and field_of(piece, "choices") == [])
 
     async def take_end(self, stream: Any) -> None:
@@ -113,18 +105,17 @@ class RoundTrip:
             self._requests.record_usage(self._sent, self._usage, before)
 
 
-def open_trip(requests: AgentRequests | None, shape: Shape, params: Params) -> RoundTrip | None:
-    """Return a request's round trip; None if it stays as it is."""
+def _open_trip(requests: AgentRequests | None, shape: Shape, params: Params) -> RoundTrip | None:
     if requests is None:
         return None
-    # Tools that the agent got earlier in the turn are counted with the request.
+    # Count the tools that the agent got earlier in the turn.
     params = requests.offer_recall(params)
     request = shape.read(params)
     return None if request is None else RoundTrip(requests, shape, params, request)
 
 
 def send(trip: RoundTrip, call_host: Callable[..., Any]) -> Any:
-    """Send a request as its view; send another after a refusal."""
+    """Send a request as its view; send another view after a refusal."""
     params = run(trip.begin())
     while True:
         try:
@@ -147,12 +138,8 @@ async def asend(trip: RoundTrip, call_host: Callable[..., Any]) -> Any:
     return await trip.take_answer(answer, _AsyncStream)
 
 
+# Python looks up methods such as `__next__` in the class, not by `__getattr__`.
 class _Stream:
-    """A stream whose pieces are read before the host gets them.
-
-    Its classes define the methods that Python looks up in a class, not by `__getattr__`.
-    """
-
     def __init__(self, stream: Any) -> None:
         self._stream = stream
 
@@ -217,8 +204,7 @@ async def _aread_pieces(stream: Any, trip: RoundTrip) -> AsyncIterator[Any]:
 # ------------------------------------------------------------ the calls of an answer
 
 
-def calls_of_answer(answer: Any) -> Message | None:
-    """Return the assistant's message of a whole answer, if it makes calls."""
+def _calls_of_answer(answer: Any) -> Message | None:
     if isinstance(answer, tuple):  # the host's (text, calls, response)
         answer = answer[-1] if answer else None
     output = field_of(answer, "output")
@@ -231,18 +217,15 @@ def calls_of_answer(answer: Any) -> Message | None:
     return _assistant_message(field_of(message, "content"), field_of(message, "tool_calls") or ())
 
 
-class StreamedCalls:
-    """The calls of an answer, collected from the pieces of its stream."""
-
+class _StreamedCalls:
     def __init__(self) -> None:
         self._text: list[str] = []
         self._calls: dict[int, Message] = {}
         self._items: Message | None = None
 
     def add_piece(self, piece: Any) -> None:
-        """Read one piece of a stream of chat completions or of responses."""
         if field_of(piece, "type") == "response.completed":
-            self._items = calls_of_answer(field_of(piece, "response"))
+            self._items = _calls_of_answer(field_of(piece, "response"))
         choices = field_of(piece, "choices")
         delta = field_of(choices[0], "delta") if isinstance(choices, list) and choices else None
         if isinstance(text := field_of(delta, "content"), str):
@@ -252,7 +235,6 @@ class StreamedCalls:
 
     @property
     def message(self) -> Message | None:
-        """Return the assistant's message so far, if it makes calls."""
         return self._items or _assistant_message("".join(self._text), list(self._calls.values()))
 
     def _add(self, part: Any) -> None:
@@ -268,7 +250,7 @@ def _message_of_items(output: Sequence[Any]) -> Message | None:
     try:
         messages = [m for m in responses.to_messages(None, output) if m.get("tool_calls")]
     except InvalidMessages:
-        return None  # an item that is newer than this package
+        return None  # an item that this package does not know
     return messages[-1] if messages else None
 
 
@@ -284,16 +266,14 @@ def _assistant_message(content: Any, calls: Iterable[Any]) -> Message | None:
 
 
 Transmit = Callable[[RoundTrip, Callable[..., Any]], Any]
-"""`send` or `asend`."""
 
 
 def _call_with_retry(transmit: Transmit) -> Replacement:
-    """Replace the host's call of litellm in our agents' turns."""
 
     @replacing
     def call_with_retry(call: HostCall) -> Any:
         shape = RESPONSES if "input" in call.kwargs else LITELLM_CHAT
-        trip = open_trip(running_requests(), shape, call.kwargs)
+        trip = _open_trip(running_requests(), shape, call.kwargs)
         if trip is None:
             return call.go_on()
         complete, *rest = call.args
@@ -304,7 +284,7 @@ def _call_with_retry(transmit: Transmit) -> Replacement:
 
 
 class _TooLong(BaseException):
-    """A refusal for length, which the host's retries must not catch."""
+    """A refusal for length. The host's retries must not catch it."""
 
     def __init__(self, refusal: Exception) -> None:
         super().__init__(refusal)
@@ -318,7 +298,6 @@ class Unprocessable(Exception):
 
 
 def _wrap_completion(complete: Any) -> Any:
-    """Return litellm's function, raising `_TooLong` for what is too long."""
 
     def call_litellm(*args: Any, **params: Any) -> Any:
         with _raise_too_long():
@@ -350,11 +329,10 @@ def _answer_or_refusal(answer: Any) -> Any:
 
 
 def _stream_responses(transmit: Transmit) -> Replacement:
-    """Replace the host's call for a stream of responses, in our turns."""
 
     @replacing
     def stream_responses(call: HostCall) -> Any:
-        trip = open_trip(running_requests(), RESPONSES, call.argument("params"))
+        trip = _open_trip(running_requests(), RESPONSES, call.argument("params"))
         if trip is None:
             return call.go_on()
         return transmit(trip, lambda params: call.with_argument("params", params).go_on())
@@ -367,12 +345,8 @@ stream_responses, astream_responses = map(_stream_responses, (send, asend))
 
 
 def _client(transmit: Transmit, original: property, agents: Agents) -> property:
-    """Replace the host's client property: in our turns it sends views.
 
-    Each property has its own `transmit`, because a client's methods do not show whether the client
-    is async.
-    """
-
+    # One property for each `transmit`: a client's methods do not show whether it is async.
     def client(self: Any) -> Any:
         own = original.__get__(self, type(self))
         requests = running_requests()
@@ -392,17 +366,14 @@ _ROUTES: Mapping[str, Any] = {
 
 
 class ViewClient:
-    """A client, or a part of one, that sends views.
-
-    The client itself is not changed: other agents or the caller may use it.
-    """
+    """A client, or a part of one, that sends views; the client itself is not changed."""
 
     __slots__ = ("_requests", "_routes", "_target", "_transmit")
 
     def __init__(
         self, requests: AgentRequests, routes: Mapping[str, Any], target: Any, transmit: Transmit
     ) -> None:
-        # Not by assignment, which would set the target's attributes.
+        # Assignment would set the target's attributes.
         object.__setattr__(self, "_requests", requests)
         object.__setattr__(self, "_routes", routes)
         object.__setattr__(self, "_target", target)
@@ -417,7 +388,7 @@ class ViewClient:
             return ViewClient(self._requests, route, value, self._transmit)
 
         def call(**params: Any) -> Any:
-            trip = open_trip(self._requests, route, params)
+            trip = _open_trip(self._requests, route, params)
             if trip is None:
                 return value(**params)
             return self._transmit(trip, lambda view_params: value(**view_params))
