@@ -1,16 +1,15 @@
 """Find the conversation of a request; one agent may serve many people.
 
-Only conversations with the host id of the request, or without one, are candidates. The first rule
-that fits decides:
+A conversation is a candidate if its host id equals the host id of the request. Both may have none.
+The first rule that fits decides:
 
-1. A conversation uses the host's list of messages, and the request still begins with that
+1. The conversation uses the host's list of messages, and the request begins with the
    conversation's messages.
-2. The request has the end of a conversation's history.
-3. The request has more messages of one conversation than of any other.
+2. The request has the end of the conversation's history.
+3. The request has more messages of the conversation than of any other.
 
 Without a host id, rule 3 counts only long messages that no other conversation has, and rule 2 needs
-one of them. If no rule fits, a conversation with an empty archive begins: nobody reads another
-person's words.
+one such message. If no rule fits, a new conversation begins: nobody reads another person's words.
 """
 
 from __future__ import annotations
@@ -55,10 +54,10 @@ class ConversationFinder:
 
     @property
     def running(self) -> Conversation | None:
-        """Return the agent's running conversation; None before a turn's first request."""
+        """Return the running turn's conversation, None before the first request."""
         turn = running_turn()
         if turn is None or turn.conversations is not self.conversations:
-            return None  # no turn, or another agent's
+            return None
         return turn.conversation
 
     @property
@@ -68,18 +67,18 @@ class ConversationFinder:
 
     @property
     def current(self) -> Conversation:
-        """Return the running turn's conversation, else the history's."""
+        """Return the running turn's conversation, else the one of `chat_history`."""
         return self.running or self._conversation_at_rest()
 
     def new_turn(self, requests: TurnRequests) -> Turn:
-        """Return a turn of the agent's `requests` that begins with the history."""
+        """Return a new turn of the agent."""
         history, history_limit = self.history, bot_conversation(self._agent()).history_limit
         digests = digests_without_system(self._digest_messages(history))
         conversations, count = self.conversations, requests.request_count
         return Turn(requests, conversations, count, history, digests, history_limit)
 
     def match_request(self, messages: Sequence[Message], turn: Turn) -> Conversation:
-        """Return the conversation of a turn's request; remember the request in it."""
+        """Return the conversation of a turn's request; record the request there."""
         cached = self._digest_messages(messages)
         with self.conversations.lock:
             conversation = turn.conversation or self._start_turn(turn, cached)
@@ -87,7 +86,6 @@ class ConversationFinder:
             return self.conversations.remember(conversation)
 
     def _start_turn(self, turn: Turn, cached: Sequence[CachedMessage]) -> Conversation:
-        """Find the turn's conversation; set it in the turn and return it."""
         host_id = self.host_id
         sent = digests_without_system(cached)
         # The user's newest message is new to every conversation.
@@ -100,7 +98,7 @@ class ConversationFinder:
         return conversation
 
     def end_turn(self, turn: Turn) -> None:
-        """Remember the host's history if it still begins as the turn did."""
+        """Record the host's history after a turn."""
         conversation, history = turn.conversation, self.history
         if conversation is None:
             return
@@ -109,10 +107,10 @@ class ConversationFinder:
         length = len(turn.digests)
         with self.conversations.lock:
             if digests[:length] != turn.digests:
-                conversation.history = None  # another conversation's by now, or cut
+                conversation.history = None  # used by another conversation, or cut
                 return
             added = [message for message in cached if not is_system(message.plain)][length:]
-            # Two people may send the same page first: their first question identifies nobody.
+            # Two people may ask the same first question: it identifies nobody.
             conversation.identify_by(added if turn.length else added[1:])
             conversation.end_turn(turn.offset, digests)
             self.conversations.assign_history(conversation, history)
@@ -132,17 +130,17 @@ class ConversationFinder:
 
     @property
     def history(self) -> list[Any] | None:
-        """Return the host's list of the agent's messages."""
+        """Return `chat_history`, the host's list of the agent's messages."""
         history = getattr(self._agent(), "chat_history", None)
         return history if isinstance(history, list) else None
 
     def user_sessions(self) -> tuple[str, ...]:
-        """Return the sessions of this conversation's user, for the next conversation."""
+        """Return the current session and the sessions that led to it."""
         current = self.current
         return tuple(dict.fromkeys((*current.earlier_sessions, current.session_id)))
 
     def switch_to(self, session_id: str, history: Sequence[Message]) -> Conversation:
-        """Begin a session, or go on with it; `history` becomes the host's."""
+        """Begin a session, or go on with one; `history` replaces the host's."""
         earlier_sessions = self.user_sessions()
         agent = self._agent()
         if agent is not None:
@@ -160,16 +158,12 @@ class ConversationFinder:
     # -------------------------------------------------------- what is no conversation
 
     def belongs_to_conversation(self, messages: Sequence[Message]) -> bool:
-        """Return whether a request belongs to the agent's conversation.
-
-        Such a request starts as the agent's history does, or has two messages of that history.
-        Memory extraction, guardrails, titles and planners send other messages.
-        """
+        """Return whether a request belongs to the conversation, unlike one for a title."""
         history = list(self.history or ())
         first, sent = _first_message(history), _first_message(messages)
         if first is None or sent is None or digest(first) == digest(sent):
             return True
-        # In the first turn the host may send more than it records: a template, retrieved text.
+        # In the first turn the host may add a template or retrieved text to the message.
         if len(history) <= 2 and text_of(first) in text_of(sent):
             return True
         return len(set(map(digest, history)).intersection(map(digest, messages))) > 1
@@ -177,10 +171,8 @@ class ConversationFinder:
     def without_history_copy(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return the messages without the host's copy of the newest ones.
 
-        With `memory={"history": True}` the host sends the newest messages of the stored session,
-        then the agent's history, which has them too (agent/chat_mixin.py:1049). The copy begins
-        later on every turn: no two requests would begin alike, and no summary would match. The
-        host's summary of still older messages is removed too: the agent's history has them.
+        With `memory={"history": True}` the host sends a copy before the history itself
+        (agent/chat_mixin.py:1049). The copy begins later on every turn, so no summary would match.
         """
         history = list(self.history or ())
         users = [i for i, message in enumerate(history) if message.get("role") == "user"]
@@ -190,8 +182,7 @@ class ConversationFinder:
             return messages
         starts = range(leading_count(messages), start)
         for first in starts:
-            # The history has either the whole window, which may begin within a turn, or a part that
-            # begins with a user's message.
+            # A copy follows the leading messages, or begins with a user message.
             is_turn = first == starts.start or messages[first].get("role") == "user"
             if is_turn and _last_run(finished, list(messages[first:start])) is not None:
                 leading = (m for m in messages[:first] if not is_host_summary(m))
@@ -207,7 +198,7 @@ class ConversationFinder:
         digests = digests_without_system(self._digest_messages(history))
         with conversations.lock:
             if self._agent() is None and (known := conversations.newest()):
-                return known[0]  # a program may hold the compressor of an agent that is gone
+                return known[0]  # the agent is gone, and a program still uses its compressor
             conversation = self._find(host_id, digests, history)
             conversation = conversation or conversations.find_unused(host_id)
             if conversation is None:
@@ -220,7 +211,7 @@ class ConversationFinder:
     def _find(
         self, host_id: str | None, earlier: tuple[str, ...], history: list[Any] | None
     ) -> Conversation | None:
-        """Return the conversation that goes on after these messages, or None."""
+        """Return the conversation that the module's rules find, or None."""
         pool = self.conversations.with_host_id(host_id)
         for conversation in pool if history is not None else ():
             digests = conversation.digests
@@ -234,12 +225,11 @@ class ConversationFinder:
         return _single_best({c: (c.is_continued_by(earlier), identified[c]) for c in identified})
 
     def _begin(self, host_id: str | None, earlier: tuple[str, ...]) -> Conversation:
-        """Begin another conversation, or go on with a stored one."""
         conversations = self.conversations
         unused = conversations.find_unused(host_id)
         if unused is not None and unused.session_id != host_id:
             return unused
-        if unused is not None:  # it got the host id before a request could decide
+        if unused is not None:  # `_conversation_at_rest` made it before any request
             conversations.forget(unused)
         if host_id is None or conversations.get(host_id) is not None:
             return Conversation(new_session_id(host_id), host_id)
@@ -253,16 +243,12 @@ class ConversationFinder:
         return Conversation(new_session_id(host_id) if is_taken else host_id, host_id, pinned=pins)
 
     def _digest_messages(self, messages: Iterable[Any] | None) -> list[CachedMessage]:
-        """Return each message with its digests, from a copy of the list."""
         cache = self._compressors.for_model(None).tokens.cache
         return cache.all([m for m in list(messages or ()) if isinstance(m, Mapping)])
 
 
 def _most_shared(pool: Sequence[Conversation], earlier: tuple[str, ...]) -> Conversation | None:
-    """Return the conversation that the digests continue.
-
-    If they continue none, return the one that shares most of them, or None if none shares any.
-    """
+    """Return the continued conversation, else the one with most shared messages."""
     continued = next((candidate for candidate in pool if candidate.is_continued_by(earlier)), None)
     if continued is not None:
         return continued
@@ -271,7 +257,6 @@ def _most_shared(pool: Sequence[Conversation], earlier: tuple[str, ...]) -> Conv
 
 
 def _single_best(scores: dict[Conversation, tuple[bool, int]]) -> Conversation | None:
-    """Return the conversation with the highest score; None if two share it."""
     highest = max(scores.values(), default=None)
     best = [conversation for conversation, score in scores.items() if score == highest]
     return best[0] if len(best) == 1 else None

@@ -1,8 +1,4 @@
-"""Hold the state of an agent's conversations between requests.
-
-A message that the user keeps is held by `Choices`. Once a request has recorded the message, a
-"keep" segment in the ledger holds it instead.
-"""
+"""Hold the state of an agent's conversations between requests."""
 
 from __future__ import annotations
 
@@ -24,16 +20,15 @@ from .journal import Journal, KeptSteps, count_kept_steps
 from .request_shapes import HostRequest
 
 MOST_DIGESTS = 50_000
-"""Most messages of one conversation that are remembered as sent."""
+"""Digests of sent messages that one conversation remembers."""
 
 TURN_MESSAGES = 40
-"""After that number of messages a long turn may read the archive again."""
+"""A long turn gets a new budget for recall after this number of messages."""
 
 MOST_CONVERSATIONS = 256
-"""Most conversations of one agent that are remembered."""
 
 JOURNALED_TOKENS = 8_000_000
-"""Most tokens of an agent's journals in memory; a store on disk has all of them."""
+"""Tokens of all journals of an agent in memory."""
 
 LONG_CHARS = 40
 """Shorter messages ("hi", "yes, go on") occur in many conversations."""
@@ -41,15 +36,15 @@ LONG_CHARS = 40
 
 @dataclass(frozen=True)
 class ShownMessage:
-    """A message that a preview showed; an edit may move it."""
+    """A message of a preview."""
 
     index: int
-    """Its index after the leading system messages."""
+    """Index after the leading system messages; an edit may move the message."""
     digest: str
 
 
 ChosenMessage = ShownMessage | str
-"""A message of a preview, or a reference not yet resolved."""
+"""A message of a preview, or a reference that no preview located."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +52,11 @@ class Choices:
     """The user's choices for the next compression of a conversation."""
 
     keep: tuple[ChosenMessage, ...] = ()
-    """Messages that stay verbatim; the next request records them in the ledger."""
+    """Messages that stay verbatim; the next compression records them in the ledger."""
     since: ChosenMessage | None = None
-    """The first message to compress."""
     until: ChosenMessage | None = None
-    """The first message after the range."""
+    """The first message after the range that begins with `since`."""
     focus: str | None = None
-    """A subject that the summary must keep."""
 
     @property
     def has_range(self) -> bool:
@@ -72,8 +65,6 @@ class Choices:
 
     def options(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the choices as options for a compression of these messages.
-
-        Messages to keep that have left the conversation are left out.
 
         Raises:
             ConfigError: a message that ends the range has left the conversation.
@@ -90,11 +81,11 @@ class Choices:
 
 
 def _index_now(chosen: ChosenMessage, messages: Sequence[Message]) -> int | str | None:
-    """Return a message's index, None if it is gone; a reference stays."""
+    """Return a message's index, or None if it is gone; a reference stays."""
     if isinstance(chosen, str):
         return chosen
     shown = leading_count(messages) + chosen.index
-    # Begin at the shown index: few edits move a message, so mostly one message is digested.
+    # Nearest first: few edits move a message, so mostly one message is digested.
     nearest = sorted(range(len(messages)), key=lambda index: abs(index - shown))
     return next((n for n in nearest if content_digest(messages[n]) == chosen.digest), None)
 
@@ -104,16 +95,15 @@ class CurrentRequest:
     """A conversation's last request, or after a command its next one."""
 
     result: CompressResult | None = None
-    """The result whose view was sent, or will be; None before the first."""
+    """The result whose view is sent; None before the first request."""
     is_sent: bool = True
-    """Whether `result` was sent; False after a command that changed the next request."""
+    """False after a command that changed the next request."""
     model: str | None = None
     overhead_tokens: int = 0
     """Tokens of the request beside its messages."""
     tool_tokens: int = 0
-    """Tokens of the last tools sent: some requests at the end of a turn have none."""
+    """Tokens of the last tools sent. The last request of a turn may have none."""
     kept_steps: KeptSteps = field(default_factory=KeptSteps)
-    """Steps of earlier turns in the view."""
 
 
 @dataclass(eq=False)
@@ -121,36 +111,31 @@ class Conversation:
     """The state that one conversation keeps between its requests."""
 
     session_id: str
-    """The ledger's session, of this conversation alone."""
     host_id: str | None = None
-    """The id that a bot, the host or `context=` gives it, if any."""
+    """The id from a bot, the host or `context=`, if any."""
     earlier_sessions: tuple[str, ...] = ()
-    """Sessions from which the user came here, by `/new` or `/resume`."""
+    """Sessions that the user left by `/new` or `/resume` to come here."""
     last_messages: tuple[Message, ...] = ()
-    """Copies of the messages of its last request, system messages included."""
+    """Copies of the last request's messages, system messages included."""
     current_request: CurrentRequest = field(default_factory=CurrentRequest)
-    """The last request, or after a command the next one."""
     pinned: tuple[str, ...] = ()
-    """Texts that every compressed view keeps word for word."""
     choices: Choices = field(default_factory=Choices)
     last_preview: Preview | None = None
-    """The last preview, to whose references the user's choices refer."""
+    """The preview whose references the user's choices name."""
     notice: str | None = None
-    """The line that reported the last compression."""
     history: list[Any] | None = field(default=None, repr=False)
     """The host's list of messages; None once another conversation uses that list."""
     digests: tuple[str, ...] = ()
-    """Digests of the history after the last turn. Those that the host dropped stay in front."""
+    """Digests of the history after the last turn, and of what the host dropped before."""
     identifying: set[str] = field(default_factory=set)
-    """Digests of long messages of its own turns, which identify the conversation."""
+    """Digests of long messages, by which the conversation is found."""
     first_sent: dict[str, int] = field(default_factory=dict)
-    """Digest of a message -> length of `digests` before the turn that first sent the message."""
+    """Digest -> length of `digests` before the turn that first sent the message."""
     journal: Journal = field(init=False, repr=False)
-    """All messages of its requests, with the tool steps that the host drops."""
     last_host_digests: tuple[str, ...] = ()
-    """Digests of the last request's messages as the host sent them."""
+    """Digests of the last request as the host sent it."""
     taken_back: set[str] = field(default_factory=set)
-    """Digests of messages that the user took back (undo, retry, edit): recall omits them."""
+    """Digests of messages that the user took back (undo, retry, edit)."""
 
     def __post_init__(self) -> None:
         self.journal = Journal(self.session_id)
@@ -163,7 +148,7 @@ class Conversation:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Return the count of turns, and of whole runs of 40 messages."""
+        """Return the count of turns, and of runs of TURN_MESSAGES messages."""
         users = sum(message.get("role") == "user" for message in self.last_messages)
         return users, len(self.last_messages) // TURN_MESSAGES
 
@@ -182,10 +167,7 @@ class Conversation:
     # ------------------------------------------------------------ its turns
 
     def begin_turn(self, sent: Sequence[str]) -> tuple[int, int]:
-        """Take back messages that a turn's first request lacks.
-
-        Return `offset` and `length` as `Turn` has them.
-        """
+        """Take back messages that a turn's first request lacks; return offset and length."""
         offset, length = self._align(sent)
         if length < len(self.digests):
             self._rewind(length, sent)
@@ -198,13 +180,12 @@ class Conversation:
         for end in range(len(self.digests), 0, -1):
             index = indices.get(self.digests[end - 1])
             if index is not None:
-                # A repeated question takes back its first occurrence and the answer to that.
+                # A repeated question takes back its first occurrence and the answer.
                 is_retry = end < len(self.digests) and index == len(sent) - 1
                 return end - 1 - index, end - is_retry
         return 0, 0
 
     def _rewind(self, length: int, sent: Sequence[str]) -> None:
-        """Take back the messages after the first `length` that `sent` lacks."""
         gone = {digest for digest, before in self.first_sent.items() if before >= length}
         gone = (gone | set(self.digests[length:])) - set(sent)
         self.taken_back |= gone
@@ -221,15 +202,15 @@ class Conversation:
             del self.first_sent[next(iter(self.first_sent))]
         self.taken_back.difference_update(sent)
 
-    def receive(self, request: Sequence[CachedMessage], length_before: int) -> None:
-        """Take a request's messages; `length_before` as in `add_sent`."""
-        self.add_sent(digests_without_system(request), length_before)
-        self.last_messages = tuple(message.plain for message in request)
+    def receive(self, cached: Sequence[CachedMessage], length_before: int) -> None:
+        """Record a request's messages; `length_before` as in `add_sent`."""
+        self.add_sent(digests_without_system(cached), length_before)
+        self.last_messages = tuple(message.plain for message in cached)
 
     def remember_sent(
         self, result: CompressResult, request: HostRequest, compressor: ContextCompressor
     ) -> None:
-        """Take the result whose view is sent for a request."""
+        """Record the result whose view is sent."""
         overhead = request.schema_tokens(compressor.tokens)
         self.current_request = CurrentRequest(
             result=result,
@@ -242,7 +223,7 @@ class Conversation:
     def remember_next(
         self, result: CompressResult, restored: Sequence[Message], compressor: ContextCompressor
     ) -> None:
-        """Take the result of a command, whose view the next request has."""
+        """Record a command's result, whose view the next request has."""
         self.current_request = replace(
             self.current_request,
             result=result,
@@ -251,21 +232,21 @@ class Conversation:
         )
 
     def end_turn(self, offset: int, history: Sequence[str]) -> None:
-        """Replace the digests from `offset` on by the history after a turn."""
+        """Replace the digests from `offset` on by the history's."""
         self.digests = (*self.digests[: max(0, offset)], *history)
 
     def identify_by(self, messages: Iterable[CachedMessage]) -> None:
-        """Identify the conversation by the long ones of these messages."""
+        """Identify the conversation by the long ones among these messages."""
         self.identifying.update(m.digest for m in messages if len(text_of(m.plain)) >= LONG_CHARS)
 
     # ------------------------------------------------------------ its user
 
     def choose(self, choices: Choices, preview: Preview | None) -> None:
-        """Take the user's choices, and the preview that shows them."""
+        """Record the user's choices, and the preview that shows them."""
         self.choices, self.last_preview = choices, preview
 
     def drop_kept(self, count: int) -> None:
-        """Drop the first messages to keep, which the ledger has by now."""
+        """Drop the first `count` kept messages, which the ledger has now."""
         self.choices = replace(self.choices, keep=self.choices.keep[count:])
 
     def pin(self, text: str) -> None:
@@ -277,17 +258,14 @@ class Conversation:
 
 
 class Conversations:
-    """The newest conversations of one agent.
-
-    Callers hold `lock` from a decision to the change that follows.
-    """
+    """The newest conversations of one agent; hold `lock` from look-up to change."""
 
     def __init__(self) -> None:
         self.lock = renew_after_fork(threading.RLock())
         self._by_session: OrderedDict[str, Conversation] = OrderedDict()
 
     def get(self, session_id: str) -> Conversation | None:
-        """Return the conversation of a ledger's session, if it is remembered."""
+        """Return the conversation of a session, or None if it is not remembered."""
         return self._by_session.get(session_id)
 
     def newest(self) -> list[Conversation]:
@@ -300,7 +278,7 @@ class Conversations:
         return [conversation for conversation in self.newest() if conversation.host_id == host_id]
 
     def find_unused(self, host_id: str | None) -> Conversation | None:
-        """Return a conversation with that id which has sent no request."""
+        """Return a conversation with that host id and without a request, or None."""
         return next((c for c in self.with_host_id(host_id) if not c.first_sent), None)
 
     def remember(self, conversation: Conversation) -> Conversation:
@@ -313,18 +291,18 @@ class Conversations:
         return conversation
 
     def forget(self, conversation: Conversation) -> None:
-        """Forget a conversation that has sent no request."""
+        """Forget a conversation without a request."""
         del self._by_session[conversation.session_id]
 
     def assign_history(self, conversation: Conversation, history: list[Any] | None) -> None:
-        """Record the host's list as this conversation's alone."""
+        """Assign the host's list to this conversation alone."""
         for other in self._by_session.values():
             if other.history is history:
                 other.history = None
         conversation.history = history
 
     def count_hits(self, conversation: Conversation, before: Collection[str]) -> int:
-        """Return the number of messages that identify this conversation alone."""
+        """Count the messages that identify only this conversation."""
         hits = conversation.identifying.intersection(before)
         for other in self.newest() if hits else ():
             if other is not conversation:
@@ -332,7 +310,7 @@ class Conversations:
         return len(hits)
 
     def bound_journals(self) -> None:
-        """Drop the oldest conversations' journals, until the rest fits."""
+        """Drop the journals of the oldest conversations above JOURNALED_TOKENS."""
         left = JOURNALED_TOKENS
         for conversation in self.newest():
             left -= conversation.journal.tokens

@@ -1,7 +1,7 @@
 """Restore dropped tool steps to each request, and record the request.
 
-The host's own lists are not changed. Each request's new messages are written to the store before
-the request is sent: a killed process loses no result that the model has read.
+New messages are written to the store before the request is sent: a killed process loses no result
+that the model has read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class KeptSteps:
-    """Steps of earlier turns that the host dropped, in one request."""
+    """Restored steps of earlier turns in one request."""
 
     steps: int = 0
     tokens: int = 0
@@ -49,10 +49,7 @@ def count_kept_steps(
     compressor: ContextCompressor,
     view: Sequence[Message] | None = None,
 ) -> KeptSteps:
-    """Count the steps and tokens of the restored messages.
-
-    With a `view`, count only the messages that the view has verbatim.
-    """
+    """Count the steps and tokens of restored messages, or of those in the `view`."""
     if view is not None:
         sent = {id(message) for message in view}
         restored = [message for message in restored if id(message) in sent]
@@ -60,7 +57,7 @@ def count_kept_steps(
 
 
 class Journal:
-    """All messages that the requests of one conversation have had; thread-safe."""
+    """All messages of one conversation's requests; thread-safe."""
 
     def __init__(self, session_id: str) -> None:
         self._session_id = session_id
@@ -68,22 +65,23 @@ class Journal:
         self._carried: CarriedHistory | None = None
         """None until the store is read."""
         self._system: list[Message] = []
-        self._recorded: tuple[str, ...] = ()
-        """Digests of the messages that the store has."""
+        self._stored_digests: tuple[str, ...] = ()
+        """Digests of the messages in the store."""
         self._erasures = -1
-        """`Session.erasures` when the store was last read or written; -1 before."""
+        """`Session.erasures` at the last read or write of the store; -1 before."""
         self._failure = ""
-        """Text of the store's failure, which is logged once; "" while the store works."""
+        """The store's failure, which is logged once; "" while the store works."""
         self.tokens = 0
         """Tokens of all messages when they were last recorded."""
 
     def complete(
-        self, messages: Sequence[Message], compressor: ContextCompressor, turn: Hashable, limit: int
+        self,
+        messages: Sequence[Message],
+        compressor: ContextCompressor,
+        turn: Hashable,
+        history_limit: int,
     ) -> CompletedRequest:
-        """Return a request with the messages the host left out; record it.
-
-        `limit`: most messages in the host's list; 0: unknown.
-        """
+        """Return a request with the messages that the host dropped; record it."""
         if not compressor.config.keep_tool_steps:
             return _unchanged(messages)
         session = self._session(compressor)
@@ -91,14 +89,16 @@ class Journal:
         model = compressor.config.model
         with self._lock:
             carried = self._load(messages, compressor, session)
-            result = complete_request(carried, messages, cache, turn=turn, bound=limit, model=model)
+            result = complete_request(
+                carried, messages, cache, turn=turn, bound=history_limit, model=model
+            )
             self._system = list(messages[: leading_count(messages)])
             self._carried = result.carried
             self._write(compressor, session)
         return result
 
     def peek(self, messages: Sequence[Message], compressor: ContextCompressor) -> CompletedRequest:
-        """Return the messages with those that the host left out; record nothing."""
+        """Return the messages with those that the host dropped; record nothing."""
         if not compressor.config.keep_tool_steps:
             return _unchanged(messages)
         session = self._session(compressor)
@@ -108,7 +108,7 @@ class Journal:
 
     @property
     def transcript(self) -> Sequence[Message]:
-        """Return all messages, the leading system messages of the last request first."""
+        """Return all messages, after the last request's leading system messages."""
         carried = self._carried
         return () if carried is None else (*self._system, *carried.messages)
 
@@ -142,12 +142,13 @@ class Journal:
         with self._lock:
             self.tokens = sum(compressor.tokens.each(self._carried.cached))
             self._write(compressor, session)
-            return bool(self._recorded) and self._recorded == _content_digests(self._carried.record)
+            return bool(self._stored_digests) and self._stored_digests == _content_digests(
+                self._carried.record
+            )
 
     # ------------------------------------------------------------ the store
 
     def _session(self, compressor: ContextCompressor) -> Session | None:
-        """Return the ledger's session; None while the store is down."""
         try:
             return compressor.store.open(compressor.config.namespace, self._session_id)
         except LedgerError as error:
@@ -157,7 +158,6 @@ class Journal:
     def _load(
         self, messages: Sequence[Message], compressor: ContextCompressor, session: Session | None
     ) -> CarriedHistory:
-        """Return the conversation's exchanges, from memory or from the store."""
         is_stale = session is not None and self._erasures not in (-1, session.erasures)
         if self._carried is not None and not is_stale:
             return self._carried
@@ -171,23 +171,24 @@ class Journal:
         if redacts_secrets(compressor.store):
             transcript = _restore_secrets(transcript, messages, session.namespace)
         loaded = history_from(transcript, compressor.tokens.cache)
-        self._recorded, self._erasures = _content_digests(loaded.cached), session.erasures
+        self._stored_digests, self._erasures = _content_digests(loaded.cached), session.erasures
         return loaded
 
     def _write(self, compressor: ContextCompressor, session: Session | None) -> None:
-        """Write the messages that the store lacks; log its failure."""
         store = compressor.store
         if session is None or self._carried is None or not isinstance(store, DurableStore):
             return
         record = self._carried.record
         digests = _content_digests(record)
         messages = [message.plain for message in record]
-        common = common_length(self._recorded, digests)
-        if common == len(digests) == len(self._recorded):
+        common = common_length(self._stored_digests, digests)
+        if common == len(digests) == len(self._stored_digests):
             return
         try:
             added = messages[common:]
-            is_written = bool(self._recorded) and store.extend_transcript(session, common, added)
+            is_written = bool(self._stored_digests) and store.extend_transcript(
+                session, common, added
+            )
             if not is_written:
                 transcript = [*self._system, *messages]
                 is_written = compressor.save(transcript, session_id=self._session_id)
@@ -196,12 +197,11 @@ class Journal:
             return
         self._failure = ""
         if is_written:
-            self._recorded, self._erasures = digests, session.erasures
+            self._stored_digests, self._erasures = digests, session.erasures
 
     def has_logged(self, error: Exception) -> bool:
         """Return whether this error was logged as the store's failure."""
-        # Texts are compared, because a store that is down raises a new error each time. A kept
-        # error would also keep its frames.
+        # Compare texts, because a store that is down raises a new error each time.
         return self._failure != "" and self._failure == str(error)
 
     def _log_failure(self, error: CompressorError) -> None:
@@ -215,16 +215,15 @@ def _unchanged(messages: Sequence[Message]) -> CompletedRequest:
 
 
 def _content_digests(cached: Sequence[CachedMessage]) -> tuple[str, ...]:
-    # Digests of whole messages: a call read from an answer may have keys that the host omits.
+    # Of whole messages: a call read from an answer may have keys that the host omits.
     return tuple(message.content_digest for message in cached)
 
 
 def _restore_secrets(
     transcript: Sequence[Message], messages: Sequence[Message], namespace: str
 ) -> list[Message]:
-    """Return a stored transcript, its redacted messages replaced by the host's."""
+    """Return a stored transcript with the host's originals of redacted messages."""
     redacted = Redactor(namespace).redact(messages)[0]
     pairs = zip(messages, redacted, strict=True)
     originals = {digest(hidden): message for message, hidden in pairs if hidden != message}
-    # Without redacted messages nothing is digested.
     return [originals.get(digest(m), m) for m in transcript] if originals else [*transcript]

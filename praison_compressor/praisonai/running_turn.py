@@ -1,4 +1,4 @@
-"""Track this context's running turn and its conversation's bot id."""
+"""Track the turn and the bot that run in this context."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ class TurnRequests(Protocol):
     """The requests of an agent, as its turns use them."""
 
     request_count: int
-    """Requests of the agent in this process."""
 
     def end_turn(self, turn: Turn, error: type[BaseException] | None) -> None:
         """Take the end of a turn, and the error that ended it."""
@@ -32,26 +31,19 @@ class TurnRequests(Protocol):
 
 @dataclass(eq=False)
 class Turn:
-    """One turn of an agent, whose requests belong to one conversation.
-
-    A turn is a context manager, sync or async. It is recorded even if its block raises, but not if
-    its generator or coroutine is closed.
-    """
+    """One turn of an agent, whose requests belong to one conversation."""
 
     requests: TurnRequests
-    """The requests of the turn's agent."""
     conversations: Conversations
-    """The agent's conversations, none of another agent's."""
     request_count_before: int
-    """Number of the agent's requests before the turn."""
     history: list[Any] | None
     """The host's list of messages when the turn began."""
     digests: tuple[str, ...]
-    """Digests of that list then."""
+    """Digests of `history` when the turn began."""
     history_limit: int = 0
-    """Most messages in that list; 0: unknown."""
+    """Most messages in `history`; 0: unknown."""
     conversation: Conversation | None = None
-    """The first request sets the conversation and the next two."""
+    """Set by the first request, with `offset` and `length`."""
     offset: int = 0
     """Messages of the conversation before the first one that the host sends."""
     length: int = 0
@@ -62,7 +54,7 @@ class Turn:
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         self.requests.end_turn(self, error)
-        # The collector may close a stream inside the store's own lock.
+        # Not for a closed generator: the collector may close it inside the store's own lock.
         if error is not GeneratorExit:
             self.requests.record_turn(self)
 
@@ -79,7 +71,7 @@ _turn_here: ContextVar[Turn | None] = ContextVar("praison_compressor_turn", defa
 
 
 def running_turn() -> Turn | None:
-    """Return the turn that is running in this context, or None."""
+    """Return the turn that runs in this context, or None."""
     return _turn_here.get()
 
 
@@ -98,12 +90,8 @@ def in_turn(turn: Turn | None) -> AbstractContextManager[None]:
 
 
 def stream_in_turn(turn: Turn | None, stream: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """Yield from a stream; set the turn only during each step.
-
-    A generator runs in the context of the caller that asks for its next item. Set once at the
-    stream's start, the turn would leak into the caller, and two interleaved streams would swap
-    their turns.
-    """
+    """Yield from a stream; set the turn only during each step."""
+    # A generator runs in its caller's context: two interleaved streams would swap their turns.
     try:
         while True:
             with in_turn(turn):
